@@ -1,0 +1,1 @@
+"""What wires everything together: the service and the command line."""

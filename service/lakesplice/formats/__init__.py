@@ -1,0 +1,1 @@
+"""Bytes to values and back, a folder per format; none knows another."""

@@ -1,0 +1,1 @@
+"""The edge to Kafka: topics, offsets, records."""

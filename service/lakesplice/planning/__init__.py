@@ -1,0 +1,1 @@
+"""Pure decisions, named as nouns: values in, values out."""

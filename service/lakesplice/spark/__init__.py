@@ -1,0 +1,1 @@
+"""The edge to Spark: moves data and decides nothing."""

@@ -1,0 +1,1 @@
+"""Where a lake's bytes are: adapters of the store interface in table/ports.py."""

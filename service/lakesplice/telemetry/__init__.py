@@ -1,0 +1,1 @@
+"""What a running service tells: logs, metrics, health."""
