@@ -1,0 +1,29 @@
+"""Settings: one YAML file and the environment, typed, bounded and described; nothing else reads them."""
+
+from lakesplice.config.reading import load
+from lakesplice.config.settings import (
+    CompactionSettings,
+    IndexSettings,
+    KafkaSettings,
+    LakeSettings,
+    LoggingSettings,
+    LogSettings,
+    MetricsSettings,
+    Settings,
+    SparkSettings,
+    TableSettings,
+)
+
+__all__ = [
+    "CompactionSettings",
+    "IndexSettings",
+    "KafkaSettings",
+    "LakeSettings",
+    "LogSettings",
+    "LoggingSettings",
+    "MetricsSettings",
+    "Settings",
+    "SparkSettings",
+    "TableSettings",
+    "load",
+]

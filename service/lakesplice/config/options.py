@@ -1,0 +1,64 @@
+"""Settings that are handed on by name: immutable mappings of strings whose secrets stay out of sight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+from lakesplice.telemetry.secrets import masked
+
+
+class Options(Mapping[str, str]):
+    """An immutable mapping; its `repr` masks secrets, its values don't. `dict(options)` copies it."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[str, str] | None = None) -> None:
+        self._values = dict(values or {})
+
+    def __getitem__(self, name: str) -> str:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return repr(self.masked())
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._values.items()))
+
+    def masked(self) -> dict[str, str]:
+        """The mapping as it may be printed."""
+        return {name: masked(name, value) for name, value in self._values.items()}
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: type[Any], handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        plain = core_schema.dict_schema(core_schema.str_schema(), core_schema.str_schema())
+        spell: Callable[[Any], Any] = _spelled
+        return core_schema.no_info_after_validator_function(
+            cls,
+            core_schema.no_info_before_validator_function(spell, plain),
+            serialization=core_schema.plain_serializer_function_ser_schema(cls.masked),
+        )
+
+
+def _spelled(values: Any) -> Any:
+    """YAML reads `true` and `500` as other things than the strings that Kafka and Spark want."""
+    if not isinstance(values, Mapping):
+        return values
+    return {name: _as_text(value) for name, value in values.items()}
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value

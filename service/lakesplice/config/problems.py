@@ -1,0 +1,141 @@
+"""What is wrong with a configuration, a line per problem: where, what was met, what is allowed."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import annotated_types
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from lakesplice.config.quantities import Unit
+from lakesplice.telemetry.secrets import masked
+
+Path = tuple[str | int, ...]
+_SHOWN_CHARS_MAX = 80
+_NEAR = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing to mend. `where` is the setting's path, `origin` the variable it came from, if any."""
+
+    where: str
+    what: str
+    origin: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.where}{f' (from {self.origin})' if self.origin else ''}: {self.what}"
+
+
+def dotted(path: Sequence[str | int]) -> str:
+    """Return a path as it is written in messages: `tables[0].match`."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text or "the configuration"
+
+
+def nearest(name: str, known: Sequence[str], cutoff: float = _NEAR) -> str | None:
+    """Return the known name that looks most like `name`, or None when none comes near."""
+    found = difflib.get_close_matches(name.lower(), known, n=1, cutoff=cutoff)
+    return found[0] if found else None
+
+
+def section_type(info: FieldInfo) -> type[BaseModel] | None:
+    """Return the section a field holds, or holds a list of; None for a plain setting."""
+    kinds: tuple[Any, ...] = (info.annotation, *getattr(info.annotation, "__args__", ()))
+    return next((k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel)), None)
+
+
+def settings_of(model: type[BaseModel], path: Path = ()) -> Iterator[tuple[Path, FieldInfo]]:
+    """Yield every plain setting below `model` by its path, lists by their own path alone."""
+    for name, info in model.model_fields.items():
+        below = section_type(info)
+        if below is not None and info.annotation is below:
+            yield from settings_of(below, (*path, name))
+        else:
+            yield (*path, name), info
+
+
+def unknown(model: type[BaseModel], path: Path, root: type[BaseModel]) -> str:
+    """Say that the last name of `path` is unknown in `model`, and which one was probably meant."""
+    name = str(path[-1])
+    sibling = nearest(name, tuple(model.model_fields))
+    if sibling:
+        return f"unknown name; did you mean {dotted((*path[:-1], sibling))}?"
+    elsewhere = {str(full[-1]): full for full, _ in settings_of(root)}
+    found = nearest(name, tuple(elsewhere))
+    if found:
+        return f"unknown name; did you mean {dotted(elsewhere[found])}?"
+    return f"unknown name; known here: {', '.join(sorted(model.model_fields))}"
+
+
+def described(error: Mapping[str, Any], root: type[BaseModel]) -> str:
+    """Return what one of pydantic's errors says, in our words: the value met and what is allowed."""
+    path: Path = error["loc"]
+    model, info = lookup(root, path)
+    kind = error["type"]
+    if kind == "extra_forbidden":
+        return unknown(model, path, root)
+    if kind == "missing":
+        return f"is missing; {purpose(info)}" if info else "is missing"
+    allowed = allowed_values(info) if info and kind != "value_error" else ""
+    reason = allowed or error["msg"].removeprefix("Value error, ").replace("Input should", "must")
+    met = _shown(path, error["input"])
+    return f"{met} cannot be used; {'allowed: ' if allowed else ''}{reason}"
+
+
+def purpose(info: FieldInfo) -> str:
+    """Return what a field is for: its description, or its section's first line."""
+    below = section_type(info)
+    return info.description or (below.__doc__ or "" if below else "").partition("\n")[0]
+
+
+def lookup(root: type[BaseModel], path: Path) -> tuple[type[BaseModel], FieldInfo | None]:
+    """Return the section a path leads through last, and the setting it names, if there is one."""
+    model, info = root, None
+    for part in path:
+        if isinstance(part, int):
+            continue
+        below = section_type(info) if info else None
+        if info and below is None:
+            break  # inside a mapping of options
+        model = below or model
+        info = model.model_fields.get(part)
+    return model, info
+
+
+def allowed_values(info: FieldInfo) -> str:
+    """Return a field's bounds in words, or nothing when its type alone says it."""
+    low = high = word = ""
+    text = unit_text(info)
+    for limit in info.metadata:
+        if isinstance(limit, annotated_types.Ge):
+            low, word = text(limit.ge), "{} to {}"
+        elif isinstance(limit, annotated_types.Gt):
+            low, word = text(limit.gt), "above {}, up to {}"
+        elif isinstance(limit, annotated_types.Le):
+            high = text(limit.le)
+    return word.format(low, high) if low and high else ""
+
+
+def unit_text(info: FieldInfo) -> Callable[[Any], str]:
+    """Return how values of a field are written: `5m`, `64MiB`, or just the number."""
+    unit = next((mark for mark in info.metadata if isinstance(mark, Unit)), None)
+    return unit.text if unit else str
+
+
+def _shown(path: Path, value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "a mapping"
+    if isinstance(value, list | tuple):
+        return "a list"
+    text = repr(value)
+    names = [part for part in path if isinstance(part, str)]
+    if isinstance(value, str) and names:
+        text = repr(masked(names[-1], value))
+    return text if len(text) <= _SHOWN_CHARS_MAX else f"{text[:_SHOWN_CHARS_MAX]}..."
