@@ -1,0 +1,61 @@
+"""Sets of changed columns: a bitmap per change, bit n for the column of id n, least significant bit first.
+
+A bitmap has as many bytes as the ids of its schema need; one written under an earlier version is
+shorter, and the bits it lacks are unset. A null in place of a bitmap means unknown: every column counts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakesplice.model.schema import TableSchema
+
+Bytes = npt.NDArray[np.uint8]
+Mask = npt.NDArray[np.bool_]
+
+
+def bitmap_bytes(schema: TableSchema) -> int:
+    """Return the length of the bitmaps of changes under `schema`."""
+    return max((column.id for column in schema.columns), default=-1) // 8 + 1
+
+
+def bitmaps(rows: Bytes, known: Mask) -> pa.Array:
+    """Turn a matrix of one bitmap a row into a binary array, null where not `known`."""
+    lengths = np.where(known, rows.shape[1], 0)
+    offsets = np.zeros(len(rows) + 1, dtype=np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    return pa.Array.from_buffers(
+        pa.binary(),
+        len(rows),
+        [pa.py_buffer(np.packbits(known, bitorder="little")), pa.py_buffer(offsets),
+         pa.py_buffer(np.ascontiguousarray(rows[known]))],
+        null_count=int(len(rows) - np.count_nonzero(known)),
+    )
+
+
+def bitmap_rows(changed: pa.Array, width: int) -> tuple[Bytes, Mask]:
+    """Return `changed` as a matrix of `width` bytes a row, all unset where unknown, and what is known.
+
+    Bytes beyond `width` are not kept: they name no column of the schema asked for.
+    """
+    count = len(changed)
+    known: Mask = np.asarray(changed.is_valid())
+    rows: Bytes = np.zeros((count, width), dtype=np.uint8)
+    validity, offsets, data = changed.buffers()
+    if not count or data is None or not width:
+        return rows, known
+    edges = np.frombuffer(offsets, np.int32, count + 1, changed.offset * 4)
+    lengths = np.where(known, np.minimum(np.diff(edges), width), 0)
+    inside = np.arange(width) < lengths[:, None]
+    source = edges[:-1, None] + np.arange(width)
+    rows[inside] = np.frombuffer(data, np.uint8)[source[inside]]
+    return rows, known
+
+
+def changes_column(rows: Bytes, known: Mask, column_id: int) -> Mask:
+    """Return, per change, whether it may have changed the column: its bit is set or its set unknown."""
+    if column_id // 8 >= rows.shape[1]:
+        return ~known
+    return ~known | ((rows[:, column_id // 8] >> (column_id % 8)) & 1).astype(np.bool_)

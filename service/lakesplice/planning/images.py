@@ -1,0 +1,184 @@
+"""From row images as a source format decoded them to changes in the table's layout.
+
+Nothing is converted here: an image's column must already be of its stored type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesplice.errors import UsageError
+from lakesplice.model.change import Op, changes_schema
+from lakesplice.model.names import (
+    BEFORE_DIGEST,
+    CHANGED,
+    KEY_HIGH,
+    KEY_LOW,
+    OP,
+    POSITION_FILE,
+    POSITION_OFFSET,
+    ROW_DIGEST,
+    SOURCE_TS,
+)
+from lakesplice.model.schema import Column, TableSchema
+from lakesplice.model.types import ColumnType, Kind
+from lakesplice.planning.changed import bitmap_bytes, bitmaps
+from lakesplice.planning.digest import column_words, contiguous, row_digest
+from lakesplice.planning.keyhash import key_hash
+
+Mask = npt.NDArray[np.bool_]
+
+
+class Images(Protocol):
+    """Decoded changes of one source schema, a row per change, in offset order.
+
+    `before` and `after` have a column per source field, by source name; a row of theirs means
+    something only where the `_present` mask says so.
+    """
+
+    @property
+    def op(self) -> npt.NDArray[np.int8]: ...
+    @property
+    def position_file(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def position_offset(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def source_ts(self) -> pa.Array: ...
+    @property
+    def before(self) -> pa.Table: ...
+    @property
+    def before_present(self) -> Mask: ...
+    @property
+    def after(self) -> pa.Table: ...
+    @property
+    def after_present(self) -> Mask: ...
+
+
+def to_changes(images: Images, schema: TableSchema, mapping: Mapping[str, Column]) -> pa.Table:
+    """Return the images as changes in `changes_schema(schema)`, row for row.
+
+    `mapping` takes source names to stored columns (`planning/evolution.py`); columns of `schema`
+    outside it are null, so their part in digests and changed sets is that of a null. A delete carries
+    its before-image, a changed set without columns and no digest of its own. `UsageError` if a column
+    is missing or not of its stored type, or a row lacks the image that its operation needs.
+    """
+    delete = images.op == Op.DELETE
+    _require_images(images, delete)
+    before = _stored(images.before, mapping, schema)
+    after = _stored(images.after, mapping, schema)
+    values = _values(before, after, delete)
+    high, low = key_hash(values, schema)
+    before_digest, row_digests = _digests(images, before, after, delete, schema)
+    system = {
+        KEY_HIGH: pa.array(high),
+        KEY_LOW: pa.array(low),
+        OP: pa.array(images.op, pa.int8()),
+        POSITION_FILE: pa.array(images.position_file, pa.int64()),
+        POSITION_OFFSET: pa.array(images.position_offset, pa.int64()),
+        BEFORE_DIGEST: before_digest,
+        ROW_DIGEST: row_digests,
+        CHANGED: _changed(images, before, after, delete, schema),
+        SOURCE_TS: images.source_ts,
+    }
+    layout = changes_schema(schema)
+    user = dict(zip(values.column_names, values.columns, strict=True))
+    columns = {**system, **user}
+    absent = pa.nulls
+    return pa.Table.from_arrays(
+        [columns[f.name] if f.name in columns else absent(len(delete), f.type) for f in layout],
+        schema=layout,
+    )
+
+
+def _require_images(images: Images, delete: Mask) -> None:
+    present = np.where(delete, images.before_present, images.after_present)
+    if not present.all():
+        raise UsageError(
+            "a row lacks the image its operation needs; decoding makes it a dead letter",
+            row=int(np.argmin(present)),
+        )
+
+
+def _stored(images: pa.Table, mapping: Mapping[str, Column], schema: TableSchema) -> pa.Table:
+    """Take the mapped columns under their stored names, each as one array, in the schema's order."""
+    fields, arrays = [], []
+    for source_name, column in sorted(mapping.items(), key=lambda item: item[1].id):
+        if source_name not in images.column_names:
+            raise UsageError("a row image lacks a column of its schema", column=source_name)
+        values = contiguous(images.column(source_name))
+        if values.type != column.type.arrow:
+            raise UsageError(
+                "a row image's column is not of its stored type; decode it as that type",
+                column=source_name, expected=str(column.type.arrow), found=str(values.type),
+            )
+        fields.append(pa.field(column.name, column.type.arrow))
+        arrays.append(values)
+    missing = [name for name in schema.key if name not in {field.name for field in fields}]
+    if missing:
+        raise UsageError("a row image lacks key columns", columns=missing)
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _values(before: pa.Table, after: pa.Table, delete: Mask) -> pa.Table:
+    """Return the after-images, for deletes the before-images."""
+    if not delete.any():
+        return after
+    if delete.all():
+        return before
+    chosen = pa.array(delete)
+    return pa.Table.from_arrays(
+        [
+            pc.if_else(chosen, old.chunk(0), new.chunk(0))
+            for old, new in zip(before.columns, after.columns, strict=True)
+        ],
+        schema=after.schema,
+    )
+
+
+def _digests(
+    images: Images, before: pa.Table, after: pa.Table, delete: Mask, schema: TableSchema
+) -> tuple[pa.Array, pa.Array]:
+    count = len(delete)
+    unknown = pa.nulls(count, pa.int64())
+    before_digest, row_digests = unknown, unknown
+    if images.before_present.any():
+        before_digest = pa.array(row_digest(before, schema), mask=~images.before_present)
+    if not delete.all():
+        row_digests = pa.array(row_digest(after, schema), mask=delete)
+    return before_digest, row_digests
+
+
+def _changed(
+    images: Images, before: pa.Table, after: pa.Table, delete: Mask, schema: TableSchema
+) -> pa.Array:
+    """Return the bitmap of columns that differ between the images; null where there are not both."""
+    rows = np.zeros((len(delete), bitmap_bytes(schema)), dtype=np.uint8)
+    compared = images.before_present & ~delete
+    if compared.any():
+        by_name = {column.name: column for column in schema.columns}
+        for name in after.column_names:
+            column = by_name[name]
+            differ = _differ(before.column(name).chunk(0), after.column(name).chunk(0), column.type)
+            rows[:, column.id // 8] |= differ.astype(np.uint8) << np.uint8(column.id % 8)
+        rows[~compared] = 0
+    return bitmaps(rows, images.before_present | delete)
+
+
+def _differ(old: pa.Array, new: pa.Array, kind: ColumnType) -> Mask:
+    """Compare two columns exactly: by their bits, so that -0.0 differs from 0.0 as its digest does."""
+    differ: Mask
+    if kind.kind in (Kind.STRING, Kind.BINARY):
+        differ = np.asarray(pc.not_equal(old, new).fill_null(False))
+    else:
+        pairs = zip(column_words(old, kind), column_words(new, kind), strict=True)
+        differ = np.logical_or.reduce([first != second for first, second in pairs])
+    if not old.null_count and not new.null_count:
+        return differ
+    old_null, new_null = np.asarray(old.is_null()), np.asarray(new.is_null())
+    return np.where(old_null | new_null, old_null != new_null, differ)
