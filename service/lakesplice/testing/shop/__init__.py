@@ -1,0 +1,46 @@
+"""A seeded simulator of a small shop whose database tells of its changes as Debezium does.
+
+    shop = Shop(seed=1)
+    events = shop.snapshot() + shop.step(1_000)
+    shop.truth("orders")          # what a lake must hold once it has taken in all of them
+
+`Database` is the same without a workload, for tests that choose their statements; `WideTable` makes
+the events of benchmarks by the million.
+"""
+
+from lakesplice.testing.shop.columns import Column, Value
+from lakesplice.testing.shop.database import Database, Key, Row
+from lakesplice.testing.shop.events import Event
+from lakesplice.testing.shop.simulator import Shop
+from lakesplice.testing.shop.tables import (
+    CARTS,
+    CUSTOMERS,
+    ORDER_LINES,
+    ORDERS,
+    PRODUCTS,
+    SHOP,
+    VISITS,
+    WIDE,
+    TableSpec,
+    small_tables,
+)
+
+__all__ = [
+    "CARTS",
+    "CUSTOMERS",
+    "ORDERS",
+    "ORDER_LINES",
+    "PRODUCTS",
+    "SHOP",
+    "VISITS",
+    "WIDE",
+    "Column",
+    "Database",
+    "Event",
+    "Key",
+    "Row",
+    "Shop",
+    "TableSpec",
+    "Value",
+    "small_tables",
+]

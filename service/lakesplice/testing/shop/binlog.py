@@ -1,0 +1,109 @@
+"""The source's binlog: files that rotate, offsets that grow, transaction ids, and one clock."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final, NamedTuple
+
+from lakesplice.table.ports import Clock
+
+SERVER_ID: Final = 223344
+FIRST_OFFSET: Final = 4
+_FIRST_EVENT_OFFSET: Final = 6703
+_MEAN_GAP_MICROSECONDS: Final = 2_000
+
+
+class Moment(NamedTuple):
+    """Where and when one statement stands in the source's order, as its events say it.
+
+    `gtid` is a JSON fragment; `second` is the server's clock, `micros` the connector's, which reads
+    the statement a little later.
+    """
+
+    file: str
+    pos: int
+    gtid: str
+    server_id: int
+    snapshot: str
+    second: int
+    micros: int
+
+    @property
+    def produced_ms(self) -> int:
+        """The record's Kafka timestamp."""
+        return self.micros // 1000
+
+    def processed(self, row: int) -> str:
+        """The envelope's three timestamps, as members of a JSON object."""
+        micros = self.micros + row
+        return (
+            f'"ts_ms":{micros // 1000},"ts_us":{micros},"ts_ns":{micros}{(micros * 7) % 1000:03d}'
+        )
+
+
+class SimulatedClock:
+    """Time that passes only when somebody asks for it: a run is the same on any machine."""
+
+    def __init__(self, start_ms: int, random: Random) -> None:
+        self._micros = start_ms * 1000
+        self._random = random
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch, a little later at every call."""
+        self._micros += self._random.randrange(2 * _MEAN_GAP_MICROSECONDS)
+        return self._micros // 1000
+
+    def monotonic(self) -> float:
+        """The same in seconds."""
+        return self.now_ms() / 1000
+
+
+class Binlog:
+    """Hands out moments in strictly rising order of (file, offset).
+
+    A file rotates once it holds `file_bytes`. The clock may stand still or fall back: what is handed
+    out never does.
+    """
+
+    def __init__(self, clock: Clock, *, file_bytes: int = 1 << 20) -> None:
+        self._clock = clock
+        self._file_bytes = file_bytes
+        self._file = 1
+        self._pos = _FIRST_EVENT_OFFSET
+        self._transaction = 0
+        self._micros = 0
+
+    @property
+    def file(self) -> str:
+        """The present file's name."""
+        return f"binlog.{self._file:06d}"
+
+    def begin(self) -> None:
+        """Start a transaction: what follows, up to the next start, shares its id."""
+        self._transaction += 1
+        # A file ends only between transactions, as the server has it.
+        if self._pos > self._file_bytes:
+            self._file, self._pos = self._file + 1, FIRST_OFFSET
+        self._pos += 200
+        self._tick()
+
+    def statement(self, rows: int) -> Moment:
+        """The moment of one statement on `rows` rows, which share its offset."""
+        self._pos += 150 + 90 * rows
+        self._micros += rows + 1
+        gtid = f'"0-{SERVER_ID}-{self._transaction}"'
+        return self._moment(gtid, SERVER_ID, "false")
+
+    def snapshot(self) -> Moment:
+        """The moment of a snapshot's row: the present end of the binlog, under no transaction."""
+        self._micros += 1
+        return self._moment("null", 0, "true")
+
+    def _moment(self, gtid: str, server_id: int, snapshot: str) -> Moment:
+        if not self._micros:
+            self._tick()
+        second = self._micros // 1_000_000
+        return Moment(self.file, self._pos, gtid, server_id, snapshot, second, self._micros)
+
+    def _tick(self) -> None:
+        self._micros = max(self._micros + 1, self._clock.now_ms() * 1000)

@@ -1,0 +1,303 @@
+"""Columns of the simulated database: how a MySQL type travels in a Debezium event and ends in the lake.
+
+A column's value in memory is the plainest exact one: decimals are unscaled integers, dates are days,
+times and timestamps are microseconds, everything else is what Python calls it. `encode` writes such a
+value as a JSON fragment, `to_arrow` as the lake stores it.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+import pyarrow as pa
+
+from lakesplice.model.types import ColumnType, Kind
+
+Value = None | bool | int | float | str | bytes
+Encoder = Callable[[Any], str]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DECIMAL_BYTES = 16
+# Jackson, which Debezium writes JSON with, escapes what lies beyond the basic plane and nothing else.
+_BASIC_PLANE_MAX = 0xFFFF
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column. `wire` is the Connect type, `semantic` the Debezium name above it, empty if plain.
+
+    `default` is the column's MySQL default as a value in memory; None means it has none.
+    """
+
+    name: str
+    type: ColumnType
+    wire: str
+    encode: Encoder = field(repr=False)
+    semantic: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    optional: bool = True
+    default: Value = None
+
+    @property
+    def connect_field(self) -> dict[str, object]:
+        """The column in the `schema` block of an event, members in the order Debezium writes them."""
+        described: dict[str, object] = {"type": self.wire, "optional": self.optional}
+        if self.semantic:
+            described |= {"name": self.semantic, "version": 1}
+        if self.parameters:
+            described["parameters"] = dict(self.parameters)
+        if self.default is not None:
+            described["default"] = json.loads(self._encode_default(self.default))
+        return {**described, "field": self.name}
+
+    def _encode_default(self, default: Value) -> str:
+        # Defaults of timestamps are written as short as they go, whatever digits the column has.
+        short = (
+            self.semantic == "io.debezium.time.ZonedTimestamp"
+            and not cast(int, default) % 1_000_000
+        )
+        return _zoned(0)(default) if short else self.encode(default)
+
+    def to_arrow(self, values: Sequence[Value]) -> pa.Array:
+        """Return the values, nulls among them, in the column's Arrow type."""
+        if self.type.kind is Kind.DECIMAL:
+            return unscaled_to_arrow([None if v is None else int(v) for v in values], self.type)
+        if self.type.kind is Kind.TIMESTAMP:
+            return pa.array(values, pa.int64()).cast(self.type.arrow)
+        return pa.array(values, self.type.arrow)
+
+
+def unscaled_to_arrow(values: Sequence[int | None], type_: ColumnType) -> pa.Array:
+    """Build a decimal array from unscaled integers, exactly and without a context's rounding."""
+    data = b"".join((v or 0).to_bytes(_DECIMAL_BYTES, "little", signed=True) for v in values)
+    valid = pa.array([v is not None for v in values], pa.bool_()).buffers()[1]
+    return pa.Array.from_buffers(type_.arrow, len(values), [valid, pa.py_buffer(data)])
+
+
+def json_string(text: str) -> str:
+    """Write a string as Jackson does: UTF-8 as it is, surrogate pairs escaped in upper case."""
+    plain = json.dumps(text, ensure_ascii=False)
+    if plain.isascii() or max(map(ord, plain)) <= _BASIC_PLANE_MAX:
+        return plain
+    return "".join(c if ord(c) <= _BASIC_PLANE_MAX else _surrogates(c) for c in plain)
+
+
+def _surrogates(char: str) -> str:
+    high, low = divmod(ord(char) - 0x10000, 0x400)
+    return f"\\u{0xD800 + high:04X}\\u{0xDC00 + low:04X}"
+
+
+def unscaled_bytes(value: int) -> bytes:
+    """The shortest big-endian two's complement of a decimal's unscaled value."""
+    length = ((value if value >= 0 else ~value).bit_length() + 8) // 8
+    return value.to_bytes(length, "big", signed=True)
+
+
+def _or_null(encode: Encoder) -> Encoder:
+    return lambda value: "null" if value is None else encode(value)
+
+
+_integer = _or_null(int.__repr__)
+_float = _or_null(float.__repr__)
+_string = _or_null(json_string)
+_boolean: Encoder = {None: "null", True: "true", False: "false"}.__getitem__
+
+
+def _base64(value: bytes) -> str:
+    return f'"{b64encode(value).decode()}"'
+
+
+def _unscaled(value: int) -> str:
+    return _base64(unscaled_bytes(value))
+
+
+def _millis(micros: int) -> str:
+    return str(micros // 1000)
+
+
+def _zoned(digits: int) -> Encoder:
+    """An encoder of ISO timestamps with as many fraction digits as the MySQL column has."""
+
+    def encode(micros: int) -> str:
+        moment = (_EPOCH + timedelta(microseconds=micros)).isoformat(timespec="microseconds")
+        whole, fraction = moment[:19], moment[20:26]
+        return f'"{whole}.{fraction[:digits]}Z"' if digits else f'"{whole}Z"'
+
+    return encode
+
+
+def integer(name: str, *, optional: bool = True, default: int | None = None) -> Column:
+    """INT."""
+    return Column(
+        name, ColumnType(Kind.INTEGER), "int32", _integer, optional=optional, default=default
+    )
+
+
+def bigint(name: str, *, optional: bool = True) -> Column:
+    """BIGINT, or INT UNSIGNED; BIGINT UNSIGNED arrives as a signed number of the same bits."""
+    return Column(name, ColumnType(Kind.LONG), "int64", _integer, optional=optional)
+
+
+def smallint(name: str, *, optional: bool = True) -> Column:
+    """SMALLINT, or TINYINT."""
+    return Column(name, ColumnType(Kind.SHORT), "int16", _integer, optional=optional)
+
+
+def boolean(name: str, *, optional: bool = True) -> Column:
+    """BIT(1)."""
+    return Column(name, ColumnType(Kind.BOOLEAN), "boolean", _boolean, optional=optional)
+
+
+def varchar(name: str, *, optional: bool = True, default: str | None = None) -> Column:
+    """VARCHAR, CHAR or TEXT, which Debezium doesn't tell apart."""
+    return Column(
+        name, ColumnType(Kind.STRING), "string", _string, optional=optional, default=default
+    )
+
+
+def blob(name: str, *, optional: bool = True) -> Column:
+    """BLOB, BINARY or VARBINARY."""
+    return Column(name, ColumnType(Kind.BINARY), "bytes", _or_null(_base64), optional=optional)
+
+
+def bits(name: str, length: int, *, optional: bool = True) -> Column:
+    """BIT(length) beyond one bit: bytes, least significant first."""
+    return Column(
+        name,
+        ColumnType(Kind.BINARY),
+        "bytes",
+        _or_null(_base64),
+        "io.debezium.data.Bits",
+        {"length": str(length)},
+        optional,
+    )
+
+
+def real(name: str, *, optional: bool = True) -> Column:
+    """FLOAT; values must be exact in 32 bits."""
+    return Column(name, ColumnType(Kind.FLOAT), "float", _float, optional=optional)
+
+
+def double(name: str, *, optional: bool = True) -> Column:
+    """DOUBLE."""
+    return Column(name, ColumnType(Kind.DOUBLE), "double", _float, optional=optional)
+
+
+def decimal(
+    name: str, precision: int, scale: int, *, optional: bool = True, default: int | None = None
+) -> Column:
+    """DECIMAL(precision, scale); values and the default are unscaled integers."""
+    return Column(
+        name,
+        ColumnType(Kind.DECIMAL, precision, scale),
+        "bytes",
+        _or_null(_unscaled),
+        "org.apache.kafka.connect.data.Decimal",
+        {"scale": str(scale), "connect.decimal.precision": str(precision)},
+        optional,
+        default,
+    )
+
+
+def enum(
+    name: str, allowed: Sequence[str], *, optional: bool = True, default: str | None = None
+) -> Column:
+    """ENUM."""
+    return Column(
+        name,
+        ColumnType(Kind.STRING),
+        "string",
+        _string,
+        "io.debezium.data.Enum",
+        {"allowed": ",".join(allowed)},
+        optional,
+        default,
+    )
+
+
+def enum_set(name: str, allowed: Sequence[str], *, optional: bool = True) -> Column:
+    """SET; a value is its members joined by commas."""
+    return Column(
+        name,
+        ColumnType(Kind.STRING),
+        "string",
+        _string,
+        "io.debezium.data.EnumSet",
+        {"allowed": ",".join(allowed)},
+        optional,
+    )
+
+
+def json_text(name: str, *, optional: bool = True) -> Column:
+    """JSON as MySQL has it; a value is the document's text."""
+    return Column(
+        name, ColumnType(Kind.STRING), "string", _string, "io.debezium.data.Json", {}, optional
+    )
+
+
+def date(name: str, *, optional: bool = True) -> Column:
+    """DATE, in days."""
+    return Column(
+        name, ColumnType(Kind.DATE), "int32", _integer, "io.debezium.time.Date", {}, optional
+    )
+
+
+def time(name: str, *, optional: bool = True) -> Column:
+    """TIME, in microseconds, negative or beyond a day at will; the lake holds the number."""
+    return Column(
+        name, ColumnType(Kind.LONG), "int64", _integer, "io.debezium.time.MicroTime", {}, optional
+    )
+
+
+def year(name: str, *, optional: bool = True) -> Column:
+    """YEAR."""
+    return Column(
+        name, ColumnType(Kind.INTEGER), "int32", _integer, "io.debezium.time.Year", {}, optional
+    )
+
+
+def datetime_millis(name: str, *, optional: bool = True) -> Column:
+    """DATETIME(0) to DATETIME(3): milliseconds on the way; values are whole milliseconds."""
+    return Column(
+        name,
+        ColumnType(Kind.TIMESTAMP),
+        "int64",
+        _or_null(_millis),
+        "io.debezium.time.Timestamp",
+        {},
+        optional,
+    )
+
+
+def datetime_micros(name: str, *, optional: bool = True) -> Column:
+    """DATETIME(4) to DATETIME(6): microseconds."""
+    return Column(
+        name,
+        ColumnType(Kind.TIMESTAMP),
+        "int64",
+        _integer,
+        "io.debezium.time.MicroTimestamp",
+        {},
+        optional,
+    )
+
+
+def timestamp(
+    name: str, digits: int, *, optional: bool = True, default: int | None = None
+) -> Column:
+    """TIMESTAMP(digits): ISO text in UTC."""
+    return Column(
+        name,
+        ColumnType(Kind.TIMESTAMP),
+        "string",
+        _or_null(_zoned(digits)),
+        "io.debezium.time.ZonedTimestamp",
+        {},
+        optional,
+        default,
+    )

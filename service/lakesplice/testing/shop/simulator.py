@@ -1,0 +1,108 @@
+"""The shop: what its customers and clerks do to the database, drawn from one seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+
+import pyarrow as pa
+
+from lakesplice.table.ports import Clock
+from lakesplice.testing.shop.columns import Column
+from lakesplice.testing.shop.database import Database
+from lakesplice.testing.shop.events import Event
+from lakesplice.testing.shop.rows import RowMaker
+from lakesplice.testing.shop.tables import SHOP, TableSpec
+from lakesplice.testing.shop.workload import ACTIVITIES, Activity, Desk, touch_any
+
+
+class Shop:
+    """A small shop's database at work.
+
+    `tables` may be any of the specs in `tables` or of a user's own; the five of the shop get the
+    shop's workload, each further one random inserts, updates and deletes. `rows` is what the largest
+    table starts with; the others are in proportion. `with_schemas` False writes the same events as
+    plain JSON. Without a `clock` time is simulated, and equal arguments give equal bytes.
+
+    `step` gives whole transactions in the source's order: cut as one likes, the sequence is the same.
+    """
+
+    def __init__(
+        self,
+        seed: int = 0,
+        tables: Sequence[TableSpec] = SHOP,
+        *,
+        rows: int = 500,
+        server: str = "shop",
+        database: str = "shop",
+        with_schemas: bool = True,
+        clock: Clock | None = None,
+        binlog_file_bytes: int = 1 << 20,
+    ) -> None:
+        self.database = Database(
+            tables,
+            seed=seed,
+            server=server,
+            database=database,
+            with_schemas=with_schemas,
+            clock=clock,
+            binlog_file_bytes=binlog_file_bytes,
+        )
+        self._random = Random(f"shop-{seed}")
+        self._desk = Desk(self.database, self._random, RowMaker(self._random))
+        self._activities, self._weights = _activities([table.name for table in tables])
+        self._desk.open(rows)
+
+    @property
+    def tables(self) -> tuple[TableSpec, ...]:
+        """The tables as they stand."""
+        return self.database.tables
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """A topic per table, in the tables' order."""
+        return tuple(self.database.topic(table.name) for table in self.tables)
+
+    def snapshot(self) -> list[Event]:
+        """The connector's first reading of every row; call it before the first `step`."""
+        return self.database.snapshot()
+
+    def step(self, count: int) -> list[Event]:
+        """Let the shop work until at least `count` events are written; never fewer, never half a transaction."""
+        events: list[Event] = []
+        while len(events) < count:
+            activity = self._random.choices(self._activities, cum_weights=self._weights)[0]
+            activity(self._desk)
+            events += self.database.drain()
+        return events
+
+    def add_column(self, table: str, column: Column) -> None:
+        """ALTER TABLE … ADD COLUMN; later changes carry it."""
+        self.database.add_column(table, column)
+
+    def truth(self, table: str) -> pa.Table:
+        """The table as it stands after the events handed out, in exactly the lake's types."""
+        return self.database.truth(table)
+
+
+def _activities(names: Sequence[str]) -> tuple[list[Callable[[Desk], None]], list[float]]:
+    """What can be done with these tables, with cumulative weights."""
+    shop = {table.name for table in SHOP}
+    chosen: list[tuple[Callable[[Desk], None], float]] = [
+        (activity.act, activity.weight) for activity in ACTIVITIES if activity.needs <= set(names)
+    ]
+    others = [name for name in names if name not in shop]
+    covered = {
+        name for activity in ACTIVITIES if activity.needs <= set(names) for name in activity.needs
+    }
+    others += [name for name in names if name in shop - covered]
+    if others:
+        chosen.append((touch_any(others), 40.0))
+    total, weights = 0.0, []
+    for _, weight in chosen:
+        total += weight
+        weights.append(total)
+    return [act for act, _ in chosen], weights
+
+
+__all__ = ["Activity", "Shop"]
