@@ -1,4 +1,4 @@
-"""Settings: one YAML file and the environment, typed, bounded and described; nothing else reads them."""
+"""Settings from one YAML file and the environment; nothing else reads either."""
 
 from lakesplice.config.reading import load
 from lakesplice.config.settings import (

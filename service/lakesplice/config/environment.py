@@ -1,8 +1,8 @@
-"""Environment variables as settings: `LAKESPLICE_KAFKA__BOOTSTRAP_SERVERS` is `kafka.bootstrap_servers`.
+"""Environment variables as settings: `LAKESPLICE_LAKE__ROOT` is `lake.root`.
 
 Two underscores go a level down. Below a mapping of options the rest is the option's name, in small
-letters and with dots: `LAKESPLICE_KAFKA__OPTIONS__SASL_JAAS_CONFIG` is `sasl.jaas.config`. Mappings,
-lists and whole sections are written as YAML or JSON.
+letters and with dots: `LAKESPLICE_KAFKA__OPTIONS__SASL_JAAS_CONFIG` is `sasl.jaas.config`.
+Mappings, lists and whole sections are written as YAML or JSON.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any
 
 import yaml
 from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 
 from lakesplice.config.options import Options
 from lakesplice.config.problems import Path, Problem, dotted, nearest, section_type, settings_of
@@ -39,7 +38,7 @@ class Variables:
 
 
 def from_environment(environment: Mapping[str, str], root: type[BaseModel]) -> Variables:
-    """Return the settings below `root` that the environment holds; a name that fits none is a problem."""
+    """Return the settings below `root` that the environment holds; an unknown name is a problem."""
     found = Variables()
     # In order of name a whole section comes before single settings of it, which then win.
     for name in sorted(environment):
@@ -58,8 +57,9 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
     result = dict(below)
     for name, value in above.items():
         old = result.get(name)
-        both = isinstance(old, Mapping) and isinstance(value, Mapping)
-        result[name] = merged(old, value) if both else value
+        if isinstance(old, Mapping) and isinstance(value, Mapping):
+            value = merged(old, value)
+        result[name] = value
     return result
 
 
@@ -68,9 +68,9 @@ def _take(name: str, text: str, root: type[BaseModel], found: Variables) -> None
     if place is None:
         found.problems.append(Problem(name, _unknown(name, root)))
         return
-    path, info = place
+    path, is_structured = place
     value: Any = text
-    if _is_structured(path, info):
+    if is_structured:
         try:
             value = yaml.safe_load(text)
         except yaml.YAMLError:
@@ -83,31 +83,22 @@ def _take(name: str, text: str, root: type[BaseModel], found: Variables) -> None
     found.origins[path] = name
 
 
-def _place(parts: list[str], root: type[BaseModel]) -> tuple[Path, FieldInfo] | None:
-    """Return the path a variable's parts lead to and the last field on it, or None."""
+def _place(parts: list[str], root: type[BaseModel]) -> tuple[Path, bool] | None:
+    """Return the path a variable's parts lead to and whether YAML is expected there, or None."""
     model: type[BaseModel] | None = root
-    info: FieldInfo | None = None
+    is_options = is_structured = False
     for depth, part in enumerate(parts):
-        if model is None:
-            is_option = info is not None and info.annotation is Options
-            return _option(parts, depth, info) if is_option and info else None
-        info = model.model_fields.get(part)
+        if is_options:
+            name = ".".join(rest.replace("_", ".") for rest in parts[depth:])
+            return ((*parts[:depth], name), False) if name else None
+        info = model.model_fields.get(part) if model else None
         if info is None:
             return None
         below = section_type(info)
-        model = below if info.annotation is below else None
-    return (tuple(parts), info) if info else None
-
-
-def _option(parts: list[str], depth: int, info: FieldInfo) -> tuple[Path, FieldInfo] | None:
-    name = ".".join(part.replace("_", ".") for part in parts[depth:])
-    return ((*parts[:depth], name), info) if name else None
-
-
-def _is_structured(path: Path, info: FieldInfo) -> bool:
-    if info.annotation is Options:
-        return path[-1] == "options" or path[-1] == "columns"
-    return section_type(info) is not None
+        model = below if below is info.annotation else None
+        is_options = info.annotation is Options
+        is_structured = is_options or below is not None
+    return tuple(parts), is_structured
 
 
 def _is_service_link(name: str, value: str) -> bool:

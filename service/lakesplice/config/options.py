@@ -1,4 +1,4 @@
-"""Settings that are handed on by name: immutable mappings of strings whose secrets stay out of sight."""
+"""Settings handed on by name: immutable mappings of strings whose secrets stay out of sight."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lakesplice.telemetry.secrets import masked
 
 
 class Options(Mapping[str, str]):
-    """An immutable mapping; its `repr` masks secrets, its values don't. `dict(options)` copies it."""
+    """An immutable mapping; its `repr` masks secrets, its values don't."""
 
     __slots__ = ("_values",)
 

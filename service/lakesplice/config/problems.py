@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_origin
 
 import annotated_types
 from pydantic import BaseModel
@@ -21,7 +21,7 @@ _NEAR = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing to mend. `where` is the setting's path, `origin` the variable it came from, if any."""
+    """One thing to mend: the setting's path, and the variable it came from, if any."""
 
     where: str
     what: str
@@ -47,18 +47,22 @@ def nearest(name: str, known: Sequence[str], cutoff: float = _NEAR) -> str | Non
 
 def section_type(info: FieldInfo) -> type[BaseModel] | None:
     """Return the section a field holds, or holds a list of; None for a plain setting."""
-    kinds: tuple[Any, ...] = (info.annotation, *getattr(info.annotation, "__args__", ()))
-    return next((k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel)), None)
+    kinds: tuple[object, ...] = (info.annotation, *getattr(info.annotation, "__args__", ()))
+    for kind in kinds:
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            return kind
+    return None
 
 
 def settings_of(model: type[BaseModel], path: Path = ()) -> Iterator[tuple[Path, FieldInfo]]:
     """Yield every plain setting below `model` by its path, lists by their own path alone."""
     for name, info in model.model_fields.items():
         below = section_type(info)
-        if below is not None and info.annotation is below:
-            yield from settings_of(below, (*path, name))
-        else:
+        is_list = get_origin(info.annotation) is tuple
+        if below is None or is_list:
             yield (*path, name), info
+        else:
+            yield from settings_of(below, (*path, name))
 
 
 def unknown(model: type[BaseModel], path: Path, root: type[BaseModel]) -> str:
@@ -75,7 +79,7 @@ def unknown(model: type[BaseModel], path: Path, root: type[BaseModel]) -> str:
 
 
 def described(error: Mapping[str, Any], root: type[BaseModel]) -> str:
-    """Return what one of pydantic's errors says, in our words: the value met and what is allowed."""
+    """Return what one of pydantic's errors says: the value met and what is allowed."""
     path: Path = error["loc"]
     model, info = lookup(root, path)
     kind = error["type"]
@@ -84,7 +88,9 @@ def described(error: Mapping[str, Any], root: type[BaseModel]) -> str:
     if kind == "missing":
         return f"is missing; {purpose(info)}" if info else "is missing"
     allowed = allowed_values(info) if info and kind != "value_error" else ""
-    reason = allowed or error["msg"].removeprefix("Value error, ").replace("Input should", "must")
+    reason = allowed or error["msg"].removeprefix("Value error, ").replace(
+        "Input should be a valid string", "must be text"
+    ).replace("Input should", "must")
     met = _shown(path, error["input"])
     return f"{met} cannot be used; {'allowed: ' if allowed else ''}{reason}"
 
@@ -97,7 +103,8 @@ def purpose(info: FieldInfo) -> str:
 
 def lookup(root: type[BaseModel], path: Path) -> tuple[type[BaseModel], FieldInfo | None]:
     """Return the section a path leads through last, and the setting it names, if there is one."""
-    model, info = root, None
+    model = root
+    info: FieldInfo | None = None
     for part in path:
         if isinstance(part, int):
             continue

@@ -1,4 +1,4 @@
-"""Durations and sizes as people write them: `5m`, `500ms`, `64MiB`; plain numbers are seconds and bytes."""
+"""Durations and sizes as people write them: `5m`, `64MiB`; bare numbers are seconds and bytes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SIZE_HINT = "a size such as 500000, 64MiB or 2GB"
 
 
 def seconds_of(text: str) -> float:
-    """Return the seconds of `5m` or `1h30m`, or of a bare number; `ValueError` for anything else."""
+    """Return the seconds of `5m`, `1h30m` or a bare number; `ValueError` for anything else."""
     text = text.strip()
     try:
         return float(text)

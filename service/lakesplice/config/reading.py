@@ -1,4 +1,4 @@
-"""Reads the configuration: the file, the environment over it, the defaults below; all problems at once."""
+"""Reads the configuration: the environment over the file over the defaults."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ FILE_BYTES_MAX = 10_000_000
 def load(file: Path | None = None, environment: Mapping[str, str] | None = None) -> Settings:
     """Return the settings of a YAML file and of the environment, which wins.
 
-    Without `environment` the process's own is read. Raises one `ConfigurationError` that names every
-    problem: where it is, what was met (secrets masked) and what is allowed.
+    Without `environment` the process's own is read. Raises one `ConfigurationError` that names
+    every problem: where it is, what was met (secrets masked) and what is allowed.
     """
     from_file = _read(file) if file else {}
     variables = from_environment(os.environ if environment is None else environment, Settings)
@@ -63,7 +63,8 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         if file.stat().st_size > FILE_BYTES_MAX:
             raise ConfigurationError("this is no configuration; it is too large", file=str(file))
-        content = yaml.load(file.read_text(encoding="utf-8"), _StrictLoader)
+        text = file.read_text(encoding="utf-8")
+        content = yaml.load(text, _StrictLoader)  # noqa: S506  it is a safe loader
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(
             "the configuration file cannot be read; check its path and rights",

@@ -145,7 +145,7 @@ class LakeSettings(Section):
 
 
 class CompactionSettings(Section):
-    """When deltas are spliced into their base files. A table is due when one threshold is passed."""
+    """When deltas are spliced into their base files; a table is due past any threshold."""
 
     threads: int = Field(
         default=2, ge=1, le=64, description="Tables compacted at the same time, in threads."
@@ -178,7 +178,7 @@ class CompactionSettings(Section):
         default=200,
         ge=2,
         le=100_000,
-        description="Waiting deltas at which a table's ingest pauses until compaction has caught up.",
+        description="Waiting deltas at which a table's ingest pauses until they are fewer.",
     )
     poll_seconds: Seconds = Field(
         default=5.0, ge=0.05, le=3_600.0, description="How often to look for tables that are due."
@@ -195,7 +195,8 @@ class LogSettings(Section):
         default=7 * _DAY,
         ge=0,
         le=3_650 * _DAY,
-        description="How long old versions stay readable: log entries, and files no version names since.",
+        description="How long old versions stay readable: their log entries,"
+        " and the files that only they name.",
     )
 
 
@@ -283,7 +284,8 @@ class TableSettings(Section):
         min_length=1,
         max_length=10_000,
         description="Tables meant, by `database.table`: a glob such as `shop.order_*`, or a regular"
-        " expression between slashes such as `/shop\\.(orders|items)/`. The first entry that matches counts.",
+        " expression between slashes such as `/shop\\.(orders|items)/`. The first entry that"
+        " matches counts.",
     )
     columns: Options = Field(
         default=Options(),

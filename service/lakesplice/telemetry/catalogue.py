@@ -1,0 +1,333 @@
+"""Every metric of the service: its name, unit and labels, what it means and what to do about it.
+
+The page, the documentation and the tests are made from this list; a metric that isn't here doesn't
+exist. Names follow Prometheus' conventions. Where a label's values are known beforehand they are
+exported from the start, as zeros, since a series that appears with its first event hides that event
+from `rate` and `increase`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+PREFIX = "lakesplice_"
+NOT_PARKED = "none"
+
+
+class Kind(StrEnum):
+    """How a metric moves. An age is set as a point in time and read as the seconds since then."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+    AGE = "age"
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A label, and its values where they are known beforehand; others are accepted too."""
+
+    name: str
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric. `name` is complete, with prefix, unit and `_total`; `remedy` is for people."""
+
+    name: str
+    kind: Kind
+    unit: str
+    meaning: str
+    remedy: str
+    labels: tuple[Label, ...] = ()
+    buckets: tuple[float, ...] = ()
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """The labels' names, in order."""
+        return tuple(label.name for label in self.labels)
+
+    @property
+    def is_per_table(self) -> bool:
+        """Whether the metric has a series per table."""
+        return TABLE in self.labels
+
+
+READ_OPTIMISED = "read-optimised"
+REAL_TIME = "real-time"
+
+TABLE = Label("table")
+_VIEW = Label("view", (READ_OPTIMISED, REAL_TIME))
+_OP = Label("op", ("create", "update", "delete", "read"))
+_PHASE = Label("phase", ("plan", "job", "commit", "whole"))
+_COMMIT = Label("operation", ("create", "ingest", "splice", "index-merge", "evolve", "redirect"))
+_COMPACTION = Label("result", ("committed", "conflict", "failed"))
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900)
+
+
+def _counter(name: str, unit: str, meaning: str, remedy: str, *labels: Label) -> Metric:
+    return Metric(f"{PREFIX}{name}_total", Kind.COUNTER, unit, meaning, remedy, labels)
+
+
+def _gauge(name: str, unit: str, meaning: str, remedy: str, *labels: Label) -> Metric:
+    return Metric(PREFIX + name, Kind.GAUGE, unit, meaning, remedy, labels)
+
+
+def _age(name: str, meaning: str, remedy: str, *labels: Label) -> Metric:
+    return Metric(PREFIX + name, Kind.AGE, "seconds", meaning, remedy, labels)
+
+
+def _durations(name: str, meaning: str, remedy: str, *labels: Label) -> Metric:
+    return Metric(PREFIX + name, Kind.HISTOGRAM, "seconds", meaning, remedy, labels, _SECONDS)
+
+
+BUILD_INFO = _gauge(
+    "build_info",
+    "1",
+    "Always 1; the label says which version runs.",
+    "None.",
+    Label("version"),
+)
+DRIVER_GENERATION = _gauge(
+    "driver_generation",
+    "number",
+    "The generation this driver took in the lake.",
+    "Two pages with different numbers: the lower one is fenced and about to stop.",
+)
+QUERY_RESTARTS = _counter(
+    "query_restarts",
+    "restarts",
+    "How often the streaming query was started anew, by reason.",
+    "Restarts for `error` more than once an hour: the log names the error.",
+    Label("reason", ("new-topics", "redirect", "refused-commit", "error")),
+)
+BATCHES = _counter(
+    "batches",
+    "batches",
+    "Batches ended, by result; a batch is `ok` if every table it touched committed.",
+    "`partial`: look for parked tables and conflicts. `failed`: the log names the error.",
+    Label("result", ("ok", "partial", "failed")),
+)
+BATCH_SECONDS = _durations(
+    "batch_duration_seconds",
+    "Time a batch takes, by phase: planning, the Spark job, the commits, and the whole.",
+    "`whole` above the trigger: raise spark.master's cores or lengthen the trigger.",
+    _PHASE,
+)
+LAST_BATCH = _age(
+    "last_batch_age_seconds",
+    "Time since a batch last ended; batches without changes count.",
+    "Well above the trigger: the query hangs or restarts; see /healthz and the log.",
+)
+LAG = _gauge(
+    "kafka_consumer_lag_records",
+    "records",
+    "Records of the table's topic that aren't committed yet, over all its partitions.",
+    "Rising: ingest can't keep up, or the table is parked.",
+    TABLE,
+)
+FRESHNESS = _age(
+    "table_freshness_seconds",
+    "How old the view's state may be: the time since which every change is sure to be in it.",
+    "real-time: see lag and batches. read-optimised: see deltas and compactions.",
+    TABLE,
+    _VIEW,
+)
+CHANGES = _counter(
+    "changes",
+    "changes",
+    "Changes read from the topic and committed, by kind, before the fold.",
+    "None; a table that should move and doesn't has a silent source.",
+    TABLE,
+    _OP,
+)
+STALE_CHANGES = _counter(
+    "changes_stale",
+    "changes",
+    "Changes that did nothing, since their row already stood at their position or a later one.",
+    "Some after a restart or repetition; steady growth means that a source repeats itself.",
+    TABLE,
+)
+IGNORED = _counter(
+    "records_ignored",
+    "records",
+    "Records that carry no change, such as topic compaction's tombstones, by reason.",
+    "None.",
+    TABLE,
+    Label("reason"),
+)
+DEAD_LETTERS = _counter(
+    "dead_letters",
+    "records",
+    "Records that could not be decoded and were set aside, by reason.",
+    "Look at them with `lakesplice dlq list`; mend the source.",
+    TABLE,
+    Label("reason"),
+)
+PARKED = _gauge(
+    "table_parked",
+    "1",
+    "1 for a table that is parked, with the reason's code, and doesn't move; else 0 and `none`.",
+    "`lakesplice tables` says why; mend it, then `lakesplice unpark`.",
+    TABLE,
+    Label("code"),
+)
+TABLES = _gauge(
+    "tables",
+    "tables",
+    "Tables of the lake, by state.",
+    "See table_parked.",
+    Label("state", ("running", "parked")),
+)
+COMMITS = _counter(
+    "commits",
+    "commits",
+    "Versions committed, by operation.",
+    "None.",
+    TABLE,
+    _COMMIT,
+)
+COMMIT_CONFLICTS = _counter(
+    "commit_conflicts",
+    "commits",
+    "Commits given up because what they had read was no longer so, by reason.",
+    "A few are normal. Many: another process writes to the lake, or compaction chases ingest.",
+    TABLE,
+    Label("reason"),
+)
+COMMIT_SECONDS = _durations(
+    "commit_duration_seconds",
+    "Time of one commit, lost races and repetitions included.",
+    "Slow storage, or a long log tail.",
+)
+DELTA_FILES = _gauge(
+    "delta_files",
+    "files",
+    "Deltas that wait for compaction.",
+    "Near compaction.back_pressure_deltas: ingest is about to pause; add compaction threads.",
+    TABLE,
+)
+DELTA_ROWS = _gauge(
+    "delta_rows",
+    "changes",
+    "Changes in deltas that wait for compaction.",
+    "Real-time reads slow down as it grows against base_rows.",
+    TABLE,
+)
+DELTA_BYTES = _gauge(
+    "delta_bytes",
+    "bytes",
+    "Bytes of the deltas that wait for compaction.",
+    "As delta_files.",
+    TABLE,
+)
+DELTA_OLDEST = _age(
+    "delta_oldest_age_seconds",
+    "Age of the oldest waiting delta; 0 when none waits.",
+    "Above compaction.age_max: compaction is behind or keeps failing.",
+    TABLE,
+)
+COMPACTIONS = _counter(
+    "compactions",
+    "compactions",
+    "Compactions ended, by result; a conflict is planned again by itself.",
+    "`failed`: the log names the file and the error.",
+    TABLE,
+    _COMPACTION,
+)
+COMPACTION_SECONDS = _durations(
+    "compaction_duration_seconds",
+    "Time from a compaction's plan to its commit.",
+    "Long ones: fewer deltas per compaction, or more tasks.",
+)
+COMPACTION_BYTES = _counter(
+    "compaction_bytes",
+    "bytes",
+    "Bytes that compactions read and wrote.",
+    "Written bytes far above the deltas' bytes: raise compaction.ratio_max.",
+    TABLE,
+    Label("direction", ("read", "written")),
+)
+BASE_FILES = _gauge("base_files", "files", "Base files of the present version.", "None.", TABLE)
+BASE_ROWS = _gauge(
+    "base_rows",
+    "rows",
+    "Rows in the base files of the present version, deleted ones included.",
+    "None.",
+    TABLE,
+)
+INDEX_RUNS = _gauge(
+    "index_runs",
+    "runs",
+    "Runs of the table's row index.",
+    "Above index.runs_max for long: index merges fail; the log says why.",
+    TABLE,
+)
+INDEX_ENTRIES = _gauge(
+    "index_entries",
+    "entries",
+    "Entries in all runs of the table's row index.",
+    "Far above base_rows: index merges are behind.",
+    TABLE,
+)
+INDEX_LOOKUPS = _counter(
+    "index_lookups",
+    "keys",
+    "Keys looked up in the row index, by whether they were found; those that weren't are inserts.",
+    "Updates that aren't found: run `lakesplice index check`.",
+    TABLE,
+    Label("found", ("yes", "no")),
+)
+INDEX_LOOKUP_SECONDS = _durations(
+    "index_lookup_duration_seconds",
+    "Time to locate the keys of one table's part of a batch.",
+    "Slow storage, a cold cache, or too many runs.",
+)
+TABLE_VERSION = _gauge(
+    "table_version", "version", "The present version of the table's log.", "None.", TABLE
+)
+LOG_TAIL = _gauge(
+    "log_tail_commits",
+    "commits",
+    "Commits of the table's log since its last checkpoint.",
+    "Far above log.checkpoint_every: checkpoints fail; the log says why.",
+    TABLE,
+)
+
+CATALOGUE: tuple[Metric, ...] = (
+    BUILD_INFO,
+    DRIVER_GENERATION,
+    QUERY_RESTARTS,
+    BATCHES,
+    BATCH_SECONDS,
+    LAST_BATCH,
+    LAG,
+    FRESHNESS,
+    CHANGES,
+    STALE_CHANGES,
+    IGNORED,
+    DEAD_LETTERS,
+    PARKED,
+    TABLES,
+    COMMITS,
+    COMMIT_CONFLICTS,
+    COMMIT_SECONDS,
+    DELTA_FILES,
+    DELTA_ROWS,
+    DELTA_BYTES,
+    DELTA_OLDEST,
+    COMPACTIONS,
+    COMPACTION_SECONDS,
+    COMPACTION_BYTES,
+    BASE_FILES,
+    BASE_ROWS,
+    INDEX_RUNS,
+    INDEX_ENTRIES,
+    INDEX_LOOKUPS,
+    INDEX_LOOKUP_SECONDS,
+    TABLE_VERSION,
+    LOG_TAIL,
+)

@@ -1,0 +1,205 @@
+"""The service's metrics: the catalogue brought to life on a registry of its own."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from lakesplice.telemetry.catalogue import (
+    BUILD_INFO,
+    CATALOGUE,
+    NOT_PARKED,
+    PARKED,
+    TABLE,
+    TABLES,
+    Kind,
+    Metric,
+)
+from lakesplice.version import version
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Metrics:
+    """Every metric of the catalogue, ready to be set and scraped.
+
+    All methods may be called from any thread and none blocks. A label that the metric doesn't have,
+    or lacks, raises `ValueError`, as does a metric of another kind: both are defects of the caller.
+    `now` gives seconds since the epoch, for ages.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.time) -> None:
+        # One further series per counter that no one asks for.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._counters: dict[str, Counter] = {}
+        self._gauges: dict[str, Gauge] = {}
+        self._histograms: dict[str, Histogram] = {}
+        self._ages: dict[str, _Ages] = {}
+        self._tables: dict[str, str] = {}
+        self._lock = threading.Lock()
+        for metric in CATALOGUE:
+            self._create(metric, now)
+            if not metric.is_per_table:
+                self._zero(metric)
+        self.set(BUILD_INFO, 1, version=version())
+
+    def add(self, metric: Metric, amount: float = 1, **labels: str) -> None:
+        """Count `amount`, which isn't negative, on a counter."""
+        counter = self._counters[metric.name]
+        (counter.labels(**labels) if metric.labels else counter).inc(amount)
+
+    def set(self, metric: Metric, value: float, **labels: str) -> None:
+        """Put a gauge at `value`."""
+        gauge = self._gauges[metric.name]
+        (gauge.labels(**labels) if metric.labels else gauge).set(value)
+
+    def observe(self, metric: Metric, value: float, **labels: str) -> None:
+        """Record one measurement in a histogram."""
+        histogram = self._histograms[metric.name]
+        (histogram.labels(**labels) if metric.labels else histogram).observe(value)
+
+    def since(self, metric: Metric, moment: float | None, **labels: str) -> None:
+        """Let an age count from `moment`, in seconds since the epoch; None keeps it at 0."""
+        self._ages[metric.name].since(moment, _ordered(metric, labels))
+
+    @contextmanager
+    def timed(self, metric: Metric, **labels: str) -> Iterator[None]:
+        """Record in a histogram how long the block took, also when it raises."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.observe(metric, time.perf_counter() - started, **labels)
+
+    def register_table(self, table: str) -> None:
+        """Export zeros for a table wherever 0 is true at first; may be called again."""
+        with self._lock:
+            if table in self._tables:
+                return
+            self._tables[table] = NOT_PARKED
+        for metric in CATALOGUE:
+            if metric.is_per_table and metric is not PARKED:
+                self._zero(metric, table)
+        self.park(table, None)
+
+    def park(self, table: str, code: str | None) -> None:
+        """Show a registered table as parked for the reason `code`, or as running."""
+        with self._lock:
+            if table not in self._tables:
+                return
+            gauge = self._gauges[PARKED.name]
+            gauge.remove_by_labels({TABLE.name: table})
+            gauge.labels(table=table, code=code or NOT_PARKED).set(int(code is not None))
+            self._tables[table] = code or NOT_PARKED
+            self._count_tables()
+
+    def drop_table(self, table: str) -> None:
+        """Export nothing more about a table; one that isn't known is no error."""
+        with self._lock:
+            self._tables.pop(table, None)
+            for metric in CATALOGUE:
+                if metric.is_per_table:
+                    self._drop(metric, table)
+            self._count_tables()
+
+    def page(self) -> bytes:
+        """Return all series in Prometheus' text format (`CONTENT_TYPE`)."""
+        return generate_latest(self._registry)
+
+    def value(self, metric: Metric, **labels: str) -> float | None:
+        """Return the present value of a counter, gauge or age; None for an unknown series."""
+        name = metric.name
+        return self._registry.get_sample_value(name, labels)
+
+    def _create(self, metric: Metric, now: Callable[[], float]) -> None:
+        about = (metric.name, metric.meaning, metric.label_names)
+        match metric.kind:
+            case Kind.COUNTER:
+                self._counters[metric.name] = Counter(*about, registry=self._registry)
+            case Kind.GAUGE:
+                self._gauges[metric.name] = Gauge(*about, registry=self._registry)
+            case Kind.HISTOGRAM:
+                self._histograms[metric.name] = Histogram(
+                    *about, registry=self._registry, buckets=metric.buckets
+                )
+            case Kind.AGE:
+                self._ages[metric.name] = _Ages(metric, now)
+                self._registry.register(self._ages[metric.name])
+
+    def _zero(self, metric: Metric, table: str | None = None) -> None:
+        """Create a metric's series whose labels are known beforehand."""
+        if not metric.labels or metric.kind is Kind.AGE:
+            return
+        known = [(table,) if label == TABLE else label.values for label in metric.labels]
+        family = self._family(metric)
+        for values in itertools.product(*known):
+            family.labels(*values)
+
+    def _drop(self, metric: Metric, table: str) -> None:
+        if metric.kind is Kind.AGE:
+            self._ages[metric.name].drop(table)
+        else:
+            self._family(metric).remove_by_labels({TABLE.name: table})
+
+    def _family(self, metric: Metric) -> Counter | Gauge | Histogram:
+        families: tuple[dict[str, Counter] | dict[str, Gauge] | dict[str, Histogram], ...] = (
+            self._counters,
+            self._gauges,
+            self._histograms,
+        )
+        return next(family[metric.name] for family in families if metric.name in family)
+
+    def _count_tables(self) -> None:
+        running = sum(code == NOT_PARKED for code in self._tables.values())
+        self.set(TABLES, running, state="running")
+        self.set(TABLES, len(self._tables) - running, state="parked")
+
+
+class _Ages(Collector):
+    """One age metric: what is kept is the moment, what is scraped the time since."""
+
+    def __init__(self, metric: Metric, now: Callable[[], float]) -> None:
+        self._metric = metric
+        self._now = now
+        self._moments: dict[tuple[str, ...], float | None] = {}
+        self._lock = threading.Lock()
+
+    def since(self, moment: float | None, labels: tuple[str, ...]) -> None:
+        with self._lock:
+            self._moments[labels] = moment
+
+    def drop(self, table: str) -> None:
+        at = self._metric.label_names.index(TABLE.name)
+        with self._lock:
+            self._moments = {k: v for k, v in self._moments.items() if k[at] != table}
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        metric, now = self._metric, self._now()
+        family = GaugeMetricFamily(metric.name, metric.meaning, labels=metric.label_names)
+        with self._lock:
+            moments = dict(self._moments)
+        for labels, moment in moments.items():
+            # A clock that was set back must not show a negative age.
+            family.add_metric(labels, 0.0 if moment is None else max(0.0, now - moment))
+        yield family
+
+
+def _ordered(metric: Metric, labels: dict[str, str]) -> tuple[str, ...]:
+    if labels.keys() != set(metric.label_names):
+        raise ValueError(f"{metric.name} has the labels {metric.label_names}, not {tuple(labels)}")
+    return tuple(labels[name] for name in metric.label_names)
