@@ -25,7 +25,7 @@ _LOG_LINES_SHOWN = 12
 
 @dataclass(frozen=True)
 class Module:
-    """One artifact by its Maven coordinates; `transitive` asks for what it needs at run time too."""
+    """One artifact by its Maven coordinates; `transitive` asks for what it needs as well."""
 
     organisation: str
     name: str
@@ -120,7 +120,8 @@ def ivy_module(which: JarSet) -> str:
         for module in which.modules
     )
     return (
-        f'<ivy-module version="2.0"><info organisation="lakesplice" module={quoteattr(which.name)}/>'
+        '<ivy-module version="2.0">'
+        f'<info organisation="lakesplice" module={quoteattr(which.name)}/>'
         '<configurations><conf name="default"/></configurations>'
         f"<dependencies>{dependencies}</dependencies></ivy-module>"
     )

@@ -44,8 +44,8 @@ class LocalBroker:
     """A broker as a context manager: ready when entered, gone when left, its data kept.
 
     `jars` is the classpath (`ensure_jars(KAFKA_BROKER)`); `data_dir` is made if missing and belongs
-    to one broker at a time; `port` 0 takes a free one and keeps it for the object's life. `settings`
-    are further broker properties, which win over the ones set here.
+    to one broker at a time; `port` 0 takes a free one and keeps it for the object's life.
+    `settings` are further broker properties, which win over the ones set here.
 
     Not thread-safe. `start` and `stop` may be called again and again; each blocks.
     """
@@ -104,8 +104,8 @@ class LocalBroker:
     def start(self) -> None:
         """Start the broker on its data and return once it answers; does nothing if it runs.
 
-        Raises `SourceUnavailable`, with the end of the log, when it stops or doesn't answer in time;
-        nothing is left running then.
+        Raises `SourceUnavailable`, with the end of the log, when it stops or doesn't answer in
+        time; nothing is left running then.
         """
         if self.is_running:
             return

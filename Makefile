@@ -1,0 +1,52 @@
+# Two commands do everything on a bare machine: make demo, make test. Each sets the checkout up first.
+
+PYTHON ?= python3
+VENV   := .venv/bin
+PYTEST := $(VENV)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-crash check lint format bench ci lock clean
+
+help: ## What there is to make (this list)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo
+	@echo "  Needs Python 3.11+, Java 17+ and make; the rest is fetched into .venv and a cache."
+	@echo "  PYTHON=python3.12 picks an interpreter, ARGS=\"-k fold\" goes on to pytest, demo or bench."
+
+setup: ## Make .venv and fetch the jars; done by every command below, quick the second time
+	@$(PYTHON) tools/bootstrap.py
+
+demo: setup ## A broker, a shop's changes, the service, and its tables compared with the truth
+	@$(VENV)/lakesplice demo $(ARGS)
+
+test: setup ## Every test, with five kills of the service (some minutes)
+	@$(PYTEST) $(ARGS)
+
+test-crash: setup ## The crash tests with fifty kills of the service (long)
+	@$(PYTEST) tests/crash --kills 50 $(ARGS)
+
+check: lint ## Format, lint, types, import rules and the fast tests (under a minute)
+	@$(PYTEST) -q tests/unit tests/property --hypothesis-profile fast $(ARGS)
+
+lint: setup ## The half of check that runs no test
+	@$(VENV)/ruff format --check --quiet .
+	@$(VENV)/ruff check --quiet .
+	@$(VENV)/mypy
+	@$(VENV)/lint-imports --no-logo
+
+format: setup ## Let ruff format the code and mend what it can
+	@$(VENV)/ruff format .
+	@$(VENV)/ruff check --fix .
+
+bench: setup ## The figures, each beside its peers and floor in the same run
+	@$(VENV)/python -m benchmarks $(ARGS)
+
+ci: ## What continuous integration runs
+	@bash .ci/run
+
+lock: setup ## Resolve the dependencies anew into requirements.lock
+	@$(VENV)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 \
+	  --generate-hashes --no-header --upgrade --quiet --output-file requirements.lock
+
+clean: ## Remove .venv and every cache of this checkout; the jars stay
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build

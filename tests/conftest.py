@@ -1,0 +1,126 @@
+"""Fixtures for every folder: a real Kafka broker, fresh topics, and what this run was told.
+
+Tests are marked by their folder. What a machine can't run is skipped by name, and counted at the
+end.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import hypothesis
+import pytest
+from _pytest.terminal import TerminalReporter
+
+from lakesplice.spark.jars import KAFKA_BROKER
+from lakesplice.testing.broker import LocalBroker
+from tests.support import machine
+
+MARKED_FOLDERS = ("integration", "e2e", "crash")
+TESTS = Path(__file__).parent
+
+# Two shared cores make single examples slow at times; a deadline would only report the neighbours.
+_slow = [hypothesis.HealthCheck.too_slow]
+hypothesis.settings.register_profile("default", deadline=None, suppress_health_check=_slow)
+hypothesis.settings.register_profile(
+    "fast", deadline=None, suppress_health_check=_slow, max_examples=20
+)
+hypothesis.settings.load_profile("default")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("lakesplice")
+    group.addoption("--kills", type=int, default=5, help="how often the crash tests kill (5)")
+    group.addoption("--seed", type=int, default=None, help="the seed of the crash tests (random)")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(TESTS):
+            folder = item.path.relative_to(TESTS).parts[0]
+            if folder in MARKED_FOLDERS:
+                item.add_marker(folder)
+
+
+def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
+    reasons = Counter(
+        str(report.longrepr[2]).removeprefix("Skipped: ")
+        for report in terminalreporter.stats.get("skipped", [])
+        if isinstance(report.longrepr, tuple)
+    )
+    if reasons:
+        terminalreporter.section("what this machine could not run")
+        for reason, count in reasons.most_common():
+            terminalreporter.write_line(f"{count:4d}  {reason}")
+
+
+@pytest.fixture(scope="session")
+def shared() -> Callable[..., Path]:
+    """`shared("examples", "captures")`: that folder of the shared corpora, or a skip by name."""
+    return machine.shared_dir
+
+
+@pytest.fixture(scope="session")
+def broker_jars() -> list[Path]:
+    """A Kafka broker's classpath."""
+    return machine.jars(KAFKA_BROKER)
+
+
+@pytest.fixture(scope="session")
+def kafka_broker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """The bootstrap servers of one real Kafka broker for the whole run; use topics of your own.
+
+    A container where an engine answers, else a process on this machine. Nobody may stop it: a test
+    that needs to takes `own_broker`.
+    """
+    if machine.container_engine_answers():
+        yield from _containered()
+        return
+    jars = request.getfixturevalue("broker_jars")
+    with LocalBroker(jars, tmp_path_factory.mktemp("kafka"), java=machine.java()) as broker:
+        yield broker.bootstrap_servers
+
+
+def _containered() -> Iterator[str]:
+    from testcontainers.community.kafka import KafkaContainer
+
+    container = KafkaContainer().with_kraft()
+    container.with_env("KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR", "1")
+    container.with_env("KAFKA_TRANSACTION_STATE_LOG_MIN_ISR", "1")
+    with container:
+        yield container.get_bootstrap_server()
+
+
+@pytest.fixture
+def own_broker(broker_jars: list[Path], tmp_path: Path) -> Iterator[LocalBroker]:
+    """A running broker that the test may stop, kill and start again."""
+    with LocalBroker(broker_jars, tmp_path / "kafka", java=machine.java()) as broker:
+        yield broker
+
+
+@pytest.fixture
+def topic_name(request: pytest.FixtureRequest) -> str:
+    """A topic name that nobody else uses, telling which test made it."""
+    test = re.sub(r"[^A-Za-z0-9]+", "-", request.node.name)[:80].strip("-")
+    return f"{test}.{secrets.token_hex(4)}"
+
+
+@pytest.fixture(scope="session")
+def kills(request: pytest.FixtureRequest) -> int:
+    """How often a crash test kills what it tests (`--kills`)."""
+    return int(request.config.getoption("--kills"))
+
+
+@pytest.fixture
+def seed(request: pytest.FixtureRequest) -> int:
+    """The test's seed (`--seed`, else random), printed: a failure shows how to repeat it."""
+    given = request.config.getoption("--seed")
+    chosen = secrets.randbelow(2**31) if given is None else int(given)
+    print(f"seed={chosen}; repeat with: pytest {request.node.nodeid!r} --seed {chosen}")
+    return chosen
