@@ -192,7 +192,7 @@ class LocalBroker:
         arguments = ["kafka.tools.StorageTool", "format", "--ignore-formatted"]
         with self.log_path.open("ab") as log:
             process = self._spawn(
-                [*arguments, "-t", cluster_id, "-c", str(properties)], log.fileno()
+                [*arguments, f"--cluster-id={cluster_id}", "-c", str(properties)], log.fileno()
             )
         try:
             status = process.wait(_FORMAT_SECONDS)
