@@ -1,0 +1,45 @@
+"""Row addresses: (file group, row position), stable while the group lives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakesplice.errors import CorruptFileError
+
+GROUP_BITS = 63
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Segment:
+    """Rows that stay together: a file group and its row count, which never changes."""
+
+    group: int
+    rows: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.group < 1 << GROUP_BITS or self.rows < 0:
+            raise CorruptFileError("a segment is out of range", group=self.group, rows=self.rows)
+
+
+def group_name(group: int) -> str:
+    """A file group as it is written in file names and messages: 16 hexadecimal digits."""
+    return f"{group:016x}"
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFile:
+    """A Parquet data file: an ordered list of segments.
+
+    `path` is relative to the table; `bytes` its size; `splices` how often it was rewritten since
+    its first write. Row position p of a segment is row (rows of the segments before it) + p of the file.
+    """
+
+    path: str
+    bytes: int
+    segments: tuple[Segment, ...]
+    splices: int = 0
+
+    @property
+    def rows(self) -> int:
+        """Rows in the file, tombstones included."""
+        return sum(segment.rows for segment in self.segments)

@@ -1,0 +1,125 @@
+"""The manifest: a table's own state at one version of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from lakesplice.model.address import BaseFile
+from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.model.schema import TableSchema
+
+
+@dataclass(frozen=True, slots=True)
+class FileRef:
+    """A file of ours: path relative to the table, size in bytes, XXH3-128 checksum (32 hex digits)."""
+
+    path: str
+    bytes: int
+    checksum: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaRef:
+    """A live delta. `waiting` gives, per file group not yet compacted, its number of changes here."""
+
+    file: FileRef
+    rows: int
+    schema_version: int
+    waiting: Mapping[int, int]
+    committed_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunRef:
+    """A sorted run of the row index and its number of entries."""
+
+    file: FileRef
+    entries: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterRef:
+    """A file of dead letters and how many it holds."""
+
+    file: FileRef
+    rows: int
+    committed_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """How far one Kafka partition is applied: the next offset, and what was met before it.
+
+    `position` is the highest position; `gtids` holds, per MariaDB domain or MySQL server UUID, the
+    highest sequence number. Both are the partition's own: another one may be ahead, under GTIDs that
+    this one has still to bring.
+    """
+
+    next_offset: int
+    position: Position = BEFORE_ALL
+    gtids: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """Where the table stands in its topic; `topic_id` recognises one deleted and created again."""
+
+    topic: str
+    topic_id: str
+    partitions: Mapping[int, PartitionState] = field(default_factory=dict)
+
+
+class ParkCode(StrEnum):
+    """Why a table is parked."""
+
+    NO_KEY = "no-key"
+    TYPES_UNDECLARED = "types-undeclared"
+    SCHEMA_CHANGE = "schema-change"
+    UNSUPPORTED = "unsupported"
+    POSITIONS_FELL_BACK = "positions-fell-back"
+    OFFSETS_GONE = "offsets-gone"
+    TOPIC_RECREATED = "topic-recreated"
+    TRUNCATED = "truncated"
+    CORRUPT = "corrupt"
+    JOB_DIED = "job-died"
+
+
+@dataclass(frozen=True, slots=True)
+class ParkReason:
+    """Why a table does not go on, in words that say what to do, and the record that showed it."""
+
+    code: ParkCode
+    detail: str
+    topic: str = ""
+    partition: int = -1
+    offset: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A table's own state at one version.
+
+    `files` maps a base file's path to it. `runs` and `deltas` are ordered oldest first; of two runs
+    that hold one key the newer wins. `generation` is that of the driver that wrote the manifest.
+    """
+
+    generation: int
+    schema: TableSchema = TableSchema()
+    source: SourceState | None = None
+    files: Mapping[str, BaseFile] = field(default_factory=dict)
+    deltas: tuple[DeltaRef, ...] = ()
+    runs: tuple[RunRef, ...] = ()
+    dead_letters: tuple[DeadLetterRef, ...] = ()
+    parked: ParkReason | None = None
+
+    @property
+    def groups(self) -> frozenset[int]:
+        """The live file groups."""
+        return frozenset(s.group for file in self.files.values() for s in file.segments)
+
+    def waiting_in(self, file: BaseFile) -> tuple[DeltaRef, ...]:
+        """The deltas, oldest first, that hold changes for `file`."""
+        groups = {segment.group for segment in file.segments}
+        return tuple(delta for delta in self.deltas if not groups.isdisjoint(delta.waiting))

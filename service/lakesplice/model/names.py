@@ -1,0 +1,93 @@
+"""Names of databases, tables and columns, escaped reversibly to [A-Za-z0-9_].
+
+Engines disagree about what a name may hold, and folders starting with an underscore are hidden from
+them. A character outside the set becomes `_x<hex>_` (its code point). So that this can be read back,
+an underscore that would start such a sequence by accident is itself escaped, and so is the first
+underscore of a name that must not start with one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from lakesplice.errors import UsageError
+
+_PLAIN = re.compile(r"[A-Za-z0-9_]")
+_ESCAPE = re.compile(r"_x([0-9a-f]+)_")
+
+POSITION_FILE = "_position_file"
+POSITION_OFFSET = "_position_offset"
+ROW_DIGEST = "_row_digest"
+IS_DELETED = "_is_deleted"
+SOURCE_TS = "_source_ts"
+SYSTEM_COLUMNS = (POSITION_FILE, POSITION_OFFSET, ROW_DIGEST, IS_DELETED, SOURCE_TS)
+
+# Fields beside the user's columns in change batches and deltas.
+KEY_HIGH = "_key_high"
+KEY_LOW = "_key_low"
+OP = "_op"
+BEFORE_DIGEST = "_before_digest"
+CHANGED = "_changed"
+GROUP = "_group"
+ROW = "_row"
+RESERVED = frozenset((*SYSTEM_COLUMNS, KEY_HIGH, KEY_LOW, OP, BEFORE_DIGEST, CHANGED, GROUP, ROW))
+
+DEFAULT_DATABASE = "default"
+
+
+def escape(name: str) -> str:
+    """Return `name` within [A-Za-z0-9_]; `unescape` gives it back, and different names stay different."""
+    out = []
+    for at, char in enumerate(name):
+        if not _PLAIN.fullmatch(char) or (char == "_" and _ESCAPE.match(name, at)):
+            out.append(f"_x{ord(char):x}_")
+        else:
+            out.append(char)
+    return "".join(out)
+
+
+def unescape(name: str) -> str:
+    """Return the source's name for an escaped one."""
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), name)
+
+
+def _escape_leading(escaped: str) -> str:
+    return f"_x5f_{escaped[1:]}" if escaped.startswith("_") and not _ESCAPE.match(escaped) else escaped
+
+
+def column_name(source_name: str) -> str:
+    """Return the stored name of a source column; one with a reserved name is renamed."""
+    escaped = escape(source_name)
+    # Engines compare column names without regard to case, so the system names must not be met in any.
+    return _escape_leading(escaped) if escaped.lower() in RESERVED else escaped
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TableName:
+    """A table of the lake by the source's own names."""
+
+    database: str
+    table: str
+
+    @classmethod
+    def from_topic(cls, topic: str) -> TableName:
+        """Take the last two parts of a topic (`prefix.database.table`); a single part gets `default`."""
+        parts = topic.split(".")
+        if not all(parts[-2:]):
+            raise UsageError("a topic must end in database.table; exclude it by topic_pattern", topic=topic)
+        return cls(parts[-2] if len(parts) > 1 else DEFAULT_DATABASE, parts[-1])
+
+    @classmethod
+    def from_path(cls, path: str) -> TableName:
+        """Read back `path`."""
+        database, _, table = path.partition("/")
+        return cls(unescape(database), unescape(table))
+
+    @property
+    def path(self) -> str:
+        """The table's folder relative to the lake, `database/table`, never hidden by an underscore."""
+        return "/".join(_escape_leading(escape(part)) for part in (self.database, self.table))
+
+    def __str__(self) -> str:
+        return f"{self.database}.{self.table}"

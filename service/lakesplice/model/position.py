@@ -1,0 +1,61 @@
+"""Positions: where a change stands in its source's order.
+
+A position is (epoch, binlog file number, offset in the file, row in the event, rank), compared as
+numbers and kept as two signed 64-bit integers, so that every engine can compare them:
+
+    _position_file    epoch  (31 bits) << 32 | binlog file number (32 bits)
+    _position_offset  offset (41 bits) << 22 | row (21 bits) << 1 | rank (1 bit)
+
+The rank puts a delete before a create at the same place: a primary-key update is both, at one offset
+and row. Equal positions mean the same change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakesplice.errors import UnsupportedError
+
+EPOCH_BITS = 31
+FILE_BITS = 32
+OFFSET_BITS = 41
+ROW_BITS = 21
+RANK_DELETE = 0
+RANK_OTHER = 1
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """A position in its two-integer form; the ordering of the pair is the source's order."""
+
+    file: int
+    offset: int
+
+    @classmethod
+    def of(cls, epoch: int, file: int, offset: int, row: int, rank: int) -> Position:
+        """Pack the five parts; one beyond its bits is unsupported, never truncated."""
+        parts = ((epoch, EPOCH_BITS), (file, FILE_BITS), (offset, OFFSET_BITS), (row, ROW_BITS), (rank, 1))
+        if any(not 0 <= value < 1 << bits for value, bits in parts):
+            raise UnsupportedError(
+                "a position's part is out of range",
+                epoch=epoch, file=file, offset=offset, row=row, rank=rank,
+            )
+        return cls(epoch << FILE_BITS | file, offset << (ROW_BITS + 1) | row << 1 | rank)
+
+    @property
+    def parts(self) -> tuple[int, int, int, int, int]:
+        """(epoch, binlog file number, offset in bytes, row, rank)."""
+        return (
+            self.file >> FILE_BITS,
+            self.file & ((1 << FILE_BITS) - 1),
+            self.offset >> (ROW_BITS + 1),
+            (self.offset >> 1) & ((1 << ROW_BITS) - 1),
+            self.offset & 1,
+        )
+
+    def __str__(self) -> str:
+        epoch, file, offset, row, rank = self.parts
+        return f"{epoch}:{file}:{offset}:{row}:{rank}"
+
+
+BEFORE_ALL = Position(-1, -1)

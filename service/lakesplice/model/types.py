@@ -1,0 +1,91 @@
+"""Column types: what a base file, the log and a delta can hold exactly."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+import pyarrow as pa
+
+from lakesplice.errors import UnsupportedError
+
+DECIMAL_PRECISION_MAX = 38
+
+
+class Kind(StrEnum):
+    """The primitive types of the Delta protocol that a MySQL column can become."""
+
+    BOOLEAN = "boolean"
+    BYTE = "byte"
+    SHORT = "short"
+    INTEGER = "integer"
+    LONG = "long"
+    FLOAT = "float"
+    DOUBLE = "double"
+    DECIMAL = "decimal"
+    STRING = "string"
+    BINARY = "binary"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+
+
+_ARROW: dict[Kind, pa.DataType] = {
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.BYTE: pa.int8(),
+    Kind.SHORT: pa.int16(),
+    Kind.INTEGER: pa.int32(),
+    Kind.LONG: pa.int64(),
+    Kind.FLOAT: pa.float32(),
+    Kind.DOUBLE: pa.float64(),
+    Kind.STRING: pa.string(),
+    Kind.BINARY: pa.binary(),
+    Kind.DATE: pa.date32(),
+    Kind.TIMESTAMP: pa.timestamp("us", tz="UTC"),
+}
+_DECIMAL_NAME = re.compile(r"decimal\((\d+),(\d+)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnType:
+    """One column's type; `precision` and `scale` are zero except for decimals."""
+
+    kind: Kind
+    precision: int = 0
+    scale: int = 0
+
+    def __post_init__(self) -> None:
+        if self.kind is not Kind.DECIMAL:
+            return
+        if not 1 <= self.precision <= DECIMAL_PRECISION_MAX or not 0 <= self.scale <= self.precision:
+            raise UnsupportedError(
+                "a decimal holds 1 to 38 digits; map this column to a string at the source",
+                precision=self.precision,
+                scale=self.scale,
+            )
+
+    @classmethod
+    def parse(cls, name: str) -> ColumnType:
+        """Read the Delta name of a type, such as `long` or `decimal(12,2)`."""
+        decimal = _DECIMAL_NAME.fullmatch(name.replace(" ", ""))
+        if decimal:
+            return cls(Kind.DECIMAL, int(decimal[1]), int(decimal[2]))
+        try:
+            return cls(Kind(name))
+        except ValueError:
+            known = ", ".join(kind.value for kind in Kind)
+            raise UnsupportedError(f"unknown column type; known: {known}", type=name) from None
+
+    @property
+    def name(self) -> str:
+        """The type's name in the Delta log."""
+        if self.kind is Kind.DECIMAL:
+            return f"decimal({self.precision},{self.scale})"
+        return self.kind.value
+
+    @property
+    def arrow(self) -> pa.DataType:
+        """The Arrow type of the column in memory and in base files."""
+        if self.kind is Kind.DECIMAL:
+            return pa.decimal128(self.precision, self.scale)
+        return _ARROW[self.kind]

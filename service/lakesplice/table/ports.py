@@ -1,0 +1,77 @@
+"""What the protocol needs from the outside world. Adapters implement these; tests make them fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+import pyarrow as pa
+
+
+class Store(Protocol):
+    """Files under one root, named by relative paths with `/`.
+
+    Every write creates: nothing that exists is ever changed, so a paused driver or a retried task
+    cannot overwrite what another committed. A call that raises `StorageError` may or may not have
+    taken effect. All calls block; all are safe from several threads and processes.
+    """
+
+    def put_new(self, path: str, data: bytes) -> bool:
+        """Create the file whole and durably; False if the name exists (its content is untouched).
+
+        Readers see all of it or nothing. True means it survives a power loss.
+        """
+        ...
+
+    def writer(self, path: str) -> AbstractContextManager[pa.NativeFile]:
+        """Create a file by writing it in order; leaving the block makes it durable.
+
+        Leaving by an exception removes what was written. An existing name raises `StorageError`:
+        names carry a random part, so meeting one means a defect.
+        """
+        ...
+
+    def read(self, path: str) -> bytes:
+        """Return the whole file; `MissingFileError` if there is none."""
+        ...
+
+    def open(self, path: str) -> pa.NativeFile:
+        """Open for random access, mapped into memory where the store can; `MissingFileError` if absent."""
+        ...
+
+    def size(self, path: str) -> int | None:
+        """Return the size in bytes, or None if there is no such file."""
+        ...
+
+    def list(self, prefix: str) -> Iterator[str]:
+        """Yield the paths that start with `prefix`, in order of name. Never called on the hot path."""
+        ...
+
+    def delete(self, path: str) -> None:
+        """Remove the file; one that is gone already is no error."""
+        ...
+
+    def within(self, folder: str) -> Store:
+        """Return the store whose root is a folder of this one."""
+        ...
+
+
+class Clock(Protocol):
+    """Time. Nothing is ordered by it: it stamps commits and measures ages and leases."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch; may jump either way."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that never go back, from an arbitrary start."""
+        ...
+
+
+class Entropy(Protocol):
+    """Randomness, so that a test can replay a run from its seed."""
+
+    def bits(self, count: int) -> int:
+        """Return `count` random bits; values never repeat in practice for 63 bits and more."""
+        ...
