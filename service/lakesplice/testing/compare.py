@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.model.names import SYSTEM_COLUMNS
-
-_NAMES_SHOWN = 5
 
 
 class DifferenceKind(StrEnum):
@@ -30,7 +29,7 @@ class DifferenceKind(StrEnum):
 class Difference:
     """The first difference, and of `count` of its kind.
 
-    `key` is the row's, empty for differences of the tables as a whole; `column` is empty unless one is meant.
+    `key` is the row's, empty when whole tables differ; `column` is empty unless one is meant.
     """
 
     kind: DifferenceKind
@@ -52,13 +51,12 @@ class Difference:
 def compare(expected: pa.Table, actual: pa.Table, key: Sequence[str]) -> Difference | None:
     """Return the first difference, or None when both hold the same rows, whatever their order.
 
-    Columns are matched by name. System columns in `actual` alone are passed over, and so are
-    differences in how Arrow stores one logical type (large strings, views, dictionaries, time units).
+    Columns are matched by name. System columns in `actual` alone are passed over, and so is how
+    Arrow stores one logical type (large strings, views, dictionaries, time units).
     Nulls equal nulls, and a NaN equals a NaN.
     """
-    actual = actual.drop_columns(
-        [n for n in SYSTEM_COLUMNS if n in actual.column_names and n not in expected.column_names]
-    )
+    own = set(actual.column_names) - set(expected.column_names)
+    actual = actual.drop_columns([name for name in SYSTEM_COLUMNS if name in own])
     names = expected.column_names
     if set(names) != set(actual.column_names):
         return Difference(DifferenceKind.COLUMNS, 1, sorted(names), sorted(actual.column_names))
@@ -105,7 +103,7 @@ def _keys_differ(expected: pa.Table, actual: pa.Table, key: Sequence[str]) -> Di
     """Rows that one table lacks, and keys that stand there twice."""
     found = _keys(actual, key)
     if len(set(found)) < len(found):
-        twice = [one for one, following in zip(found, found[1:], strict=False) if one == following]
+        twice = [one for one, following in pairwise(found) if one == following]
         times = found.count(twice[0])
         return Difference(DifferenceKind.DUPLICATE_KEY, len(twice), 1, times, twice[0])
     wanted = _keys(expected, key)
@@ -126,19 +124,14 @@ def _without(keys: list[tuple[Any, ...]], others: list[tuple[Any, ...]]) -> list
 
 
 def _values_differ(expected: pa.Table, actual: pa.Table, key: Sequence[str]) -> Difference | None:
-    """The first column, in the expected order, that differs in a row; both tables are sorted by key."""
+    """The first column, in the expected order, that differs; both tables are sorted by key."""
     for name in expected.column_names:
         rows = _unequal_rows(expected[name], actual[name])
         if rows:
             row = rows[0]
-            return Difference(
-                DifferenceKind.VALUE,
-                len(rows),
-                expected[name][row].as_py(),
-                actual[name][row].as_py(),
-                tuple(expected[part][row].as_py() for part in key),
-                name,
-            )
+            values = expected[name][row].as_py(), actual[name][row].as_py()
+            identity = tuple(expected[part][row].as_py() for part in key)
+            return Difference(DifferenceKind.VALUE, len(rows), *values, identity, name)
     return None
 
 

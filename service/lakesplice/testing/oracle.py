@@ -50,7 +50,7 @@ class Record(NamedTuple):
 
 @dataclass
 class TableState:
-    """One topic's rows. `rows` keeps, per key, the highest position met and its image, None once deleted.
+    """One topic's rows: per key the highest position met and its image, None once deleted.
 
     `fields` are the columns in the order in which they first came, as Connect describes them.
     """
@@ -65,7 +65,7 @@ class TableState:
         return [row for _, row in self.rows.values() if row is not None]
 
     def table(self) -> pa.Table:
-        """The live rows in the lake's types; a column that came later is null in rows not changed since."""
+        """The live rows in the lake's types; an added column is null in rows not changed since."""
         rows = self.live
         arrays = {
             name: to_arrow(described, [row.get(name) for row in rows])
@@ -82,9 +82,9 @@ def replay(
 ) -> dict[str, TableState]:
     """Apply events in any order and number of repetitions; returns the state of each topic.
 
-    `until` gives per (topic, partition) the first offset not to apply; a partition it doesn't name is
-    left out whole. `fields` describes the columns of topics whose events carry no schema. Tombstones
-    and records without a key are passed over.
+    `until` gives per (topic, partition) the first offset not to apply; a partition that it doesn't
+    name is left out whole. `fields` describes the columns of topics whose events carry no schema.
+    Tombstones and records without a key are passed over.
     """
     states: dict[str, TableState] = {}
     for record in records:
@@ -98,7 +98,8 @@ def replay(
 
 
 def _apply(state: TableState, record: Record, fields: Sequence[JsonRow] | None) -> None:
-    assert record.key is not None and record.value is not None  # replay passes over the others
+    assert record.key is not None  # replay passes over the others
+    assert record.value is not None
     value, key = json.loads(record.value), json.loads(record.key)
     if "payload" in value and "schema" in value:
         fields, value = _row_fields(value["schema"]), value["payload"]

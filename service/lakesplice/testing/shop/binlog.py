@@ -61,8 +61,8 @@ class SimulatedClock:
 class Binlog:
     """Hands out moments in strictly rising order of (file, offset).
 
-    A file rotates once it holds `file_bytes`. The clock may stand still or fall back: what is handed
-    out never does.
+    A file rotates once it holds `file_bytes`. The clock may stand still or fall back: what is
+    handed out never does.
     """
 
     def __init__(self, clock: Clock, *, file_bytes: int = 1 << 20) -> None:
@@ -71,7 +71,7 @@ class Binlog:
         self._file = 1
         self._pos = _FIRST_EVENT_OFFSET
         self._transaction = 0
-        self._micros = 0
+        self._micros = clock.now_ms() * 1000
 
     @property
     def file(self) -> str:
@@ -100,8 +100,6 @@ class Binlog:
         return self._moment("null", 0, "true")
 
     def _moment(self, gtid: str, server_id: int, snapshot: str) -> Moment:
-        if not self._micros:
-            self._tick()
         second = self._micros // 1_000_000
         return Moment(self.file, self._pos, gtid, server_id, snapshot, second, self._micros)
 

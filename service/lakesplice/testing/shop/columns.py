@@ -1,8 +1,8 @@
-"""Columns of the simulated database: how a MySQL type travels in a Debezium event and ends in the lake.
+"""Columns of the simulated database: how a MySQL type travels in an event and ends in the lake.
 
-A column's value in memory is the plainest exact one: decimals are unscaled integers, dates are days,
-times and timestamps are microseconds, everything else is what Python calls it. `encode` writes such a
-value as a JSON fragment, `to_arrow` as the lake stores it.
+A column's value in memory is the plainest exact one: decimals are unscaled integers, dates are
+days, times and timestamps are microseconds, everything else is what Python calls it. `encode`
+writes such a value as a JSON fragment, `to_arrow` as the lake stores it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 
@@ -23,13 +23,13 @@ Encoder = Callable[[Any], str]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DECIMAL_BYTES = 16
-# Jackson, which Debezium writes JSON with, escapes what lies beyond the basic plane and nothing else.
+# Jackson, which Debezium writes JSON with, escapes what lies beyond the basic plane, no more.
 _BASIC_PLANE_MAX = 0xFFFF
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column. `wire` is the Connect type, `semantic` the Debezium name above it, empty if plain.
+    """One column: `wire` is the Connect type, `semantic` the Debezium name above it, if any.
 
     `default` is the column's MySQL default as a value in memory; None means it has none.
     """
@@ -45,7 +45,7 @@ class Column:
 
     @property
     def connect_field(self) -> dict[str, object]:
-        """The column in the `schema` block of an event, members in the order Debezium writes them."""
+        """The column in an event's `schema` block, members in the order Debezium writes them."""
         described: dict[str, object] = {"type": self.wire, "optional": self.optional}
         if self.semantic:
             described |= {"name": self.semantic, "version": 1}
@@ -57,11 +57,8 @@ class Column:
 
     def _encode_default(self, default: Value) -> str:
         # Defaults of timestamps are written as short as they go, whatever digits the column has.
-        short = (
-            self.semantic == "io.debezium.time.ZonedTimestamp"
-            and not cast(int, default) % 1_000_000
-        )
-        return _zoned(0)(default) if short else self.encode(default)
+        is_zoned = self.semantic == "io.debezium.time.ZonedTimestamp"
+        return _zoned(0)(default) if is_zoned else self.encode(default)
 
     def to_arrow(self, values: Sequence[Value]) -> pa.Array:
         """Return the values, nulls among them, in the column's Arrow type."""

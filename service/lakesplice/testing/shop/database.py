@@ -1,4 +1,4 @@
-"""A database in memory whose statements become change events: rows are the truth, events the news."""
+"""A database in memory whose statements become change events: its rows are the truth."""
 
 from __future__ import annotations
 
@@ -86,9 +86,9 @@ class _Table:
 class Database:
     """Tables, their rows, and the change events of every statement since the last `drain`.
 
-    Statements take and give rows as tuples in the table's column order, values as `columns` has them.
-    Each is a transaction of its own unless it stands within `transaction`. Everything, event bytes
-    included, follows from the arguments and the calls. Not thread-safe.
+    Statements take and give rows as tuples in the table's column order, values as `columns` has
+    them. Each is a transaction of its own unless it stands within `transaction`.
+    Everything, event bytes included, follows from the arguments and the calls. Not thread-safe.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Database:
         clock: Clock | None = None,
         binlog_file_bytes: int = 1 << 20,
     ) -> None:
-        random = Random(f"database-{seed}")
+        random = Random(f"database-{seed}")  # noqa: S311  a simulation repeats, it keeps no secret
         self._binlog = Binlog(
             clock or SimulatedClock(_START_MS, random), file_bytes=binlog_file_bytes
         )
@@ -229,7 +229,7 @@ class Database:
             target.rows.put(key, target.writer.image((*image.values, column.default)))
 
     def truth(self, table: str) -> pa.Table:
-        """The table as it stands, in the lake's types, in the source's column order, rows in no order."""
+        """The table as it stands: the lake's types, the source's column order, rows in no order."""
         target = self._tables[table]
         rows = [image.values for _, image in target.rows.items()]
         values = list(zip(*rows, strict=True)) if rows else [()] * len(target.spec.columns)
@@ -270,7 +270,7 @@ class Database:
 
 
 def _snapshot_state(*, first_table: bool, first: bool, last_table: bool, last: bool) -> str:
-    """What `source.snapshot` says of a row; the outermost statement wins, the end over the start."""
+    """What `source.snapshot` says of a row: of several truths the one about more, the end first."""
     if last and last_table:
         return "last"
     if last:

@@ -1,6 +1,6 @@
-"""Writes change events byte for byte as Debezium's MariaDB connector and Kafka Connect's JSON converter do.
+"""Writes change events byte for byte as Debezium's MariaDB connector does with JSON converters.
 
-What a table's events share is rendered once, so that an event costs little more than its row images.
+What a table's events share is rendered once; an event costs little more than its row images.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SNAPSHOT_STATES = (
 
 
 class Event(NamedTuple):
-    """One Kafka record to be. `value` None is a tombstone; `key` None belongs to a table without one."""
+    """One Kafka record to be: `value` None is a tombstone, `key` None a table without one."""
 
     topic: str
     key: bytes | None
@@ -121,14 +121,17 @@ def _compact(value: object) -> str:
 
 @dataclass(frozen=True)
 class Image:
-    """A row as it stands, with its JSON, which serves as this change's after and the next one's before."""
+    """A row as it stands, with its JSON: this change's after and the next one's before."""
 
     values: tuple[Value, ...]
     text: str
 
 
 class EventWriter:
-    """Writes the events of one table at one version of its schema."""
+    """Writes the events of one table at one version of its schema.
+
+    `value_prefix` and `key_prefix` are what every value and key starts with, up to the payload.
+    """
 
     def __init__(
         self, table: TableSpec, server: str, database: str, run_id: str, *, with_schemas: bool
@@ -140,10 +143,12 @@ class EventWriter:
         self._row_template = "{" + ",".join(f"{name}:%s" for name in members) + "}"
         keys = (json.dumps(name).replace("%", "%%") for name in table.key)
         self._key_template = "{" + ",".join(f"{name}:%s" for name in keys) + "}"
-        self._prefix, self._key_prefix, self._suffix = "", "", ""
+        self.value_prefix, self.key_prefix, self._suffix = "", "", ""
         if with_schemas:
-            self._prefix = f'{{"schema":{_compact(envelope_schema(table, self.topic))},"payload":'
-            self._key_prefix = f'{{"schema":{_compact(key_schema(table, self.topic))},"payload":'
+            self.value_prefix = (
+                f'{{"schema":{_compact(envelope_schema(table, self.topic))},"payload":'
+            )
+            self.key_prefix = f'{{"schema":{_compact(key_schema(table, self.topic))},"payload":'
             self._suffix = "}"
         self._source_head = (
             f'"source":{{"version":"{CONNECTOR_VERSION}","connector":"mariadb","name":"{server}"'
@@ -181,8 +186,9 @@ class EventWriter:
         image_before = before.text if before else "null"
         image_after = after.text if after else "null"
         text = (
-            f'{self._prefix}{{"before":{image_before},"after":{image_after},{self._source(moment, row)},'
-            f'"transaction":null,"op":"{op}",{moment.processed(row)}}}{self._suffix}'
+            f'{self.value_prefix}{{"before":{image_before},"after":{image_after},'
+            f'{self._source(moment, row)},"transaction":null,"op":"{op}",'
+            f"{moment.processed(row)}}}{self._suffix}"
         )
         return Event(
             self.topic,
@@ -205,12 +211,13 @@ class EventWriter:
     def _key(self, values: tuple[Value, ...]) -> bytes | None:
         if not self.table.key:
             return None
-        return f"{self._key_prefix}{self.key_of(values)}{self._suffix}".encode()
+        return f"{self.key_prefix}{self.key_of(values)}{self._suffix}".encode()
 
     def _source(self, moment: Moment, row: int) -> str:
         return (
             f'{self._source_head},"ts_ms":{moment.second}000,"snapshot":"{moment.snapshot}",'
-            f'{self._source_database},"ts_us":{moment.second}000000,"ts_ns":{moment.second}000000000,'
+            f"{self._source_database},"
+            f'"ts_us":{moment.second}000000,"ts_ns":{moment.second}000000000,'
             f'"table":"{self.table.name}","server_id":{moment.server_id},"gtid":{moment.gtid},'
             f'"file":"{moment.file}","pos":{moment.pos},"row":{row},"thread":null,"query":null}}'
         )

@@ -1,4 +1,4 @@
-"""Draws plausible rows and values; what is drawn depends on the seed and the order of the asking alone."""
+"""Draws plausible rows and values, which follow from the seed and the order of the asking."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RowMaker:
 
     def moment_micros(self, digits: int = 6) -> int:
         """A moment of recent years with at most `digits` digits below the second."""
-        step = 10 ** (6 - digits)
+        step: int = 10 ** (6 - digits)
         return _OLDEST_MICROSECONDS + self._random.randrange(_SPAN_MICROSECONDS) // step * step
 
     def price(self) -> int:

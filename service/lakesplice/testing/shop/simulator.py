@@ -13,18 +13,18 @@ from lakesplice.testing.shop.database import Database
 from lakesplice.testing.shop.events import Event
 from lakesplice.testing.shop.rows import RowMaker
 from lakesplice.testing.shop.tables import SHOP, TableSpec
-from lakesplice.testing.shop.workload import ACTIVITIES, Activity, Desk, touch_any
+from lakesplice.testing.shop.workload import ACTIVITIES, Desk, touch_any
 
 
 class Shop:
     """A small shop's database at work.
 
     `tables` may be any of the specs in `tables` or of a user's own; the five of the shop get the
-    shop's workload, each further one random inserts, updates and deletes. `rows` is what the largest
-    table starts with; the others are in proportion. `with_schemas` False writes the same events as
-    plain JSON. Without a `clock` time is simulated, and equal arguments give equal bytes.
+    shop's workload, each further one random inserts, updates and deletes. `rows` is what the
+    largest table starts with; the others are in proportion. `with_schemas` False writes the
+    same events as plain JSON. Without a `clock` time is simulated: equal arguments, equal bytes.
 
-    `step` gives whole transactions in the source's order: cut as one likes, the sequence is the same.
+    `step` gives whole transactions in the source's order: however cut, the sequence is the same.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Shop:
             clock=clock,
             binlog_file_bytes=binlog_file_bytes,
         )
-        self._random = Random(f"shop-{seed}")
+        self._random = Random(f"shop-{seed}")  # noqa: S311  a run repeats, it hides nothing
         self._desk = Desk(self.database, self._random, RowMaker(self._random))
         self._activities, self._weights = _activities([table.name for table in tables])
         self._desk.open(rows)
@@ -68,7 +68,7 @@ class Shop:
         return self.database.snapshot()
 
     def step(self, count: int) -> list[Event]:
-        """Let the shop work until at least `count` events are written; never fewer, never half a transaction."""
+        """Let the shop work until it wrote at least `count` events, whole transactions always."""
         events: list[Event] = []
         while len(events) < count:
             activity = self._random.choices(self._activities, cum_weights=self._weights)[0]
@@ -103,6 +103,3 @@ def _activities(names: Sequence[str]) -> tuple[list[Callable[[Desk], None]], lis
         total += weight
         weights.append(total)
     return [act for act, _ in chosen], weights
-
-
-__all__ = ["Activity", "Shop"]

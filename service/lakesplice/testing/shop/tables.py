@@ -56,7 +56,7 @@ class TableSpec:
 
     def index(self, column: str) -> int:
         """Where a column stands."""
-        return self.arrow.names.index(column)
+        return [each.name for each in self.columns].index(column)
 
     def with_column(self, column: Column) -> TableSpec:
         """Return the table after an ALTER that added `column` at the end."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from random import Random
+from typing import Any
 
 from lakesplice.model.types import Kind
 from lakesplice.testing.shop.columns import Column, Value
@@ -55,7 +56,7 @@ class Desk:
         return list(dict.fromkeys(key for key in drawn if key is not None))
 
     def set(
-        self, table: TableSpec, keys: Sequence[Key], **values: Value | Callable[[Value], Value]
+        self, table: TableSpec, keys: Sequence[Key], **values: Value | Callable[[Any], Value]
     ) -> None:
         """UPDATE … SET: a value, or a function of the old one, per column."""
         changes = [(self._spec(table).index(name), value) for name, value in values.items()]
@@ -79,7 +80,7 @@ class Desk:
         return row + tuple(self.make.value(column) for column in spec.columns[len(row) :])
 
     def open(self, rows: int) -> None:
-        """Fill the tables before the connector comes: customers, products and carts of the shop, others in full."""
+        """Fill the tables before the connector comes; orders start with none."""
         present = {table.name: table for table in self.database.tables}
         for table in present.values():
             if table not in SHOP:
