@@ -47,11 +47,13 @@ def bytes_of(text: str) -> int:
 
 
 def duration_text(seconds: float) -> str:
-    """Return `seconds` in the largest unit that divides it: 300 is `5m`, 0.5 is `500ms`."""
-    for unit, size in sorted(_SECONDS.items(), key=lambda item: -item[1]):
-        if seconds >= size and round(seconds / size, 9).is_integer():
-            return f"{round(seconds / size)}{unit}"
-    return f"{seconds:g}s"
+    """Return `seconds`, rounded to milliseconds, in the largest unit that divides it."""
+    count = round(seconds * 1000)
+    for unit in ("d", "h", "m", "s"):
+        size = round(_SECONDS[unit] * 1000)
+        if count % size == 0 and (count or unit == "s"):
+            return f"{count // size}{unit}"
+    return f"{count}ms"
 
 
 def size_text(count: int) -> str:

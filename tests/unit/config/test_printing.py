@@ -1,0 +1,83 @@
+"""The printed configuration says everything, can be read back, and keeps secrets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import annotated_types
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakesplice.config import Settings, load
+from lakesplice.config.printing import as_values, as_yaml, json_schema
+from lakesplice.config.problems import purpose, settings_of
+from lakesplice.config.quantities import bytes_of, duration_text, seconds_of, size_text
+
+VARIABLES = {
+    "LAKESPLICE_KAFKA__BOOTSTRAP_SERVERS": "a:1",
+    "LAKESPLICE_KAFKA__TOPIC_PATTERN": "shop\\..*",
+    "LAKESPLICE_LAKE__ROOT": "/lake: #1",
+    "LAKESPLICE_TRIGGER": "1500ms",
+    "LAKESPLICE_TABLES": "[{match: 'shop.*', columns: {id: 'decimal(12,2)'}}]",
+}
+
+
+def test_what_is_printed_is_read_back_the_same(tmp_path: Path) -> None:
+    settings = load(None, VARIABLES)
+    file = tmp_path / "printed.yaml"
+    file.write_text(as_yaml(settings), encoding="utf-8")
+    assert load(file, {}) == settings
+
+
+def test_secrets_are_masked_in_print() -> None:
+    settings = load(None, {**VARIABLES, "LAKESPLICE_KAFKA__OPTIONS__SASL_PASSWORD": "hunter2"})
+    assert "hunter2" not in as_yaml(settings)
+    assert "hunter2" not in str(as_values(settings))
+    assert "sasl.password: '********'" in as_yaml(settings)
+
+
+def test_every_setting_says_what_it_is_for_and_where_its_bounds_are() -> None:
+    for path, info in settings_of(Settings):
+        assert purpose(info).endswith("."), path
+        if info.annotation in (int, float):
+            bounds = {type(mark) for mark in info.metadata}
+            assert annotated_types.Le in bounds, path
+            assert bounds & {annotated_types.Ge, annotated_types.Gt}, path
+
+
+def test_every_name_is_printed_with_its_comment() -> None:
+    text = as_yaml(load(None, VARIABLES))
+    for path, info in settings_of(Settings):
+        assert f"{path[-1]}:" in text
+        assert purpose(info).split()[0] in text
+
+
+def test_the_json_schema_knows_every_section() -> None:
+    schema = json_schema()
+    assert schema["additionalProperties"] is False
+    assert set(schema["properties"]) == set(Settings.model_fields)
+
+
+@given(st.integers(1, 10**9).map(lambda count: count / 1000))
+def test_a_duration_is_read_back_as_it_is_printed(seconds: float) -> None:
+    assert seconds_of(duration_text(seconds)) == pytest.approx(seconds, rel=1e-5)
+
+
+@given(st.integers(0, 2**50))
+def test_a_size_is_read_back_as_it_is_printed(count: int) -> None:
+    assert bytes_of(size_text(count)) == count
+
+
+@given(st.text(max_size=20))
+def test_any_text_is_a_quantity_or_refused(text: str) -> None:
+    for parse in (seconds_of, bytes_of):
+        try:
+            parse(text)
+        except ValueError:
+            continue
+
+
+def test_the_printed_file_is_plain_yaml() -> None:
+    assert yaml.safe_load(as_yaml(load(None, VARIABLES)))["trigger"] == "1500ms"

@@ -1,0 +1,146 @@
+"""The page: what it serves, to whom, and that it goes away when told."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from lakesplice.errors import ConfigurationError
+from lakesplice.telemetry.catalogue import TABLE_VERSION
+from lakesplice.telemetry.health import Health
+from lakesplice.telemetry.http import MetricsServer
+from lakesplice.telemetry.registry import Metrics
+
+
+class Time:
+    """A clock that the test moves."""
+
+    seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def time() -> Time:
+    return Time()
+
+
+@pytest.fixture
+def health(time: Time) -> Health:
+    return Health(10, time, awaited={"tables": "not loaded yet", "query": "not started"})
+
+
+@pytest.fixture
+def server(health: Health) -> Iterator[MetricsServer]:
+    with MetricsServer(Metrics(), health, "127.0.0.1", 0) as running:
+        yield running
+
+
+def get(server: MetricsServer, path: str, method: str = "GET") -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    try:
+        connection.request(method, path)
+        response = connection.getresponse()
+        return response.status, response.read()
+    finally:
+        connection.close()
+
+
+def test_metrics_are_served(health: Health) -> None:
+    metrics = Metrics()
+    metrics.set(TABLE_VERSION, 7, table="shop.orders")
+    with MetricsServer(metrics, health, "127.0.0.1", 0) as server:
+        status, page = get(server, "/metrics?x=1")
+    assert status == 200
+    assert b'lakesplice_table_version{table="shop.orders"} 7.0' in page
+
+
+def test_alive_while_the_main_loop_ticks(server: MetricsServer, health: Health, time: Time) -> None:
+    assert get(server, "/healthz")[0] == 200
+    time.seconds = 11
+    status, body = get(server, "/healthz")
+    assert status == 503
+    assert json.loads(body)["reasons"] == {"main-loop": "silent for 11.0 s; its deadline is 10 s"}
+    health.tick()
+    assert get(server, "/healthz")[0] == 200
+
+
+def test_a_long_step_may_ask_for_a_longer_deadline(health: Health, time: Time) -> None:
+    health.tick(100)
+    time.seconds = 99
+    assert not health.why_dead()
+    time.seconds = 101
+    assert health.why_dead()
+
+
+def test_ready_when_nothing_is_awaited(server: MetricsServer, health: Health, time: Time) -> None:
+    status, body = get(server, "/readyz")
+    assert status == 503
+    assert json.loads(body) == {
+        "ready": False,
+        "reasons": {"tables": "not loaded yet", "query": "not started"},
+    }
+    health.reached("tables")
+    health.reached("query")
+    assert get(server, "/readyz") == (200, b'{"ready": true, "reasons": {}}\n')
+    health.expect("query", "restarting")
+    assert get(server, "/readyz")[0] == 503
+    health.reached("query")
+    time.seconds = 11
+    assert get(server, "/readyz")[0] == 503
+
+
+def test_what_is_not_there_is_said(server: MetricsServer) -> None:
+    assert get(server, "/")[0] == 404
+    assert get(server, "/metrics/../etc/passwd")[0] == 404
+    assert get(server, "/metrics", "POST")[0] == 501
+    assert get(server, "/metrics", "HEAD") == (200, b"")
+
+
+def test_garbage_harms_no_one(server: MetricsServer) -> None:
+    for garbage in (b"\0\xff\n\n", b"GET\r\n\r\n", b"GET /metrics HTTP/9\r\n\r\n", b"A" * 70_000):
+        with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
+            client.sendall(garbage)
+    assert get(server, "/healthz")[0] == 200
+
+
+def test_silent_clients_neither_hold_up_others_nor_the_close(health: Health) -> None:
+    before = threading.active_count()
+    server = MetricsServer(Metrics(), health, "127.0.0.1", 0)
+    server.start()
+    silent = [socket.create_connection(("127.0.0.1", server.port), timeout=10) for _ in range(3)]
+    assert get(server, "/healthz")[0] == 200
+    closing = threading.Thread(target=server.close)
+    closing.start()
+    closing.join(4)
+    assert not closing.is_alive()
+    assert threading.active_count() == before
+    for client in silent:
+        client.close()
+
+
+def test_closed_it_listens_no_more_and_may_be_started_again(health: Health) -> None:
+    server = MetricsServer(Metrics(), health, "127.0.0.1", 0)
+    server.start()
+    server.start()
+    port = server.port
+    server.close()
+    server.close()
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", port), timeout=10)
+    server.start()
+    assert get(server, "/healthz")[0] == 200
+    server.close()
+
+
+def test_a_port_that_is_taken_is_told_with_the_setting_to_change(
+    server: MetricsServer, health: Health
+) -> None:
+    with pytest.raises(ConfigurationError, match=r"metrics\.port"):
+        MetricsServer(Metrics(), health, "127.0.0.1", server.port).start()
