@@ -1,0 +1,132 @@
+"""Located changes <-> Avro, through Polars, which is 10 to 30 times faster than per-record codecs.
+
+The columns are those of `model.change.delta_schema`, each a union of null and its own Avro type:
+
+    byte, short, integer   int                     date        int, logicalType date
+    long                   long                    timestamp   long, logicalType timestamp-micros
+    float, double          float, double           decimal     bytes, logicalType decimal
+    boolean                boolean                 string      string
+    binary                 bytes
+
+The head names the schema version the changes were written under (`lakesplice.schema_version`). One
+file is one block without compression: every Avro tool reads that, and snappy or deflate cost more
+time than the short-lived bytes are worth (31 MB of 32 columns: read in 0.17 s, with snappy 0.27 s
+at 23 MB). Avro has no checksums; the manifest holds one of the whole file, to be compared before
+decoding.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+import polars as pl
+import pyarrow as pa
+
+from lakesplice.errors import CorruptFileError
+from lakesplice.formats.deltas.container import read_head, write_head
+from lakesplice.model.change import delta_schema
+from lakesplice.model.names import GROUP, POSITION_FILE, POSITION_OFFSET, ROW
+from lakesplice.model.schema import TableSchema
+
+RECORD_NAME = "lakesplice_change"
+SCHEMA_VERSION = "lakesplice.schema_version"
+_SCHEMA = "avro.schema"
+_CODEC = "avro.codec"
+_ADDRESS_ORDER = [(name, "ascending") for name in (GROUP, ROW, POSITION_FILE, POSITION_OFFSET)]
+_SMALL = {pa.int8(): pa.int32(), pa.int16(): pa.int32()}
+
+
+def encode_delta(located: pa.Table, schema: TableSchema) -> bytes:
+    """Return a delta of located changes, sorted by address and position, stamped with the schema
+    version.
+
+    `located` has the columns of `delta_schema(schema)` in any order; others are left out.
+    """
+    layout = delta_schema(schema)
+    ordered = located.select(layout.names).cast(layout).sort_by(_ADDRESS_ORDER)
+    written = pl.from_arrow(ordered.cast(_written_layout(layout)))
+    assert isinstance(written, pl.DataFrame)
+    sink = io.BytesIO()
+    written.write_avro(sink, compression="uncompressed", name=RECORD_NAME)
+    data = sink.getvalue()
+    metadata, sync = read_head(data, "")
+    # Polars calls every timestamp without a zone local; all of ours are instants.
+    metadata[_SCHEMA] = metadata[_SCHEMA].replace(
+        b'"local-timestamp-micros"', b'"timestamp-micros"'
+    )
+    metadata |= {_CODEC: b"null", SCHEMA_VERSION: str(schema.version).encode()}
+    return write_head(metadata) + data[sync:]
+
+
+def decode_delta(
+    data: bytes,
+    schema: TableSchema,
+    version: int,
+    *,
+    path: str,
+    columns: Sequence[str] | None = None,
+) -> pa.Table:
+    """Return the changes of a delta in the layout of the present schema, in the order of the file.
+
+    `version` is the schema version that the manifest gives for the delta; columns added since are
+    null. `columns` limits the result to some columns of `delta_schema(schema)`, in the order given.
+    The caller has compared the file's checksum. Raises `CorruptFileError` for anything that is not
+    such a file.
+    """
+    metadata, _ = read_head(data, path)
+    if metadata.get(SCHEMA_VERSION) != str(version).encode():
+        raise CorruptFileError(
+            "a delta's schema version is not the one its manifest names; restore the file",
+            path=path,
+            expected=version,
+            found=metadata.get(SCHEMA_VERSION),
+        )
+    layout = delta_schema(schema)
+    fields = [layout.field(name) for name in (layout.names if columns is None else columns)]
+    written = delta_schema(schema.at(version))
+    present = [field.name for field in fields if field.name in written.names]
+    table = _read(data, present or [GROUP], path)
+    rows = table.num_rows
+    return pa.table(
+        [
+            _restore(table, field, path)
+            if field.name in written.names
+            else pa.nulls(rows, field.type)
+            for field in fields
+        ],
+        schema=pa.schema(fields),
+    )
+
+
+def _read(data: bytes, columns: list[str], path: str) -> pa.Table:
+    try:
+        return pl.read_avro(io.BytesIO(data), columns=columns).to_arrow(
+            compat_level=pl.CompatLevel.oldest()
+        )
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, MemoryError) as error:
+        raise CorruptFileError(
+            "a delta cannot be decoded; restore the file", path=path, cause=str(error)
+        ) from error
+
+
+def _restore(table: pa.Table, field: pa.Field, path: str) -> pa.ChunkedArray:
+    try:
+        column = table.column(field.name)
+        if column.null_count and not field.nullable:
+            raise CorruptFileError(
+                "a delta misses a required value; restore the file", path=path, column=field.name
+            )
+        return column.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, KeyError) as error:
+        raise CorruptFileError(
+            "a delta's column is not of its type; restore the file", path=path, column=field.name
+        ) from error
+
+
+def _written_layout(layout: pa.Schema) -> pa.Schema:
+    return pa.schema([pa.field(f.name, _written_type(f.type), f.nullable) for f in layout])
+
+
+def _written_type(kind: pa.DataType) -> pa.DataType:
+    return pa.timestamp("us") if pa.types.is_timestamp(kind) else _SMALL.get(kind, kind)

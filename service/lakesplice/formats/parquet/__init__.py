@@ -1,0 +1,6 @@
+"""Base files: Parquet with pages that line up across columns, for a later splice to copy."""
+
+from lakesplice.formats.parquet.read import BaseReader
+from lakesplice.formats.parquet.write import ROWS_PER_PAGE, WrittenBase, write_base
+
+__all__ = ["ROWS_PER_PAGE", "BaseReader", "WrittenBase", "write_base"]

@@ -1,0 +1,106 @@
+"""Writing base files.
+
+Every page of every column holds the same rows: ROWS_PER_PAGE of them, except the last of a row
+group. That is why `write_batch_size` equals it (a dictionary that grows too large is abandoned only
+between two batches, and that ends a page) and why no byte limit may end a page; row groups are cut
+by bytes instead, which also keeps a page far below Parquet's 2 GiB.
+
+Within a chunk pages with a dictionary come before pages without one, as pyarrow writes them;
+Spark's vectorized reader returns wrong rows for the other order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakesplice.formats.parquet.stats import delta_stats
+from lakesplice.model.names import POSITION_FILE, POSITION_OFFSET, ROW_DIGEST, SOURCE_TS
+from lakesplice.model.schema import TableSchema
+from lakesplice.model.types import Kind
+
+MARKER = "lakesplice"
+MARKER_VERSION = "1"
+
+# Spark reads columns in batches of 4096 rows, so its batches never straddle our pages; and a
+# uniform update of one row in 10,000 still leaves two pages of three alone.
+ROWS_PER_PAGE = 4096
+ROW_GROUP_ROWS_MAX = 256 * ROWS_PER_PAGE
+ROW_GROUP_BYTES_MAX = 128 * 1024 * 1024
+_NO_BYTE_LIMIT = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenBase:
+    """What was written: the number of rows, and exact statistics as the log's `add.stats` JSON."""
+
+    rows: int
+    stats: str
+
+
+def write_base(tables: Iterable[pa.Table], schema: TableSchema, sink: pa.NativeFile) -> WrittenBase:
+    """Write a base file of the given rows in their order; `sink` is left open.
+
+    Each table has the columns of `schema.arrow` in any order. They are gathered into row groups of
+    at most ROW_GROUP_ROWS_MAX rows and about ROW_GROUP_BYTES_MAX bytes in memory, which is what is
+    held at a time.
+    """
+    footer: list[pq.FileMetaData] = []
+    writer = pq.ParquetWriter(sink, schema.arrow, metadata_collector=footer, **_options(schema))
+    try:
+        for group in _row_groups(tables, schema.arrow):
+            writer.write_table(group, row_group_size=max(1, group.num_rows))
+        writer.add_key_value_metadata({MARKER: MARKER_VERSION})
+    finally:
+        writer.close()
+    return WrittenBase(footer[0].num_rows, delta_stats(footer[0], schema))
+
+
+def _options(schema: TableSchema) -> dict[str, Any]:
+    packed = [POSITION_FILE, POSITION_OFFSET, SOURCE_TS]
+    packed += [
+        c.name for c in schema.columns if c.name in schema.key and c.type.kind in _PACKED_KEYS
+    ]
+    plain = {*packed, ROW_DIGEST}  # digests are random: neither a dictionary nor deltas help
+    return {
+        "version": "2.6",
+        "compression": "zstd",
+        "use_dictionary": [name for name in schema.arrow.names if name not in plain],
+        "column_encoding": dict.fromkeys(packed, "DELTA_BINARY_PACKED"),
+        "store_decimal_as_integer": True,  # as Spark writes them: 4, 8 or, above 18 digits, n bytes
+        "store_schema": False,
+        "write_page_index": True,
+        "write_page_checksum": True,
+        "max_rows_per_page": ROWS_PER_PAGE,
+        "write_batch_size": ROWS_PER_PAGE,
+        "data_page_size": _NO_BYTE_LIMIT,
+    }
+
+
+# Keys ascend where a table was appended to, and their differences are then a bit or two each.
+_PACKED_KEYS = frozenset((Kind.INTEGER, Kind.LONG))
+
+
+def _row_groups(tables: Iterable[pa.Table], layout: pa.Schema) -> Iterator[pa.Table]:
+    held: list[pa.Table] = []
+    rows = size = 0
+    for table in tables:
+        held.append(table.select(layout.names).cast(layout))
+        rows += table.num_rows
+        size += held[-1].nbytes
+        while rows > (limit := _rows_limit(rows, size)):
+            gathered = pa.concat_tables(held)
+            yield gathered.slice(0, limit)
+            held = [gathered.slice(limit)]
+            rows, size = held[0].num_rows, held[0].nbytes
+    if rows:
+        yield pa.concat_tables(held)
+
+
+def _rows_limit(rows: int, size: int) -> int:
+    by_bytes = ROW_GROUP_BYTES_MAX * rows // max(size, 1) // ROWS_PER_PAGE * ROWS_PER_PAGE
+    return min(ROW_GROUP_ROWS_MAX, max(by_bytes, ROWS_PER_PAGE))

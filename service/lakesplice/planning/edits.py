@@ -1,0 +1,76 @@
+"""Edits: which rows of a base file get which values, column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ColumnEdit:
+    """New values of one column: `values[i]` belongs at row `rows[i]`; rows ascend without
+    repetition.
+    """
+
+    rows: Rows
+    values: pa.Array
+
+    def within(self, first: int, last: int) -> ColumnEdit:
+        """Return the part for rows [first, last), counted from `first`."""
+        start, stop = (int(at) for at in np.searchsorted(self.rows, (first, last)))
+        return ColumnEdit(self.rows[start:stop] - first, self.values.slice(start, stop - start))
+
+
+@dataclass(frozen=True)
+class Edits:
+    """All edits of one file, or of a range of its rows.
+
+    `rows` are the rows that get a newer state; every system column is edited at all of them, a user
+    column only where it changed, a key column never. `applied` counts the changes above their row's
+    position, those that a later one supersedes included; `stale` those at or below it and
+    repetitions.
+    """
+
+    rows: Rows = field(default_factory=lambda: np.empty(0, np.int64))
+    columns: Mapping[str, ColumnEdit] = field(default_factory=dict)
+    applied: int = 0
+    stale: int = 0
+
+    def within(self, first: int, last: int) -> Edits:
+        """Return the edits of rows [first, last), counted from `first`; the counts stay the whole
+        file's.
+        """
+        start, stop = (int(at) for at in np.searchsorted(self.rows, (first, last)))
+        parts = ((name, edit.within(first, last)) for name, edit in self.columns.items())
+        columns = {name: edit for name, edit in parts if len(edit.rows)}
+        return Edits(self.rows[start:stop] - first, columns, self.applied, self.stale)
+
+
+def apply_edits(table: pa.Table, edits: Edits) -> pa.Table:
+    """Return `table` with the edits of those columns that it has; edited rows count from its first
+    row.
+    """
+    for at, name in enumerate(table.column_names):
+        edit = edits.columns.get(name)
+        if edit is not None and len(edit.rows):
+            table = table.set_column(at, table.field(at), _replaced(table.column(at), edit))
+    return table
+
+
+def _replaced(column: pa.ChunkedArray, edit: ColumnEdit) -> pa.ChunkedArray:
+    if pa.types.is_binary(column.type) or pa.types.is_string(column.type):
+        # Taking from both is 2 to 3 times faster than replace_with_mask for values of varying
+        # length.
+        source = np.arange(len(column))
+        source[edit.rows] = len(column) + np.arange(len(edit.rows))
+        return pa.chunked_array([*column.chunks, edit.values]).take(pa.array(source))
+    mask = np.zeros(len(column), dtype=np.bool_)
+    mask[edit.rows] = True
+    return pc.replace_with_mask(column, pa.array(mask), edit.values)

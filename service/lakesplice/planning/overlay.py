@@ -1,0 +1,211 @@
+"""Overlay: a file's rows with their waiting changes laid over them.
+
+For each address the change with the highest position wins, unless it is at or below the row's own
+position: a row never goes back, and an equal position is the same change. The winner's after-image
+is the row's new state. Which columns of it differ from the row is known only along an unbroken
+chain of digests from the row's state to the winner's: then the union of the changes' sets is
+enough. Otherwise every column is written, which is always right and only costs more. A delete
+changes no user column; a tombstone has no digest, so whatever follows it writes every column.
+
+A tombstone's user columns other than the key therefore mean nothing: they are what the row held
+when some delete happened to be merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lakesplice.errors import CorruptFileError
+from lakesplice.model.address import Segment, group_name
+from lakesplice.model.change import Op
+from lakesplice.model.names import (
+    BEFORE_DIGEST,
+    CHANGED,
+    GROUP,
+    IS_DELETED,
+    OP,
+    POSITION_FILE,
+    POSITION_OFFSET,
+    ROW,
+    ROW_DIGEST,
+    SOURCE_TS,
+)
+from lakesplice.model.schema import TableSchema
+from lakesplice.planning.changed import bitmap_bytes, bitmap_rows, changes_column
+from lakesplice.planning.edits import ColumnEdit, Edits, Rows
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Waiting changes in the order of a file's rows, each row's in the order of positions.
+
+    `rows[i]` is the row, counted within the file, that change `order[i]` of `changes` is for.
+    """
+
+    rows: Rows
+    order: Rows
+    changes: pa.Table
+
+    @property
+    def addressed(self) -> Rows:
+        """The rows that have changes, ascending, each once: whose state `overlay` needs."""
+        return self.rows[_starts(self.rows)]
+
+    def within(self, first: int, last: int) -> Placed:
+        """Return the part for rows [first, last), counted from `first`."""
+        start, stop = (int(at) for at in np.searchsorted(self.rows, (first, last)))
+        return Placed(self.rows[start:stop] - first, self.order[start:stop], self.changes)
+
+
+def place(changes: pa.Table, segments: Sequence[Segment], path: str) -> Placed:
+    """Bring the changes of a file's groups into the order of its rows; those of other groups are
+    left out.
+
+    `changes` are any number of deltas one after another, in any order. Raises `CorruptFileError`
+    for an address beyond its segment.
+    """
+    groups = np.array([segment.group for segment in segments], np.int64)
+    sizes = np.array([segment.rows for segment in segments], np.int64)
+    firsts = np.cumsum(sizes) - sizes
+    by_group = np.argsort(groups)
+    group = _numbers(changes, GROUP)
+    at = np.searchsorted(groups, group, sorter=by_group)
+    segment = by_group[np.minimum(at, len(groups) - 1)] if len(groups) else np.zeros_like(at)
+    ours = np.flatnonzero(groups[segment] == group) if len(groups) else np.empty(0, np.int64)
+    row = _numbers(changes, ROW)[ours]
+    segment = segment[ours]
+    beyond = np.flatnonzero((row < 0) | (row >= sizes[segment]))
+    if len(beyond):
+        raise CorruptFileError(
+            "a change is addressed beyond its file group; run `lakesplice index check`",
+            path=path,
+            group=group_name(int(group[ours[beyond[0]]])),
+            row=int(row[beyond[0]]),
+        )
+    rows = firsts[segment] + row
+    file, offset = (_numbers(changes, name)[ours] for name in (POSITION_FILE, POSITION_OFFSET))
+    order = np.lexsort((offset, file, rows))
+    return Placed(rows[order], ours[order], changes)
+
+
+def overlay(placed: Placed, state: pa.Table, schema: TableSchema, path: str) -> Edits:
+    """Decide what the waiting changes make of their rows.
+
+    `state` holds the present rows at `placed.addressed`, in that order, with the key columns and
+    the system columns. User columns that `placed.changes` lacks are not edited, so a reader of few
+    columns decodes no others; for a column it has, it must have every change. `path` names the file
+    in errors: `CorruptFileError` if a change's key is not the key of the row at its address.
+    """
+    if not len(placed.rows):
+        return Edits()
+    owner = np.cumsum(_starts(placed.rows)) - 1
+    _check_keys(placed, owner, state, schema, path)
+    alive = _above(placed, owner, state)
+    kept = np.flatnonzero(alive)
+    if not len(kept):
+        return Edits(stale=len(alive))
+    live = Placed(placed.rows[kept], placed.order[kept], placed.changes)
+    starts = np.flatnonzero(_starts(live.rows))
+    winners = np.append(starts[1:], len(kept)) - 1
+    deleted = _numbers(live.changes, OP)[live.order[winners]] == Op.DELETE
+    rows = live.rows[winners]
+    chosen = live.order[winners]
+    columns = _user_edits(live, owner[kept], starts, deleted, state, schema)
+    columns |= {
+        name: ColumnEdit(rows, _taken(live.changes, name, chosen))
+        for name in (POSITION_FILE, POSITION_OFFSET, SOURCE_TS)
+    }
+    digests = pc.if_else(pa.array(~deleted), _taken(live.changes, ROW_DIGEST, chosen), None)
+    columns[ROW_DIGEST] = ColumnEdit(rows, digests)
+    columns[IS_DELETED] = ColumnEdit(rows, pa.array(deleted))
+    return Edits(rows, columns, applied=len(kept), stale=len(alive) - len(kept))
+
+
+def _check_keys(
+    placed: Placed, owner: Rows, state: pa.Table, schema: TableSchema, path: str
+) -> None:
+    for name in schema.key:
+        asked = _taken(placed.changes, name, placed.order)
+        found = state.column(name).combine_chunks().take(pa.array(owner))
+        equal = pc.fill_null(pc.equal(asked, found), False)
+        if pc.all(equal).as_py() is False:
+            at = pc.index(equal, pa.scalar(False)).as_py()
+            raise CorruptFileError(
+                "a change's key is not that of its row; run `lakesplice index check`",
+                path=path,
+                row=int(placed.rows[at]),
+                column=name,
+                key=asked[at].as_py(),
+                found=found[at].as_py(),
+            )
+
+
+def _above(placed: Placed, owner: Rows, state: pa.Table) -> Mask:
+    """Which changes are above their row's position, each position once."""
+    file, offset = (
+        _numbers(placed.changes, n)[placed.order] for n in (POSITION_FILE, POSITION_OFFSET)
+    )
+    row_file, row_offset = (_numbers(state, n)[owner] for n in (POSITION_FILE, POSITION_OFFSET))
+    above: Mask = (file > row_file) | ((file == row_file) & (offset > row_offset))
+    above[1:] &= ~(
+        (placed.rows[1:] == placed.rows[:-1])
+        & (file[1:] == file[:-1])
+        & (offset[1:] == offset[:-1])
+    )
+    return above
+
+
+def _user_edits(
+    live: Placed, owner: Rows, starts: Rows, deleted: Mask, state: pa.Table, schema: TableSchema
+) -> dict[str, ColumnEdit]:
+    winners = np.append(starts[1:], len(live.rows)) - 1
+    sets, known = bitmap_rows(_taken(live.changes, CHANGED, live.order), bitmap_bytes(schema))
+    united = np.bitwise_or.reduceat(sets, starts, axis=0)
+    trusted = np.logical_and.reduceat(_linked(live, owner, starts, state) & known, starts)
+    edits = {}
+    for column in schema.columns:
+        if column.name in schema.key or column.name not in live.changes.column_names:
+            continue
+        at = winners[changes_column(united, trusted, column.id) & ~deleted]
+        if len(at):
+            values = _taken(live.changes, column.name, live.order[at])
+            edits[column.name] = ColumnEdit(live.rows[at], values)
+    return edits
+
+
+def _linked(live: Placed, owner: Rows, starts: Rows, state: pa.Table) -> Mask:
+    """Whether each change was computed against the state it is laid over."""
+    before, has_before = _digests(live.changes, BEFORE_DIGEST, live.order)
+    after, has_after = _digests(live.changes, ROW_DIGEST, live.order)
+    found, has_found = np.roll(after, 1), np.roll(has_after, 1)
+    found[starts], has_found[starts] = _digests(state, ROW_DIGEST, owner[starts])
+    linked: Mask = has_before & has_found & (before == found)
+    return linked
+
+
+def _starts(rows: Rows) -> Mask:
+    starts = np.ones(len(rows), np.bool_)
+    starts[1:] = rows[1:] != rows[:-1]
+    return starts
+
+
+def _numbers(table: pa.Table, name: str) -> Rows:
+    return np.asarray(table.column(name).to_numpy(), np.int64)
+
+
+def _digests(table: pa.Table, name: str, order: Rows) -> tuple[Rows, Mask]:
+    column = _taken(table, name, order)
+    return np.asarray(pc.fill_null(column, 0), np.int64), np.asarray(column.is_valid())
+
+
+def _taken(table: pa.Table, name: str, order: Rows) -> pa.Array:
+    taken = table.column(name).take(pa.array(order))
+    return taken.combine_chunks() if isinstance(taken, pa.ChunkedArray) else taken
