@@ -10,7 +10,10 @@ from lakesplice.config import Settings, load
 from lakesplice.errors import ConfigurationError
 from lakesplice.model.names import TableName
 
-SMALLEST = 'kafka: {bootstrap_servers: "127.0.0.1:9092", topic_pattern: "shop\\\\..*"}\nlake: {root: ./lake}\n'
+SMALLEST = """\
+kafka: {bootstrap_servers: "127.0.0.1:9092", topic_pattern: "shop\\\\..*"}
+lake: {root: ./lake}
+"""
 
 
 def read(tmp_path: Path, text: str = SMALLEST, **environment: str) -> Settings:
