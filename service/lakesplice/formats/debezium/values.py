@@ -1,0 +1,116 @@
+"""What decoding takes and gives: blocks of row images, dead letters, stops, and what was ignored.
+
+The law that ties them together, for every batch of records:
+
+    records = rows of all blocks + dead letters + ignored + records at and after the first stop
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakesplice.formats.debezium.declared import DeclaredType
+from lakesplice.model.manifest import ParkCode
+from lakesplice.model.names import TableName
+from lakesplice.model.schema import SourceSchema
+
+Rows = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+class DeadReason(StrEnum):
+    """Why a record can't be decoded; the code is stored with the dead letter."""
+
+    EMPTY = "empty"
+    NOT_JSON = "not-json"
+    NOT_AN_ENVELOPE = "not-an-envelope"
+    WRONG_TABLE = "wrong-table"
+    WRONG_TYPE = "wrong-type"
+    OUT_OF_RANGE = "out-of-range"
+    MISSING_FIELD = "missing-field"
+    UNEXPECTED_FIELD = "unexpected-field"
+    UNKNOWN_OP = "unknown-op"
+    MISSING_IMAGE = "missing-image"
+    MISSING_POSITION = "missing-position"
+    MISSING_KEY = "missing-key"
+    KEY_MISMATCH = "key-mismatch"
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeContext:
+    """The table that the records' topic feeds, and how its columns are written where the records
+    don't say (`declared`: by source column name; None: nothing was declared).
+
+    `threads` lets the JSON reader use all cores; in an executor the cores are taken already.
+    """
+
+    table: TableName
+    declared: Mapping[str, DeclaredType] | None = None
+    threads: bool = False
+
+
+@dataclass(frozen=True)
+class ImageBlock:
+    """Decoded changes of one source schema, a row per change, in offset order.
+
+    `rows` are indexes into the records, ascending. `before` and `after` have a column per field of
+    `schema`, by source name and of the field's Arrow type; a row of theirs means something only where
+    the `_present` mask says so. Every create, update and read has an after-image, every delete a
+    before-image; where the source sent only a delete's key, the image's other columns are null.
+    """
+
+    schema: SourceSchema
+    rows: Rows
+    op: npt.NDArray[np.int8]
+    position_file: Rows
+    position_offset: Rows
+    source_ts: pa.Array
+    gtid: pa.Array
+    before: pa.Table
+    before_present: Mask
+    after: pa.Table
+    after_present: Mask
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True)
+class DeadLetters:
+    """Records that can't be decoded: their indexes, ascending, with a code and a detail for people."""
+
+    rows: Rows = field(default_factory=lambda: np.empty(0, np.int64))
+    reason: tuple[str, ...] = ()
+    detail: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The record `row` and all after it in its partition must not be applied: the table parks."""
+
+    row: int
+    code: ParkCode
+    detail: str
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """All that came of a batch of records; nothing at or after the first stop is in it.
+
+    `blocks` may interleave: order by `rows`, or better by position. `stops` are ascending by row.
+    `ignored` counts records that are no changes, by kind: `tombstone`, `message`.
+    """
+
+    blocks: tuple[ImageBlock, ...]
+    dead: DeadLetters
+    stops: tuple[Stop, ...]
+    ignored: Mapping[str, int]
