@@ -1,0 +1,131 @@
+"""Locate: key hashes -> row addresses, through the runs of the row index.
+
+**The newest run that holds a key decides**, whether or not the entry's group is live. An entry of a
+dead group means "unknown" and the search does not go on to older runs: an older entry is a place
+that the row has left (it moved on, and its group was then purged), where at most an old tombstone
+stands. To go on would revive that row at a place, and below a position, that it had passed; to stop
+makes the next change an insert, which is right. What the index must never lose is therefore the
+newest entry of a key, so merges keep entries of dead groups (see `index_merge`).
+
+A rebuilt index replaces all runs and holds entries of live groups only. Runs stay valid while a
+table is parked, since nothing moves rows then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lakesplice.formats.rowindex.encode import bucket_of
+from lakesplice.formats.rowindex.layout import ENTRY_WORDS
+from lakesplice.formats.rowindex.run import Run
+
+UNKNOWN = -1
+# What the first step of a search pulled into the caches is still there for its later ones. Larger
+# blocks lose more to missed address translations than they save in calls (benchmarks/locate.py).
+KEYS_PER_BLOCK = 2048
+
+
+def locate(
+    runs: Sequence[Run],
+    high: NDArray[np.uint64],
+    low: NDArray[np.uint64],
+    live: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return (file groups, row positions) of the keys; both are -1 where a key is unknown.
+
+    `runs` are ordered oldest first, `live` holds the live file groups, rising. The keys may come in
+    any order and repeat; rising by `high` they are found fastest. Only the parts of the runs around
+    the keys are touched. Raises `CorruptFileError` for an entry that names no group.
+    """
+    if (high[1:] < high[:-1]).any():
+        order = np.argsort(high, kind="stable")
+        group, row = np.empty(len(high), np.int64), np.empty(len(high), np.int64)
+        group[order], row[order] = locate(runs, high[order], low[order], live)
+        return group, row
+    group = np.full(len(high), UNKNOWN, np.int64)
+    row = np.full(len(high), UNKNOWN, np.int64)
+    pending = np.arange(len(high))
+    for run in reversed(runs):
+        if not len(pending):
+            break
+        found, words = _search(run, high, low)
+        run_group, run_row = run.addresses(words)
+        at = pending[found]
+        group[at], row[at] = run_group, run_row
+        pending, high, low = pending[~found], high[~found], low[~found]
+    dead = ~_contains(live, group)
+    group[dead] = UNKNOWN
+    row[dead] = UNKNOWN
+    return group, row
+
+
+def _search(
+    run: Run, high: NDArray[np.uint64], low: NDArray[np.uint64]
+) -> tuple[NDArray[np.bool_], NDArray[np.uint64]]:
+    """Return which keys (rising by `high`) the run holds, and the address words of those."""
+    found = np.zeros(len(high), bool)
+    words: list[NDArray[np.uint64]] = []
+    if len(run):
+        for start in range(0, len(high), KEYS_PER_BLOCK):
+            block = slice(start, start + KEYS_PER_BLOCK)
+            found[block], addresses = _search_block(run, high[block], low[block])
+            words.append(addresses)
+    return found, np.concatenate(words) if words else np.empty(0, np.uint64)
+
+
+def _search_block(
+    run: Run, high: NDArray[np.uint64], low: NDArray[np.uint64]
+) -> tuple[NDArray[np.bool_], NDArray[np.uint64]]:
+    words, last = run.words, len(run.words) - ENTRY_WORDS
+    at = _lower_bound(run, high)
+    # Behind the last entry there is none to compare with; the last itself is then too small.
+    np.minimum(at, last, out=at)
+    same_high = words.take(at, mode="clip") == high
+    found = same_high & (words.take(at + 1, mode="clip") == low)
+    # Another key with the same `high`: the entry, if there is one, is among those that follow.
+    open_keys = np.flatnonzero(same_high & ~found)
+    while len(open_keys):
+        at[open_keys] += ENTRY_WORDS
+        open_keys = open_keys[at[open_keys] <= last]
+        open_keys = open_keys[words.take(at[open_keys]) == high[open_keys]]
+        hit = words.take(at[open_keys] + 1) == low[open_keys]
+        found[open_keys[hit]] = True
+        open_keys = open_keys[~hit]
+    return found, words.take(at[found] + 2)
+
+
+def _lower_bound(run: Run, high: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return, as an index into `run.words`, the first entry per key that is not below its `high`.
+
+    All keys of a block take the same number of halving steps, that of the widest gap between two
+    fences. A step past a key's own fence meets only larger hashes and does nothing.
+    """
+    words, last = run.words, len(run.words) - ENTRY_WORDS
+    fence = bucket_of(high, run.fence_bits)
+    at = run.fences.take(fence, mode="clip").astype(np.int64)
+    fence += 1
+    widest = int((run.fences.take(fence, mode="clip") - at).max())
+    at *= ENTRY_WORDS
+    probe = np.empty_like(at)
+    value = np.empty_like(high)
+    below = np.empty(len(high), bool)
+    for step in (ENTRY_WORDS << bit for bit in reversed(range(widest.bit_length()))):
+        np.add(at, step - ENTRY_WORDS, out=probe)
+        np.minimum(probe, last, out=probe)
+        words.take(probe, out=value, mode="clip")
+        np.less(value, high, out=below)
+        np.multiply(below, step, out=probe)
+        at += probe
+    return at
+
+
+def _contains(sorted_values: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.bool_]:
+    if not len(sorted_values):
+        return np.zeros(len(values), bool)
+    at = np.searchsorted(sorted_values, values)
+    np.minimum(at, len(sorted_values) - 1, out=at)
+    same: NDArray[np.bool_] = sorted_values[at] == values
+    return same
