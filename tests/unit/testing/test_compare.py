@@ -49,7 +49,7 @@ def test_system_columns_of_the_lake_are_passed_over() -> None:
         (TABLE.slice(1), DifferenceKind.MISSING_ROW, "missing-row at key (1,)"),
         (pa.concat_tables([TABLE, TABLE.slice(2)]), DifferenceKind.DUPLICATE_KEY, "got 2"),
         (_with("id", [1, 2, 4]), DifferenceKind.MISSING_ROW, "at key (3,)"),
-        (_with("name", ["a", None, None]), DifferenceKind.VALUE, "name at key (3,): expected 'c', got None"),
+        (_with("name", ["a", None, None]), DifferenceKind.VALUE, "(3,): expected 'c', got None"),
         (_with("name", ["a", "", "c"]), DifferenceKind.VALUE, "expected None, got ''"),
         (_with("score", [1.0, 2.0, None]), DifferenceKind.VALUE, "expected nan, got 2.0"),
         (TABLE.drop_columns(["name"]), DifferenceKind.COLUMNS, "name"),

@@ -155,7 +155,7 @@ def _header_names(headers: list[list[str]]) -> set[str]:
 
 
 def _shape(value: Any) -> Any:
-    """The value with its leaves replaced by their kind, members in order; schemas stay as they are."""
+    """The value with its leaves replaced by their kind, members in order; schemas stay."""
     if isinstance(value, dict):
         return [(name, of if name == "schema" else _shape(of)) for name, of in value.items()]
     return type(value).__name__

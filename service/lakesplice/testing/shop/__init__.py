@@ -24,6 +24,7 @@ from lakesplice.testing.shop.tables import (
     TableSpec,
     small_tables,
 )
+from lakesplice.testing.shop.wide import WideTable
 
 __all__ = [
     "CARTS",
@@ -42,5 +43,6 @@ __all__ = [
     "Shop",
     "TableSpec",
     "Value",
+    "WideTable",
     "small_tables",
 ]
