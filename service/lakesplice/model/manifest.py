@@ -22,30 +22,41 @@ class FileRef:
 
 @dataclass(frozen=True, slots=True)
 class DeltaRef:
-    """A live delta. `waiting` gives, per file group not yet compacted, its number of changes here."""
+    """A live delta. `waiting` gives, per group not yet compacted, its number of changes here.
+
+    `committed_ms` and `floor` are stamped by the commit: its time, and per partition the offset at
+    which the commit's batch began. While the delta lives, the read-optimised view is sure to hold
+    only what lies before.
+    """
 
     file: FileRef
     rows: int
     schema_version: int
     waiting: Mapping[int, int]
-    committed_ms: int
+    committed_ms: int = 0
+    floor: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class RunRef:
-    """A sorted run of the row index and its number of entries."""
+    """A sorted run of the row index and its number of entries.
+
+    `keys_version` is stamped by the commit: the version of the log that added the newest of its
+    keys. A merge of runs adds no key, so who located against the inputs need not do it again.
+    """
 
     file: FileRef
     entries: int
+    keys_version: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterRef:
-    """A file of dead letters and how many it holds."""
+    """A file of dead letters and how many it holds; `committed_ms` is stamped by the commit."""
 
     file: FileRef
     rows: int
-    committed_ms: int
+    committed_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +64,14 @@ class PartitionState:
     """How far one Kafka partition is applied: the next offset, and what was met before it.
 
     `position` is the highest position; `gtids` holds, per MariaDB domain or MySQL server UUID, the
-    highest sequence number. Both are the partition's own: another one may be ahead, under GTIDs that
-    this one has still to bring.
+    highest sequence number; `schema_version` is the latest version of the table's schema. All are the
+    partition's own: another one may be ahead, under GTIDs that this one has still to bring.
     """
 
     next_offset: int
     position: Position = BEFORE_ALL
     gtids: Mapping[str, int] = field(default_factory=dict)
+    schema_version: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""The Delta transaction log: actions, commit files, checkpoints and their replay."""

@@ -1,0 +1,90 @@
+"""The actions of the Delta protocol that a Lakesplice table is made of.
+
+Only what we write or must read is kept; actions and fields beyond it are passed over when read.
+Paths are kept decoded, as the store names them.
+Source: the Delta transaction log protocol, "Actions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+FEATURE = "lakesplice"
+DOMAIN = "lakesplice"
+
+
+@dataclass(frozen=True, slots=True)
+class TableProtocol:
+    """What a reader and a writer must understand before they touch the table."""
+
+    reader_version: int
+    writer_version: int
+    reader_features: tuple[str, ...] = ()
+    writer_features: tuple[str, ...] = ()
+
+
+# Version 1 lets every reader in. Our own writer feature keeps every writer but us out: they refuse
+# what they do not know, and a write of theirs would leave the manifest behind the log.
+OUR_PROTOCOL = TableProtocol(1, 7, (), ("domainMetadata", "inCommitTimestamp", FEATURE))
+
+
+@dataclass(frozen=True, slots=True)
+class TableMetadata:
+    """The table's identity (a UUID), schema (JSON) and properties; `created_ms` since the epoch."""
+
+    id: str
+    schema_json: str
+    properties: Mapping[str, str] = field(default_factory=dict)
+    partition_columns: tuple[str, ...] = ()
+    created_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """A data file becomes part of the table. `stats` is Delta statistics as JSON text."""
+
+    path: str
+    bytes: int
+    modified_ms: int
+    data_change: bool
+    stats: str | None = None
+    partition_values: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """A data file leaves the table; earlier versions still name it."""
+
+    path: str
+    bytes: int | None
+    deleted_ms: int | None
+    data_change: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DomainMetadata:
+    """A named configuration (JSON text) that Delta tools carry along unread."""
+
+    domain: str
+    configuration: str
+    removed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CommitInfo:
+    """What a commit says of itself; a foreign one may say nothing.
+
+    `id` is random per commit and recognises our own after an answer was lost. `timestamp_ms` rises
+    from version to version, whatever the clock does.
+    """
+
+    timestamp_ms: int | None
+    operation: str
+    id: str = ""
+    engine: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    metrics: Mapping[str, int] = field(default_factory=dict)
+
+
+Action = CommitInfo | TableProtocol | TableMetadata | DomainMetadata | Remove | Add

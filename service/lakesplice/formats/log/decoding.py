@@ -1,0 +1,108 @@
+"""Named values to actions: what commit files (JSON) and checkpoints (Parquet) have in common."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import unquote
+
+from lakesplice.formats.log.actions import (
+    Action,
+    Add,
+    CommitInfo,
+    DomainMetadata,
+    Remove,
+    TableMetadata,
+    TableProtocol,
+)
+from lakesplice.formats.log.fields import Fields
+
+
+def decode_action(name: str, values: object, path: str) -> Action | None:
+    """Return the action, or None for one that we need not know; `path` is for messages.
+
+    `CorruptFileError` if a field that we need is missing or of a wrong type.
+    """
+    decode = _DECODERS.get(name)
+    return decode(Fields(values, name, path)) if decode else None
+
+
+def _protocol(fields: Fields) -> TableProtocol:
+    return TableProtocol(
+        fields.integer("minReaderVersion"),
+        fields.integer("minWriterVersion"),
+        fields.texts("readerFeatures"),
+        fields.texts("writerFeatures"),
+    )
+
+
+def _metadata(fields: Fields) -> TableMetadata:
+    return TableMetadata(
+        id=fields.text("id"),
+        schema_json=fields.text("schemaString"),
+        properties=_texts(fields.mapping("configuration")),
+        partition_columns=fields.texts("partitionColumns"),
+        created_ms=fields.optional_integer("createdTime"),
+    )
+
+
+def _add(fields: Fields) -> Add:
+    return Add(
+        path=unquote(fields.text("path")),
+        bytes=fields.integer("size"),
+        modified_ms=fields.integer("modificationTime", 0),
+        data_change=fields.flag("dataChange", default=True),
+        stats=fields.optional_text("stats"),
+        partition_values=dict(fields.mapping("partitionValues")),
+    )
+
+
+def _remove(fields: Fields) -> Remove:
+    return Remove(
+        path=unquote(fields.text("path")),
+        bytes=fields.optional_integer("size"),
+        deleted_ms=fields.optional_integer("deletionTimestamp"),
+        data_change=fields.flag("dataChange", default=True),
+    )
+
+
+def _domain(fields: Fields) -> DomainMetadata:
+    return DomainMetadata(
+        fields.text("domain"), fields.text("configuration"), fields.flag("removed", default=False)
+    )
+
+
+def _commit_info(fields: Fields) -> CommitInfo:
+    timestamp_ms = fields.optional_integer("inCommitTimestamp")
+    return CommitInfo(
+        timestamp_ms=fields.optional_integer("timestamp") if timestamp_ms is None else timestamp_ms,
+        operation=fields.text("operation", ""),
+        id=fields.text("txnId", ""),
+        engine=fields.text("engineInfo", ""),
+        parameters=_texts(fields.mapping("operationParameters")),
+        metrics=_integers(fields.mapping("operationMetrics")),
+    )
+
+
+def _texts(values: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        name: value if isinstance(value, str) else json.dumps(value)
+        for name, value in values.items()
+    }
+
+
+def _integers(values: Mapping[str, Any]) -> dict[str, int]:
+    # Metrics are texts by convention, and other writers put anything there: what is no number is
+    # of no use to us.
+    return {name: int(value) for name, value in values.items() if str(value).isdecimal()}
+
+
+_DECODERS: dict[str, Callable[[Fields], Action]] = {
+    "commitInfo": _commit_info,
+    "protocol": _protocol,
+    "metaData": _metadata,
+    "domainMetadata": _domain,
+    "remove": _remove,
+    "add": _add,
+}

@@ -1,0 +1,80 @@
+"""Table schemas as the log states them for other engines.
+
+The manifest is the truth about the schema: the log's JSON holds no history of versions. What only
+we need travels in the fields' metadata. Source: the Delta protocol, "Schema Serialization Format".
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+
+from lakesplice.errors import CorruptFileError
+from lakesplice.model.names import SYSTEM_COLUMNS
+from lakesplice.model.schema import SYSTEM_FIELDS, SYSTEM_TYPES, Column, TableSchema
+from lakesplice.model.types import ColumnType
+
+ID = "lakesplice.id"
+SOURCE_NAME = "lakesplice.source_name"
+SOURCE_TYPE = "lakesplice.source_type"
+KEY_ORDINAL = "lakesplice.key_ordinal"
+
+
+def encode_schema(schema: TableSchema) -> str:
+    """Return `schemaString`: user columns in their order, then system columns."""
+    fields = [_user_field(schema, column) for column in schema.columns]
+    return json.dumps(
+        {"type": "struct", "fields": fields + [_system_field(f) for f in SYSTEM_FIELDS]}
+    )
+
+
+def decode_schema(text: str, path: str) -> TableSchema:
+    """Read back `encode_schema` as a schema of one version; else `CorruptFileError`."""
+    try:
+        fields = [
+            field for field in json.loads(text)["fields"] if field["name"] not in SYSTEM_COLUMNS
+        ]
+        columns = tuple(_column(field) for field in fields)
+        keyed = [field for field in fields if KEY_ORDINAL in field["metadata"]]
+        keyed.sort(key=lambda field: int(field["metadata"][KEY_ORDINAL]))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise CorruptFileError(
+            "a schema in the log is not one of ours; restore the file", path=path, schema=text[:100]
+        ) from error
+    return TableSchema(columns, tuple(field["name"] for field in keyed), (len(columns),))
+
+
+def _user_field(schema: TableSchema, column: Column) -> dict[str, Any]:
+    metadata: dict[str, Any] = {
+        ID: column.id,
+        SOURCE_NAME: column.source_name,
+        SOURCE_TYPE: column.source_type,
+    }
+    if column.name in schema.key:
+        metadata[KEY_ORDINAL] = schema.key.index(column.name)
+    return _field(
+        column.name, column.type, nullable=column.name not in schema.key, metadata=metadata
+    )
+
+
+def _system_field(field: pa.Field) -> dict[str, Any]:
+    return _field(field.name, SYSTEM_TYPES[field.name], nullable=field.nullable, metadata={})
+
+
+def _field(
+    name: str, column_type: ColumnType, *, nullable: bool, metadata: dict[str, Any]
+) -> dict[str, Any]:
+    return {"name": name, "type": column_type.name, "nullable": nullable, "metadata": metadata}
+
+
+def _column(field: Any) -> Column:
+    metadata = field["metadata"]
+    return Column(
+        id=int(metadata[ID]),
+        name=str(field["name"]),
+        source_name=str(metadata[SOURCE_NAME]),
+        type=ColumnType.parse(field["type"]),
+        source_type=str(metadata[SOURCE_TYPE]),
+    )

@@ -1,0 +1,207 @@
+"""A store on the local disk that survives a power loss.
+
+Linux promises nothing about a file until it and the folder that names it are synced, so:
+
+    put_new   temporary file -> fsync -> hard link to its name -> unlink temporary -> fsync folder
+    writer    create exclusively -> write -> fsync -> fsync folder
+
+A hard link is what makes `put_new` atomic and create-only at once: it refuses an existing name, and
+readers see a whole file or none. When a folder is first written to, its chain up to the root is
+synced whoever made it, since another process may have died between making and syncing it.
+
+Temporary files lie in `_lakesplice/tmp` of the outermost root: on the same file system, hidden from
+readers of the log, and left behind only by a crash.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NoReturn
+
+import pyarrow as pa
+
+from lakesplice.errors import MissingFileError, StorageError, UsageError
+
+TEMPORARY = "_lakesplice/tmp"
+_FORBIDDEN_PARTS = frozenset(("", ".", ".."))
+
+
+class LocalStore:
+    """`Store` on a local folder, which is made when its first file is."""
+
+    def __init__(self, root: str | Path, _outermost: Path | None = None) -> None:
+        self.root = Path(root).absolute()
+        self._outermost = _outermost or self.root
+        self._synced_folders: set[Path] = set()
+
+    def __repr__(self) -> str:
+        return f"LocalStore({str(self.root)!r})"
+
+    def put_new(self, path: str, data: bytes) -> bool:
+        """See `Store.put_new`; a False, too, comes only after the existing file is durable."""
+        target = self._resolve(path)
+        with _writing(path):
+            self._make_folder(target.parent)
+            temporary = self._temporary()
+            try:
+                _write_synced(temporary, data)
+                created = _link(temporary, target)
+            finally:
+                # What cannot be removed now is a leftover, and would hide the error that matters.
+                with suppress(OSError):
+                    temporary.unlink()
+            if not created:
+                _sync(target)
+            _sync(target.parent)
+        return created
+
+    @contextmanager
+    def writer(self, path: str) -> Iterator[pa.NativeFile]:
+        """See `Store.writer`; what is yielded is an `OSFile`, so nothing passes through Python."""
+        target = self._resolve(path)
+        with _writing(path):
+            self._make_folder(target.parent)
+            # Held open to the end: an fsync reports only failures that came after its descriptor.
+            descriptor = os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666)
+            try:
+                with pa.OSFile(str(target), "wb") as sink:
+                    yield sink
+                os.fsync(descriptor)
+                _sync(target.parent)
+            except BaseException:
+                with suppress(OSError):
+                    target.unlink()
+                raise
+            finally:
+                os.close(descriptor)
+
+    def read(self, path: str) -> bytes:
+        """See `Store.read`."""
+        target = self._resolve(path)
+        with _reading(path):
+            return target.read_bytes()
+
+    def open(self, path: str) -> pa.NativeFile:
+        """See `Store.open`; mapped into memory, so that reading copies nothing."""
+        target = self._resolve(path)
+        with _reading(path):
+            return pa.memory_map(str(target), "r")
+
+    def size(self, path: str) -> int | None:
+        """See `Store.size`."""
+        target = self._resolve(path)
+        with _reading(path):
+            try:
+                return target.stat().st_size
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+
+    def list(self, prefix: str) -> Iterator[str]:
+        """See `Store.list`; temporary files are left out."""
+        folder = prefix.rpartition("/")[0]
+        base = self._resolve(folder) if folder else self.root
+        with _reading(prefix):
+            found = sorted(file.relative_to(self.root).as_posix() for file in self._files(base))
+        return (path for path in found if path.startswith(prefix))
+
+    def delete(self, path: str) -> None:
+        """See `Store.delete`; a power loss may bring the file back."""
+        target = self._resolve(path)
+        with _writing(path), suppress(FileNotFoundError, NotADirectoryError):
+            target.unlink()
+
+    def within(self, folder: str) -> LocalStore:
+        """See `Store.within`."""
+        return LocalStore(self._resolve(folder), self._outermost)
+
+    def _resolve(self, path: str) -> Path:
+        if not _FORBIDDEN_PARTS.isdisjoint(path.split("/")) or "\0" in path:
+            raise UsageError("a path must be relative and stay within the store", path=path)
+        return self.root / path
+
+    def _temporary(self) -> Path:
+        folder = self._outermost / TEMPORARY
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / secrets.token_hex(16)
+
+    def _files(self, base: Path) -> Iterator[Path]:
+        hidden = self._outermost / TEMPORARY
+        for folder, _, names in os.walk(base, onerror=_raise_unless_gone):
+            if Path(folder) != hidden:
+                yield from (Path(folder, name) for name in names)
+
+    def _make_folder(self, folder: Path) -> None:
+        if folder in self._synced_folders and folder.is_dir():
+            return
+        existing = next(above for above in (folder, *folder.parents) if above.exists())
+        folder.mkdir(parents=True, exist_ok=True)
+        top = self._outermost if existing.is_relative_to(self._outermost) else existing
+        for above in (folder, *folder.parents):
+            _sync(above)
+            if above == top:
+                break
+        self._synced_folders.add(folder)
+
+
+def _write_synced(path: Path, data: bytes) -> None:
+    with path.open("xb", buffering=0) as file:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[file.write(rest) :]
+        os.fsync(file.fileno())
+
+
+def _link(source: Path, target: Path) -> bool:
+    try:
+        target.hardlink_to(source)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _raise_unless_gone(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        raise error
+
+
+@contextmanager
+def _reading(path: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise MissingFileError("there is no such file in the store", path=path) from error
+    except OSError as error:
+        _raise_storage_error(error, path)
+
+
+@contextmanager
+def _writing(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        # Without an errno it is no fault of the disk: pyarrow so reports, for one, a bad Parquet
+        # file that the writer's block was reading.
+        if error.errno is None:
+            raise
+        _raise_storage_error(error, path)
+
+
+def _raise_storage_error(error: OSError, path: str) -> NoReturn:
+    reason = os.strerror(error.errno) if error.errno is not None else str(error)
+    raise StorageError(
+        f"the local store failed: {reason}; free the disk or mend the folder, then try again",
+        path=path,
+        errno=error.errno,
+    ) from error

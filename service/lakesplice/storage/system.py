@@ -1,0 +1,26 @@
+"""The machine's clock and randomness behind the ports."""
+
+from __future__ import annotations
+
+import secrets
+import time
+
+
+class SystemClock:
+    """`Clock` of this machine."""
+
+    def now_ms(self) -> int:
+        """See `Clock.now_ms`."""
+        return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> float:
+        """See `Clock.monotonic`."""
+        return time.monotonic()
+
+
+class SystemEntropy:
+    """`Entropy` of the operating system."""
+
+    def bits(self, count: int) -> int:
+        """See `Entropy.bits`."""
+        return secrets.randbits(count)

@@ -1,0 +1,373 @@
+"""Commits: the order of writes, and what must still hold for each kind of commit.
+
+The order, and what a crash after each step leaves behind:
+
+    1  base files, deltas, runs,          durable files that nothing names; whoever calls `commit`
+       dead letters                       has written them
+    2  the manifest of the next version   one more such file
+    3  `_delta_log/<next version>.json`   put if absent: the commit. It names base files and
+                                          manifest: 1 and 2 become visible at once
+
+A crash before step 3 changes nothing for anybody; unnamed files are the vacuum's. After it all is
+done: nothing is written afterwards that a reader needs. Names are drawn anew for every attempt, so
+that no attempt can touch another's files.
+
+A put that fails may have taken effect. Putting again settles it: either the file is ours now, or
+one exists; then it is read back, and the random id in it says whose it is. A False also means that
+the existing file is durable, so an answer lost before the folder was synced is made good here.
+
+Who loses the race for a version reads what won, checks `PRECONDITIONS` on it and tries the next
+number. They are the table of docs/format.md, "Commits"; each is one function, for a test to drop.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from lakesplice.errors import FencedError, StorageError, TableNotFoundError
+from lakesplice.formats.checksum import checksum
+from lakesplice.formats.log.actions import (
+    DOMAIN,
+    Action,
+    CommitInfo,
+    DomainMetadata,
+    TableMetadata,
+)
+from lakesplice.formats.log.commit_file import decode_commit, encode_commit
+from lakesplice.formats.log.state import replay
+from lakesplice.formats.manifests import Pointer, encode_manifest, encode_pointer
+from lakesplice.model.manifest import FileRef, Manifest
+from lakesplice.table.intents import (
+    Create,
+    Evolve,
+    IndexMerge,
+    Ingest,
+    Intent,
+    NewFile,
+    Redirect,
+    Splice,
+)
+from lakesplice.table.layout import commit_path, manifest_path
+from lakesplice.table.ports import Clock, Entropy, Store
+from lakesplice.table.snapshot import Snapshot, latest, open_snapshot, require_ours_to_write
+from lakesplice.table.transitions import Moment, Transition, transition, view_floor
+
+__all__ = [
+    "PRECONDITIONS",
+    "Committed",
+    "Conflict",
+    "ConflictCode",
+    "Create",
+    "Evolve",
+    "IndexMerge",
+    "Ingest",
+    "Intent",
+    "NewFile",
+    "Redirect",
+    "Splice",
+    "commit",
+    "create",
+]
+
+ENGINE = "lakesplice/0.1.0"
+ATTEMPTS_MAX = 50
+_PUTS_MAX = 3
+_ID_BITS = 128
+
+
+class ConflictCode(StrEnum):
+    """Which precondition no longer holds."""
+
+    EXISTS = "exists"
+    OFFSETS = "offsets"
+    PARKED = "parked"
+    GROUPS = "groups"
+    INDEX = "index"
+    SCHEMA = "schema"
+    FILES = "files"
+    DELTAS = "deltas"
+    RUNS = "runs"
+    VERSION = "version"
+    CONTENTION = "contention"
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Nothing was committed: what the intent rests on holds no more. Read and decide again."""
+
+    reason: ConflictCode
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The commit is durable and visible; `snapshot` is the table as it stands just after it."""
+
+    snapshot: Snapshot
+
+
+def commit(
+    store: Store,
+    snapshot: Snapshot,
+    intent: Intent,
+    *,
+    clock: Clock,
+    entropy: Entropy,
+    attempts: int = ATTEMPTS_MAX,
+) -> Committed | Conflict:
+    """Make `intent` the table's next version, or say why it no longer can be.
+
+    `snapshot` is any version already read; newer ones are read here. Up to `attempts` lost races
+    are made good. Blocks on the store. `FencedError` if a higher generation committed;
+    `StorageError` if the store fails, with the effect unknown: the intent can be committed again as
+    it is, since one that took effect does not meet its own preconditions a second time.
+    """
+    require_ours_to_write(snapshot.log)
+    for _ in range(attempts):
+        snapshot = latest(store, snapshot)
+        conflict = broken_precondition(snapshot, intent)
+        if conflict is not None:
+            return conflict
+        committed = _attempt(store, snapshot, intent, clock, entropy)
+        if committed is not None:
+            return Committed(committed)
+    return Conflict(ConflictCode.CONTENTION, f"lost the race {attempts} times; try again later")
+
+
+def create(store: Store, intent: Create, *, clock: Clock, entropy: Entropy) -> Committed | Conflict:
+    """Make version 0 of a table in an empty folder; a `Conflict` (EXISTS) if it holds one."""
+    # Looked up first, because version 0 of an old table may be past its retention.
+    if not _exists(store):
+        committed = _attempt(store, None, intent, clock, entropy)
+        if committed is not None:
+            return Committed(committed)
+    return Conflict(ConflictCode.EXISTS, "the folder holds a table already")
+
+
+def broken_precondition(snapshot: Snapshot, intent: Intent) -> Conflict | None:
+    """Return the first of the intent's preconditions that does not hold on `snapshot`, if any."""
+    for precondition in PRECONDITIONS[type(intent)]:
+        conflict = precondition(snapshot, intent)
+        if conflict is not None:
+            return conflict
+    return None
+
+
+def generation_is_current(now: Snapshot, intent: Intent) -> None:
+    """No driver of a higher generation has committed; else `FencedError`."""
+    if intent.generation < now.manifest.generation:
+        raise FencedError(
+            "a driver of a higher generation has committed; this one must stop",
+            generation=intent.generation,
+            current=now.manifest.generation,
+        )
+
+
+def table_is_running(now: Snapshot, _intent: Ingest) -> Conflict | None:
+    """The table was not parked."""
+    parked = now.manifest.parked
+    return (
+        None if parked is None else Conflict(ConflictCode.PARKED, f"{parked.code}: {parked.detail}")
+    )
+
+
+def offsets_continue(now: Snapshot, intent: Ingest) -> Conflict | None:
+    """The manifest's offsets equal the starts of the ingest's ranges, and the topic is the same.
+
+    A partition that the manifest does not know starts at 0; one without a range stays as it is.
+    """
+    source, to = now.manifest.source, intent.source_to
+    if source is None or (source.topic, source.topic_id) != (to.topic, to.topic_id):
+        return Conflict(ConflictCode.OFFSETS, f"the source is {source and source.topic_id!r} now")
+    for partition in sorted(source.partitions.keys() | to.partitions.keys()):
+        state = source.partitions.get(partition)
+        if partition in intent.source_from:
+            found = 0 if state is None else state.next_offset
+            holds = found == intent.source_from[partition]
+        else:
+            holds = state == to.partitions.get(partition)
+        if not holds:
+            return Conflict(
+                ConflictCode.OFFSETS,
+                f"partition={partition} manifest={state and state.next_offset} "
+                f"ingest={intent.source_from.get(partition)}",
+            )
+    return None
+
+
+def groups_are_live(now: Snapshot, intent: Ingest) -> Conflict | None:
+    """Every file group that a delta addresses is live."""
+    gone = intent.addressed_groups - now.manifest.groups
+    return Conflict(ConflictCode.GROUPS, f"no longer live: {len(gone)} groups") if gone else None
+
+
+def index_has_no_newer_keys(now: Snapshot, intent: Ingest) -> Conflict | None:
+    """No keys were added to the index since the changes were located."""
+    newest = max((run.keys_version for run in now.manifest.runs), default=0)
+    if newest <= intent.planned_on:
+        return None
+    return Conflict(
+        ConflictCode.INDEX, f"keys came in version {newest}, located on {intent.planned_on}"
+    )
+
+
+def schema_is_as_written(now: Snapshot, intent: Ingest) -> Conflict | None:
+    """The schema is the one that the changes were written in."""
+    version = now.manifest.schema.version
+    if version == intent.schema_version:
+        return None
+    return Conflict(
+        ConflictCode.SCHEMA, f"version {version} now, written in {intent.schema_version}"
+    )
+
+
+def sources_are_unchanged(now: Snapshot, intent: Splice) -> Conflict | None:
+    """Each source file is live: names are never used again, so a live one is unchanged."""
+    gone = intent.replaced.keys() - now.manifest.files.keys()
+    return Conflict(ConflictCode.FILES, f"replaced meanwhile: {sorted(gone)[0]}") if gone else None
+
+
+def consumed_parts_still_wait(now: Snapshot, intent: Splice) -> Conflict | None:
+    """Each delta part that went in is live and not yet in a base file."""
+    waiting = {delta.file.path: delta.waiting.keys() for delta in now.manifest.deltas}
+    for path, groups in intent.consumed.items():
+        if not groups <= waiting.get(path, frozenset()):
+            return Conflict(ConflictCode.DELTAS, f"consumed meanwhile: {path}")
+    return None
+
+
+def inputs_are_adjacent(now: Snapshot, intent: IndexMerge) -> Conflict | None:
+    """The inputs are live, next to each other and in this order."""
+    paths = tuple(run.file.path for run in now.manifest.runs)
+    if intent.inputs and intent.inputs[0] in paths:
+        start = paths.index(intent.inputs[0])
+        if paths[start : start + len(intent.inputs)] == intent.inputs:
+            return None
+    return Conflict(ConflictCode.RUNS, "the runs were merged or rebuilt meanwhile")
+
+
+def files_are_as_read(now: Snapshot, intent: Evolve) -> Conflict | None:
+    """The set of base files is the one that was read."""
+    same = now.manifest.files.keys() == intent.files
+    return None if same else Conflict(ConflictCode.FILES, "base files came or went meanwhile")
+
+
+def deltas_are_as_read(now: Snapshot, intent: Evolve) -> Conflict | None:
+    """The set of deltas is the one that was read."""
+    same = {delta.file.path for delta in now.manifest.deltas} == intent.deltas
+    return None if same else Conflict(ConflictCode.DELTAS, "deltas came or went meanwhile")
+
+
+def schema_is_the_one_before(now: Snapshot, intent: Evolve) -> Conflict | None:
+    """The present schema is the one that the new one extends."""
+    schema = now.manifest.schema
+    if intent.schema.version == schema.version + 1 and intent.schema.at(schema.version) == schema:
+        return None
+    return Conflict(ConflictCode.SCHEMA, f"version {schema.version} is another now")
+
+
+def nothing_was_committed(now: Snapshot, intent: Redirect) -> Conflict | None:
+    """The newest version is the one it was planned on."""
+    if now.version == intent.planned_on:
+        return None
+    return Conflict(
+        ConflictCode.VERSION, f"version {now.version} now, planned on {intent.planned_on}"
+    )
+
+
+Precondition = Callable[[Snapshot, Any], Conflict | None]
+
+PRECONDITIONS: Mapping[type[Intent], tuple[Precondition, ...]] = {
+    Ingest: (
+        generation_is_current,
+        table_is_running,
+        offsets_continue,
+        groups_are_live,
+        index_has_no_newer_keys,
+        schema_is_as_written,
+    ),
+    Splice: (generation_is_current, sources_are_unchanged, consumed_parts_still_wait),
+    IndexMerge: (generation_is_current, inputs_are_adjacent),
+    Evolve: (
+        generation_is_current,
+        files_are_as_read,
+        deltas_are_as_read,
+        schema_is_the_one_before,
+    ),
+    Redirect: (generation_is_current, nothing_was_committed),
+}
+
+
+def _exists(store: Store) -> bool:
+    try:
+        open_snapshot(store)
+    except TableNotFoundError:
+        return False
+    return True
+
+
+def _attempt(
+    store: Store, before: Snapshot | None, intent: Intent, clock: Clock, entropy: Entropy
+) -> Snapshot | None:
+    """Write the next version; None if another commit took its number."""
+    moment = _moment(before, clock, entropy)
+    manifest_before = Manifest(intent.generation) if before is None else before.manifest
+    change = transition(manifest_before, intent, moment)
+    commit_id = f"{entropy.bits(_ID_BITS):032x}"
+    pointer = _put_manifest(store, change.manifest, moment, entropy)
+    actions = (_commit_info(change, moment, commit_id), *change.actions, pointer)
+    if not _put_commit(store, moment.version, encode_commit(actions), commit_id):
+        return None
+    log = replay(None if before is None else before.log, [(moment.version, actions)])
+    assert log is not None
+    return Snapshot(moment.version, moment.timestamp_ms, log, change.manifest)
+
+
+def _moment(before: Snapshot | None, clock: Clock, entropy: Entropy) -> Moment:
+    now_ms = clock.now_ms()
+    if before is None:
+        digits = f"{entropy.bits(_ID_BITS):032x}"
+        table_id = "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+        return Moment(0, now_ms, TableMetadata(table_id, "", created_ms=now_ms))
+    timestamp_ms = max(now_ms, before.timestamp_ms + 1)
+    return Moment(before.version + 1, timestamp_ms, before.log.metadata)
+
+
+def _put_manifest(store: Store, manifest: Manifest, moment: Moment, entropy: Entropy) -> Action:
+    data = encode_manifest(manifest)
+    ref = FileRef(manifest_path(moment.version, entropy), len(data), checksum(data))
+    if not store.put_new(ref.path, data):
+        raise StorageError("a name that was drawn at random exists; try again", path=ref.path)
+    return DomainMetadata(DOMAIN, encode_pointer(Pointer(moment.version, moment.timestamp_ms, ref)))
+
+
+def _put_commit(store: Store, version: int, data: bytes, commit_id: str) -> bool:
+    path = commit_path(version)
+    for put in range(_PUTS_MAX):
+        try:
+            if store.put_new(path, data):
+                return True
+            break
+        except StorageError:
+            if put == _PUTS_MAX - 1:
+                raise
+    ours = decode_commit(store.read(path), path)[:1]
+    return any(isinstance(info, CommitInfo) and info.id == commit_id for info in ours)
+
+
+def _commit_info(change: Transition, moment: Moment, commit_id: str) -> CommitInfo:
+    source = change.manifest.source
+    partitions = {} if source is None else source.partitions
+    offsets = {str(number): state.next_offset for number, state in sorted(partitions.items())}
+    parameters = {
+        "generation": str(change.manifest.generation),
+        "offsets": json.dumps(offsets),
+        "viewFloor": json.dumps(view_floor(change.manifest)),
+    }
+    return CommitInfo(
+        moment.timestamp_ms, change.operation, commit_id, ENGINE, parameters, change.counts or {}
+    )

@@ -1,0 +1,123 @@
+"""Intents: what a commit wants to change, and what it read to decide so.
+
+An intent states what it rests on in values, never by "the snapshot I had": `table/commit.py` checks
+them against the version it commits on, however many others were committed in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lakesplice.model.address import BaseFile
+from lakesplice.model.manifest import (
+    DeadLetterRef,
+    DeltaRef,
+    Manifest,
+    ParkReason,
+    RunRef,
+    SourceState,
+)
+from lakesplice.model.schema import TableSchema
+
+Counts = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    """A base file that is written and durable but not yet visible, with Delta statistics (JSON)."""
+
+    base: BaseFile
+    stats: str
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Version 0 of a table, at the start of its source or parked at once."""
+
+    generation: int
+    schema: TableSchema = field(default_factory=TableSchema)
+    source: SourceState | None = None
+    parked: ParkReason | None = None
+    log_retention_hours: int = 168
+
+
+@dataclass(frozen=True, slots=True)
+class Ingest:
+    """A batch's changes of one table; without any it still moves the offsets.
+
+    `source_from` maps each partition that the batch touched to its first offset; `source_to` is the
+    state after it, all partitions included. `planned_on` is the version whose index the changes
+    were located against, `schema_version` the schema they were written in, `addressed_groups` the
+    file groups that its deltas hold changes for. `counts` become the commit's metrics.
+    """
+
+    generation: int
+    planned_on: int
+    source_from: Mapping[int, int]
+    source_to: SourceState
+    schema_version: int
+    addressed_groups: frozenset[int] = frozenset()
+    files: tuple[NewFile, ...] = ()
+    deltas: tuple[DeltaRef, ...] = ()
+    runs: tuple[RunRef, ...] = ()
+    dead_letters: tuple[DeadLetterRef, ...] = ()
+    parked: ParkReason | None = None
+    counts: Counts = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Splice:
+    """Base files rewritten with the changes that waited for them.
+
+    `replaced` maps a source file's path to its next version, with the same segments; `consumed`
+    maps a delta's path to the file groups whose changes went in.
+    """
+
+    generation: int
+    replaced: Mapping[str, NewFile]
+    consumed: Mapping[str, frozenset[int]]
+    counts: Counts = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexMerge:
+    """Adjacent runs of the index, oldest first, become one."""
+
+    generation: int
+    inputs: tuple[str, ...]
+    output: RunRef
+
+
+@dataclass(frozen=True, slots=True)
+class Evolve:
+    """The next version of the schema, decided on while `files` and `deltas` were the live ones."""
+
+    generation: int
+    schema: TableSchema
+    files: frozenset[str]
+    deltas: frozenset[str]
+
+    @classmethod
+    def of(cls, generation: int, read: Manifest, schema: TableSchema) -> Evolve:
+        """Return the intent decided on by reading the manifest `read`."""
+        deltas = frozenset(delta.file.path for delta in read.deltas)
+        return cls(generation, schema, frozenset(read.files), deltas)
+
+
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    """A new direction: park, unpark, reset of offsets, rebuilt index.
+
+    `source`, `parked` and `runs` replace the manifest's; a `source` or `runs` of None stay as they
+    are, a `parked` of None means running. `planned_on` is the version it was decided on.
+    """
+
+    generation: int
+    planned_on: int
+    source: SourceState | None = None
+    parked: ParkReason | None = None
+    runs: tuple[RunRef, ...] | None = None
+
+
+Intent = Create | Ingest | Splice | IndexMerge | Evolve | Redirect

@@ -1,0 +1,82 @@
+"""Names of a table's files, relative to its folder, and of the lake's own.
+
+Each name is drawn anew for every attempt and never used again. Readers of the log skip what starts
+with an underscore. Source: docs/format.md, "Folders".
+"""
+
+from __future__ import annotations
+
+import re
+
+from lakesplice.model.address import group_name
+from lakesplice.table.ports import Entropy
+
+LOG = "_delta_log"
+LAST_CHECKPOINT = f"{LOG}/_last_checkpoint"
+BASE = "base"
+DELTAS = "_lakesplice/deltas"
+INDEX = "_lakesplice/index"
+MANIFESTS = "_lakesplice/manifests"
+DEAD_LETTERS = "_lakesplice/dead_letters"
+GENERATIONS = "_lakesplice/generations"
+HEARTBEATS = "_lakesplice/heartbeats"
+
+RANDOM_BITS = 64
+_COMMIT = re.compile(rf"{LOG}/(\d{{20}})\.json")
+_MANIFEST = re.compile(rf"{MANIFESTS}/(\d{{20}})-[0-9a-f]+\.json")
+
+
+def base_path(group: int, splices: int, entropy: Entropy) -> str:
+    """A base file's name: its first file group, how often it was rewritten, a random part."""
+    return f"{BASE}/{group_name(group)}-{splices}-{_random(entropy)}.parquet"
+
+
+def delta_path(entropy: Entropy) -> str:
+    """A delta's name."""
+    return f"{DELTAS}/{_random(entropy)}.avro"
+
+
+def run_path(entropy: Entropy) -> str:
+    """The name of a run of the row index."""
+    return f"{INDEX}/{_random(entropy)}.run"
+
+
+def dead_letter_path(entropy: Entropy) -> str:
+    """The name of a file of dead letters."""
+    return f"{DEAD_LETTERS}/{_random(entropy)}.avro"
+
+
+def manifest_path(version: int, entropy: Entropy) -> str:
+    """A manifest's name; it starts with the one version of the log that can name it."""
+    return f"{MANIFESTS}/{version:020d}-{_random(entropy)}.json"
+
+
+def manifest_version(path: str) -> int | None:
+    """Read the version back from a manifest's name; None if it is not one."""
+    match = _MANIFEST.fullmatch(path)
+    return int(match[1]) if match else None
+
+
+def commit_path(version: int) -> str:
+    """The log's commit file of a version."""
+    return f"{LOG}/{version:020d}.json"
+
+
+def commit_version(path: str) -> int | None:
+    """Read the version back from a commit file's name; None if it is not one."""
+    match = _COMMIT.fullmatch(path)
+    return int(match[1]) if match else None
+
+
+def generation_path(generation: int) -> str:
+    """The lake's record that a driver took a generation."""
+    return f"{GENERATIONS}/{generation:020d}.json"
+
+
+def heartbeat_path(generation: int, beat: int) -> str:
+    """One heartbeat of a generation's driver."""
+    return f"{HEARTBEATS}/{generation:020d}/{beat:020d}"
+
+
+def _random(entropy: Entropy) -> str:
+    return f"{entropy.bits(RANDOM_BITS):0{RANDOM_BITS // 4}x}"

@@ -1,0 +1,204 @@
+"""Snapshots: the log and the manifest at one version, and sure to belong together.
+
+The hint in `_last_checkpoint` leads to the newest checkpoint, and the versions after it are probed
+by name; listing happens only without a usable hint and for versions before it. Probing from
+anywhere else would be wrong: a clean-up that died half way leaves gaps, and the first missing
+version is the end of the log only above a checkpoint or a version known to be retained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lakesplice.errors import (
+    CorruptFileError,
+    MissingFileError,
+    TableNotFoundError,
+    UnsupportedError,
+    VersionNotFoundError,
+)
+from lakesplice.formats.checksum import verify
+from lakesplice.formats.log.actions import DOMAIN, FEATURE, OUR_PROTOCOL, Action, CommitInfo
+from lakesplice.formats.log.checkpoint import (
+    Checkpoint,
+    complete_checkpoints,
+    decode_hint,
+    read_checkpoint,
+)
+from lakesplice.formats.log.commit_file import decode_commit
+from lakesplice.formats.log.state import LogState, replay
+from lakesplice.formats.manifests import decode_manifest, decode_pointer
+from lakesplice.model.manifest import Manifest
+from lakesplice.table.layout import LAST_CHECKPOINT, LOG, commit_path, commit_version
+from lakesplice.table.ports import Store
+
+Commit = tuple[int, Sequence[Action]]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A table at one version; `timestamp_ms` is the commit's own time, rising with the versions."""
+
+    version: int
+    timestamp_ms: int
+    log: LogState
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """What one retained version says of itself."""
+
+    version: int
+    info: CommitInfo
+
+
+def open_snapshot(store: Store, version: int | None = None) -> Snapshot:
+    """Return the table's state at `version`, or at its newest one.
+
+    Blocks on reading; never returns part of a state. `TableNotFoundError` if the folder holds no
+    Lakesplice table, `VersionNotFoundError` for a version not written or past its retention,
+    `CorruptFileError` for a damaged or missing file.
+    """
+    state = _from_hint(store) if version is None else None
+    if state is None:
+        state = _from_listing(store, version)
+    return _with_manifest(store, state)
+
+
+def latest(store: Store, known: Snapshot) -> Snapshot:
+    """Return the newest version, reading only what came after `known`; without listing."""
+    state = replay(known.log, _probe(store, known.version + 1))
+    if state is None or state.version == known.version:
+        # The end of the log, unless `known` is so old that its successors were cleaned up with it.
+        retained = store.size(commit_path(known.version)) is not None
+        return known if retained else open_snapshot(store)
+    return _with_manifest(store, state)
+
+
+def history(store: Store) -> Iterator[HistoryEntry]:
+    """Yield the retained versions, newest first; each costs one read."""
+    for version in reversed(_listed_versions(store)):
+        path = commit_path(version)
+        infos = (a for a in decode_commit(store.read(path), path) if isinstance(a, CommitInfo))
+        yield HistoryEntry(version, next(infos, CommitInfo(None, "")))
+
+
+def require_ours_to_write(state: LogState) -> None:
+    """Return if every feature that a writer of the table must know is one of ours."""
+    unknown = set(state.protocol.writer_features) - set(OUR_PROTOCOL.writer_features)
+    if unknown or FEATURE not in state.protocol.writer_features:
+        raise UnsupportedError(
+            "the table asks writers for features that this version lacks; upgrade it",
+            features=sorted(unknown),
+        )
+
+
+def _from_hint(store: Store) -> LogState | None:
+    try:
+        checkpoint = decode_hint(store.read(LAST_CHECKPOINT))
+        if checkpoint is None:
+            return None
+        base = replay(None, [(checkpoint.version, _checkpoint_actions(store, checkpoint))])
+    except CorruptFileError:
+        # A checkpoint only saves time: older ones or the commits themselves say the same.
+        return None
+    return replay(base, _probe(store, checkpoint.version + 1))
+
+
+def _from_listing(store: Store, version: int | None) -> LogState:
+    names = [path.rpartition("/")[2] for path in store.list(f"{LOG}/")]
+    versions = sorted(_versions(names))
+    checkpoints = [
+        c for c in complete_checkpoints(names) if version is None or c.version <= version
+    ]
+    if not versions and not checkpoints:
+        raise TableNotFoundError("there is no table in this folder", store=repr(store))
+    wanted = [v for v in versions if version is None or v <= version]
+    state = _newest_base(store, checkpoints)
+    tail = [v for v in wanted if state is None or v > state.version]
+    if state is None and (not tail or tail[0] != 0):
+        raise VersionNotFoundError(
+            "the version is past its retention or was never written",
+            version=version,
+            retained=versions[:1] + versions[-1:],
+        )
+    state = replay(state, ((v, _commit(store, v)) for v in tail))
+    if state is None or (version is not None and state.version != version):
+        raise VersionNotFoundError(
+            "the version was never written", version=version, newest=versions[-1:]
+        )
+    # A listing may be older than the last commit.
+    return (
+        state if version is not None else replay(state, _probe(store, state.version + 1)) or state
+    )
+
+
+def _newest_base(store: Store, checkpoints: Sequence[Checkpoint]) -> LogState | None:
+    for checkpoint in reversed(checkpoints):
+        try:
+            return replay(None, [(checkpoint.version, _checkpoint_actions(store, checkpoint))])
+        except CorruptFileError:
+            continue
+    return None
+
+
+def _checkpoint_actions(store: Store, checkpoint: Checkpoint) -> list[Action]:
+    actions: list[Action] = []
+    for name in checkpoint.names:
+        path = f"{LOG}/{name}"
+        with store.open(path) as file:
+            actions.extend(read_checkpoint(file, path))
+    return actions
+
+
+def _probe(store: Store, version: int) -> Iterator[Commit]:
+    while True:
+        try:
+            actions = _commit(store, version)
+        except MissingFileError:
+            return
+        yield version, actions
+        version += 1
+
+
+def _commit(store: Store, version: int) -> tuple[Action, ...]:
+    path = commit_path(version)
+    return decode_commit(store.read(path), path)
+
+
+def _versions(names: Sequence[str]) -> Iterator[int]:
+    for name in names:
+        version = commit_version(f"{LOG}/{name}")
+        if version is not None:
+            yield version
+
+
+def _listed_versions(store: Store) -> list[int]:
+    return sorted(_versions([path.rpartition("/")[2] for path in store.list(f"{LOG}/")]))
+
+
+def _with_manifest(store: Store, state: LogState) -> Snapshot:
+    domain = state.domains.get(DOMAIN)
+    if domain is None:
+        raise TableNotFoundError(
+            "the folder holds a Delta table that is not Lakesplice's", store=repr(store)
+        )
+    pointer = decode_pointer(domain.configuration, commit_path(state.version))
+    if pointer.version != state.version:
+        raise CorruptFileError(
+            "another writer committed to the table; restore it to the version before",
+            version=state.version,
+            ours=pointer.version,
+        )
+    data = store.read(pointer.manifest.path)
+    verify(data, pointer.manifest)
+    manifest = decode_manifest(data, pointer.manifest.path)
+    if manifest.files.keys() != state.adds.keys():
+        raise CorruptFileError(
+            "the log and the manifest disagree about the base files; restore the log",
+            version=state.version,
+            differing=sorted(manifest.files.keys() ^ state.adds.keys())[:5],
+        )
+    return Snapshot(state.version, pointer.timestamp_ms, state, manifest)

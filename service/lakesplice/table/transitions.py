@@ -1,0 +1,170 @@
+"""What each intent makes of a manifest and of the log: pure, once its preconditions hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from lakesplice.errors import UsageError
+from lakesplice.formats.log.actions import OUR_PROTOCOL, Action, Add, Remove, TableMetadata
+from lakesplice.formats.log.schema_json import encode_schema
+from lakesplice.model.manifest import DeltaRef, Manifest, RunRef, SourceState
+from lakesplice.table.intents import (
+    Counts,
+    Create,
+    Evolve,
+    IndexMerge,
+    Ingest,
+    Intent,
+    NewFile,
+    Redirect,
+    Splice,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Where and when a commit stands: its version, its time, and the table's metadata before it."""
+
+    version: int
+    timestamp_ms: int
+    metadata: TableMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """The next manifest, the actions beside commit info and pointer, and what to say of it."""
+
+    manifest: Manifest
+    operation: str
+    actions: tuple[Action, ...] = ()
+    counts: Counts | None = None
+
+
+def transition(before: Manifest, intent: Intent, moment: Moment) -> Transition:
+    """Return what `intent` makes of `before`; `UsageError` if it contradicts itself."""
+    before = replace(before, generation=intent.generation)
+    match intent:
+        case Create():
+            return _create(intent, moment)
+        case Ingest():
+            return _ingest(before, intent, moment)
+        case Splice():
+            return _splice(before, intent, moment)
+        case IndexMerge():
+            return _index_merge(before, intent)
+        case Evolve():
+            return _evolve(before, intent, moment)
+        case Redirect():
+            return _redirect(before, intent, moment)
+
+
+def view_floor(manifest: Manifest) -> dict[int, int]:
+    """Per partition the offset below which every change is in the read-optimised view."""
+    if manifest.source is None:
+        return {}
+    floor = {number: state.next_offset for number, state in manifest.source.partitions.items()}
+    for delta in manifest.deltas:
+        for partition, offset in delta.floor.items():
+            floor[partition] = min(offset, floor.get(partition, offset))
+    return floor
+
+
+def _create(intent: Create, moment: Moment) -> Transition:
+    manifest = Manifest(intent.generation, intent.schema, intent.source, parked=intent.parked)
+    properties = {
+        "delta.enableInCommitTimestamps": "true",
+        "delta.logRetentionDuration": f"interval {intent.log_retention_hours} hours",
+    }
+    metadata = replace(
+        moment.metadata, schema_json=encode_schema(intent.schema), properties=properties
+    )
+    return Transition(manifest, "CREATE TABLE", (OUR_PROTOCOL, metadata))
+
+
+def _ingest(before: Manifest, intent: Ingest, moment: Moment) -> Transition:
+    _require_addressed(intent)
+    files = dict(before.files) | {new.base.path: new.base for new in intent.files}
+    floor = _floor(before.source, intent.source_from)
+    manifest = replace(
+        before,
+        source=intent.source_to,
+        files=files,
+        deltas=before.deltas
+        + tuple(replace(d, committed_ms=moment.timestamp_ms, floor=floor) for d in intent.deltas),
+        runs=before.runs + _stamped(intent.runs, moment.version),
+        dead_letters=before.dead_letters
+        + tuple(replace(d, committed_ms=moment.timestamp_ms) for d in intent.dead_letters),
+        parked=intent.parked,
+    )
+    actions = tuple(_add(new, moment) for new in intent.files)
+    return Transition(manifest, "INGEST", actions, intent.counts)
+
+
+def _splice(before: Manifest, intent: Splice, moment: Moment) -> Transition:
+    files = dict(before.files)
+    for path, new in intent.replaced.items():
+        if files.pop(path).segments != new.base.segments:
+            raise UsageError("a splice changed a file's segments", path=path, new=new.base.path)
+        files[new.base.path] = new.base
+    deltas = (_without(delta, intent.consumed) for delta in before.deltas)
+    manifest = replace(before, files=files, deltas=tuple(d for d in deltas if d.waiting))
+    removes = tuple(_remove(before, path, moment) for path in intent.replaced)
+    adds = tuple(_add(new, moment) for new in intent.replaced.values())
+    return Transition(manifest, "SPLICE", removes + adds, intent.counts)
+
+
+def _index_merge(before: Manifest, intent: IndexMerge) -> Transition:
+    paths = [run.file.path for run in before.runs]
+    start = paths.index(intent.inputs[0])
+    stop = start + len(intent.inputs)
+    newest = max(run.keys_version for run in before.runs[start:stop])
+    output = replace(intent.output, keys_version=newest)
+    manifest = replace(before, runs=(*before.runs[:start], output, *before.runs[stop:]))
+    return Transition(manifest, "INDEX MERGE", counts={"numRuns": len(intent.inputs)})
+
+
+def _evolve(before: Manifest, intent: Evolve, moment: Moment) -> Transition:
+    metadata = replace(moment.metadata, schema_json=encode_schema(intent.schema))
+    return Transition(replace(before, schema=intent.schema), "CHANGE SCHEMA", (metadata,))
+
+
+def _redirect(before: Manifest, intent: Redirect, moment: Moment) -> Transition:
+    runs = before.runs if intent.runs is None else _stamped(intent.runs, moment.version)
+    source = before.source if intent.source is None else intent.source
+    manifest = replace(before, source=source, parked=intent.parked, runs=runs)
+    return Transition(manifest, "REDIRECT")
+
+
+def _require_addressed(intent: Ingest) -> None:
+    for delta in intent.deltas:
+        if not intent.addressed_groups >= delta.waiting.keys():
+            raise UsageError(
+                "a delta holds groups that its ingest does not name", path=delta.file.path
+            )
+
+
+def _floor(source: SourceState | None, source_from: Mapping[int, int]) -> dict[int, int]:
+    partitions = {} if source is None else source.partitions
+    return {number: state.next_offset for number, state in partitions.items()} | dict(source_from)
+
+
+def _stamped(runs: tuple[RunRef, ...], version: int) -> tuple[RunRef, ...]:
+    return tuple(replace(run, keys_version=version) for run in runs)
+
+
+def _without(delta: DeltaRef, consumed: Mapping[str, frozenset[int]]) -> DeltaRef:
+    done = consumed.get(delta.file.path, frozenset())
+    if not done:
+        return delta
+    return replace(delta, waiting={g: n for g, n in delta.waiting.items() if g not in done})
+
+
+def _add(new: NewFile, moment: Moment) -> Add:
+    return Add(
+        new.base.path, new.base.bytes, moment.timestamp_ms, data_change=True, stats=new.stats
+    )
+
+
+def _remove(before: Manifest, path: str, moment: Moment) -> Remove:
+    return Remove(path, before.files[path].bytes, moment.timestamp_ms, data_change=True)
