@@ -23,7 +23,15 @@ SCHEMA = TableSchema(
 )
 LAYOUT = changes_schema(SCHEMA)
 Row = tuple[int | None, ...]
-STABLE = ["_key_high", "_key_low", "_op", "_position_file", "_position_offset", "_row_digest", *SCHEMA.names]
+STABLE = [
+    "_key_high",
+    "_key_low",
+    "_op",
+    "_position_file",
+    "_position_offset",
+    "_row_digest",
+    *SCHEMA.names,
+]
 
 
 def digest(row: Row) -> int:
@@ -52,11 +60,15 @@ class Event:
         known = self.before is not None
         return {
             # Few distinct high halves, so that keys are told apart by both.
-            "_key_high": (1 << 63) * (self.key % 2) + 5, "_key_low": (1 << 64) - 1 - self.key,
-            "_op": int(self.op), "_position_file": self.position // 4, "_position_offset": self.position % 4,
+            "_key_high": (1 << 63) * (self.key % 2) + 5,
+            "_key_low": (1 << 64) - 1 - self.key,
+            "_op": int(self.op),
+            "_position_file": self.position // 4,
+            "_position_offset": self.position % 4,
             "_before_digest": digest(self.before) if self.before is not None else None,
             "_row_digest": digest(self.after) if self.after is not None else None,
-            "_changed": bytes(changed) if known else None, "_source_ts": None,
+            "_changed": bytes(changed) if known else None,
+            "_source_ts": None,
             **{f"c{at}": value for at, value in enumerate(image)},
         }
 
@@ -85,7 +97,7 @@ def histories(draw: st.DrawFn) -> list[Event]:
             events.append(Event(position, key, Op.READ, None, before))
         else:
             at = draw(st.integers(1, WIDTH - 1))
-            after = values if step == "write" else (*before[:at], values[at], *before[at + 1:])
+            after = values if step == "write" else (*before[:at], values[at], *before[at + 1 :])
             events.append(Event(position, key, Op.UPDATE, before, after))
             rows[key] = after
     return events
@@ -103,7 +115,9 @@ def deliveries(draw: st.DrawFn, events: list[Event]) -> pa.Table:
 def scalar_fold(events: list[Event]) -> dict[int, dict[str, Any]]:
     """One key after the other, one change after the other, as the rule reads."""
     out: dict[int, dict[str, Any]] = {}
-    for event in sorted({event.position: event for event in events}.values(), key=lambda e: e.position):
+    for event in sorted(
+        {event.position: event for event in events}.values(), key=lambda e: e.position
+    ):
         new = event.record
         old = out.get(event.key)
         if old is not None:
@@ -123,7 +137,9 @@ def by_key(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @settings(max_examples=150, deadline=None)
 @given(st.data())
-def test_folding_follows_the_scalar_rule_whatever_the_order_and_repetition(data: st.DataObject) -> None:
+def test_folding_follows_the_scalar_rule_whatever_the_order_and_repetition(
+    data: st.DataObject,
+) -> None:
     events = data.draw(histories())
     kept = data.draw(st.lists(st.sampled_from(events), min_size=1))  # some lost, some twice
     folded = fold(table(kept), SCHEMA)
@@ -136,7 +152,9 @@ def test_folding_follows_the_scalar_rule_whatever_the_order_and_repetition(data:
 def test_values_operation_and_position_do_not_depend_on_batching(data: st.DataObject) -> None:
     events = data.draw(histories())
     folded = fold(data.draw(deliveries(events)), SCHEMA)
-    assert folded.select(STABLE).to_pylist() == fold(table(events), SCHEMA).select(STABLE).to_pylist()
+    assert (
+        folded.select(STABLE).to_pylist() == fold(table(events), SCHEMA).select(STABLE).to_pylist()
+    )
 
 
 @settings(max_examples=100, deadline=None)
@@ -148,7 +166,9 @@ def test_folding_again_changes_nothing(data: st.DataObject) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.data())
-def test_the_changed_columns_laid_over_any_matching_row_give_the_whole_image(data: st.DataObject) -> None:
+def test_the_changed_columns_laid_over_any_matching_row_give_the_whole_image(
+    data: st.DataObject,
+) -> None:
     events = data.draw(histories())
     lost = data.draw(st.sets(st.sampled_from([event.position for event in events])))
     arrived = [event for event in events if event.position not in lost] or events[:1]
@@ -170,7 +190,10 @@ def test_the_changed_columns_laid_over_any_matching_row_give_the_whole_image(dat
 def test_a_gap_in_the_chain_makes_the_changed_set_unknown() -> None:
     rows: list[Row] = [(1, *[value] * (WIDTH - 1)) for value in (0, 1, 2, 3)]
     chain = [Event(at, 1, Op.UPDATE, rows[at], rows[at + 1]) for at in range(3)]
-    whole, gap = fold(table(chain), SCHEMA).to_pylist()[0], fold(table([chain[0], chain[2]]), SCHEMA).to_pylist()[0]
+    whole, gap = (
+        fold(table(chain), SCHEMA).to_pylist()[0],
+        fold(table([chain[0], chain[2]]), SCHEMA).to_pylist()[0],
+    )
     assert (whole["_before_digest"], whole["_changed"]) == (digest(rows[0]), b"\xfe\x03")
     assert (gap["_before_digest"], gap["_changed"]) == (None, None)
     assert gap["c1"] == 3
@@ -181,7 +204,9 @@ def test_an_insert_and_its_delete_leave_the_delete() -> None:
     create = Event(1, 1, Op.CREATE, None, row)
     delete = Event(2, 1, Op.DELETE, row, None)
     folded = fold(table([delete, create]), SCHEMA).to_pylist()
-    assert [(change["_op"], change["_position_offset"], change["_changed"]) for change in folded] == [(2, 2, None)]
+    assert [
+        (change["_op"], change["_position_offset"], change["_changed"]) for change in folded
+    ] == [(2, 2, None)]
 
 
 def test_of_one_change_met_twice_the_known_changed_set_stays() -> None:

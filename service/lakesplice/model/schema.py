@@ -15,6 +15,7 @@ from lakesplice.model.names import (
     ROW_DIGEST,
     SOURCE_TS,
 )
+from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.types import ColumnType, Kind
 
 SYSTEM_FIELDS: tuple[pa.Field, ...] = (
@@ -47,13 +48,22 @@ class TableSchema:
     """The columns of a table in the order of their identities, which is the order of base files.
 
     `key` names the key columns in key order; it is empty only while the table has no columns yet.
-    `versions[v]` is how many columns version v had: columns are only ever added, at the end, whatever
-    place they have at the source. The last version is the present one.
+    `versions[v]` is how many columns version v had: columns are only ever added, at the end,
+    whatever place they have at the source. The last version is the present one. `since[v]` is the
+    lowest position known of a change under version v (`BEFORE_ALL` where none was given): an image
+    above it that lacks the version's columns is no straggler from before they were added, but shows
+    that they were dropped.
     """
 
     columns: tuple[Column, ...] = ()
     key: tuple[str, ...] = ()
     versions: tuple[int, ...] = (0,)
+    since: tuple[Position, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Let `since` have one position per version."""
+        missing = len(self.versions) - len(self.since)
+        object.__setattr__(self, "since", (*self.since, *[BEFORE_ALL] * missing))
 
     @property
     def version(self) -> int:
@@ -68,12 +78,13 @@ class TableSchema:
     def at(self, version: int) -> TableSchema:
         """Return the schema as it stood at an earlier version."""
         versions = self.versions[: version + 1]
-        return replace(self, columns=self.columns[: versions[-1]], versions=versions)
+        since = self.since[: version + 1]
+        return replace(self, columns=self.columns[: versions[-1]], versions=versions, since=since)
 
     def with_columns(self, added: Iterable[Column], key: tuple[str, ...]) -> TableSchema:
         """Return the next version with `added` at the end."""
         columns = (*self.columns, *added)
-        return TableSchema(columns, key, (*self.versions, len(columns)))
+        return TableSchema(columns, key, (*self.versions, len(columns)), self.since)
 
     @cached_property
     def user_fields(self) -> tuple[pa.Field, ...]:

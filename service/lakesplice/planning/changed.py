@@ -1,7 +1,8 @@
-"""Sets of changed columns: a bitmap per change, bit n for the column of id n, least significant bit first.
+"""Sets of changed columns: a bitmap per change, bit n for the column of id n, least bit first.
 
 A bitmap has as many bytes as the ids of its schema need; one written under an earlier version is
-shorter, and the bits it lacks are unset. A null in place of a bitmap means unknown: every column counts.
+shorter, and the bits it lacks are unset. A null in place of a bitmap means unknown: every column
+counts.
 """
 
 from __future__ import annotations
@@ -29,21 +30,25 @@ def bitmaps(rows: Bytes, known: Mask) -> pa.Array:
     return pa.Array.from_buffers(
         pa.binary(),
         len(rows),
-        [pa.py_buffer(np.packbits(known, bitorder="little")), pa.py_buffer(offsets),
-         pa.py_buffer(np.ascontiguousarray(rows[known]))],
+        [
+            pa.py_buffer(np.packbits(known, bitorder="little")),
+            pa.py_buffer(offsets),
+            pa.py_buffer(np.ascontiguousarray(rows[known])),
+        ],
         null_count=int(len(rows) - np.count_nonzero(known)),
     )
 
 
 def bitmap_rows(changed: pa.Array, width: int) -> tuple[Bytes, Mask]:
-    """Return `changed` as a matrix of `width` bytes a row, all unset where unknown, and what is known.
+    """Return `changed` as a matrix of `width` bytes a row, and which rows are known.
 
-    Bytes beyond `width` are not kept: they name no column of the schema asked for.
+    Rows that are unknown have no bit set. Bytes beyond `width` are
+    not kept: they name no column of the schema asked for.
     """
     count = len(changed)
     known: Mask = np.asarray(changed.is_valid())
     rows: Bytes = np.zeros((count, width), dtype=np.uint8)
-    validity, offsets, data = changed.buffers()
+    _, offsets, data = changed.buffers()
     if not count or data is None or not width:
         return rows, known
     edges = np.frombuffer(offsets, np.int32, count + 1, changed.offset * 4)
@@ -55,7 +60,7 @@ def bitmap_rows(changed: pa.Array, width: int) -> tuple[Bytes, Mask]:
 
 
 def changes_column(rows: Bytes, known: Mask, column_id: int) -> Mask:
-    """Return, per change, whether it may have changed the column: its bit is set or its set unknown."""
+    """Return per change whether it may have changed the column: bit set, or set unknown."""
     if column_id // 8 >= rows.shape[1]:
         return ~known
     return ~known | ((rows[:, column_id // 8] >> (column_id % 8)) & 1).astype(np.bool_)

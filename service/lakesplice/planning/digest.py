@@ -1,6 +1,6 @@
-"""Row digests: 64 bits over a row's values, so that a set of changed columns is trusted only where it holds.
+"""Row digests: 64 bits over a row's values, to trust a set of changed columns only where it holds.
 
-    digest(row) = mix( sum over the columns whose value is not null of part(column, value)  mod 2^64 )
+    digest(row) = mix(sum of part(column, value) over the columns that are not null, mod 2^64)
     part(column, value):
         seed = XXH3-64 of Column.identity in UTF-8, so a column dropped and added again is a new one
         h    = mix(seed xor word 0)
@@ -13,10 +13,10 @@ A value's words, unsigned and 64 bits wide:
     boolean                      0 or 1
     byte, short, integer, long   the value, sign-extended
     date, timestamp              days, microseconds since 1970, sign-extended
-    float, double                the IEEE 754 bits (a float's zero-extended); every NaN is the quiet one
-                                 with an empty payload; -0.0 and 0.0 differ
-    decimal                      the unscaled value in two's complement, low 64 bits; with more than 18
-                                 digits also the high 64 bits as word 1
+    float, double                the IEEE 754 bits (a float's zero-extended); every NaN is the quiet
+                                 one with an empty payload; -0.0 and 0.0 differ
+    decimal                      the unscaled value in two's complement, low 64 bits; with more than
+                                 18 digits also the high 64 bits as word 1
     string, binary               XXH3-64 of the bytes
 
 A null adds nothing, so the order of columns does not matter and a column added later leaves the
@@ -71,7 +71,9 @@ def row_digest(images: pa.Table, schema: TableSchema) -> npt.NDArray[np.int64]:
         if values.type != column.type.arrow:
             raise UsageError(
                 "a column to digest is not of its stored type; cast it where it is decoded",
-                column=column.name, expected=str(column.type.arrow), found=str(values.type),
+                column=column.name,
+                expected=str(column.type.arrow),
+                found=str(values.type),
             )
         part = _part(column.identity, column_words(values, column.type))
         if values.null_count:
@@ -111,7 +113,9 @@ def _buffer(values: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[np.generic]:
     data = values.buffers()[1]
     if data is None or not len(values):
         return np.zeros(len(values), dtype=width)
-    return np.frombuffer(data, dtype=width, count=len(values), offset=values.offset * width.itemsize)
+    return np.frombuffer(
+        data, dtype=width, count=len(values), offset=values.offset * width.itemsize
+    )
 
 
 def _float_bits(values: npt.NDArray[np.generic], bits: type[np.unsignedinteger], nan: int) -> Words:
@@ -128,7 +132,7 @@ def _bytes_hash(values: pa.Array) -> Words:
 
 @cache
 def _seed(identity: str) -> np.uint64:
-    return _bytes_hash(pa.array([identity.encode()], pa.binary()))[0]
+    return np.uint64(_bytes_hash(pa.array([identity.encode()], pa.binary()))[0])
 
 
 def _part(identity: str, words: tuple[Words, ...]) -> Words:

@@ -1,9 +1,10 @@
 """Fold: many changes of one row become the one that stands for them all.
 
 The newest change gives the values, the operation and the position. Sets of changed columns unite
-only along an unbroken chain: each change's before-image has the digest of the after-image before it.
-Then the union, laid over the state that the first before-image shows, gives the last after-image.
-Where the chain breaks the set is unknown and the whole after-image counts, which is always right.
+only along an unbroken chain: each change's before-image has the digest of the after-image before
+it. Then the union, laid over the state that the first before-image shows, gives the last
+after-image. Where the chain breaks the set is unknown and the whole after-image counts, which is
+always right.
 
 Equal positions are one change met twice. An insert and a delete don't cancel out: the delete stays.
 """
@@ -46,31 +47,24 @@ def fold(changes: pa.Table, schema: TableSchema) -> pa.Table:
     """
     if changes.schema.names != changes_schema(schema).names:
         raise UsageError("changes to fold are not in the layout of their schema")
-    return fold_by(changes, (KEY_HIGH, KEY_LOW), bitmap_bytes(schema))
-
-
-def fold_by(changes: pa.Table, identity: tuple[str, str], width: int) -> pa.Table:
-    """Fold by any two integer columns that name a row, such as its address; else as `fold`.
-
-    The result is sorted by `identity`, compared as the columns' own type. `width` is the length in
-    bytes of a set of changed columns (`bitmap_bytes`).
-    """
     if changes.num_rows == 0:
         return changes
-    first, second = (_integers(changes, name) for name in identity)
-    order = np.argsort(first, kind="stable")
-    repeated = _repeated(first[order])
+    high, low = (_integers(changes, name) for name in (KEY_HIGH, KEY_LOW))
+    order = np.argsort(high, kind="stable")
+    repeated = _repeated(high[order])
     if not repeated.any():
         return changes.take(pa.array(order))
-    _settle(order, repeated, changes, first, second)
-    runs = _Runs.of(order, changes, first, second)
+    _settle(order, repeated, changes, high, low)
+    runs = _Runs.of(order, changes, high, low)
     folded = changes.take(pa.array(runs.newest))
-    return _with_chains(folded, changes, runs, width) if runs.several.size else folded
+    return (
+        _with_chains(folded, changes, runs, bitmap_bytes(schema)) if runs.several.size else folded
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Runs:
-    """Changes in folding order, cut where the identity changes.
+    """Changes in folding order, cut where the key changes.
 
     `newest` holds each run's last change, `several` the numbers of the runs of more than one,
     `members` the changes of those, run after run, and `starts` where each run begins in `members`.
@@ -82,12 +76,12 @@ class _Runs:
     starts: Indexes
 
     @classmethod
-    def of(cls, order: Indexes, changes: pa.Table, first: Indexes, second: Indexes) -> _Runs:
+    def of(cls, order: Indexes, changes: pa.Table, high: Indexes, low: Indexes) -> _Runs:
         """Cut the settled `order`, leaving out all but the last of equal positions."""
         file, offset = (_integers(changes, name) for name in (POSITION_FILE, POSITION_OFFSET))
-        same_row = _same_as_next(order, first, second)
-        order = order[~(same_row & _same_as_next(order, file, offset))]
-        ends = np.flatnonzero(~_same_as_next(order, first, second))
+        same_key = _same_as_next(order, high, low)
+        order = order[~(same_key & _same_as_next(order, file, offset))]
+        ends = np.flatnonzero(~_same_as_next(order, high, low))
         lengths = np.diff(ends, prepend=-1)
         several = np.flatnonzero(lengths > 1)
         return cls(
@@ -120,28 +114,33 @@ def _repeated(values: Indexes) -> Mask:
     return repeated
 
 
-def _settle(order: Indexes, repeated: Mask, changes: pa.Table, first: Indexes, second: Indexes) -> None:
-    """Put the rows whose first half of the identity repeats in full order, within `order`.
+def _settle(order: Indexes, repeated: Mask, changes: pa.Table, high: Indexes, low: Indexes) -> None:
+    """Put the rows whose key hash repeats in its first half in full order, within `order`.
 
     The rest stands already: sorting everything by six columns would cost a batch of distinct keys
     several times the whole fold. Of equal positions the one whose changed set is known comes last
     and so wins; the remaining columns only make the choice independent of the input's order.
     """
     rows = order[repeated]
-    some = changes.select(
-        [POSITION_FILE, POSITION_OFFSET, OP, BEFORE_DIGEST, CHANGED]
-    ).take(pa.array(rows))
+    some = changes.select([POSITION_FILE, POSITION_OFFSET, OP, BEFORE_DIGEST, CHANGED]).take(
+        pa.array(rows)
+    )
     digests = contiguous(some.column(BEFORE_DIGEST)).fill_null(0).to_numpy()
     known = np.asarray(contiguous(some.column(CHANGED)).is_valid())
     by = (
-        digests, _integers(some, OP), known, _integers(some, POSITION_OFFSET),
-        _integers(some, POSITION_FILE), second[rows], first[rows],
+        digests,
+        _integers(some, OP),
+        known,
+        _integers(some, POSITION_OFFSET),
+        _integers(some, POSITION_FILE),
+        low[rows],
+        high[rows],
     )
     order[repeated] = rows[np.lexsort(by)]
 
 
 def _with_chains(folded: pa.Table, changes: pa.Table, runs: _Runs, width: int) -> pa.Table:
-    """Give the runs of several changes the changed set and the before-digest of their whole chain."""
+    """Give the runs of several changes the changed set and before-digest of their whole chain."""
     chain = changes.select([BEFORE_DIGEST, ROW_DIGEST, CHANGED]).take(pa.array(runs.members))
     before, before_known = _digests(chain, BEFORE_DIGEST)
     after, after_known = _digests(chain, ROW_DIGEST)

@@ -43,30 +43,54 @@ class Images(Protocol):
     """
 
     @property
-    def op(self) -> npt.NDArray[np.int8]: ...
+    def op(self) -> npt.NDArray[np.int8]:
+        """The operations, `Op`."""
+        ...
+
     @property
-    def position_file(self) -> npt.NDArray[np.int64]: ...
+    def position_file(self) -> npt.NDArray[np.int64]:
+        """The upper halves of the positions."""
+        ...
+
     @property
-    def position_offset(self) -> npt.NDArray[np.int64]: ...
+    def position_offset(self) -> npt.NDArray[np.int64]:
+        """The lower halves of the positions."""
+        ...
+
     @property
-    def source_ts(self) -> pa.Array: ...
+    def source_ts(self) -> pa.Array:
+        """When the source made the change, as timestamp[us, UTC]."""
+        ...
+
     @property
-    def before(self) -> pa.Table: ...
+    def before(self) -> pa.Table:
+        """The before-images."""
+        ...
+
     @property
-    def before_present(self) -> Mask: ...
+    def before_present(self) -> Mask:
+        """Which rows have a before-image."""
+        ...
+
     @property
-    def after(self) -> pa.Table: ...
+    def after(self) -> pa.Table:
+        """The after-images."""
+        ...
+
     @property
-    def after_present(self) -> Mask: ...
+    def after_present(self) -> Mask:
+        """Which rows have an after-image."""
+        ...
 
 
 def to_changes(images: Images, schema: TableSchema, mapping: Mapping[str, Column]) -> pa.Table:
     """Return the images as changes in `changes_schema(schema)`, row for row.
 
     `mapping` takes source names to stored columns (`planning/evolution.py`); columns of `schema`
-    outside it are null, so their part in digests and changed sets is that of a null. A delete carries
-    its before-image, a changed set without columns and no digest of its own. `UsageError` if a column
-    is missing or not of its stored type, or a row lacks the image that its operation needs.
+    outside it are null, so their part in digests and changed sets is that of a null. A delete
+    carries its before-image, a changed set without columns and no digest of its own. `UsageError`
+    if a column is missing or not of its stored type, or a row lacks the image that its operation
+    needs.
     """
     delete = images.op == Op.DELETE
     _require_images(images, delete)
@@ -106,7 +130,7 @@ def _require_images(images: Images, delete: Mask) -> None:
 
 
 def _stored(images: pa.Table, mapping: Mapping[str, Column], schema: TableSchema) -> pa.Table:
-    """Take the mapped columns under their stored names, each as one array, in the schema's order."""
+    """Take the mapped columns under their stored names, in the schema's order, in one piece."""
     fields, arrays = [], []
     for source_name, column in sorted(mapping.items(), key=lambda item: item[1].id):
         if source_name not in images.column_names:
@@ -115,7 +139,9 @@ def _stored(images: pa.Table, mapping: Mapping[str, Column], schema: TableSchema
         if values.type != column.type.arrow:
             raise UsageError(
                 "a row image's column is not of its stored type; decode it as that type",
-                column=source_name, expected=str(column.type.arrow), found=str(values.type),
+                column=source_name,
+                expected=str(column.type.arrow),
+                found=str(values.type),
             )
         fields.append(pa.field(column.name, column.type.arrow))
         arrays.append(values)
@@ -157,7 +183,7 @@ def _digests(
 def _changed(
     images: Images, before: pa.Table, after: pa.Table, delete: Mask, schema: TableSchema
 ) -> pa.Array:
-    """Return the bitmap of columns that differ between the images; null where there are not both."""
+    """Return the bitmap of columns that differ between the images; null without both."""
     rows = np.zeros((len(delete), bitmap_bytes(schema)), dtype=np.uint8)
     compared = images.before_present & ~delete
     if compared.any():
@@ -171,7 +197,7 @@ def _changed(
 
 
 def _differ(old: pa.Array, new: pa.Array, kind: ColumnType) -> Mask:
-    """Compare two columns exactly: by their bits, so that -0.0 differs from 0.0 as its digest does."""
+    """Compare two columns by their bits, so that -0.0 differs from 0.0 as in digests."""
     differ: Mask
     if kind.kind in (Kind.STRING, Kind.BINARY):
         differ = np.asarray(pc.not_equal(old, new).fill_null(False))

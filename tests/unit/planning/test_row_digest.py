@@ -30,11 +30,20 @@ VALUES: dict[str, list[Any]] = {
     "double": [0.0, -0.0, 0.1, -math.inf, math.nan, None],
     "decimal(9,2)": [Decimal("-0.01"), Decimal("0.00"), Decimal("9999999.99"), None],
     "decimal(18,0)": [Decimal(10**18 - 1), Decimal(-(10**18) + 1), None],
-    "decimal(38,10)": [Decimal("9" * 28 + "." + "9" * 10), Decimal("-1.0000000000"), Decimal(0), None],
+    "decimal(38,10)": [
+        Decimal("9" * 28 + "." + "9" * 10),
+        Decimal("-1.0000000000"),
+        Decimal(0),
+        None,
+    ],
     "string": ["", "a", "naïve ☃", "x" * 1000, None],
     "binary": [b"", b"\x00", b"\xff" * 300, None],
     "date": [date(1969, 12, 31), date(9999, 12, 31), None],
-    "timestamp": [datetime(1969, 12, 31, tzinfo=UTC), datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC), None],
+    "timestamp": [
+        datetime(1969, 12, 31, tzinfo=UTC),
+        datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC),
+        None,
+    ],
 }
 
 
@@ -55,7 +64,11 @@ def words(value: Any, kind: ColumnType) -> list[int]:
         case Kind.FLOAT:
             return [0x7FC00000 if math.isnan(value) else int.from_bytes(struct.pack(">f", value))]
         case Kind.DOUBLE:
-            return [0x7FF8000000000000 if math.isnan(value) else int.from_bytes(struct.pack(">d", value))]
+            return [
+                0x7FF8000000000000
+                if math.isnan(value)
+                else int.from_bytes(struct.pack(">d", value))
+            ]
         case Kind.DECIMAL:
             unscaled = int(f"{value:.{kind.scale}f}".replace(".", ""))
             both = [unscaled & MASK, unscaled >> 64 & MASK]
@@ -64,7 +77,10 @@ def words(value: Any, kind: ColumnType) -> list[int]:
             return [(value - date(1970, 1, 1)).days & MASK]
         case Kind.TIMESTAMP:
             since = value - datetime(1970, 1, 1, tzinfo=UTC)
-            return [(since.days * 86_400_000_000 + since.seconds * 1_000_000 + since.microseconds) & MASK]
+            return [
+                (since.days * 86_400_000_000 + since.seconds * 1_000_000 + since.microseconds)
+                & MASK
+            ]
         case _:
             return [int(value) & MASK]
 
@@ -86,7 +102,8 @@ def scalar_digest(row: dict[str, Any], schema: TableSchema) -> int:
 
 def schema_of(**types: str) -> TableSchema:
     columns = tuple(
-        Column(at, name, name, ColumnType.parse(kind), "T") for at, (name, kind) in enumerate(types.items())
+        Column(at, name, name, ColumnType.parse(kind), "T")
+        for at, (name, kind) in enumerate(types.items())
     )
     return TableSchema(columns, (columns[0].name,), (0, len(columns)))
 
@@ -106,10 +123,17 @@ def test_every_type_is_digested_as_the_format_says(kind: str) -> None:
 
 
 def test_the_vectors_of_the_format() -> None:
-    schema = schema_of(id="integer", name="string", price="decimal(12,2)", big="decimal(30,0)", at="timestamp")
+    schema = schema_of(
+        id="integer", name="string", price="decimal(12,2)", big="decimal(30,0)", at="timestamp"
+    )
     rows = [
-        {"id": 1, "name": "bolt", "price": Decimal("2.50"), "big": Decimal(-1),
-         "at": datetime(2026, 1, 1, tzinfo=UTC)},
+        {
+            "id": 1,
+            "name": "bolt",
+            "price": Decimal("2.50"),
+            "big": Decimal(-1),
+            "at": datetime(2026, 1, 1, tzinfo=UTC),
+        },
         {"id": -7, "name": "", "price": None, "big": Decimal(10**29), "at": None},
         {"id": None, "name": None, "price": None, "big": None, "at": None},
     ]
@@ -117,12 +141,14 @@ def test_the_vectors_of_the_format() -> None:
     assert [scalar_digest(row, schema) for row in rows] == VECTORS
 
 
-
 def test_slices_chunks_and_column_order_make_no_difference() -> None:
     schema = schema_of(**{kind.replace("(", "_"): kind for kind in VALUES})
     count = 41
     rows = [
-        {name: values[at % len(values)] for name, values in zip(schema.names, VALUES.values(), strict=True)}
+        {
+            name: values[at % len(values)]
+            for name, values in zip(schema.names, VALUES.values(), strict=True)
+        }
         for at in range(count)
     ]
     whole = table_of(schema, rows)

@@ -1,0 +1,79 @@
+"""Placement: into how many key-hash ranges a table's changes go, and which task takes which ranges.
+
+Small tables stay whole, so that a batch costs them one delta and one base file. Large ones are cut
+so that every core has work; each range holds about as many keys, since the hash is uniform.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lakesplice.errors import UsageError
+from lakesplice.model.names import TableName
+
+# What a task folds, locates and writes in a few seconds; below it a further file costs more than
+# the parallel work saves.
+CHANGES_PER_RANGE = 250_000
+
+# Ranges are computed from 32-bit halves of the hash.
+RANGES_MAX = 1 << 31
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Share:
+    """One key-hash range of one table: number `range` of `ranges`."""
+
+    table: TableName
+    range: int
+    ranges: int
+
+
+def ranges_for(expected_changes: int, cores: int) -> int:
+    """Return the number of ranges of a table with so many changes: 1 to `cores`."""
+    return max(1, min(cores, RANGES_MAX, -(-expected_changes // CHANGES_PER_RANGE)))
+
+
+def range_of(high: npt.NDArray[np.uint64], ranges: int) -> npt.NDArray[np.int64]:
+    """Return for each hash (its upper 64 bits) the range that owns it, 0 to `ranges` - 1.
+
+    Range r owns [r * 2^64 / ranges, (r + 1) * 2^64 / ranges), so ranges follow the order of hashes.
+    """
+    if not 1 <= ranges <= RANGES_MAX:
+        raise UsageError("the number of ranges is out of bounds", ranges=ranges, most=RANGES_MAX)
+    # floor(high * ranges / 2^64) without a product wider than 64 bits.
+    half, count = np.uint64(32), np.uint64(ranges)
+    lower = (high & np.uint64(0xFFFFFFFF)) * count
+    owner: npt.NDArray[np.uint64] = ((high >> half) * count + (lower >> half)) >> half
+    return owner.astype(np.int64)
+
+
+def place(expected_changes: Mapping[TableName, int], cores: int, targets: int) -> dict[Share, int]:
+    """Return for every range of every table the shuffle target, 0 to `targets` - 1, that takes it.
+
+    The greatest expectation goes first, always to the target with the least so far; equal ones by
+    name, so the same expectations give the same plan. A table always has at least one range.
+    """
+    if targets < 1:
+        raise UsageError("there must be at least one shuffle target", targets=targets)
+    weights: list[tuple[float, Share]] = []
+    for table, changes in expected_changes.items():
+        ranges = ranges_for(changes, cores)
+        weights += [(changes / ranges, Share(table, at, ranges)) for at in range(ranges)]
+    weights.sort(key=lambda weighted: (-weighted[0], weighted[1]))
+    return _pack(weights, targets)
+
+
+def _pack(weights: Sequence[tuple[float, Share]], targets: int) -> dict[Share, int]:
+    # The number of shares breaks ties, so tables without expectation spread evenly too.
+    loads = [(0.0, 0, target) for target in range(targets)]
+    placed = {}
+    for weight, share in weights:
+        load, shares, target = loads[0]
+        heapq.heapreplace(loads, (load + weight, shares + 1, target))
+        placed[share] = target
+    return placed

@@ -1,0 +1,149 @@
+"""Positions that fall back: repetitions go on, anything unexplained stops the partition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.planning.order import OrderCheck, check_order
+
+UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+OTHER = "85dc9e7c-0e29-4b5b-8e5e-0242ac110002"
+
+Rows = Sequence[tuple[int, int, str | None]]  # binlog file, offset, GTID
+
+
+def check(
+    rows: Rows, start: Position = BEFORE_ALL, seen: Mapping[str, int] | None = None
+) -> OrderCheck:
+    positions = [at(file, offset) for file, offset, _ in rows]
+    return check_order(
+        np.array([position.file for position in positions], np.int64),
+        np.array([position.offset for position in positions], np.int64),
+        pa.array([gtid for _, _, gtid in rows], pa.string()),
+        start,
+        seen or {},
+    )
+
+
+def at(file: int, offset: int) -> Position:
+    return Position.of(0, file, offset, 0, 1)
+
+
+def test_rising_and_equal_positions_are_in_order() -> None:
+    rows = [(1, 4, None), (1, 4, None), (1, 9, "0-1-7"), (1, 9, "0-1-7"), (2, 4, "0-1-8")]
+    assert check(rows) == OrderCheck(None, "", at(2, 4), {"0": 8}, 0)
+
+
+def test_no_rows_leave_everything_as_it_was() -> None:
+    assert check([], at(3, 4), {"0": 5}) == OrderCheck(None, "", at(3, 4), {"0": 5}, 0)
+
+
+def test_a_restarted_connector_may_repeat_what_it_sent() -> None:
+    sent = [(1, 100 * n, f"0-1-{n}") for n in range(1, 8)]
+    result = check([*sent, *sent[3:], (1, 800, "0-1-8")])
+    assert result == OrderCheck(None, "", at(1, 800), {"0": 8}, 3)
+
+
+def test_a_repetition_of_an_earlier_batch_is_known_by_the_numbers_kept() -> None:
+    rows = [(1, 500, "0-1-5"), (1, 600, "0-1-6"), (1, 700, "0-1-7")]
+    assert check(rows, at(1, 600), {"0": 6}) == OrderCheck(None, "", at(1, 700), {"0": 7}, 1)
+    forgotten = check(rows, at(1, 600))
+    assert forgotten.first_violation == 0
+
+
+def test_a_failover_stops_at_the_first_change_under_the_new_gtids() -> None:
+    rows = [(7, 100, "0-1-41"), (7, 200, "0-1-42"), (1, 4, "0-2-43"), (1, 90, "0-2-44")]
+    result = check(rows)
+    assert result.first_violation == 2
+    assert (result.high, result.seen, result.repetitions) == (at(7, 200), {"0": 42}, 0)
+    assert "0-2-43" in result.detail
+    assert str(at(7, 200)) in result.detail
+    assert "reset" in result.detail
+
+
+def test_a_failover_between_batches_stops_at_its_first_row() -> None:
+    result = check([(1, 4, f"{OTHER}:1")], at(7, 200), {UUID: 900})
+    assert (result.first_violation, result.high, result.seen) == (0, at(7, 200), {UUID: 900})
+
+
+def test_a_repetition_before_a_failover_is_still_applied_up_to_it() -> None:
+    rows = [(7, 9, "0-1-1"), (7, 20, "0-1-2"), (7, 9, "0-1-1"), (7, 30, "0-1-3"), (1, 4, "0-2-4")]
+    result = check(rows)
+    assert (result.first_violation, result.repetitions, result.seen) == (4, 1, {"0": 3})
+
+
+def test_server_ids_that_alternate_behind_a_replica_prove_nothing() -> None:
+    rows = [(1, 100 * n, f"0-{1 + n % 2}-{n}") for n in range(1, 9)]
+    assert check([*rows, *rows[5:]]).first_violation is None
+
+
+def test_the_numbers_of_different_streams_are_kept_apart() -> None:
+    tagged = [(1, 9, f"{UUID}:900"), (1, 20, f"{UUID}:backup:3"), (1, 30, "5-1-77")]
+    result = check(tagged)
+    assert result.seen == {UUID: 900, f"{UUID}:backup": 3, "5": 77}
+    for new in (f"{UUID}:backup:4", f"{OTHER}:1", "6-1-1"):
+        assert check([*tagged, (1, 10, new)]).first_violation == 3
+    for old in (f"{UUID}:900", f"{UUID}:backup:3", "5-9-12"):
+        assert check([*tagged, (1, 10, old)]).first_violation is None
+
+
+@pytest.mark.parametrize("gtid", [None, "", "nonsense", "0-1", f"{UUID}:1-5", "0-1-x", "a:b:c"])
+def test_a_fall_back_without_a_readable_gtid_is_a_violation(gtid: str | None) -> None:
+    result = check([(1, 9, "0-1-1"), (1, 4, gtid)])
+    assert (result.first_violation, result.high) == (1, at(1, 9))
+
+
+def test_rows_of_a_snapshot_share_one_position_but_must_not_fall_back() -> None:
+    snapshot = [(1, 329, None)] * 3
+    assert check([*snapshot, (1, 400, "0-1-5")]).first_violation is None
+    assert check([*snapshot, (1, 400, "0-1-5"), (1, 329, None)]).first_violation == 4
+
+
+def test_rows_of_one_transaction_may_be_met_again_from_its_middle() -> None:
+    rows = [(1, 9, "0-1-1"), (1, 20, "0-1-1"), (1, 9, "0-1-1"), (1, 20, "0-1-1"), (1, 30, "0-1-1")]
+    assert check(rows) == OrderCheck(None, "", at(1, 30), {"0": 1}, 1)
+
+
+row = st.tuples(
+    st.integers(1, 3),
+    st.integers(0, 4),
+    st.sampled_from([None, "0-1-1", "0-2-2", "0-1-3", "1-1-1", f"{UUID}:2", f"{UUID}:4"]),
+)
+
+
+def scalar_check(rows: Rows) -> tuple[int | None, Position, dict[str, int], int]:
+    high, seen, repetitions = BEFORE_ALL, dict[str, int](), 0
+    for number, (file, offset, gtid) in enumerate(rows):
+        stream, sequence = None, -1
+        if gtid is not None:
+            parts = gtid.split(":") if ":" in gtid else gtid.split("-")
+            stream, sequence = parts[0], int(parts[-1])
+        if at(file, offset) < high:
+            if stream is None or sequence > seen.get(stream, -1):
+                return number, high, seen, repetitions
+            repetitions += 1
+        high = max(high, at(file, offset))
+        if stream is not None:
+            seen[stream] = max(sequence, seen.get(stream, -1))
+    return None, high, seen, repetitions
+
+
+@given(st.lists(row, max_size=12), st.integers(0, 12))
+def test_batches_of_any_size_come_to_what_the_rule_says_row_by_row(rows: Rows, cut: int) -> None:
+    whole = check(rows)
+    found = (whole.first_violation, whole.high, whole.seen, whole.repetitions)
+    assert found == scalar_check(rows)
+    first = check(rows[:cut])
+    if first.first_violation is None:
+        rest = check(rows[cut:], first.high, first.seen)
+        expected = (
+            None if whole.first_violation is None else whole.first_violation - len(rows[:cut])
+        )
+        assert (rest.first_violation, rest.high, rest.seen) == (expected, whole.high, whole.seen)
