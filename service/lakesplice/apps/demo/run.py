@@ -1,0 +1,181 @@
+"""The demo's steps, one after another, and the end of everything it started."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table as Shown
+
+from lakesplice.apps.demo import proof
+from lakesplice.apps.demo.generator import Generator
+from lakesplice.apps.demo.places import Places, prepare
+from lakesplice.apps.demo.progress import Progress
+from lakesplice.apps.demo.stopping import Stopper, StopRequested
+from lakesplice.apps.service import Service
+from lakesplice.config import Settings
+from lakesplice.spark.jars import KAFKA_BROKER, ensure_jars
+from lakesplice.storage.system import SystemClock
+from lakesplice.testing.broker import LocalBroker
+from lakesplice.testing.shop import Shop
+
+DEFAULT_RATE: Final = 300
+INTERRUPTED: Final = 130
+_CUSTOMERS: Final = 2_000
+_LOOK_SECONDS: Final = 0.25
+_CATCH_UP_SECONDS: Final = 180.0
+_STOP_SECONDS: Final = 60.0
+
+
+def run(folder: Path, seconds: int, rate: int = DEFAULT_RATE) -> int:
+    """Run the demo in `folder`, making `rate` events a second for `seconds`; returns the exit code.
+
+    0: both views of every table equal the truth; 1: one differs; 130: it was interrupted. An
+    earlier demo in the folder is replaced; any other folder with something in it is refused.
+    """
+    places = Places(folder.absolute())
+    settings = prepare(places)
+    return _Demo(places, settings, seconds, rate).run()
+
+
+class _Demo:
+    def __init__(self, places: Places, settings: Settings, seconds: int, rate: int) -> None:
+        self._places = places
+        self._settings = settings
+        self._seconds = seconds
+        self._rate = rate
+        self._console = Console(highlight=False)
+        self._clock = SystemClock()
+        self._broker: LocalBroker | None = None
+        self._stopper = Stopper(self._say, self._abandon)
+        self._step = 0
+
+    def run(self) -> int:
+        try:
+            with self._stopper.listening(), ExitStack() as started:
+                shop = self._work(started)
+                self._next("comparing both views of every table with the shop's own rows")
+                equal = self._compare(shop)
+        except StopRequested:
+            self._say("stopped; nothing is left running")
+            return INTERRUPTED
+        self._explain()
+        return 0 if equal else 1
+
+    def _work(self, started: ExitStack) -> Shop:
+        """Run the pipeline until all that was produced is in both views, then stop it."""
+        self._next("starting a real Kafka broker on this machine")
+        self._start_broker(started)
+        seed = self._clock.now_ms() % 1_000_000
+        self._next(
+            f"opening a shop with five tables (seed {seed}); Debezium events of its changes go to"
+            f" Kafka, {self._rate} a second"
+        )
+        shop = Shop(seed, rows=_CUSTOMERS, clock=self._clock)
+        servers = self._settings.kafka.bootstrap_servers
+        generator = Generator(servers, shop, self._rate, self._clock)
+        generator.start()
+        started.callback(generator.stop)
+        self._stopper.check()
+        self._next("starting the service: Spark, ingest, compactor and metrics page")
+        service = Service(self._settings)
+        started.callback(service.stop, _STOP_SECONDS)
+        service.start()
+        self._stopper.check()
+        self._say(f"metrics: {service.metrics_url}")
+        self._next(f"watching for {self._seconds} seconds (Ctrl-C stops)")
+        with Progress(self._console, self._clock) as progress:
+            self._watch(generator, service, progress)
+        started.close()
+        return shop
+
+    def _start_broker(self, started: ExitStack) -> None:
+        cache = self._settings.spark.jars_dir
+        jars = ensure_jars(KAFKA_BROKER, Path(cache) if cache else None)
+        self._stopper.check()
+        port = int(self._settings.kafka.bootstrap_servers.rpartition(":")[2])
+        self._broker = LocalBroker(jars, self._places.broker, port)
+        started.callback(self._broker.stop)
+        self._broker.start()
+        self._stopper.check()
+
+    def _watch(self, generator: Generator, service: Service, progress: Progress) -> None:
+        until = self._clock.monotonic() + self._seconds
+
+        def look(what: str) -> None:
+            progress.show(what, generator.produced.events, service.status())
+            self._stopper.wait(_LOOK_SECONDS)
+
+        while self._clock.monotonic() < until:
+            look("working")
+        generator.stop()
+        ends, lake = generator.produced.ends, self._places.lake
+        self._await(look, "taking in the rest", lambda: proof.stands_at(lake, ends))
+        self._await(look, "compacting the rest", lambda: proof.nothing_waits(lake))
+
+    def _await(self, look: Callable[[str], None], what: str, done: Callable[[], bool]) -> None:
+        until = self._clock.monotonic() + _CATCH_UP_SECONDS
+        while not done():
+            look(what)
+            if self._clock.monotonic() > until:
+                # Not an error of its own: the comparison that follows says what is missing.
+                self._say(f"{what} took longer than {_CATCH_UP_SECONDS:.0f} s; going on without")
+                return
+
+    def _compare(self, shop: Shop) -> bool:
+        verdicts = proof.verdicts(shop, self._places.lake)
+        shown = Shown("table", "view", "read by", "version", "rows", "compared with the truth")
+        for verdict in verdicts:
+            outcome = "[red]differs[/]" if verdict.difference else "[green]equal[/]"
+            shown.add_row(
+                verdict.table, verdict.view, verdict.engine,
+                str(verdict.version), f"{verdict.rows:,}", outcome,
+            )  # fmt: skip
+        self._console.print(shown)
+        different = [verdict for verdict in verdicts if verdict.difference]
+        for verdict in different:
+            self._say(f"{verdict.table}, {verdict.view}: {verdict.difference}")
+        for answer in proof.answers(self._places.lake):
+            shown = Shown(*answer.columns, title=answer.title, title_justify="left")
+            for row in answer.rows:
+                shown.add_row(*(str(value) for value in row))
+            self._console.print(shown)
+        return not different
+
+    def _explain(self) -> None:
+        orders = self._places.lake / "shop" / "orders"
+        self._console.print(
+            _EXPLORE.format(folder=self._places.folder, lake=self._places.lake, orders=orders),
+            markup=False, soft_wrap=True,
+        )  # fmt: skip
+
+    def _next(self, what: str) -> None:
+        self._stopper.check()
+        self._step += 1
+        self._console.print(f"[bold]{self._step}. {what}[/]")
+
+    def _say(self, what: str) -> None:
+        self._console.print(f"   {what}", markup=False, soft_wrap=True)
+
+    def _abandon(self) -> None:
+        """End at once, leaving no broker behind: somebody lost patience with a clean stop."""
+        if self._broker is not None:
+            self._broker.kill()
+        os._exit(INTERRUPTED)
+
+
+_EXPLORE = """
+All of it is in {folder}. To explore:
+
+  lakesplice tables {lake}
+  lakesplice read {orders} --limit 5
+  lakesplice history {orders}
+  lakesplice inspect log {orders}
+  lakesplice inspect manifest {orders}
+  python -c "import duckdb, deltalake; t = deltalake.DeltaTable('{orders}').to_pyarrow_dataset(); \
+print(duckdb.sql('select status, count(*) from t where not _is_deleted group by all'))"
+"""

@@ -1,0 +1,54 @@
+"""Ctrl-C and SIGTERM as something to ask for, not as an exception in the midst of things."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+_PATIENCE = 3
+
+
+class StopRequested(Exception):
+    """Somebody wants the demo to end; raised only where the demo waits."""
+
+
+class Stopper:
+    """Notes the wish to stop; whoever waits through it learns of the wish at once."""
+
+    def __init__(self, tell: Callable[[str], None], abandon: Callable[[], None]) -> None:
+        self._tell = tell
+        self._abandon = abandon
+        self._wished = threading.Event()
+        self._count = 0
+
+    def check(self) -> None:
+        """Raise `StopRequested` if somebody asked."""
+        if self._wished.is_set():
+            raise StopRequested
+
+    def wait(self, seconds: float) -> None:
+        """Wait, unless somebody asks to stop: then `StopRequested`."""
+        self._wished.wait(seconds)
+        self.check()
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Take SIGINT and SIGTERM as the wish to stop while the block runs; main thread only."""
+        signals = (signal.SIGINT, signal.SIGTERM)
+        before = [signal.signal(number, self._asked) for number in signals]
+        try:
+            yield
+        finally:
+            for number, handler in zip(signals, before, strict=True):
+                signal.signal(number, handler)
+
+    def _asked(self, _number: int, _frame: FrameType | None) -> None:
+        self._count += 1
+        self._wished.set()
+        if self._count == 1:
+            self._tell("stopping the generator, the service and the broker …")
+        elif self._count >= _PATIENCE:
+            self._abandon()
