@@ -1,4 +1,4 @@
-"""What the protocol needs from the outside world. Adapters implement these; tests make them fail."""
+"""What the protocol needs from outside. Adapters implement these; tests make them fail."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 import pyarrow as pa
+
+from lakesplice.formats.parquet import WrittenBase
+from lakesplice.model.address import BaseFile
+from lakesplice.model.schema import TableSchema
+from lakesplice.planning.edits import Edits
 
 
 class Store(Protocol):
@@ -37,7 +42,9 @@ class Store(Protocol):
         ...
 
     def open(self, path: str) -> pa.NativeFile:
-        """Open for random access, mapped into memory where the store can; `MissingFileError` if absent."""
+        """Open for random access, mapped into memory where the store can; `MissingFileError` if
+        absent.
+        """
         ...
 
     def size(self, path: str) -> int | None:
@@ -45,7 +52,7 @@ class Store(Protocol):
         ...
 
     def list(self, prefix: str) -> Iterator[str]:
-        """Yield the paths that start with `prefix`, in order of name. Never called on the hot path."""
+        """Yield the paths starting with `prefix`, in order of name. Never on the hot path."""
         ...
 
     def delete(self, path: str) -> None:
@@ -54,6 +61,27 @@ class Store(Protocol):
 
     def within(self, folder: str) -> Store:
         """Return the store whose root is a folder of this one."""
+        ...
+
+
+class Rewriter(Protocol):
+    """Writes a base file's next version: the same rows at the same places, some values new."""
+
+    def rewrite(
+        self,
+        source: pa.NativeFile,
+        file: BaseFile,
+        edits: Edits,
+        schema: TableSchema,
+        sink: pa.NativeFile,
+    ) -> WrittenBase:
+        """Write `source` with `edits` to `sink`, in the layout of `schema`; neither is closed.
+
+        `source` is open for random access and its tail was compared with `file`. Columns added to
+        the table since it was written are null where not edited. Called from several threads at
+        once, also for one file. Blocks; `CorruptFileError` naming `file.path` if the source cannot
+        be decoded.
+        """
         ...
 
 

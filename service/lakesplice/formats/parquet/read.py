@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import NoReturn
+from functools import cached_property
+from typing import NoReturn, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,7 +33,13 @@ class BaseReader:
             self._names = frozenset(self._file.schema_arrow.names)
         self._check_footer(file)
 
-    @property
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._source.close()
+
+    @cached_property
     def row_groups(self) -> tuple[tuple[int, int], ...]:
         """The half-open ranges of rows of the file's row groups."""
         footer = self._file.metadata

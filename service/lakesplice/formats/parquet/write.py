@@ -36,10 +36,11 @@ _NO_BYTE_LIMIT = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class WrittenBase:
-    """What was written: the number of rows, and exact statistics as the log's `add.stats` JSON."""
+    """What was written: rows, exact statistics (`add.stats` of the log), where its pages end."""
 
     rows: int
     stats: str
+    pages_end: int
 
 
 def write_base(tables: Iterable[pa.Table], schema: TableSchema, sink: pa.NativeFile) -> WrittenBase:
@@ -57,7 +58,17 @@ def write_base(tables: Iterable[pa.Table], schema: TableSchema, sink: pa.NativeF
         writer.add_key_value_metadata({MARKER: MARKER_VERSION})
     finally:
         writer.close()
-    return WrittenBase(footer[0].num_rows, delta_stats(footer[0], schema))
+    return WrittenBase(footer[0].num_rows, delta_stats(footer[0], schema), _pages_end(footer[0]))
+
+
+def _pages_end(footer: pq.FileMetaData) -> int:
+    end = 0
+    for group in range(footer.num_row_groups):
+        for at in range(footer.num_columns):
+            chunk = footer.row_group(group).column(at)
+            start = chunk.dictionary_page_offset or chunk.data_page_offset
+            end = max(end, start + chunk.total_compressed_size)
+    return end
 
 
 def _options(schema: TableSchema) -> dict[str, Any]:

@@ -1,0 +1,152 @@
+"""Compaction of some base files: their waiting changes go into their next versions.
+
+    read each delta once -> per file: read the state of the addressed rows -> overlay -> rewrite
+    under a new name -> check what was written -> (the caller commits `Splice`)
+
+Addresses do not move, so changes that arrive meanwhile stay valid and wait for the next round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lakesplice.errors import CorruptFileError
+from lakesplice.formats.parquet import BaseReader
+from lakesplice.model.address import BaseFile
+from lakesplice.model.manifest import Manifest
+from lakesplice.model.schema import SYSTEM_FIELDS, TableSchema
+from lakesplice.planning.edits import Edits
+from lakesplice.planning.overlay import Placed, overlay, place
+from lakesplice.table.base import create_base, open_base
+from lakesplice.table.intents import NewFile
+from lakesplice.table.layout import base_path
+from lakesplice.table.ports import Entropy, Rewriter, Store
+from lakesplice.table.waiting import read_waiting
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """What a compaction wrote, for a `Splice` to make visible.
+
+    A file whose waiting changes were all stale is not in `replaced`; they are consumed all the
+    same. `counts`: `changes` consumed, of which `stale`; `rows` edited; `bytes_read`,
+    `bytes_written`.
+    """
+
+    replaced: Mapping[str, NewFile]
+    consumed: Mapping[str, frozenset[int]]
+    counts: Mapping[str, int]
+
+
+def compact_files(
+    store: Store,
+    manifest: Manifest,
+    paths: Sequence[str],
+    rewriter: Rewriter,
+    entropy: Entropy,
+) -> Compacted:
+    """Rewrite base files with the changes that `manifest` has waiting for them.
+
+    `paths` name files of the manifest. Memory holds their waiting changes and about two row groups.
+    Blocks; may be called again, each time under new names. Raises `CorruptFileError` for a damaged
+    file or delta and for a change whose key is not its row's, and `StorageError`; what was written
+    is then left for the vacuum.
+    """
+    files = [manifest.files[path] for path in paths]
+    groups = {segment.group for file in files for segment in file.segments}
+    changes = read_waiting(store, manifest.deltas, manifest.schema, groups)
+    replaced: dict[str, NewFile] = {}
+    counts = {
+        "changes": changes.num_rows,
+        "stale": 0,
+        "rows": 0,
+        "bytes_read": 0,
+        "bytes_written": 0,
+    }
+    for file in files:
+        placed = place(changes, file.segments, file.path)
+        edits = _edits(store, file, placed, manifest.schema)
+        counts["stale"] += edits.stale
+        if not len(edits.rows):
+            continue
+        new = _rewrite(store, file, edits, manifest.schema, rewriter, entropy)
+        replaced[file.path] = new
+        counts["rows"] += len(edits.rows)
+        counts["bytes_read"] += file.bytes
+        counts["bytes_written"] += new.base.bytes
+    consumed = {
+        delta.file.path: frozenset(groups & delta.waiting.keys())
+        for delta in manifest.deltas
+        if not groups.isdisjoint(delta.waiting)
+    }
+    return Compacted(replaced, consumed, counts)
+
+
+def _edits(store: Store, file: BaseFile, placed: Placed, schema: TableSchema) -> Edits:
+    if not len(placed.rows):
+        return Edits()
+    names = (*schema.key, *(field.name for field in SYSTEM_FIELDS))
+    with open_base(store, file, schema) as reader:
+        states = [
+            reader.read(row_group, names).take(pa.array(part.addressed))
+            for row_group, part in _parts(reader, placed)
+        ]
+    return overlay(placed, pa.concat_tables(states), schema, file.path)
+
+
+def _parts(reader: BaseReader, placed: Placed) -> Iterator[tuple[int, Placed]]:
+    for row_group, (first, last) in enumerate(reader.row_groups):
+        part = placed.within(first, last)
+        if len(part.rows):
+            yield row_group, part
+
+
+def _rewrite(
+    store: Store,
+    file: BaseFile,
+    edits: Edits,
+    schema: TableSchema,
+    rewriter: Rewriter,
+    entropy: Entropy,
+) -> NewFile:
+    splices = file.splices + 1
+    path = base_path(file.segments[0].group, splices, entropy)
+    with store.open(file.path) as source:
+        new = create_base(
+            store,
+            path,
+            file.segments,
+            lambda sink: rewriter.rewrite(source, file, edits, schema, sink),
+            splices=splices,
+        )
+    _verify(store, new.base, edits, schema)
+    return new
+
+
+def _verify(store: Store, file: BaseFile, edits: Edits, schema: TableSchema) -> None:
+    """Read the edited values back: what is committed was seen to be readable and meant."""
+    with open_base(store, file, schema) as reader:
+        for row_group, (first, last) in enumerate(reader.row_groups):
+            part = edits.within(first, last)
+            if not part.columns:
+                continue
+            table = reader.read(row_group, tuple(part.columns))
+            for name, edit in part.columns.items():
+                written = table.column(name).take(pa.array(edit.rows)).combine_chunks()
+                if not _bits(written).equals(_bits(edit.values)):
+                    raise CorruptFileError(
+                        "a rewritten base file does not hold what was meant; check the disk",
+                        path=file.path,
+                        column=name,
+                        rows=[first, last],
+                    )
+
+
+def _bits(values: pa.Array) -> pa.Array:
+    """Values that are equal exactly if their bits are: a NaN is itself, zeros have a sign."""
+    if not pa.types.is_floating(values.type):
+        return values
+    return values.view(pa.int32() if values.type.bit_width == 32 else pa.int64())

@@ -1,0 +1,128 @@
+"""`Table`: a table's rows, versions and state for Python programs, as Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesplice.errors import UsageError
+from lakesplice.model.schema import SYSTEM_FIELDS
+from lakesplice.planning.filters import Filter, stored_names
+from lakesplice.table.ports import Store
+from lakesplice.table.read import Request, View, scan
+from lakesplice.table.snapshot import HistoryEntry, Snapshot, history, latest, open_snapshot
+
+_BATCH_ROWS = 1 << 16
+
+
+class Table:
+    """A table as one version of it shows it; the version stays until `refresh`.
+
+    All methods block. They raise `TableNotFoundError`, `VersionNotFoundError`, `MissingFileError`
+    and `CorruptFileError` for what the store holds, and `UsageError` for arguments that do not fit.
+    """
+
+    def __init__(self, store: Store, version: int | None = None) -> None:
+        """Open the newest version, or a given one; `store` is the table's own folder."""
+        self._store = store
+        self._snapshot = open_snapshot(store, version)
+
+    @property
+    def version(self) -> int:
+        """The version of the log that is open."""
+        return self._snapshot.version
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The user's columns by their stored names, in the order that `read` returns them."""
+        return pa.schema(self._snapshot.manifest.schema.user_fields)
+
+    @property
+    def offsets(self) -> Mapping[int, int]:
+        """Per Kafka partition the next offset: the real-time view holds every change before it."""
+        source = self._snapshot.manifest.source
+        return {
+            number: part.next_offset
+            for number, part in (source.partitions if source else {}).items()
+        }
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The open version's log state and manifest."""
+        return self._snapshot
+
+    def refresh(self) -> Table:
+        """Go on to the newest version and return the table."""
+        self._snapshot = latest(self._store, self._snapshot)
+        return self
+
+    def history(self) -> Iterator[HistoryEntry]:
+        """Yield the retained versions, newest first."""
+        return history(self._store)
+
+    def read(
+        self,
+        view: str = View.REAL_TIME,
+        columns: Sequence[str] | None = None,
+        filter: pc.Expression | None = None,  # noqa: A002  # pyarrow's own name for it
+        version: int | None = None,
+        *,
+        include_deleted: bool = False,
+        include_system: bool = False,
+    ) -> pa.Table:
+        """Return rows as one Arrow table; the arguments are those of `scan`."""
+        return self.scan(
+            view,
+            columns,
+            filter,
+            version,
+            include_deleted=include_deleted,
+            include_system=include_system,
+        ).read_all()
+
+    def scan(
+        self,
+        view: str = View.REAL_TIME,
+        columns: Sequence[str] | None = None,
+        filter: pc.Expression | None = None,  # noqa: A002  # pyarrow's own name for it
+        version: int | None = None,
+        *,
+        include_deleted: bool = False,
+        include_system: bool = False,
+    ) -> pa.RecordBatchReader:
+        """Return rows as a stream that reads as it is consumed, a row group in memory at a time.
+
+        `view` is "real_time" (waiting changes laid over the base files) or "read_optimised" (base
+        files alone, as other readers of the log see them). `columns` are stored or source names;
+        all user columns by default, and with `include_system` the system columns after them. The
+        fields are named as they were asked for. `filter` may use either kind of name. `version`
+        reads another version than the open one. Deleted rows come only with `include_deleted`, and
+        of their columns only the key and the system columns mean something.
+        """
+        snapshot = self._snapshot if version is None else open_snapshot(self._store, version)
+        schema = snapshot.manifest.schema
+        names = stored_names(schema)
+        system = [field.name for field in SYSTEM_FIELDS] if include_system else []
+        asked = list(dict.fromkeys([*(schema.names if columns is None else columns), *system]))
+        unknown = [name for name in asked if name not in names]
+        if unknown:
+            raise UsageError("the table has no such column", columns=unknown, known=sorted(names))
+        stored = [names[name] for name in asked]
+        if view not in tuple(View):
+            raise UsageError("unknown view", view=view, known=[kind.value for kind in View])
+        condition = None if filter is None else Filter(filter, schema)
+        request = Request(tuple(dict.fromkeys(stored)), condition, View(view), include_deleted)
+        fields = [schema.arrow.field(s).with_name(n) for s, n in zip(stored, asked, strict=True)]
+        layout = pa.schema(fields)
+        rows = scan(self._store, snapshot.manifest, request)
+        return pa.RecordBatchReader.from_batches(layout, _batches(rows, stored, layout))
+
+
+def _batches(
+    tables: Iterator[pa.Table], stored: Sequence[str], layout: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    for table in tables:
+        columns = [table.column(name) for name in stored]
+        yield from pa.table(columns, schema=layout).to_batches(max_chunksize=_BATCH_ROWS)

@@ -1,0 +1,107 @@
+"""Reading a table: base files alone, or with their deltas laid over them.
+
+One row group is in memory at a time, and in the real-time view the waiting changes with it. Files
+and row groups are pruned by statistics only where no change waits: elsewhere a row may come to
+match by a change, so the filter follows the overlay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesplice.formats.parquet import BaseReader
+from lakesplice.model.address import BaseFile
+from lakesplice.model.manifest import Manifest
+from lakesplice.model.names import IS_DELETED
+from lakesplice.model.schema import SYSTEM_FIELDS
+from lakesplice.planning.edits import apply_edits
+from lakesplice.planning.filters import Filter
+from lakesplice.planning.overlay import Placed, overlay, place
+from lakesplice.table.base import open_base
+from lakesplice.table.ports import Store
+from lakesplice.table.waiting import read_waiting
+
+
+class View(StrEnum):
+    """Which state of the rows a reader sees."""
+
+    REAL_TIME = "real_time"
+    READ_OPTIMISED = "read_optimised"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to read: stored names of the columns in the order wanted, which rows, in which view."""
+
+    columns: Sequence[str]
+    condition: Filter | None = None
+    view: View = View.REAL_TIME
+    include_deleted: bool = False
+
+
+def scan(store: Store, manifest: Manifest, request: Request) -> Iterator[pa.Table]:
+    """Yield the rows asked for, a table per row group that has any, in the order of the files.
+
+    Blocks while reading. Raises `MissingFileError` for a file that the manifest names and that is
+    gone, `CorruptFileError` for a damaged one and for a change whose key is not its row's; never
+    fewer rows.
+    """
+    files = tuple(manifest.files.values())
+    deltas = manifest.deltas if request.view is View.REAL_TIME else ()
+    groups = {segment.group for file in files for segment in file.segments}
+    wanted = _wanted(request)
+    changes = read_waiting(store, deltas, manifest.schema, groups, wanted) if deltas else None
+    for file in files:
+        placed = place(changes, file.segments, file.path) if changes is not None else None
+        with open_base(store, file, manifest.schema) as reader:
+            yield from _rows(reader, file, placed, manifest, request)
+
+
+def _rows(
+    reader: BaseReader, file: BaseFile, placed: Placed | None, manifest: Manifest, request: Request
+) -> Iterator[pa.Table]:
+    unchanged = _matching_groups(reader, request)
+    columns = tuple(_wanted(request))
+    system = (field.name for field in SYSTEM_FIELDS)
+    with_state = tuple(dict.fromkeys((*columns, *manifest.schema.key, *system)))
+    for row_group, (first, last) in enumerate(reader.row_groups):
+        part = placed.within(first, last) if placed is not None else None
+        if part is not None and len(part.rows):
+            rows = reader.read(row_group, with_state)
+            state = rows.take(pa.array(part.addressed))
+            rows = apply_edits(rows, overlay(part, state, manifest.schema, file.path))
+        elif row_group in unchanged:
+            rows = reader.read(row_group, columns)
+        else:
+            continue
+        rows = _asked_for(rows, request)
+        if rows.num_rows:
+            yield rows
+
+
+def _matching_groups(reader: BaseReader, request: Request) -> frozenset[int]:
+    condition = request.condition.on_stored_names if request.condition is not None else None
+    if condition is None:
+        return frozenset(range(len(reader.row_groups)))
+    return frozenset(reader.matching(condition))
+
+
+def _asked_for(rows: pa.Table, request: Request) -> pa.Table:
+    if not request.include_deleted:
+        deleted = rows.column(IS_DELETED)
+        if pc.any(deleted).as_py():
+            rows = rows.filter(pc.invert(deleted))
+    if request.condition is not None:
+        rows = request.condition.matching(rows)
+    return rows.select(list(request.columns))
+
+
+def _wanted(request: Request) -> tuple[str, ...]:
+    """The stored columns to read: those to return, and those that choose the rows."""
+    chosen = request.condition.columns if request.condition is not None else frozenset()
+    return tuple(dict.fromkeys((*request.columns, *sorted(chosen), IS_DELETED)))
