@@ -29,8 +29,8 @@ check: lint ## Format, lint, types, import rules and the fast tests (under a min
 	@$(PYTEST) -q tests/unit tests/property --hypothesis-profile fast $(ARGS)
 
 lint: setup ## The half of check that runs no test
-	@$(VENV)/ruff format --check --quiet .
-	@$(VENV)/ruff check --quiet .
+	@$(VENV)/ruff format --check --output-format concise .
+	@$(VENV)/ruff check --output-format concise .
 	@$(VENV)/mypy
 	@$(VENV)/lint-imports --no-logo
 
