@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from typing import Any, Literal, get_origin
+from typing import Any
 
 import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from lakesplice.config.options import Options
-from lakesplice.config.problems import allowed_values, purpose, unit_text
+from lakesplice.config.problems import allowed_text, purpose, unit_text
 from lakesplice.config.settings import Settings
 from lakesplice.telemetry.secrets import masked
 
@@ -48,12 +48,7 @@ def _lines(section: BaseModel, depth: int) -> Iterator[str]:
 
 
 def _comment(info: FieldInfo, indent: str) -> Iterator[str]:
-    allowed = allowed_values(info)
-    choices = (
-        getattr(info.annotation, "__args__", ()) if get_origin(info.annotation) is Literal else ()
-    )
-    if choices:
-        allowed = " or ".join(map(str, choices))
+    allowed = allowed_text(info)
     text = f"{purpose(info)} Allowed: {allowed}." if allowed else purpose(info)
     yield from textwrap.wrap(
         text, _WIDTH, initial_indent=f"{indent}# ", subsequent_indent=f"{indent}# "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 import annotated_types
 from pydantic import BaseModel
@@ -128,6 +128,13 @@ def allowed_values(info: FieldInfo) -> str:
         elif isinstance(limit, annotated_types.Le):
             high = text(limit.le)
     return word.format(low, high) if low and high else ""
+
+
+def allowed_text(info: FieldInfo) -> str:
+    """Return a field's choices or bounds in words, or nothing when its type alone says it."""
+    if get_origin(info.annotation) is Literal:
+        return " or ".join(map(str, get_args(info.annotation)))
+    return allowed_values(info)
 
 
 def unit_text(info: FieldInfo) -> Callable[[Any], str]:

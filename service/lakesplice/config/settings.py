@@ -5,13 +5,17 @@ from __future__ import annotations
 import fnmatch
 import re
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
 from lakesplice.config.options import Options
 from lakesplice.config.quantities import Bytes, Seconds
+from lakesplice.errors import ConfigurationError
 from lakesplice.model.names import TableName
+
+if TYPE_CHECKING:
+    from lakesplice.formats.debezium.declared import DeclaredType
 
 _DAY = 86_400.0
 _SERVER = re.compile(r"(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+):(\d{1,5})")
@@ -273,6 +277,16 @@ class LoggingSettings(Section):
     )
 
 
+def _declared(columns: Options) -> dict[str, DeclaredType]:
+    # The decoder takes a while to import and most configurations declare nothing.
+    from lakesplice.formats.debezium.declared import declare
+
+    try:
+        return declare(columns)
+    except ConfigurationError as error:
+        raise ValueError(str(error)) from None
+
+
 def _is_regex(match: str) -> bool:
     return len(match) > 1 and match.startswith("/") and match.endswith("/")
 
@@ -297,6 +311,13 @@ class TableSettings(Section):
     def _compiles(cls, value: str) -> str:
         if _is_regex(value):
             _pattern(value[1:-1])
+        return value
+
+    @field_validator("columns")
+    @classmethod
+    def _declares(cls, value: Options) -> Options:
+        if value:
+            _declared(value)
         return value
 
     def matches(self, table: TableName) -> bool:
@@ -338,6 +359,11 @@ class Settings(Section):
     def table(self, name: TableName) -> TableSettings | None:
         """Return the first entry of `tables` that matches, or None."""
         return next((entry for entry in self.tables if entry.matches(name)), None)
+
+    def declared(self, name: TableName) -> dict[str, DeclaredType] | None:
+        """Return the column types declared for a table, or None where none are."""
+        entry = self.table(name)
+        return _declared(entry.columns) if entry and entry.columns else None
 
     def with_lake(self, root: Path | str) -> Self:
         """Return the same settings for another lake."""

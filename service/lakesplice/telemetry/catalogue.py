@@ -55,8 +55,8 @@ class Metric:
         return TABLE in self.labels
 
 
-READ_OPTIMISED = "read-optimised"
-REAL_TIME = "real-time"
+READ_OPTIMISED = "read_optimised"
+REAL_TIME = "real_time"
 
 TABLE = Label("table")
 _VIEW = Label("view", (READ_OPTIMISED, REAL_TIME))
@@ -132,7 +132,7 @@ LAG = _gauge(
 FRESHNESS = _age(
     "table_freshness_seconds",
     "How old the view's state may be: the time since which every change is sure to be in it.",
-    "real-time: see lag and batches. read-optimised: see deltas and compactions.",
+    "real_time: see lag and batches. read_optimised: see deltas and compactions.",
     TABLE,
     _VIEW,
 )

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakesplice.config import Settings, load
+from lakesplice.config.document import configuration_page
 from lakesplice.config.printing import as_values, as_yaml, json_schema
 from lakesplice.config.problems import purpose, settings_of
 from lakesplice.config.quantities import bytes_of, duration_text, seconds_of, size_text
@@ -81,3 +82,8 @@ def test_any_text_is_a_quantity_or_refused(text: str) -> None:
 
 def test_the_printed_file_is_plain_yaml() -> None:
     assert yaml.safe_load(as_yaml(load(None, VARIABLES)))["trigger"] == "1500ms"
+
+
+def test_the_document_is_made_from_the_settings() -> None:
+    page = Path(__file__).parents[3] / "docs" / "configuration.md"
+    assert page.read_text(encoding="utf-8") == configuration_page()

@@ -282,3 +282,17 @@ tables:
     ]
     assert [settings.tables.index(entry) for entry in found if entry] == [0, 1, 2, 1]
     assert settings.table(TableName("other", "items")) is None
+
+
+def test_declared_types_are_those_the_decoder_knows(tmp_path: Path) -> None:
+    text = SMALLEST + "tables: [{match: shop.*, columns: {id: bigint, total: 'decimal(12,2)'}}]\n"
+    declared = read(tmp_path, text).declared(TableName("shop", "orders"))
+    assert declared is not None
+    assert {name: column.type.name for name, column in declared.items()} == {
+        "id": "long",
+        "total": "decimal(12,2)",
+    }
+    assert read(tmp_path, text).declared(TableName("other", "orders")) is None
+    message = refusal(tmp_path, text.replace("bigint", "bigit"))
+    assert "tables[0].columns" in message
+    assert "column='id' type='bigit'" in message

@@ -133,7 +133,7 @@ def test_a_parked_table_has_one_series_with_its_code() -> None:
 def test_an_age_grows_by_itself_and_is_never_negative() -> None:
     now = [100.0]
     metrics = Metrics(now=lambda: now[0])
-    labels = {"table": "shop.orders", "view": "real-time"}
+    labels = {"table": "shop.orders", "view": "real_time"}
     assert metrics.value(FRESHNESS, **labels) is None
     metrics.since(FRESHNESS, 90, **labels)
     assert metrics.value(FRESHNESS, **labels) == 10

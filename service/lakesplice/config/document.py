@@ -1,0 +1,76 @@
+"""Writes docs/configuration.md from the settings; its head says how to call it."""
+
+from __future__ import annotations
+
+import sys
+
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from lakesplice.config.environment import variable_name
+from lakesplice.config.options import Options
+from lakesplice.config.problems import Path, allowed_text, dotted, purpose, settings_of, unit_text
+from lakesplice.config.settings import Settings
+
+_HEAD = """\
+# Configuration
+
+This file is written by `python -m lakesplice.config.document > docs/configuration.md`; change
+`service/lakesplice/config/settings.py` instead.
+
+One YAML file, `lakesplice run --config FILE`, and the environment over it. The smallest useful one:
+
+```yaml
+kafka: {bootstrap_servers: "127.0.0.1:9092", topic_pattern: "shop\\\\..*"}
+lake: {root: ./lake}
+```
+
+- A name that isn't below is refused with the nearest one that is, and so is a variable that starts
+  with `LAKESPLICE_`. All problems are told at once.
+- Two underscores in a variable go a level down. Options have theirs in small letters with dots:
+  `LAKESPLICE_KAFKA__OPTIONS__SASL_JAAS_CONFIG` is `sasl.jaas.config`. Mappings and lists are
+  written as YAML or JSON: `LAKESPLICE_SPARK__OPTIONS='{"spark.driver.maxResultSize": "2g"}'`.
+- Durations are numbers of seconds or written as `500ms`, `30s`, `5m`, `1h30m`, `7d`; sizes are
+  numbers of bytes or written as `64MiB`, `2GB`.
+- `lakesplice config --config FILE` shows what is in effect, secrets masked; `--schema` the file's
+  JSON schema for editors.
+"""
+
+
+def configuration_page() -> str:
+    """Return docs/configuration.md."""
+    parts = [_HEAD, "\n## The whole service\n"]
+    parts += [_setting(path, info) for path, info in settings_of(Settings) if len(path) == 1]
+    for name, info in Settings.model_fields.items():
+        below = [entry for entry in settings_of(Settings) if entry[0][0] == name]
+        if len(below) > 1 or len(below[0][0]) > 1:
+            parts.append(f"\n## `{name}`\n\n{purpose(info)}\n")
+            parts += [_setting(path, setting) for path, setting in below]
+    return "".join(parts)
+
+
+def _setting(path: Path, info: FieldInfo) -> str:
+    allowed = allowed_text(info)
+    lines = [f"\n### `{dotted(path)}`\n", purpose(info), ""]
+    lines.append(f"- default: {_default(info)}")
+    if allowed:
+        lines.append(f"- allowed: {allowed}")
+    lines.append(f"- variable: `{variable_name(path)}`")
+    return "\n".join(lines) + "\n"
+
+
+def _default(info: FieldInfo) -> str:
+    value = info.default
+    if value is PydanticUndefined:
+        return "none, it must be given"
+    if value is None or value == () or value == Options():
+        return "none"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, int | float):
+        return f"`{unit_text(info)(value)}`"
+    return f"`{value}`"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(configuration_page())
