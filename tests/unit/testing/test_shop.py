@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lakesplice.formats.debezium.declared import DeclaredType
 from lakesplice.testing import shop
 from lakesplice.testing.oracle import position
 from lakesplice.testing.shop import columns
@@ -125,6 +126,14 @@ def test_an_added_column_travels_with_later_changes() -> None:
 def test_a_table_without_a_key_has_events_without_one() -> None:
     events = shop.Shop(1, [shop.VISITS]).step(10)
     assert all(event.key is None and event.value for event in events)
+
+
+def test_declared_types_name_the_columns_types() -> None:
+    made = shop.Shop(1, [*shop.SHOP, shop.WIDE])
+    declared = made.database.declared_types()
+    for table in made.tables:
+        for column in table.columns:
+            assert DeclaredType.parse(declared[table.name][column.name]).type == column.type
 
 
 @pytest.mark.parametrize(

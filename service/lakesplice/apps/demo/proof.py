@@ -33,7 +33,7 @@ _QUESTIONS = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """One view of one table, read through `engine`, and how it differs from the truth, if it does."""
+    """One view of one table as `engine` read it, and how it differs from the truth, if it does."""
 
     table: str
     view: str

@@ -15,7 +15,7 @@ from lakesplice.apps.demo import proof
 from lakesplice.apps.demo.generator import Generator
 from lakesplice.apps.demo.places import Places, prepare
 from lakesplice.apps.demo.progress import Progress
-from lakesplice.apps.demo.stopping import Stopper, StopRequested
+from lakesplice.apps.demo.stopping import Stopper
 from lakesplice.apps.service import Service
 from lakesplice.config import Settings
 from lakesplice.spark.jars import KAFKA_BROKER, ensure_jars
@@ -60,7 +60,9 @@ class _Demo:
                 shop = self._work(started)
                 self._next("comparing both views of every table with the shop's own rows")
                 equal = self._compare(shop)
-        except StopRequested:
+        except Exception:  # Ctrl-C reaches child processes too, whose deaths are no news then
+            if not self._stopper.is_wished:
+                raise
             self._say("stopped; nothing is left running")
             return INTERRUPTED
         self._explain()

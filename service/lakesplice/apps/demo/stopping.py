@@ -24,6 +24,11 @@ class Stopper:
         self._wished = threading.Event()
         self._count = 0
 
+    @property
+    def is_wished(self) -> bool:
+        """Whether somebody asked."""
+        return self._wished.is_set()
+
     def check(self) -> None:
         """Raise `StopRequested` if somebody asked."""
         if self._wished.is_set():

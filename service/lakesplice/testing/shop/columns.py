@@ -23,6 +23,10 @@ Encoder = Callable[[Any], str]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DECIMAL_BYTES = 16
+_DECLARED = {
+    "io.debezium.time.Timestamp": "timestamp_millis",
+    "io.debezium.time.MicroTimestamp": "timestamp_micros",
+}
 # Jackson, which Debezium writes JSON with, escapes what lies beyond the basic plane, no more.
 _BASIC_PLANE_MAX = 0xFFFF
 
@@ -54,6 +58,11 @@ class Column:
         if self.default is not None:
             described["default"] = json.loads(self._encode_default(self.default))
         return {**described, "field": self.name}
+
+    @property
+    def declared(self) -> str:
+        """How a configuration declares the column for events without schemas."""
+        return _DECLARED.get(self.semantic, self.type.name)
 
     def _encode_default(self, default: Value) -> str:
         # Defaults of timestamps are written as short as they go, whatever digits the column has.

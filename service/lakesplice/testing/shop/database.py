@@ -239,9 +239,9 @@ class Database:
         return pa.Table.from_arrays(arrays, schema=target.spec.arrow)
 
     def declared_types(self) -> Mapping[str, Mapping[str, str]]:
-        """Per table and column the Delta name of its type, for events without schemas."""
+        """Per table what its `columns` in the configuration must say for events without schemas."""
         return {
-            table.name: {column.name: column.type.name for column in table.columns}
+            table.name: {column.name: column.declared for column in table.columns}
             for table in self.tables
         }
 

@@ -1,0 +1,90 @@
+"""The demo as a user runs it: a process of its own, whole or interrupted."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support import machine
+
+COMMAND = [sys.executable, "-c", "from lakesplice.apps.cli import main; main()", "demo"]
+SECONDS_MAX = 300.0
+TABLES = 5
+
+
+@pytest.fixture
+def start(tmp_path: Path, broker_jars: list[Path]) -> Callable[..., subprocess.Popen[str]]:
+    """Start `lakesplice demo` in a session of its own, as a terminal would."""
+
+    def demo(*arguments: str) -> subprocess.Popen[str]:
+        source = str(machine.ROOT / "service")
+        path = os.pathsep.join(filter(None, (source, os.environ.get("PYTHONPATH"))))
+        return subprocess.Popen(
+            [*COMMAND, "--folder", str(tmp_path / "demo"), *arguments],
+            env={**os.environ, "PYTHONPATH": path},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    return demo
+
+
+def test_the_demo_ends_with_every_view_equal_to_the_truth(
+    start: Callable[..., subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    with start("--seconds", "8") as process:
+        output, _ = process.communicate(timeout=SECONDS_MAX)
+    assert process.returncode == 0, output
+    assert output.count("equal") == 2 * TABLES, output
+    assert "differs" not in output
+    assert "Traceback" not in output
+    assert f"lakesplice read {tmp_path / 'demo' / 'lake' / 'shop' / 'orders'}" in output
+
+
+@pytest.mark.parametrize("step", ["1. starting", "3. starting", "4. watching"])
+def test_an_interrupted_demo_stops_all_that_it_started(
+    start: Callable[..., subprocess.Popen[str]], step: str, tmp_path: Path
+) -> None:
+    with start("--seconds", "60") as process:
+        guard = threading.Timer(SECONDS_MAX, process.kill)
+        guard.start()
+        assert process.stdout is not None
+        seen = []
+        for line in process.stdout:
+            seen.append(line)
+            if line.startswith(step):
+                os.killpg(process.pid, signal.SIGINT)
+        status = process.wait(SECONDS_MAX)
+        guard.cancel()
+    output = "".join(seen)
+    assert status == 130, output
+    assert "Traceback" not in output
+    assert not _running_in(tmp_path)
+
+
+def test_a_folder_with_something_else_in_it_is_left_alone(
+    start: Callable[..., subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    precious = tmp_path / "demo" / "thesis.txt"
+    precious.parent.mkdir()
+    precious.write_text("mine")
+    with start() as process:
+        output, _ = process.communicate(timeout=SECONDS_MAX)
+    assert process.returncode == 2
+    assert "--folder" in output
+    assert precious.read_text() == "mine"
+
+
+def _running_in(folder: Path) -> list[str]:
+    """Command lines of processes that name the folder: the broker's do."""
+    listing = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    return [line for line in listing.stdout.splitlines() if str(folder) in line]
