@@ -41,6 +41,7 @@ ROWS_PER_BLOCK = 1 << 17
 HEX_DIGITS = 64
 HASH_DIGITS = 32
 
+
 def key_hash(table: pa.Table, schema: TableSchema) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Return (high, low), one of each per row of `table`, which holds at least the key columns.
 

@@ -49,16 +49,15 @@ def locate(
     row = np.full(len(high), UNKNOWN, np.int64)
     pending = np.arange(len(high))
     for run in reversed(runs):
-        if not len(pending):
-            break
         found, words = _search(run, high, low)
-        run_group, run_row = run.addresses(words)
+        numbers, rows = run.numbers_and_rows(words)
+        groups = np.where(contains(live, run.groups), run.groups, UNKNOWN)[numbers]
         at = pending[found]
-        group[at], row[at] = run_group, run_row
-        pending, high, low = pending[~found], high[~found], low[~found]
-    dead = ~_contains(live, group)
-    group[dead] = UNKNOWN
-    row[dead] = UNKNOWN
+        group[at] = groups
+        row[at] = np.where(groups == UNKNOWN, UNKNOWN, rows)
+        if run is not runs[0]:
+            rest = ~found
+            pending, high, low = pending[rest], high[rest], low[rest]
     return group, row
 
 
@@ -67,13 +66,16 @@ def _search(
 ) -> tuple[NDArray[np.bool_], NDArray[np.uint64]]:
     """Return which keys (rising by `high`) the run holds, and the address words of those."""
     found = np.zeros(len(high), bool)
-    words: list[NDArray[np.uint64]] = []
+    words = [np.empty(0, np.uint64)]
     if len(run):
-        for start in range(0, len(high), KEYS_PER_BLOCK):
-            block = slice(start, start + KEYS_PER_BLOCK)
+        # Large batches are written by hash ranges, a run each: most keys lie outside such a run.
+        first = np.searchsorted(high, run.words[0], "left")
+        last = np.searchsorted(high, run.words[-ENTRY_WORDS], "right")
+        for start in range(int(first), int(last), KEYS_PER_BLOCK):
+            block = slice(start, min(start + KEYS_PER_BLOCK, int(last)))
             found[block], addresses = _search_block(run, high[block], low[block])
             words.append(addresses)
-    return found, np.concatenate(words) if words else np.empty(0, np.uint64)
+    return found, np.concatenate(words)
 
 
 def _search_block(
@@ -122,7 +124,8 @@ def _lower_bound(run: Run, high: NDArray[np.uint64]) -> NDArray[np.int64]:
     return at
 
 
-def _contains(sorted_values: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.bool_]:
+def contains(sorted_values: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which of `values` are among `sorted_values`, which rise."""
     if not len(sorted_values):
         return np.zeros(len(values), bool)
     at = np.searchsorted(sorted_values, values)

@@ -88,10 +88,17 @@ class Run:
 
     def addresses(self, words: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return (file groups, row positions) of address words; `CorruptFileError` for no group."""
+        numbers, row = self.numbers_and_rows(words)
+        return self.groups[numbers], row
+
+    def numbers_and_rows(
+        self, words: NDArray[np.uint64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return (numbers in the group table, row positions) of address words, as `addresses`."""
         numbers = (words >> np.uint64(ROW_BITS)).astype(np.int64)
         if len(numbers) and int(numbers.max()) >= len(self.groups):
             raise CorruptFileError("an entry of an index run names no group", path=self.path)
-        return self.groups[numbers], (words & _ROW_MASK).astype(np.int64)
+        return numbers, (words & _ROW_MASK).astype(np.int64)
 
     def boundary(self, part: int, bits: int) -> int:
         """Return how many entries have, as the first `bits` bits of `high`, less than `part`."""

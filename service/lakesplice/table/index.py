@@ -1,0 +1,284 @@
+"""The row index against the base files: check it, rebuild it.
+
+Both come down to one question: which entries should there be? Every row of a base file, tombstones
+included, is found by its key at its address; of rows with one key the highest position wins, at a
+tie the live one. A rebuild writes exactly that, a check compares it with what the runs say. Both
+go through the table by ranges of key hashes, so that memory stays bounded, reading the key columns
+once per range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lakesplice.errors import CorruptFileError
+from lakesplice.formats.rowindex import Entries, Run
+from lakesplice.formats.rowindex.encode import bucket_of
+from lakesplice.model.address import BaseFile, group_name
+from lakesplice.model.change import Op
+from lakesplice.model.manifest import Manifest, RunRef
+from lakesplice.model.names import (
+    GROUP,
+    IS_DELETED,
+    OP,
+    POSITION_FILE,
+    POSITION_OFFSET,
+    ROW,
+)
+from lakesplice.planning.index_merge import (
+    concatenated,
+    merged_part,
+    part_bits,
+    sorted_entries,
+    take,
+)
+from lakesplice.planning.keyhash import key_hash
+from lakesplice.planning.locate import contains
+from lakesplice.table.base import open_base
+from lakesplice.table.layout import run_path
+from lakesplice.table.ports import Entropy, Store
+from lakesplice.table.runs import RunCache, open_run, write_run
+from lakesplice.table.snapshot import Snapshot
+from lakesplice.table.waiting import read_waiting
+
+__all__ = ["IndexReport", "RunCache", "check", "rebuild"]
+
+ENTRIES_PER_PART = 1 << 22
+EXAMPLES_MAX = 10
+
+Address = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexReport:
+    """What a check found. The index is `sound` if it is what a rebuild would write.
+
+    `rows` are the rows of the base files, `entries` the keys that the index knows in live groups.
+    `missing` keys have a row and no entry (their next change would be inserted a second time),
+    `wrong` ones an entry for another row, `stray` ones an entry and no row. `duplicates` are rows
+    whose key stands in another row too, at a higher position; that is a fault of the table, which
+    a rebuild doesn't heal. `damaged` names the runs that can't be read, and why; the other runs
+    are compared without them. `examples` describes the first faults of each kind.
+    """
+
+    rows: int
+    entries: int
+    missing: int = 0
+    wrong: int = 0
+    stray: int = 0
+    duplicates: int = 0
+    damaged: tuple[tuple[str, str], ...] = ()
+    examples: tuple[str, ...] = ()
+
+    @property
+    def sound(self) -> bool:
+        """Whether every key leads to its row and nothing else is in the index."""
+        return not (self.missing or self.wrong or self.stray or self.damaged)
+
+
+def check(
+    store: Store, snapshot: Snapshot, *, entries_per_part: int = ENTRIES_PER_PART
+) -> IndexReport:
+    """Compare the row index with the base files, in both directions.
+
+    Blocks and reads every key. Damaged and missing runs are reported; a damaged base file or delta
+    raises `CorruptFileError`, since then nothing can be said about the index.
+    """
+    manifest = snapshot.manifest
+    runs, damaged = _open_or_report(store, manifest)
+    live = np.array(sorted(manifest.groups), np.int64)
+    bits = part_bits(_rows(manifest), entries_per_part)
+    rows = duplicates = entries = 0
+    missing, wrong, stray = _Faults("missing"), _Faults("wrong"), _Faults("stray")
+    for part in range(1 << bits):
+        expected = _expected(store, manifest, part, bits)
+        indexed = merged_part(runs, part, bits)
+        indexed = take(indexed, contains(live, indexed.group))
+        rows += len(expected.entries.high) + expected.duplicates
+        duplicates += expected.duplicates
+        entries += len(indexed.high)
+        here, there = _common(expected.entries, indexed)
+        missing.add(take(expected.entries, ~_places(here, len(expected.entries.high))))
+        stray.add(take(indexed, ~_places(there, len(indexed.high))))
+        ours, theirs = take(expected.entries, here), take(indexed, there)
+        differs = (ours.group != theirs.group) | (ours.row != theirs.row)
+        wrong.add(take(theirs, differs))
+    return IndexReport(
+        rows=rows,
+        entries=entries,
+        missing=missing.count,
+        wrong=wrong.count,
+        stray=stray.count,
+        duplicates=duplicates,
+        damaged=damaged,
+        examples=(*missing.examples, *wrong.examples, *stray.examples),
+    )
+
+
+def rebuild(
+    store: Store,
+    snapshot: Snapshot,
+    entropy: Entropy,
+    *,
+    entries_per_part: int = ENTRIES_PER_PART,
+) -> RunRef:
+    """Write a run that takes the place of all runs of the snapshot, from the base files' keys.
+
+    Blocks and reads every key; reads no run. Nothing refers to the run until a `Redirect` planned
+    on the snapshot's version commits it. `CorruptFileError` for a damaged base file or delta.
+    """
+    manifest = snapshot.manifest
+    rows = _rows(manifest)
+    bits = part_bits(rows, entries_per_part)
+    blocks = (_expected(store, manifest, part, bits).entries for part in range(1 << bits))
+    return write_run(store, run_path(entropy), blocks, rows)
+
+
+class _Expected(NamedTuple):
+    entries: Entries
+    duplicates: int
+
+
+def _expected(store: Store, manifest: Manifest, part: int, bits: int) -> _Expected:
+    """Return what the index should hold for the keys whose `high` starts with the bits `part`."""
+    pieces = [
+        piece
+        for path in sorted(manifest.files)
+        for piece in _keys_of(store, manifest, manifest.files[path], part, bits)
+    ]
+    entries, first = sorted_entries(concatenated(pieces))
+    if first.all():
+        return _Expected(entries, 0)
+    entries = _winners_first(store, manifest, entries, first)
+    return _Expected(take(entries, first), int(np.count_nonzero(~first)))
+
+
+def _keys_of(
+    store: Store, manifest: Manifest, file: BaseFile, part: int, bits: int
+) -> Iterator[Entries]:
+    schema = manifest.schema
+    with open_base(store, file, schema) as reader:
+        for row_group, (start, stop) in enumerate(reader.row_groups):
+            high, low = key_hash(reader.read(row_group, schema.key), schema)
+            group, row = _addresses(file, np.arange(start, stop))
+            entries = Entries(high, low, group, row)
+            yield take(entries, bucket_of(high, bits) == part) if bits else entries
+
+
+def _addresses(
+    file: BaseFile, rows: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the addresses of rows of a file, given by their place in it."""
+    ends = np.cumsum([segment.rows for segment in file.segments])
+    segment = np.searchsorted(ends, rows, "right")
+    groups = np.array([segment.group for segment in file.segments], np.int64)
+    starts = np.concatenate((np.zeros(1, np.int64), ends[:-1]))
+    return groups[segment], rows - starts[segment]
+
+
+def _winners_first(
+    store: Store, manifest: Manifest, entries: Entries, first: NDArray[np.bool_]
+) -> Entries:
+    """Reorder the entries of every key that several rows have so that the winner comes first."""
+    heads = np.flatnonzero(first)
+    sizes = np.diff(np.append(heads, len(first)))
+    shared = np.repeat(sizes > 1, sizes)
+    standing = _standing(store, manifest, take(entries, shared))
+    order = np.arange(len(first))
+    for head, size in zip(heads[sizes > 1], sizes[sizes > 1], strict=True):
+        places = range(int(head), int(head + size))
+        rank = [standing[int(entries.group[at]), int(entries.row[at])] for at in places]
+        order[head] = head + rank.index(max(rank))
+        order[head + 1 : head + size] = [at for at in places if at != order[head]]
+    return take(entries, order)
+
+
+def _standing(
+    store: Store, manifest: Manifest, entries: Entries
+) -> dict[Address, tuple[int, int, bool]]:
+    """Return per address (position, whether the row is live) as base and deltas have it together."""
+    wanted = set(zip(entries.group.tolist(), entries.row.tolist(), strict=True))
+    groups = {group for group, _ in wanted}
+    found: dict[Address, tuple[int, int, bool]] = {}
+    for file in manifest.files.values():
+        if groups.isdisjoint(segment.group for segment in file.segments):
+            continue
+        with open_base(store, file, manifest.schema) as reader:
+            for row_group, (start, stop) in enumerate(reader.row_groups):
+                columns = reader.read(row_group, (POSITION_FILE, POSITION_OFFSET, IS_DELETED))
+                group, row = _addresses(file, np.arange(start, stop))
+                addresses = zip(group.tolist(), row.tolist(), strict=True)
+                values = (column.to_pylist() for column in columns.columns)
+                for address, number, offset, dead in zip(addresses, *values, strict=True):
+                    if address in wanted:
+                        found[address] = (number, offset, not dead)
+    changes = read_waiting(store, manifest.deltas, manifest.schema, groups, columns=())
+    columns = (changes.column(name) for name in (GROUP, ROW, POSITION_FILE, POSITION_OFFSET, OP))
+    for group, row, number, offset, op in zip(*(c.to_pylist() for c in columns), strict=True):
+        if (group, row) in wanted and (number, offset) > found[group, row][:2]:
+            found[group, row] = (number, offset, op != Op.DELETE)
+    return found
+
+
+class _Faults:
+    """Counts faults of one kind and describes the first."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self.count = 0
+        self.examples: list[str] = []
+
+    def add(self, entries: Entries) -> None:
+        room = EXAMPLES_MAX - len(self.examples)
+        self.count += len(entries.high)
+        self.examples += [
+            f"{self._kind}: key={int(high):016x}{int(low):016x} "
+            f"group={group_name(int(group))} row={int(row)}"
+            for high, low, group, row in zip(*(a[:room] for a in entries), strict=True)
+        ]
+
+
+def _open_or_report(
+    store: Store, manifest: Manifest
+) -> tuple[list[Run], tuple[tuple[str, str], ...]]:
+    runs, damaged = [], []
+    for ref in manifest.runs:
+        try:
+            run = open_run(store, ref)
+            run.verify()
+        except CorruptFileError as error:
+            damaged.append((ref.file.path, str(error)))
+        else:
+            runs.append(run)
+    return runs, tuple(damaged)
+
+
+def _common(ours: Entries, theirs: Entries) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the places of the keys that both have, in the one and in the other."""
+    count = len(ours.high)
+    both, first = sorted_entries(
+        Entries(
+            np.concatenate((ours.high, theirs.high)),
+            np.concatenate((ours.low, theirs.low)),
+            np.zeros(count + len(theirs.high), np.int64),
+            np.arange(count + len(theirs.high)),
+        )
+    )
+    # No side repeats a key, so a key's second entry is theirs and stands right behind ours.
+    second = np.flatnonzero(~first)
+    return both.row[second - 1], both.row[second] - count
+
+
+def _places(indices: NDArray[np.int64], count: int) -> NDArray[np.bool_]:
+    mask = np.zeros(count, bool)
+    mask[indices] = True
+    return mask
+
+
+def _rows(manifest: Manifest) -> int:
+    return sum(file.rows for file in manifest.files.values())
