@@ -50,7 +50,7 @@ class Progress:
             self._live.update(_table(what, produced, status))
         elif self._clock.monotonic() >= self._line_due:
             self._line_due = self._clock.monotonic() + _LINE_SECONDS
-            self._console.print(_line(what, produced, status), highlight=False)
+            self._console.print(_line(what, produced, status), highlight=False, soft_wrap=True)
 
 
 def _line(what: str, produced: int, status: ServiceStatus) -> str:
