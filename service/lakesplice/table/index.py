@@ -201,7 +201,7 @@ def _winners_first(
 def _standing(
     store: Store, manifest: Manifest, entries: Entries
 ) -> dict[Address, tuple[int, int, bool]]:
-    """Return per address (position, whether the row is live) as base and deltas have it together."""
+    """Return (position, whether the row is live) per address, as base and deltas together say."""
     wanted = set(zip(entries.group.tolist(), entries.row.tolist(), strict=True))
     groups = {group for group, _ in wanted}
     found: dict[Address, tuple[int, int, bool]] = {}
@@ -212,8 +212,9 @@ def _standing(
             for row_group, (start, stop) in enumerate(reader.row_groups):
                 columns = reader.read(row_group, (POSITION_FILE, POSITION_OFFSET, IS_DELETED))
                 group, row = _addresses(file, np.arange(start, stop))
-                addresses = zip(group.tolist(), row.tolist(), strict=True)
-                values = (column.to_pylist() for column in columns.columns)
+                near = np.flatnonzero(np.isin(row, entries.row) & np.isin(group, entries.group))
+                addresses = zip(group[near].tolist(), row[near].tolist(), strict=True)
+                values = (column.to_pylist() for column in columns.take(near).columns)
                 for address, number, offset, dead in zip(addresses, *values, strict=True):
                     if address in wanted:
                         found[address] = (number, offset, not dead)

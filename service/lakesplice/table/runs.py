@@ -23,9 +23,9 @@ OPEN_RUNS_MAX = 8192
 class RunCache:
     """The runs that a process has open, each compared with its checksum when it was opened.
 
-    Bounded by `bytes_max` and `runs_max`; the least recently used are let go, but never those of the
-    call under way. Where the store maps files into memory an open run costs address space and pages
-    that the system may take back at any time. Safe from several threads.
+    Bounded by `bytes_max` and `runs_max`; the least recently used are let go, but never those of
+    the call under way. Where the store maps files into memory an open run costs address space and
+    pages that the system may take back at any time. Safe from several threads.
     """
 
     def __init__(self, bytes_max: int = OPEN_BYTES_MAX, runs_max: int = OPEN_RUNS_MAX) -> None:

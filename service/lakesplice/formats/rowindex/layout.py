@@ -41,7 +41,8 @@ HEADER = MAGIC + bytes(HEADER_BYTES - len(MAGIC))
 
 def fence_bits_for(entries: int) -> int:
     """Return how many leading bits of `high` the fences of a run of this size tell apart."""
-    return max(0, ((entries + FENCE_ENTRIES - 1) // FENCE_ENTRIES - 1).bit_length())
+    fences = -(-entries // FENCE_ENTRIES)
+    return max(fences - 1, 0).bit_length()
 
 
 def padding(size: int) -> int:
