@@ -1,11 +1,12 @@
 """Change events of Debezium's MySQL and MariaDB connectors, as JSON with or without schemas."""
 
 from lakesplice.formats.debezium.declared import DeclaredType, declare
+from lakesplice.formats.debezium.decode import decode
 from lakesplice.formats.debezium.values import (
     DeadLetters,
     DeadReason,
-    Decoded,
     DecodeContext,
+    Decoded,
     ImageBlock,
     Stop,
 )
@@ -13,10 +14,11 @@ from lakesplice.formats.debezium.values import (
 __all__ = [
     "DeadLetters",
     "DeadReason",
+    "DeclaredType",
     "DecodeContext",
     "Decoded",
-    "DeclaredType",
     "ImageBlock",
     "Stop",
     "declare",
+    "decode",
 ]

@@ -15,6 +15,11 @@ import pyarrow as pa
 from lakesplice.model.schema import SourceField
 from lakesplice.model.types import ColumnType, Kind
 
+# Years 1 to 9999: all that Delta's readers agree on.
+DAY_MIN, DAY_MAX = -719_162, 2_932_896
+_DAY_MICROS = 86_400_000_000
+MICROS_MIN, MICROS_MAX = DAY_MIN * _DAY_MICROS, (DAY_MAX + 1) * _DAY_MICROS - 1
+
 
 class Encoding(StrEnum):
     """The ways in which Kafka Connect's JSON writes a value."""

@@ -80,6 +80,28 @@ class ImageBlock:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def before_row(self, end: int) -> ImageBlock:
+        """Return the changes of records before `end`."""
+        inside: Mask = self.rows < end
+        return self if inside.all() else self.filter(inside)
+
+    def filter(self, mask: Mask) -> ImageBlock:
+        """Return the marked changes."""
+        chosen = pa.array(mask)
+        return ImageBlock(
+            schema=self.schema,
+            rows=self.rows[mask],
+            op=self.op[mask],
+            position_file=self.position_file[mask],
+            position_offset=self.position_offset[mask],
+            source_ts=self.source_ts.filter(chosen),
+            gtid=self.gtid.filter(chosen),
+            before=self.before.filter(chosen),
+            before_present=self.before_present[mask],
+            after=self.after.filter(chosen),
+            after_present=self.after_present[mask],
+        )
+
 
 @dataclass(frozen=True)
 class DeadLetters:

@@ -1,0 +1,152 @@
+"""Columns as JSON gave them to columns of their exact type; what doesn't fit is marked, never bent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesplice.formats.debezium.decimals import decimals_from_bytes
+from lakesplice.formats.debezium.encoding import (
+    DAY_MAX,
+    DAY_MIN,
+    MICROS_MAX,
+    MICROS_MIN,
+    Cell,
+    Encoding,
+)
+from lakesplice.formats.debezium.lines import Mask
+from lakesplice.formats.debezium.values import DeadReason
+from lakesplice.model.types import Kind
+
+_MICROS = pa.timestamp("us", tz="UTC")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A converted column. `wrong` marks values that aren't of the type (null in `values`), for `reason`."""
+
+    values: pa.Array
+    wrong: Mask | None = None
+    reason: DeadReason = DeadReason.OUT_OF_RANGE
+
+
+def convert(raw: pa.Array, cell: Cell) -> Column:
+    """Return a column read as `cell.json_type` in the cell's exact type, value for value."""
+    return _CONVERSIONS[cell.encoding](raw, cell)
+
+
+def _plain(raw: pa.Array, cell: Cell) -> Column:
+    if cell.type.kind is Kind.FLOAT:
+        return _finite(raw)
+    if raw.type == cell.type.arrow:
+        return Column(raw)
+    limits = np.iinfo(cell.type.arrow.to_pandas_dtype())
+    return _ranged(raw, int(limits.min), int(limits.max), lambda values: values.cast(cell.type.arrow))
+
+
+def _finite(raw: pa.Array) -> Column:
+    """A number beyond the range of a float reads as infinite; JSON has no infinity of its own."""
+    infinite = pc.is_inf(raw).fill_null(False)
+    if not infinite.true_count:
+        return Column(raw)
+    values = pc.if_else(infinite, pa.scalar(None, raw.type), raw)
+    return Column(values, infinite.to_numpy(zero_copy_only=False))
+
+
+def _ranged(
+    raw: pa.Array, least: int, most: int, finish: Callable[[pa.Array], pa.Array]
+) -> Column:
+    """Finish numbers within a closed range; others are wrong."""
+    found = pc.min_max(raw)
+    if raw.null_count == len(raw) or (found["min"].as_py() >= least and found["max"].as_py() <= most):
+        return Column(finish(raw))
+    beyond = pc.or_(pc.less(raw, least), pc.greater(raw, most)).fill_null(False)
+    values = pc.if_else(beyond, pa.scalar(None, raw.type), raw)
+    return Column(finish(values), beyond.to_numpy(zero_copy_only=False))
+
+
+def _decode_base64(raw: pa.Array) -> tuple[pa.Array, Mask | None]:
+    decoded = pl.Series(raw).str.decode("base64", strict=False).to_arrow().cast(pa.binary())
+    if decoded.null_count == raw.null_count:
+        return decoded, None
+    return decoded, pc.and_(decoded.is_null(), raw.is_valid()).to_numpy(zero_copy_only=False)
+
+
+def _base64(raw: pa.Array, _: Cell) -> Column:
+    values, wrong = _decode_base64(raw)
+    return Column(values, wrong, DeadReason.WRONG_TYPE)
+
+
+def _decimal_base64(raw: pa.Array, cell: Cell) -> Column:
+    unscaled, no_base64 = _decode_base64(raw)
+    values, beyond = decimals_from_bytes(unscaled, cell.type)
+    if no_base64 is not None:
+        return Column(values, beyond | no_base64, DeadReason.WRONG_TYPE)
+    return Column(values, beyond if beyond.any() else None)
+
+
+def _decimal_text(raw: pa.Array, cell: Cell) -> Column:
+    values, wrong = _cast_each(raw, cell.type.arrow)
+    return Column(values, wrong, DeadReason.WRONG_TYPE)
+
+
+def _date(raw: pa.Array, _: Cell) -> Column:
+    return _ranged(raw, DAY_MIN, DAY_MAX, lambda days: days.cast(pa.int32()).cast(pa.date32()))
+
+
+def _millis(raw: pa.Array, _: Cell) -> Column:
+    least, most = MICROS_MIN // 1000, MICROS_MAX // 1000
+    return _ranged(raw, least, most, lambda ms: pc.multiply(ms, 1000).cast(_MICROS))
+
+
+def _micros(raw: pa.Array, _: Cell) -> Column:
+    return _ranged(raw, MICROS_MIN, MICROS_MAX, lambda us: us.cast(_MICROS))
+
+
+def _nanos(raw: pa.Array, _: Cell) -> Column:
+    """Nanoseconds that aren't whole microseconds have no exact place."""
+    micros = pc.divide(raw, 1000)
+    floor = pc.if_else(pc.greater(pc.multiply(micros, 1000), raw), pc.subtract(micros, 1), micros)
+    inexact = pc.not_equal(pc.multiply(floor, 1000), raw).fill_null(False)
+    values = pc.if_else(inexact, pa.scalar(None, raw.type), floor).cast(_MICROS)
+    return Column(values, inexact.to_numpy(zero_copy_only=False) if inexact.true_count else None)
+
+
+def _zoned(raw: pa.Array, _: Cell) -> Column:
+    values, wrong = _cast_each(raw, _MICROS)
+    return Column(values, wrong, DeadReason.WRONG_TYPE)
+
+
+def _cast_each(raw: pa.Array, to: pa.DataType) -> tuple[pa.Array, Mask | None]:
+    """Cast texts; where the whole can't be, halves are tried, so that a bad text costs only itself."""
+    try:
+        return raw.cast(to), None
+    except pa.ArrowInvalid:
+        if len(raw) == 1:
+            return pa.nulls(1, to), np.ones(1, np.bool_)
+    middle = len(raw) // 2
+    halves = [_cast_each(half, to) for half in (raw.slice(0, middle), raw.slice(middle))]
+    sizes = (middle, len(raw) - middle)
+    masks = [
+        np.zeros(size, np.bool_) if wrong is None else wrong
+        for (_, wrong), size in zip(halves, sizes, strict=True)
+    ]
+    return pa.concat_arrays([values for values, _ in halves]), np.concatenate(masks)
+
+
+_CONVERSIONS: dict[Encoding, Callable[[pa.Array, Cell], Column]] = {
+    Encoding.PLAIN: _plain,
+    Encoding.BASE64: _base64,
+    Encoding.DECIMAL_BASE64: _decimal_base64,
+    Encoding.DECIMAL_TEXT: _decimal_text,
+    Encoding.DATE_DAYS: _date,
+    Encoding.TIMESTAMP_MILLIS: _millis,
+    Encoding.TIMESTAMP_MICROS: _micros,
+    Encoding.TIMESTAMP_NANOS: _nanos,
+    Encoding.TIMESTAMP_ZONED: _zoned,
+}
