@@ -123,6 +123,10 @@ class Table:
 def _batches(
     tables: Iterator[pa.Table], stored: Sequence[str], layout: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
+    empty = True
     for table in tables:
         columns = [table.column(name) for name in stored]
         yield from pa.table(columns, schema=layout).to_batches(max_chunksize=_BATCH_ROWS)
+        empty = False
+    if empty:  # who writes what comes, batch by batch, learns the columns all the same
+        yield pa.RecordBatch.from_pylist([], schema=layout)

@@ -45,13 +45,16 @@ class Request:
 
 
 def scan(store: Store, manifest: Manifest, request: Request) -> Iterator[pa.Table]:
-    """Yield the rows asked for, a table per row group that has any, in the order of the files.
+    """Yield the rows asked for, a table per row group that has any.
+
+    Files come in the order of their names, which begin with a file group: a splice changes no
+    order.
 
     Blocks while reading. Raises `MissingFileError` for a file that the manifest names and that is
     gone, `CorruptFileError` for a damaged one and for a change whose key is not its row's; never
     fewer rows.
     """
-    files = tuple(manifest.files.values())
+    files = [manifest.files[path] for path in sorted(manifest.files)]
     deltas = manifest.deltas if request.view is View.REAL_TIME else ()
     groups = {segment.group for file in files for segment in file.segments}
     wanted = _wanted(request)

@@ -43,7 +43,8 @@ def write_head(metadata: dict[str, bytes]) -> bytes:
         for name, value in metadata.items()
         for part in (name.encode(), value)
     )
-    return MAGIC + _encode_long(len(metadata)) + entries + b"\0"
+    block = _encode_long(len(metadata)) + entries if metadata else b""
+    return MAGIC + block + b"\0"
 
 
 def _encode_long(value: int) -> bytes:
