@@ -1,0 +1,184 @@
+"""Compaction plans: which tables are due, whose turn it is, and when ingest has to wait for them.
+
+A table is due as soon as one reason alone is enough (`Pressure.score` of 1 or more):
+
+    deltas   every reader opens each waiting delta bytes    and decodes it age      the
+    read-optimised view must not stay behind for ever ratio    waiting changes per row of the table:
+    beyond some share a rewrite costs what it must anyway pages    changes per page that they are
+    expected to touch: many on few pages make a cheap splice, so
+             a hot spot need not wait for the rest of the table
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from lakesplice.model.address import BaseFile
+from lakesplice.model.manifest import Manifest
+
+_NO_ROWS = 1
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionPolicy:
+    """What makes a table due; each bound is the value at which that reason alone is enough.
+
+    `age_seconds_max` and `bytes_max` count from the oldest and over all waiting deltas, `ratio_max`
+    is waiting changes per row of the table, `changes_per_page_min` waiting changes per touched
+    page.
+    """
+
+    deltas_max: int = 20
+    bytes_max: int = 128 * 1024 * 1024
+    age_seconds_max: float = 1800.0
+    ratio_max: float = 0.1
+    changes_per_page_min: float = 200.0
+    rows_per_page: int = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What waits in a table; `bytes` counts each delta's waiting share, `pages` is expected."""
+
+    deltas: int = 0
+    changes: int = 0
+    bytes: int = 0
+    rows: int = 0
+    pages: float = 0.0
+    oldest_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """How far each reason for a compaction is, 1 meaning that it is enough."""
+
+    deltas: float
+    bytes: float
+    age: float
+    ratio: float
+    pages: float
+
+    @property
+    def score(self) -> float:
+        """The strongest reason; the table is due from 1 on."""
+        return max(self.deltas, self.bytes, self.age, self.ratio, self.pages)
+
+    @property
+    def reason(self) -> str:
+        """The name of the strongest reason."""
+        weights = asdict(self)
+        return max(weights, key=weights.__getitem__)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One file to rewrite and what that is expected to cost, in bytes read."""
+
+    path: str
+    changes: int
+    bytes: int
+
+
+def backlog(manifest: Manifest, rows_per_page: int) -> Backlog:
+    """Sum up what waits in a table."""
+    rows = {s.group: s.rows for file in manifest.files.values() for s in file.segments}
+    waiting = _waiting(manifest)
+    return Backlog(
+        deltas=len(manifest.deltas),
+        changes=sum(waiting.values()),
+        bytes=sum(
+            d.file.bytes * sum(d.waiting.values()) // max(d.rows, 1) for d in manifest.deltas
+        ),
+        rows=sum(rows.values()),
+        pages=sum(
+            touched_pages(rows.get(group, _NO_ROWS), changes, rows_per_page)
+            for group, changes in waiting.items()
+        ),
+        oldest_ms=min((delta.committed_ms for delta in manifest.deltas), default=None),
+    )
+
+
+def touched_pages(rows: int, changes: int, rows_per_page: int) -> float:
+    """Return how many pages of a segment are touched if changes fall on its rows uniformly."""
+    pages = max(1, math.ceil(rows / rows_per_page))
+    return pages * (1.0 - (1.0 - 1.0 / pages) ** changes)
+
+
+def pressure(waiting: Backlog, policy: CompactionPolicy, now_ms: int) -> Pressure:
+    """Weigh a table's backlog; all zero if nothing waits, whatever the clock says."""
+    if waiting.oldest_ms is None or not waiting.changes:
+        return Pressure(0.0, 0.0, 0.0, 0.0, 0.0)
+    age_seconds = max(0.0, (now_ms - waiting.oldest_ms) / 1000)
+    return Pressure(
+        deltas=waiting.deltas / policy.deltas_max,
+        bytes=waiting.bytes / policy.bytes_max,
+        age=age_seconds / policy.age_seconds_max,
+        ratio=waiting.changes / max(waiting.rows, _NO_ROWS) / policy.ratio_max,
+        pages=waiting.changes / max(waiting.pages, 1.0) / policy.changes_per_page_min,
+    )
+
+
+def next_tables(
+    pressures: Mapping[str, Pressure], running: Collection[str], cap: int
+) -> tuple[str, ...]:
+    """Choose the tables to compact next: the most overdue first, each at most once at a time.
+
+    `running` are those being compacted now, `cap` the most of all tables that may be at once. Ages
+    of waiting changes grow without bound, so no table is passed over for ever.
+    """
+    free = max(0, cap - len(running))
+    due = [name for name, one in pressures.items() if one.score >= 1 and name not in running]
+    return tuple(sorted(due, key=lambda name: (-pressures[name].score, name))[:free])
+
+
+def work(manifest: Manifest) -> tuple[Work, ...]:
+    """Return the base files with waiting changes, those with the most changes per byte first."""
+    waiting = _waiting(manifest)
+    found = [
+        Work(file.path, _changes_in(file, waiting), file.bytes) for file in manifest.files.values()
+    ]
+    return tuple(
+        sorted(
+            (one for one in found if one.changes),
+            key=lambda one: (-one.changes / max(one.bytes, 1), one.path),
+        )
+    )
+
+
+def tasks(files: Sequence[Work], bytes_max: int, tasks_max: int) -> tuple[tuple[str, ...], ...]:
+    """Share out files to at most `tasks_max` tasks, each of some `bytes_max` unless they are too
+    few.
+
+    Largest files first, always to the lightest task, so that tasks end at about the same time; and
+    as few tasks as the bytes need, since each task reads the deltas for itself.
+    """
+    total = sum(one.bytes for one in files)
+    count = min(max(1, math.ceil(total / bytes_max)), tasks_max, len(files))
+    loads = [0] * count
+    shares: list[list[str]] = [[] for _ in range(count)]
+    for one in sorted(files, key=lambda one: (-one.bytes, one.path)):
+        lightest = loads.index(min(loads))
+        loads[lightest] += one.bytes
+        shares[lightest].append(one.path)
+    return tuple(tuple(share) for share in shares)
+
+
+def ingest_must_wait(waiting: Backlog, deltas_max: int) -> bool:
+    """Whether a table's ingest pauses until compaction has caught up: it has too many waiting
+    deltas.
+    """
+    return waiting.deltas >= deltas_max
+
+
+def _waiting(manifest: Manifest) -> dict[int, int]:
+    changes: dict[int, int] = {}
+    for delta in manifest.deltas:
+        for group, count in delta.waiting.items():
+            changes[group] = changes.get(group, 0) + count
+    return changes
+
+
+def _changes_in(file: BaseFile, waiting: Mapping[int, int]) -> int:
+    return sum(waiting.get(segment.group, 0) for segment in file.segments)

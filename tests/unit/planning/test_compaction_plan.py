@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakesplice.model.address import BaseFile, Segment
+from lakesplice.model.manifest import DeltaRef, FileRef, Manifest
+from lakesplice.planning.compaction import (
+    Backlog,
+    CompactionPolicy,
+    Pressure,
+    Work,
+    backlog,
+    ingest_must_wait,
+    next_tables,
+    pressure,
+    tasks,
+    touched_pages,
+    work,
+)
+
+POLICY = CompactionPolicy(
+    deltas_max=10,
+    bytes_max=1000,
+    age_seconds_max=60,
+    ratio_max=0.1,
+    changes_per_page_min=50,
+    rows_per_page=100,
+)
+
+
+def delta(name: str, waiting: dict[int, int], *, rows: int, size: int, at: int) -> DeltaRef:
+    return DeltaRef(FileRef(name, size, ""), rows, 1, waiting, at)
+
+
+MANIFEST = Manifest(
+    1,
+    files={
+        "a": BaseFile("a", 5_000, (Segment(1, 1_000),)),
+        "b": BaseFile("b", 100, (Segment(2, 50), Segment(3, 50))),
+        "c": BaseFile("c", 9_000, (Segment(4, 900),)),
+    },
+    deltas=(
+        delta("d", {1: 10, 3: 10}, rows=40, size=400, at=5_000),
+        delta("e", {3: 5}, rows=5, size=50, at=9_000),
+    ),
+)
+
+
+def only(**reasons: float) -> Pressure:
+    return Pressure(**({"deltas": 0, "bytes": 0, "age": 0, "ratio": 0, "pages": 0} | reasons))
+
+
+def test_a_backlog_counts_what_still_waits() -> None:
+    found = backlog(MANIFEST, rows_per_page=100)
+    assert (found.deltas, found.changes, found.rows, found.oldest_ms) == (2, 25, 2_000, 5_000)
+    assert found.bytes == 200 + 50
+    assert found.pages == pytest.approx(touched_pages(1_000, 10, 100) + 1)
+
+
+def test_each_reason_is_enough_alone() -> None:
+    calm = Backlog(deltas=1, changes=1, bytes=1, rows=1_000, pages=1.0, oldest_ms=0)
+    assert pressure(calm, POLICY, now_ms=1_000).score < 1
+    cases = {
+        "deltas": Backlog(10, 1, 1, 1_000, 1.0, 0),
+        "bytes": Backlog(1, 1, 1_000, 1_000, 1.0, 0),
+        "ratio": Backlog(1, 100, 1, 1_000, 10.0, 0),
+        "pages": Backlog(1, 60, 1, 10_000, 1.0, 0),
+    }
+    for reason, waiting in cases.items():
+        found = pressure(waiting, POLICY, now_ms=1_000)
+        assert found.score >= 1
+        assert found.reason == reason
+    assert pressure(calm, POLICY, now_ms=60_000).reason == "age"
+
+
+def test_nothing_waiting_is_never_due() -> None:
+    assert pressure(backlog(Manifest(1), 100), POLICY, now_ms=2**50).score == 0
+
+
+def test_a_clock_that_went_back_makes_no_table_due() -> None:
+    assert pressure(Backlog(1, 1, 1, 1_000, 1.0, 10_000), POLICY, now_ms=0).score < 1
+
+
+def test_the_most_overdue_table_comes_first_and_one_that_runs_not_again() -> None:
+    due = {"a": only(age=1.5), "b": only(deltas=3.0), "c": only(age=0.9), "d": only(bytes=1.0)}
+    assert next_tables(due, set(), cap=9) == ("b", "a", "d")
+    assert next_tables(due, {"b"}, cap=2) == ("a",)
+    assert next_tables(due, {"b", "x"}, cap=2) == ()
+
+
+def test_work_is_the_files_with_waiting_changes_the_densest_first() -> None:
+    assert work(MANIFEST) == (Work("b", 15, 100), Work("a", 10, 5_000))
+
+
+def test_too_many_waiting_deltas_make_ingest_wait() -> None:
+    assert not ingest_must_wait(Backlog(deltas=9), 10)
+    assert ingest_must_wait(Backlog(deltas=10), 10)
+
+
+@given(st.integers(1, 10**7), st.integers(0, 10**6), st.integers(1, 10_000))
+def test_touched_pages_are_bounded_by_pages_and_changes(rows: int, changes: int, page: int) -> None:
+    found = touched_pages(rows, changes, page)
+    assert 0 <= found <= changes + 1e-6 * changes
+    assert found <= -(-rows // page)
+
+
+@given(
+    st.lists(st.integers(0, 1_000), min_size=1, max_size=30),
+    st.integers(1, 2_000),
+    st.integers(1, 8),
+)
+def test_tasks_share_every_file_once_and_evenly(
+    sizes: list[int], bytes_max: int, tasks_max: int
+) -> None:
+    files = [Work(f"f{at}", 1, size) for at, size in enumerate(sizes)]
+    shares = tasks(files, bytes_max, tasks_max)
+    assert sorted(path for share in shares for path in share) == sorted(f.path for f in files)
+    assert len(shares) <= tasks_max
+    assert all(shares)
+    loads = [sum(sizes[int(path[1:])] for path in share) for share in shares]
+    assert max(loads) - min(loads) <= max(sizes)
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcdef"), st.floats(0, 5), min_size=1),
+    st.sets(st.sampled_from("abcdef")),
+    st.integers(0, 6),
+)
+def test_the_cap_holds_over_all_tables(ages: dict[str, float], running: set[str], cap: int) -> None:
+    chosen = next_tables({name: only(age=age) for name, age in ages.items()}, running, cap)
+    assert len(chosen) <= max(0, cap - len(running))
+    assert not running.intersection(chosen)
