@@ -14,7 +14,7 @@ from lakesplice.planning.index_merge import RUNS_MAX, merge_runs, merged_part, p
 from lakesplice.planning.locate import UNKNOWN, locate
 
 TOP = (1 << 64) - 1
-# Few values, so that keys meet; ends, so that nothing falls off; shared highs, as if hashes collided.
+# Few values, so that keys meet and hashes seem to collide; ends, so that nothing falls off.
 HIGHS = st.sampled_from([0, 1, 2, 1 << 32, 1 << 63, (1 << 63) + 1, TOP - 1, TOP]) | st.integers(
     0, TOP
 )
