@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator
 from typing import Any
@@ -66,7 +67,7 @@ def _text(name: str, value: Any, info: FieldInfo) -> str:
     elif isinstance(value, int | float):
         return unit_text(info)(value)
     else:
-        plain = masked(name, value)
+        plain = masked(name, value.pattern if isinstance(value, re.Pattern) else value)
     flow: str = yaml.safe_dump(
         plain, default_flow_style=True, width=10_000, sort_keys=False, allow_unicode=True
     )

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 from lakesplice.config.options import Options
 from lakesplice.config.quantities import Bytes, Seconds
@@ -46,15 +46,16 @@ class Section(BaseModel):
     )
 
 
-def _pattern(value: str) -> str:
+def _pattern(value: object) -> object:
+    if value == "":
+        raise ValueError("an empty pattern matches nothing")
     try:
-        re.compile(value)
+        return re.compile(value) if isinstance(value, str) else value
     except re.error as error:
         raise ValueError(f"not a regular expression: {error}") from None
-    return value
 
 
-Pattern = Annotated[str, AfterValidator(_pattern)]
+Pattern = Annotated[re.Pattern[str], BeforeValidator(_pattern)]
 
 
 class KafkaSettings(Section):
@@ -65,8 +66,6 @@ class KafkaSettings(Section):
         max_length=10_000,
     )
     topic_pattern: Pattern = Field(
-        min_length=1,
-        max_length=10_000,
         description="Regular expression that the whole name of a topic must match to be read;"
         " the name's last two parts, separated by dots, are the table's database and name.",
     )

@@ -1,0 +1,70 @@
+"""The commands by name. Each imports what it needs when it runs, so that `--help` is quick."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from lakesplice import __version__
+from lakesplice.apps.cli import dead_letters, indexes, inspection, reading, service, tables
+from lakesplice.errors import ConfigurationError, LakespliceError, UsageError
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+
+app = typer.Typer(
+    name="lakesplice",
+    help="Keeps analytical copies of MySQL tables fresh: change events from Kafka become tables"
+    " that any Delta reader opens.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("run")(service.run)
+app.command("config")(service.config)
+app.command("demo")(service.demo)
+app.command("read")(reading.read)
+app.command("history")(tables.history)
+app.command("tables")(tables.tables)
+app.command("unpark")(tables.unpark)
+app.add_typer(indexes.app, name="index")
+app.add_typer(inspection.app, name="inspect")
+app.add_typer(dead_letters.app, name="dlq")
+
+
+@app.callback()
+def _options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show where an error came from.")] = False,
+) -> None:
+    """Options of every command; `main` itself looks for `--debug`."""
+
+
+@app.command("version")
+def show_version() -> None:
+    """Show the version of Lakesplice."""
+    typer.echo(f"lakesplice {__version__}")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; always ends by `SystemExit` with one of the exit codes above."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        app(given, prog_name="lakesplice")
+    except LakespliceError as error:
+        usage = isinstance(error, ConfigurationError | UsageError)
+        _fail(str(error), EXIT_USAGE if usage else EXIT_FAILED, given)
+    except Exception as error:  # the outermost edge: a defect is told, not dumped
+        message = f"this is a defect of Lakesplice: {type(error).__name__}: {error}"
+        _fail(f"{message}; --debug shows where", EXIT_FAILED, given)
+
+
+def _fail(message: str, code: int, arguments: Sequence[str]) -> None:
+    if arguments[:1] == ["--debug"]:
+        traceback.print_exc(file=sys.stderr)
+    print(f"lakesplice: {message}", file=sys.stderr)
+    sys.exit(code)

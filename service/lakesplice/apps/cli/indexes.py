@@ -1,0 +1,64 @@
+"""`lakesplice index`: compare the row index with the rows, or make it anew."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import typer
+
+from lakesplice.apps.cli.output import Listing, ListingOption, json_line, show
+from lakesplice.apps.cli.tables import TableArgument
+
+if TYPE_CHECKING:
+    from lakesplice.apps.commands import Direction
+    from lakesplice.table.ports import Store
+    from lakesplice.table.snapshot import Snapshot
+
+app = typer.Typer(help="The row index: check it, rebuild it.", no_args_is_help=True)
+
+EXIT_UNSOUND = 1
+_COUNTS = ("rows", "entries", "missing", "wrong", "stray", "duplicates")
+
+
+@app.command("check")
+def check_index(table: TableArgument, form: ListingOption = Listing.TABLE) -> None:
+    """Compare the row index with the keys of all rows; exits with 1 if they disagree."""
+    from lakesplice.apps.lake import table_store
+    from lakesplice.table.index import check
+    from lakesplice.table.snapshot import open_snapshot
+
+    store = table_store(table)
+    report = check(store, open_snapshot(store))
+    if form is Listing.JSON:
+        typer.echo(json_line({"sound": report.sound, **asdict(report)}))
+    else:
+        show([asdict(report)], _COUNTS, form, "")
+        for path, reason in report.damaged:
+            typer.echo(f"damaged: {path}: {reason}", err=True)
+        for example in report.examples:
+            typer.echo(example, err=True)
+    if report.sound:
+        typer.echo("the index is sound", err=True)
+        return
+    typer.echo("the index is not sound; mend it with `lakesplice index rebuild`", err=True)
+    raise typer.Exit(EXIT_UNSOUND)
+
+
+@app.command("rebuild")
+def rebuild_index(table: TableArgument) -> None:
+    """Make the row index anew from the keys of the base files; needs the driver stopped."""
+    from lakesplice.apps.commands import redirect
+
+    committed = redirect(table, _rebuilt)
+    entries = sum(run.entries for run in committed.manifest.runs)
+    typer.echo(f"rebuilt with {entries} entries in version {committed.version}")
+
+
+def _rebuilt(store: Store, snapshot: Snapshot) -> Direction:
+    from lakesplice.apps.commands import Direction
+    from lakesplice.storage.system import SystemEntropy
+    from lakesplice.table.index import rebuild
+
+    run = rebuild(store, snapshot, SystemEntropy())
+    return Direction(parked=snapshot.manifest.parked, runs=(run,))

@@ -1,0 +1,119 @@
+"""How results are shown: a table for people, one JSON object a line for scripts."""
+
+from __future__ import annotations
+
+import json
+import sys
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import StrEnum
+from typing import Annotated, Any, TextIO
+
+import typer
+
+Row = Mapping[str, Any]
+_CELL_CHARS_MAX = 200
+_WIDTH_WITHOUT_TERMINAL = 10_000
+_UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
+
+
+class Listing(StrEnum):
+    """Formats of a listing."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+ListingOption = Annotated[
+    Listing, typer.Option("--format", help="A table, or JSON: one object a line.")
+]
+
+
+def show(rows: Iterable[Row], columns: Sequence[str], form: Listing, nothing: str) -> None:
+    """Print `rows`; `nothing` is what a person is told when there are none."""
+    if form is Listing.JSON:
+        for row in rows:
+            print(json_line(row))
+        return
+    listed = list(rows)
+    if listed:
+        print_table(listed, columns, sys.stdout)
+    else:
+        print(nothing, file=sys.stderr)
+
+
+def print_table(rows: Iterable[Row], columns: Sequence[str], stream: TextIO) -> None:
+    """Print rows in aligned columns; text that could steer a terminal is made visible."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for column in columns:
+        table.add_column(Text(printable(column)), overflow="fold", no_wrap=not stream.isatty())
+    for row in rows:
+        table.add_row(*(Text(_cell(row.get(column))) for column in columns))
+    width = None if stream.isatty() else _WIDTH_WITHOUT_TERMINAL
+    Console(file=stream, width=width, highlight=False).print(table)
+
+
+def json_line(row: Row) -> str:
+    """Return a row as one line of JSON: decimals as text, bytes in Base64, times in ISO 8601."""
+    return json.dumps(row, default=_as_json, ensure_ascii=False)
+
+
+def printable(text: str) -> str:
+    """Return `text` on one line, with control characters as escapes and cut when it is long."""
+    short = text if len(text) <= _CELL_CHARS_MAX else f"{text[:_CELL_CHARS_MAX]}…"
+    if short.isprintable():
+        return short
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in short
+    )
+
+
+def age(seconds: float) -> str:
+    """Return an age in its two largest units, such as `3h5m`."""
+    if seconds < 1:
+        return f"{max(0, round(seconds * 1000))}ms"
+    rest, parts = int(seconds), []
+    for unit, size in _UNITS:
+        count, rest = divmod(rest, size)
+        if count:
+            parts.append(f"{count}{unit}")
+        elif parts:
+            break
+    return "".join(parts[:2])
+
+
+def _cell(value: Any) -> str:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return str(value).lower()
+        case datetime():
+            return value.isoformat(sep=" ")
+        case bytes():
+            return f"0x{value[:_CELL_CHARS_MAX].hex()}"
+    return printable(str(value))
+
+
+def _as_json(value: Any) -> Any:
+    match value:
+        case bytes():
+            return b64encode(value).decode("ascii")
+        case datetime() | date() | time():
+            return value.isoformat()
+        case timedelta():
+            return value.total_seconds()
+        case Decimal():
+            return str(value)
+        case Mapping():
+            return dict(value)
+        case frozenset() | set() | tuple():
+            return list(value)
+    return str(value)

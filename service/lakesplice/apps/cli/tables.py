@@ -1,0 +1,159 @@
+"""Commands about whole tables: what a lake holds, what a table went through, let one go on."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lakesplice.apps.cli.output import Listing, ListingOption, age, show
+from lakesplice.errors import LakespliceError, ParkedTableError, UsageError
+
+if TYPE_CHECKING:
+    from lakesplice.model.manifest import SourceState
+    from lakesplice.table.ports import Store
+    from lakesplice.table.snapshot import Snapshot
+
+TableArgument = Annotated[
+    Path, typer.Argument(help="The table's folder: <lake>/<database>/<table>.", show_default=False)
+]
+LakeArgument = Annotated[Path, typer.Argument(help="The lake's folder.", show_default=False)]
+
+_TABLE_COLUMNS = ("table", "version", "rows", "deltas", "waiting", "dead", "committed", "state")
+_HISTORY_COLUMNS = ("version", "time", "operation", "metrics")
+
+
+def tables(lake: LakeArgument, form: ListingOption = Listing.TABLE) -> None:
+    """List a lake's tables: version, rows, what waits, when they last moved, why they don't."""
+    from lakesplice.apps.lake import table_names
+    from lakesplice.storage.local import LocalStore
+    from lakesplice.table.snapshot import open_snapshot
+
+    if not lake.is_dir():
+        raise UsageError("there is no such folder", lake=str(lake))
+    rows = []
+    for name in table_names(lake):
+        try:
+            facts = _facts(open_snapshot(LocalStore(lake / name.path)))
+        except LakespliceError as error:
+            facts = {"state": "unreadable", "detail": str(error)}
+        rows.append({"table": str(name), **facts})
+    if form is Listing.TABLE:
+        rows = [_for_people(row) for row in rows]
+    show(rows, _TABLE_COLUMNS, form, f"no tables in {lake}")
+
+
+def history(
+    table: TableArgument,
+    limit: Annotated[int, typer.Option(min=1, help="The newest versions to show.")] = 20,
+    form: ListingOption = Listing.TABLE,
+) -> None:
+    """List a table's versions, the newest first: when, what, how much."""
+    from itertools import islice
+
+    from lakesplice.apps.lake import table_store
+    from lakesplice.table.snapshot import history as versions
+
+    def row(entry: Any) -> dict[str, Any]:
+        info = entry.info
+        counts = dict(info.metrics)
+        return {
+            "version": entry.version,
+            "time": _moment(info.timestamp_ms),
+            "operation": info.operation,
+            "metrics": counts if form is Listing.JSON else _joined(counts),
+        }
+
+    entries = islice(versions(table_store(table)), limit)
+    show(map(row, entries), _HISTORY_COLUMNS, form, "no versions")
+
+
+def unpark(
+    table: TableArgument,
+    from_offset: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Go on at another offset of a partition, as partition:offset; what lies between"
+            " is skipped, or read once more without harm. May be given for each partition.",
+        ),
+    ] = None,
+) -> None:
+    """Let a parked table go on, from where it stopped or from the offsets given."""
+    from lakesplice.apps.commands import Direction, redirect
+
+    def onward(_: Store, snapshot: Snapshot) -> Direction:
+        if snapshot.manifest.parked is None:
+            raise ParkedTableError("the table isn't parked; nothing to do", table=str(table))
+        return Direction(source=_moved(snapshot.manifest.source, from_offset or []))
+
+    committed = redirect(table, onward)
+    typer.echo(f"unparked in version {committed.version}; it goes on when the service starts")
+
+
+def parse_offset(text: str) -> tuple[int, int]:
+    """Read `partition:offset`; `UsageError` for anything else."""
+    partition, _, offset = text.partition(":")
+    if not (partition.isdecimal() and offset.isdecimal()):
+        raise UsageError("write --from-offset as partition:offset, such as 0:1234", given=text)
+    return int(partition), int(offset)
+
+
+def _moved(source: SourceState | None, offsets: list[str]) -> SourceState | None:
+    from dataclasses import replace
+
+    if not offsets:
+        return None
+    if source is None:
+        raise UsageError("the table has no topic, so no offsets either")
+    partitions = dict(source.partitions)
+    for text in offsets:
+        partition, offset = parse_offset(text)
+        if partition not in partitions:
+            raise UsageError(
+                "the table has read no such partition",
+                partition=partition,
+                known=sorted(partitions),
+            )
+        partitions[partition] = replace(partitions[partition], next_offset=offset)
+    return replace(source, partitions=partitions)
+
+
+def _facts(snapshot: Snapshot) -> dict[str, Any]:
+    manifest = snapshot.manifest
+    parked = manifest.parked
+    return {
+        "version": snapshot.version,
+        "rows": sum(file.rows for file in manifest.files.values()),
+        "base_files": len(manifest.files),
+        "deltas": len(manifest.deltas),
+        "waiting": sum(sum(delta.waiting.values()) for delta in manifest.deltas),
+        "delta_bytes": sum(delta.file.bytes for delta in manifest.deltas),
+        "index_runs": len(manifest.runs),
+        "dead": sum(letters.rows for letters in manifest.dead_letters),
+        "committed": _moment(snapshot.timestamp_ms),
+        "state": "parked" if parked else "running",
+        **({"code": parked.code, "detail": parked.detail} if parked else {}),
+    }
+
+
+def _for_people(row: dict[str, Any]) -> dict[str, Any]:
+    shown = dict(row)
+    if row.get("committed"):
+        passed = datetime.now(UTC) - datetime.fromisoformat(row["committed"])
+        shown["committed"] = f"{age(passed.total_seconds())} ago"
+    if "detail" in row:
+        code = f" ({row['code']})" if "code" in row else ""
+        shown["state"] = f"{row['state']}{code}: {row['detail']}"
+    return shown
+
+
+def _moment(timestamp_ms: int | None) -> str | None:
+    if not timestamp_ms:
+        return None
+    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def _joined(counts: dict[str, int]) -> str:
+    return " ".join(f"{name}={count}" for name, count in counts.items() if count)

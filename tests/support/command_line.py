@@ -1,0 +1,45 @@
+"""The command line, called as from a shell but in this process."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from lakesplice.apps.cli import main
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended: its exit code and what it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """Standard output as JSON, one object a line."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+class CommandLine:
+    """Calls `lakesplice`; every call ends as a process would."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *arguments: object) -> Ended:
+        """Run a command whatever its exit code."""
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments])
+        out, err = self._capsys.readouterr()
+        return Ended(int(ended.value.code or 0), out, err)
+
+    def rows(self, *arguments: object) -> list[dict[str, Any]]:
+        """Run a command with `--format json` that must succeed and return what it lists."""
+        ended = self(*arguments, "--format", "json")
+        assert ended.code == 0, ended.err
+        return ended.rows

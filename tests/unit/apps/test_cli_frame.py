@@ -1,0 +1,113 @@
+"""The command line's frame: help, exit codes, messages, and commands that need no table."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.support.command_line import CommandLine
+
+
+@pytest.fixture
+def lakesplice(capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    return CommandLine(capsys)
+
+
+def test_help_names_every_command(lakesplice: CommandLine) -> None:
+    ended = lakesplice("--help")
+    assert ended.code == 0
+    for name in ("run", "read", "history", "tables", "index", "inspect", "dlq", "unpark", "demo"):
+        assert f" {name} " in ended.out
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("run", "config", "demo", "read", "history", "tables", "unpark", "version"),
+        *("index check", "index rebuild", "dlq list"),
+        *("inspect log", "inspect manifest", "inspect deltas", "inspect index"),
+    ],
+)
+def test_every_command_explains_itself(lakesplice: CommandLine, command: str) -> None:
+    ended = lakesplice(*command.split(), "--help")
+    assert ended.code == 0
+    assert "Usage: lakesplice" in ended.out
+
+
+def test_help_is_quick_and_loads_no_engine() -> None:
+    program = (
+        "import sys, contextlib\n"
+        "from lakesplice.apps.cli import main\n"
+        "with contextlib.suppress(SystemExit): main(['--help'])\n"
+        "engines = {'pyspark', 'pyarrow', 'polars', 'numpy', 'kafka', 'pydantic'}\n"
+        "heavy = engines & set(sys.modules)\n"
+        "sys.exit(f'loaded: {heavy}' if heavy else 0)\n"
+    )
+    started = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={"PYTHONPATH": "service"},
+        cwd=Path(__file__).parents[3],
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    # Half a second on a quiet machine; this bound only catches an engine that creeps in.
+    assert time.monotonic() - started < 10
+
+
+def test_the_version_is_told(lakesplice: CommandLine) -> None:
+    assert lakesplice("version").out.startswith("lakesplice ")
+
+
+def test_a_misspelt_command_or_option_is_a_usage_error(lakesplice: CommandLine) -> None:
+    for arguments in (["raed"], ["read", "a", "--veiw", "x"], ["read"]):
+        ended = lakesplice(*arguments)
+        assert ended.code == 2
+        assert "Usage" in ended.err
+
+
+def test_a_wrong_configuration_ends_with_2_and_one_message(
+    lakesplice: CommandLine, tmp_path: Path
+) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("kafka: {bootstrap_server: a}\n")
+    for command in ("run", "config"):
+        ended = lakesplice(command, "--config", str(file))
+        assert ended.code == 2
+        assert ended.err.startswith("lakesplice: the configuration of ")
+        assert "did you mean kafka.bootstrap_servers?" in ended.err
+        assert "Traceback" not in ended.err
+        assert not ended.out
+
+
+def test_debug_shows_where_an_error_came_from(lakesplice: CommandLine, tmp_path: Path) -> None:
+    ended = lakesplice("--debug", "history", str(tmp_path))
+    assert ended.code == 1
+    assert "Traceback" in ended.err
+    assert "there is no table here" in ended.err
+
+
+def test_the_settings_in_effect_are_shown(
+    lakesplice: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAKESPLICE_KAFKA__OPTIONS__SASL_PASSWORD", "hunter2")
+    file = tmp_path / "c.yaml"
+    file.write_text('kafka: {bootstrap_servers: "a:1", topic_pattern: b}\nlake: {root: c}\n')
+    ended = lakesplice("config", "--config", str(file))
+    assert ended.code == 0
+    assert yaml.safe_load(ended.out)["lake"]["root"] == "c"
+    assert "hunter2" not in ended.out
+
+
+def test_the_schema_of_the_file_is_shown(lakesplice: CommandLine) -> None:
+    ended = lakesplice("config", "--schema")
+    assert "kafka" in json.loads(ended.out)["properties"]

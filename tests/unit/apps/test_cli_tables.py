@@ -1,0 +1,292 @@
+"""Commands on a real lake with two tables, one of them parked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from lakesplice.model.change import Op
+from lakesplice.model.manifest import ParkCode, ParkReason
+from lakesplice.model.names import SYSTEM_COLUMNS
+from lakesplice.model.schema import Column, TableSchema
+from lakesplice.model.types import ColumnType, Kind
+from lakesplice.table.intents import Redirect
+from tests.support.command_line import CommandLine
+from tests.support.indexed import IndexedTable
+from tests.support.made import GENERATION
+
+SCHEMA = TableSchema(
+    (
+        Column(0, "id", "id", ColumnType(Kind.LONG), "BIGINT"),
+        Column(1, "name", "name", ColumnType(Kind.STRING), "TEXT"),
+        Column(2, "price", "price", ColumnType(Kind.DECIMAL, 10, 2), "DECIMAL(10,2)"),
+        Column(3, "photo", "photo", ColumnType(Kind.BINARY), "BLOB"),
+    ),
+    ("id",),
+    (0, 4),
+)
+
+
+def item(key: int, name: str | None, price: str = "1.50") -> dict[str, Any]:
+    from decimal import Decimal
+
+    return {"id": key, "name": name, "price": Decimal(price), "photo": b"\x00\xff"}
+
+
+@pytest.fixture
+def lakesplice(capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    return CommandLine(capsys)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    return tmp_path / "lake"
+
+
+@pytest.fixture
+def items(lake: Path) -> IndexedTable:
+    """Versions: 0 created, 1 rows 0 to 9, 2 their index, 3 an update of 3 and a delete of 4."""
+    made = IndexedTable(lake / "shop" / "items", SCHEMA)
+    made.insert([item(at, f"name {at}") for at in range(10)])
+    made.change([(Op.UPDATE, item(3, "changed")), (Op.DELETE, item(4, "name 4"))])
+    return made
+
+
+@pytest.fixture
+def parked(lake: Path) -> IndexedTable:
+    made = IndexedTable(lake / "shop" / "no_key", TableSchema())
+    reason = ParkReason(ParkCode.NO_KEY, "the table has no primary key", "a.shop.no_key", 0, 7)
+    made._commit(Redirect(GENERATION, made.snapshot.version, parked=reason))
+    return made
+
+
+def root(table: IndexedTable) -> Path:
+    return table.store.root
+
+
+def ids(rows: Iterable[dict[str, Any]]) -> list[int]:
+    return sorted(row["id"] for row in rows)
+
+
+def test_the_real_time_view_is_read_by_default(
+    lakesplice: CommandLine, items: IndexedTable
+) -> None:
+    rows = lakesplice.rows("read", root(items))
+    assert ids(rows) == [0, 1, 2, 3, 5, 6, 7, 8, 9]
+    assert {row["name"] for row in rows if row["id"] == 3} == {"changed"}
+    assert rows[0] == {"id": 0, "name": "name 0", "price": "1.50", "photo": "AP8="}
+
+
+def test_the_read_optimised_view_and_older_versions_are_read(
+    lakesplice: CommandLine, items: IndexedTable
+) -> None:
+    assert len(lakesplice.rows("read", root(items), "--view", "read_optimised")) == 10
+    assert len(lakesplice.rows("read", root(items), "--version", 1)) == 10
+    assert lakesplice.rows("read", root(items), "--version", 0) == []
+    ended = lakesplice("read", root(items), "--version", 99)
+    assert ended.code == 1
+    assert "version" in ended.err
+
+
+def test_columns_filters_and_limits_combine(lakesplice: CommandLine, items: IndexedTable) -> None:
+    where = "name LIKE 'name%' AND id > 5"
+    rows = lakesplice.rows("read", root(items), "--columns", "price, id", "--filter", where)
+    assert [list(row) for row in rows] == [["price", "id"]] * 4
+    assert ids(rows) == [6, 7, 8, 9]
+    limited = lakesplice.rows("read", root(items), "--filter", where, "--limit", 2)
+    assert len(limited) == 2
+    assert lakesplice.rows("read", root(items), "--limit", 0) == []
+
+
+def test_deleted_rows_and_system_columns_are_shown_when_asked_for(
+    lakesplice: CommandLine, items: IndexedTable
+) -> None:
+    rows = lakesplice.rows("read", root(items), "--include-deleted", "--include-system")
+    assert {row["id"]: row["_is_deleted"] for row in rows}[4] is True
+    deleted = ["--include-deleted", "--filter", "_is_deleted"]
+    assert ids(lakesplice.rows("read", root(items), *deleted)) == [4]
+    chosen = lakesplice.rows("read", root(items), *deleted, "--columns", "id", "--include-system")
+    assert list(chosen[0]) == ["id", *SYSTEM_COLUMNS]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--filter", "id >"], "no SQL condition"),
+        (["--filter", "id + 1"], "true or false"),
+        (["--filter", "nobody = 1"], "no such column"),
+        (["--filter", "name > 5 and id like 'a'"], "does not fit"),
+        (["--columns", "nmae"], "no such column"),
+    ],
+)
+def test_what_does_not_fit_the_table_is_a_usage_error(
+    lakesplice: CommandLine, items: IndexedTable, arguments: list[str], complaint: str
+) -> None:
+    ended = lakesplice("read", root(items), *arguments)
+    assert ended.code == 2
+    assert complaint in ended.err
+    assert not ended.out
+
+
+def test_rows_are_written_as_parquet_and_csv(
+    lakesplice: CommandLine, items: IndexedTable, tmp_path: Path
+) -> None:
+    for form in ("parquet", "csv"):
+        out = tmp_path / f"out.{form}"
+        assert lakesplice("read", root(items), "--format", form, "--out", out).code == 0
+        again = lakesplice("read", root(items), "--format", form, "--out", out)
+        assert again.code == 2
+        assert "choose another name" in again.err
+    frame = pl.read_parquet(tmp_path / "out.parquet")
+    assert frame.sort("id")["name"].to_list()[3] == "changed"
+    assert pl.read_csv(tmp_path / "out.csv").sort("id")["photo"].to_list() == ["AP8="] * 9
+
+
+def test_an_empty_result_keeps_its_columns(
+    lakesplice: CommandLine, items: IndexedTable, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.parquet"
+    where = ["--filter", "id < 0", "--columns", "name"]
+    assert lakesplice("read", root(items), *where, "--format", "parquet", "--out", out).code == 0
+    assert pl.read_parquet(out).schema == {"name": pl.String()}
+    ended = lakesplice("read", root(items), *where, "--format", "csv")
+    assert ended.out == "name\n"
+
+
+def test_a_table_for_people_is_cut_and_says_so(
+    lakesplice: CommandLine, items: IndexedTable
+) -> None:
+    items.insert([item(at, "\x1b[31mred") for at in range(100, 200)])
+    ended = lakesplice("read", root(items))
+    assert ended.code == 0
+    assert "the first 50 rows" in ended.err
+    assert "\x1b" not in ended.out
+    assert len(lakesplice("read", root(items), "--limit", 80).out.splitlines()) == 82
+
+
+def test_history_lists_versions_with_the_newest_first(
+    lakesplice: CommandLine, items: IndexedTable
+) -> None:
+    rows = lakesplice.rows("history", root(items))
+    assert [row["version"] for row in rows] == [3, 2, 1, 0]
+    assert rows[-1]["operation"] == "CREATE TABLE"
+    assert len(lakesplice.rows("history", root(items), "--limit", 1)) == 1
+    assert "CREATE TABLE" in lakesplice("history", root(items)).out
+
+
+def test_tables_lists_a_lake_with_what_is_parked_and_what_cannot_be_read(
+    lakesplice: CommandLine, lake: Path, items: IndexedTable, parked: IndexedTable
+) -> None:
+    broken = lake / "shop" / "broken" / "_delta_log"
+    broken.mkdir(parents=True)
+    (broken / f"{0:020d}.json").write_text("{")
+    rows = {row["table"]: row for row in lakesplice.rows("tables", lake)}
+    assert rows.keys() == {"shop.broken", "shop.items", "shop.no_key"}
+    facts = rows["shop.items"]
+    assert (facts["version"], facts["rows"], facts["deltas"], facts["waiting"]) == (3, 10, 1, 2)
+    assert facts["state"] == "running"
+    assert (rows["shop.no_key"]["state"], rows["shop.no_key"]["code"]) == ("parked", "no-key")
+    assert rows["shop.broken"]["state"] == "unreadable"
+    out = lakesplice("tables", lake).out
+    assert "parked (no-key): the table has no primary key" in out
+
+
+def test_an_empty_lake_has_no_tables_and_a_missing_one_is_an_error(
+    lakesplice: CommandLine, tmp_path: Path
+) -> None:
+    assert "no tables" in lakesplice("tables", tmp_path).err
+    ended = lakesplice("tables", tmp_path / "absent")
+    assert ended.code == 2
+    assert "no such folder" in ended.err
+
+
+@pytest.mark.parametrize(
+    "command", ["read", "history", "index check", "inspect manifest", "inspect log", "unpark"]
+)
+def test_a_path_without_a_table_is_told_in_one_line(
+    lakesplice: CommandLine, tmp_path: Path, command: str
+) -> None:
+    ended = lakesplice(*command.split(), tmp_path)
+    assert ended.code == 1
+    assert "there is no table" in ended.err
+    assert len(ended.err.splitlines()) == 1
+
+
+def test_a_sound_index_is_told(lakesplice: CommandLine, items: IndexedTable) -> None:
+    ended = lakesplice("index", "check", root(items))
+    assert (ended.code, ended.err) == (0, "the index is sound\n")
+    (report,) = lakesplice.rows("index", "check", root(items))
+    assert (report["sound"], report["rows"], report["missing"]) == (True, 10, 0)
+
+
+def test_an_unsound_index_is_rebuilt(lakesplice: CommandLine, items: IndexedTable) -> None:
+    items.set_runs(items.run({5: items.addresses[5]}))
+    ended = lakesplice("index", "check", root(items))
+    assert ended.code == 1
+    assert "missing: key=" in ended.err
+    ended = lakesplice("index", "rebuild", root(items))
+    assert ended.code == 0, ended.err
+    assert "rebuilt with 10 entries" in ended.out
+    assert lakesplice("index", "check", root(items)).code == 0
+
+
+def test_inspect_shows_log_manifest_deltas_and_index(
+    lakesplice: CommandLine, items: IndexedTable
+) -> None:
+    log = lakesplice.rows("inspect", "log", root(items))
+    assert [(row["version"], row["added"]) for row in log] == [(3, 0), (2, 0), (1, 1), (0, 0)]
+    actions = lakesplice("inspect", "log", root(items), "--version", 1).out.splitlines()
+    assert any("add" in json.loads(action) for action in actions)
+    manifest = json.loads(lakesplice("inspect", "manifest", root(items)).out)
+    assert manifest["version"] == 3
+    (delta,) = lakesplice.rows("inspect", "deltas", root(items))
+    assert (delta["rows"], delta["waiting"]) == (2, 2)
+    changes = lakesplice.rows("inspect", "deltas", root(items), "--file", delta["path"])
+    assert {change["id"]: change["_op"] for change in changes} == {3: 1, 4: 2}
+    cut = lakesplice("inspect", "deltas", root(items), "--file", delta["path"], "--limit", 1)
+    assert "1 more; see --limit" in cut.err
+    (run,) = lakesplice.rows("inspect", "index", root(items))
+    assert (run["entries"], run["groups"]) == (10, 1)
+    ended = lakesplice("inspect", "deltas", root(items), "--file", "nobody.avro")
+    assert ended.code == 2
+    assert "no such delta" in ended.err
+
+
+def test_a_damaged_delta_is_named_and_not_read(
+    lakesplice: CommandLine, items: IndexedTable
+) -> None:
+    path = root(items) / items.manifest.deltas[0].file.path
+    data = bytearray(path.read_bytes())
+    data[-20] ^= 1
+    path.write_bytes(data)
+    ended = lakesplice("read", root(items))
+    assert ended.code == 1
+    assert items.manifest.deltas[0].file.path in ended.err
+
+
+def test_a_parked_table_goes_on_where_it_is_told_to(
+    lakesplice: CommandLine, parked: IndexedTable
+) -> None:
+    ended = lakesplice("unpark", root(parked), "--from-offset", "0:42")
+    assert ended.code == 0, ended.err
+    manifest = json.loads(lakesplice("inspect", "manifest", root(parked)).out)
+    assert manifest["parked"] is None
+    assert manifest["source"]["partitions"]["0"]["next_offset"] == 42
+    again = lakesplice("unpark", root(parked))
+    assert again.code == 1
+    assert "isn't parked" in again.err
+
+
+@pytest.mark.parametrize("offset", ["0", "a:1", "0:-1", "9:1", ":"])
+def test_an_offset_that_makes_no_sense_is_refused_and_nothing_changes(
+    lakesplice: CommandLine, parked: IndexedTable, offset: str
+) -> None:
+    ended = lakesplice("unpark", root(parked), "--from-offset", offset)
+    assert ended.code == 2
+    (row,) = lakesplice.rows("tables", root(parked).parents[1])
+    assert row["state"] == "parked"
