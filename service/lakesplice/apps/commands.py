@@ -1,3 +1,99 @@
 """Commands that change a table: they take a generation first, so never beside a living driver."""
 
 from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from lakesplice.apps.lake import lake_of
+from lakesplice.errors import RetryableError, UsageError
+from lakesplice.model.manifest import ParkReason, RunRef, SourceState
+from lakesplice.storage.local import LocalStore
+from lakesplice.storage.system import SystemClock, SystemEntropy
+from lakesplice.table.commit import Conflict, commit
+from lakesplice.table.generation import BEATS_PER_LEASE, Generation, Wait, take_generation
+from lakesplice.table.intents import Redirect
+from lakesplice.table.ports import Clock, Store
+from lakesplice.table.snapshot import Snapshot, open_snapshot
+
+# A driver that is gone is known to be after one lease; one that beats on after it lives.
+_WAITS_MAX = BEATS_PER_LEASE + 2
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """What a redirect makes of a table; a `source` or `runs` of None stay, `parked` of None runs."""
+
+    source: SourceState | None = None
+    parked: ParkReason | None = None
+    runs: tuple[RunRef, ...] | None = None
+
+
+def redirect(
+    path: Path,
+    decide: Callable[[Store, Snapshot], Direction],
+    *,
+    clock: Clock | None = None,
+    wait: Callable[[float], None] = time.sleep,
+) -> Snapshot:
+    """Give the table at `path` a new direction in one commit and return its new version.
+
+    `decide` gets the table's store and newest snapshot; what it raises changes nothing. Blocks for a
+    lease if a driver died without saying so. `UsageError` while a driver of the lake lives.
+    """
+    lake, name = lake_of(path)
+    with _generation(lake, clock or SystemClock(), wait) as generation:
+        store = lake.within(name.path)
+        snapshot = open_snapshot(store)
+        direction = decide(store, snapshot)
+        generation.check()
+        intent = Redirect(
+            generation.number,
+            snapshot.version,
+            direction.source,
+            direction.parked,
+            direction.runs,
+        )
+        entropy = SystemEntropy()
+        outcome = commit(store, snapshot, intent, clock=clock or SystemClock(), entropy=entropy)
+        if isinstance(outcome, Conflict):
+            raise RetryableError(
+                "the table changed meanwhile; try again",
+                table=str(name),
+                reason=outcome.detail,
+            )
+        return outcome.snapshot
+
+
+@contextmanager
+def _generation(
+    lake: LocalStore, clock: Clock, wait: Callable[[float], None]
+) -> Iterator[Generation]:
+    generation = take_generation(lake, clock, _patience(wait))
+    if generation is None:
+        raise UsageError(
+            "a driver of this lake is running; stop it, then give the command again",
+            lake=str(lake.root),
+        )
+    try:
+        yield generation
+    finally:
+        generation.release()
+
+
+def _patience(wait: Callable[[float], None]) -> Wait:
+    """Return a wait that gives up after a little more than a lease."""
+    left = _WAITS_MAX
+
+    def once_more(seconds: float) -> bool:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            return False
+        wait(seconds)
+        return True
+
+    return once_more
