@@ -38,7 +38,7 @@ from lakesplice.formats.log.actions import (
     TableMetadata,
 )
 from lakesplice.formats.log.commit_file import decode_commit, encode_commit
-from lakesplice.formats.log.state import replay
+from lakesplice.formats.log.state import replay, start
 from lakesplice.formats.manifests import Pointer, encode_manifest, encode_pointer
 from lakesplice.model.manifest import FileRef, Manifest
 from lakesplice.table.intents import (
@@ -324,8 +324,7 @@ def _attempt(
     actions = (_commit_info(change, moment, commit_id), *change.actions, pointer)
     if not _put_commit(store, moment.version, encode_commit(actions), commit_id):
         return None
-    log = replay(None if before is None else before.log, [(moment.version, actions)])
-    assert log is not None
+    log = start(0, actions) if before is None else replay(before.log, [(moment.version, actions)])
     return Snapshot(moment.version, moment.timestamp_ms, log, change.manifest)
 
 

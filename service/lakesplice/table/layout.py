@@ -73,6 +73,11 @@ def generation_path(generation: int) -> str:
     return f"{GENERATIONS}/{generation:020d}.json"
 
 
+def release_path(generation: int) -> str:
+    """The lake's record that a generation's driver ended in order."""
+    return f"{GENERATIONS}/{generation:020d}.released"
+
+
 def heartbeat_path(generation: int, beat: int) -> str:
     """One heartbeat of a generation's driver."""
     return f"{HEARTBEATS}/{generation:020d}/{beat:020d}"

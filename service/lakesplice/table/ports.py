@@ -85,6 +85,17 @@ class Rewriter(Protocol):
         ...
 
 
+class LogKeeper(Protocol):
+    """Writes checkpoints of one table's log, in the form that every Delta reader knows."""
+
+    def checkpoint(self, version: int) -> None:
+        """Write the checkpoint of `version` and the hint to it, durably; may be called twice.
+
+        Blocks; `StorageError` if it fails, which harms nobody: a checkpoint only saves time.
+        """
+        ...
+
+
 class Clock(Protocol):
     """Time. Nothing is ordered by it: it stamps commits and measures ages and leases."""
 

@@ -27,7 +27,7 @@ from lakesplice.formats.log.checkpoint import (
     read_checkpoint,
 )
 from lakesplice.formats.log.commit_file import decode_commit
-from lakesplice.formats.log.state import LogState, replay
+from lakesplice.formats.log.state import LogState, replay, start
 from lakesplice.formats.manifests import decode_manifest, decode_pointer
 from lakesplice.model.manifest import Manifest
 from lakesplice.table.layout import LAST_CHECKPOINT, LOG, commit_path, commit_version
@@ -70,7 +70,7 @@ def open_snapshot(store: Store, version: int | None = None) -> Snapshot:
 def latest(store: Store, known: Snapshot) -> Snapshot:
     """Return the newest version, reading only what came after `known`; without listing."""
     state = replay(known.log, _probe(store, known.version + 1))
-    if state is None or state.version == known.version:
+    if state is known.log:
         # The end of the log, unless `known` is so old that its successors were cleaned up with it.
         retained = store.size(commit_path(known.version)) is not None
         return known if retained else open_snapshot(store)
@@ -83,6 +83,21 @@ def history(store: Store) -> Iterator[HistoryEntry]:
         path = commit_path(version)
         infos = (a for a in decode_commit(store.read(path), path) if isinstance(a, CommitInfo))
         yield HistoryEntry(version, next(infos, CommitInfo(None, "")))
+
+
+def hinted_version(store: Store) -> int:
+    """Return the version of the newest checkpoint by the log's hint; 0 without one."""
+    try:
+        hint = decode_hint(store.read(LAST_CHECKPOINT))
+    except MissingFileError:
+        return 0
+    return 0 if hint is None else hint.version
+
+
+def checkpointed_snapshot(store: Store, checkpoint: Checkpoint) -> Snapshot:
+    """Return the table as a checkpoint alone has it; `CorruptFileError` if it does not hold up."""
+    state = _from_checkpoint(store, checkpoint)
+    return _with_manifest(store, state)
 
 
 def require_ours_to_write(state: LogState) -> None:
@@ -100,7 +115,7 @@ def _from_hint(store: Store) -> LogState | None:
         checkpoint = decode_hint(store.read(LAST_CHECKPOINT))
         if checkpoint is None:
             return None
-        base = replay(None, [(checkpoint.version, _checkpoint_actions(store, checkpoint))])
+        base = _from_checkpoint(store, checkpoint)
     except CorruptFileError:
         # A checkpoint only saves time: older ones or the commits themselves say the same.
         return None
@@ -115,42 +130,41 @@ def _from_listing(store: Store, version: int | None) -> LogState:
     ]
     if not versions and not checkpoints:
         raise TableNotFoundError("there is no table in this folder", store=repr(store))
-    wanted = [v for v in versions if version is None or v <= version]
     state = _newest_base(store, checkpoints)
-    tail = [v for v in wanted if state is None or v > state.version]
-    if state is None and (not tail or tail[0] != 0):
+    if state is None and versions[:1] == [0]:
+        state = start(0, _commit(store, 0))
+    if state is None:
         raise VersionNotFoundError(
-            "the version is past its retention or was never written",
-            version=version,
-            retained=versions[:1] + versions[-1:],
+            "the version is past its retention", version=version, oldest=versions[:1]
         )
+    tail = (v for v in versions if v > state.version and (version is None or v <= version))
     state = replay(state, ((v, _commit(store, v)) for v in tail))
-    if state is None or (version is not None and state.version != version):
+    if version is None:
+        # A listing may be older than the last commit.
+        return replay(state, _probe(store, state.version + 1))
+    if state.version != version:
         raise VersionNotFoundError(
             "the version was never written", version=version, newest=versions[-1:]
         )
-    # A listing may be older than the last commit.
-    return (
-        state if version is not None else replay(state, _probe(store, state.version + 1)) or state
-    )
+    return state
 
 
 def _newest_base(store: Store, checkpoints: Sequence[Checkpoint]) -> LogState | None:
     for checkpoint in reversed(checkpoints):
         try:
-            return replay(None, [(checkpoint.version, _checkpoint_actions(store, checkpoint))])
+            return _from_checkpoint(store, checkpoint)
         except CorruptFileError:
             continue
     return None
 
 
-def _checkpoint_actions(store: Store, checkpoint: Checkpoint) -> list[Action]:
+def _from_checkpoint(store: Store, checkpoint: Checkpoint) -> LogState:
     actions: list[Action] = []
     for name in checkpoint.names:
         path = f"{LOG}/{name}"
         with store.open(path) as file:
             actions.extend(read_checkpoint(file, path))
-    return actions
+    return start(checkpoint.version, actions)
 
 
 def _probe(store: Store, version: int) -> Iterator[Commit]:

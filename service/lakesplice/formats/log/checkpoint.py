@@ -45,6 +45,12 @@ def complete_checkpoints(names: Iterable[str]) -> tuple[Checkpoint, ...]:
     return tuple(sorted(found))
 
 
+def checkpoint_version(name: str) -> int | None:
+    """Return the version of a checkpoint's part, complete or not; None for another file."""
+    match = _NAME.fullmatch(name)
+    return int(match[1]) if match else None
+
+
 def single_checkpoint(version: int) -> Checkpoint:
     """Return the checkpoint of one part as it is named."""
     return Checkpoint(version, (f"{version:020d}.checkpoint.parquet",))

@@ -59,30 +59,37 @@ class _Draft:
                 self.metadata = action
 
 
-def replay(
-    base: LogState | None, commits: Iterable[tuple[int, Sequence[Action]]]
-) -> LogState | None:
-    """Return the state after `commits`, which follow `base` in order without a gap; None if none.
+def start(version: int, actions: Iterable[Action]) -> LogState:
+    """Return the state that a checkpoint, or the commit of version 0, holds by itself.
 
-    A checkpoint counts as a commit of its version without a base. `CorruptFileError` if a version
-    is missing or the first lacks protocol or metadata; `UnsupportedError` for a table that needs a
+    `CorruptFileError` if it lacks protocol or metadata; `UnsupportedError` for a table that needs a
     newer reader.
     """
-    draft = _Draft()
-    version = None
-    if base is not None:
-        version = base.version
-        draft = _Draft(base.protocol, base.metadata, dict(base.adds), dict(base.domains))
-    for number, actions in commits:
-        if version is not None and number != version + 1:
-            raise CorruptFileError("the log has a gap", version=number, previous=version)
-        for action in actions:
-            draft.apply(action)
-        version = number
-    return None if version is None else _finish(draft, version)
+    return _finish(_Draft(), version, actions)
 
 
-def _finish(draft: _Draft, version: int) -> LogState:
+def replay(base: LogState, commits: Iterable[tuple[int, Sequence[Action]]]) -> LogState:
+    """Return the state after `commits`, which follow `base` in order; without any, `base` itself.
+
+    `CorruptFileError` if a version is missing; `UnsupportedError` as `start`.
+    """
+    state = base
+    draft = None
+    for version, actions in commits:
+        if version != state.version + 1:
+            raise CorruptFileError(
+                "the log has a gap; restore the missing version",
+                missing=state.version + 1,
+                next=version,
+            )
+        draft = draft or _Draft(base.protocol, base.metadata, dict(base.adds), dict(base.domains))
+        state = _finish(draft, version, actions)
+    return state
+
+
+def _finish(draft: _Draft, version: int, actions: Iterable[Action]) -> LogState:
+    for action in actions:
+        draft.apply(action)
     if draft.protocol is None or draft.metadata is None:
         raise CorruptFileError(
             "the log starts without a protocol or without metadata; restore its first file",
