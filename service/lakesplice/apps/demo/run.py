@@ -20,6 +20,7 @@ from lakesplice.apps.service import Service
 from lakesplice.config import Settings
 from lakesplice.spark.jars import KAFKA_BROKER, ensure_jars
 from lakesplice.storage.system import SystemClock
+from lakesplice.telemetry.logs import configure_logs
 from lakesplice.testing.broker import LocalBroker
 from lakesplice.testing.shop import Shop
 
@@ -39,6 +40,7 @@ def run(folder: Path, seconds: int, rate: int = DEFAULT_RATE) -> int:
     """
     places = Places(folder.absolute())
     settings = prepare(places)
+    configure_logs(settings.logging.level, settings.logging.format)
     return _Demo(places, settings, seconds, rate).run()
 
 
@@ -109,7 +111,10 @@ class _Demo:
         until = self._clock.monotonic() + self._seconds
 
         def look(what: str) -> None:
-            progress.show(what, generator.produced.events, service.status())
+            status = service.status()
+            if not status.running:
+                service.stop()  # raises what ended it
+            progress.show(what, generator.produced.events, status)
             self._stopper.wait(_LOOK_SECONDS)
 
         while self._clock.monotonic() < until:
