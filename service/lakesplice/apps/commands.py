@@ -25,7 +25,7 @@ _WAITS_MAX = BEATS_PER_LEASE + 2
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """What a redirect makes of a table; a `source` or `runs` of None stay, `parked` of None runs."""
+    """What a redirect makes of a table. A `source` or `runs` of None stay; `parked` of None runs."""
 
     source: SourceState | None = None
     parked: ParkReason | None = None
@@ -41,8 +41,8 @@ def redirect(
 ) -> Snapshot:
     """Give the table at `path` a new direction in one commit and return its new version.
 
-    `decide` gets the table's store and newest snapshot; what it raises changes nothing. Blocks for a
-    lease if a driver died without saying so. `UsageError` while a driver of the lake lives.
+    `decide` gets the table's store and newest snapshot; what it raises changes nothing. Blocks for
+    a lease if a driver died without saying so. `UsageError` while a driver of the lake lives.
     """
     lake, name = lake_of(path)
     with _generation(lake, clock or SystemClock(), wait) as generation:

@@ -8,7 +8,7 @@ from `rate` and `increase`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 PREFIX = "lakesplice_"
@@ -34,7 +34,10 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One metric. `name` is complete, with prefix, unit and `_total`; `remedy` is for people."""
+    """One metric. `name` is complete, with prefix, unit and `_total`; `remedy` is for people.
+
+    `nothing` is what an age shows when there is nothing that could be old; None: no series at all.
+    """
 
     name: str
     kind: Kind
@@ -43,6 +46,7 @@ class Metric:
     remedy: str
     labels: tuple[Label, ...] = ()
     buckets: tuple[float, ...] = ()
+    nothing: float | None = None
 
     @property
     def label_names(self) -> tuple[str, ...]:
@@ -224,11 +228,14 @@ DELTA_BYTES = _gauge(
     "As delta_files.",
     TABLE,
 )
-DELTA_OLDEST = _age(
-    "delta_oldest_age_seconds",
-    "Age of the oldest waiting delta; 0 when none waits.",
-    "Above compaction.age_max: compaction is behind or keeps failing.",
-    TABLE,
+DELTA_OLDEST = replace(
+    _age(
+        "delta_oldest_age_seconds",
+        "Age of the oldest waiting delta; 0 when none waits.",
+        "Above compaction.age_max: compaction is behind or keeps failing.",
+        TABLE,
+    ),
+    nothing=0.0,
 )
 COMPACTIONS = _counter(
     "compactions",

@@ -74,7 +74,7 @@ class Metrics:
         (histogram.labels(**labels) if metric.labels else histogram).observe(value)
 
     def since(self, metric: Metric, moment: float | None, **labels: str) -> None:
-        """Let an age count from `moment`, in seconds since the epoch; None keeps it at 0."""
+        """Let an age count from `moment`, in seconds since the epoch; None: from nothing known."""
         self._ages[metric.name].since(moment, _ordered(metric, labels))
 
     @contextmanager
@@ -195,7 +195,10 @@ class _Ages(Collector):
             moments = dict(self._moments)
         for labels, moment in moments.items():
             # A clock that was set back must not show a negative age.
-            family.add_metric(labels, 0.0 if moment is None else max(0.0, now - moment))
+            if moment is not None:
+                family.add_metric(labels, max(0.0, now - moment))
+            elif metric.nothing is not None:
+                family.add_metric(labels, metric.nothing)
         yield family
 
 

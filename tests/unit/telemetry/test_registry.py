@@ -141,6 +141,15 @@ def test_an_age_grows_by_itself_and_is_never_negative() -> None:
     assert metrics.value(FRESHNESS, **labels) == 60
     now[0] = 50
     assert metrics.value(FRESHNESS, **labels) == 0
+
+
+def test_an_age_of_nothing_is_zero_or_unknown_as_the_catalogue_says() -> None:
+    metrics = Metrics(now=lambda: 100.0)
+    labels = {"table": "shop.orders", "view": "real_time"}
+    metrics.since(FRESHNESS, 90, **labels)
+    metrics.since(FRESHNESS, None, **labels)
+    assert metrics.value(FRESHNESS, **labels) is None
+    metrics.since(DELTA_OLDEST, 90, table="shop.orders")
     metrics.since(DELTA_OLDEST, None, table="shop.orders")
     assert metrics.value(DELTA_OLDEST, table="shop.orders") == 0
 
