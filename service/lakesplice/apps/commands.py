@@ -25,7 +25,7 @@ _WAITS_MAX = BEATS_PER_LEASE + 2
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """What a redirect makes of a table. A `source` or `runs` of None stay; `parked` of None runs."""
+    """What becomes of a table: `source` and `runs` stay if None; `parked` of None means running."""
 
     source: SourceState | None = None
     parked: ParkReason | None = None

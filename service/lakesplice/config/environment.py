@@ -73,7 +73,7 @@ def _take(name: str, text: str, root: type[BaseModel], found: Variables) -> None
     if is_structured:
         try:
             value = yaml.safe_load(text)
-        except yaml.YAMLError:
+        except (yaml.YAMLError, RecursionError):
             found.problems.append(Problem(dotted(path), "is no YAML or JSON", name))
             return
     nested: dict[str, Any] = {str(path[-1]): value}

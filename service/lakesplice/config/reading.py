@@ -71,6 +71,10 @@ def _read(file: Path) -> dict[str, Any]:
             file=str(file),
             reason=str(error),
         ) from None
+    except RecursionError:
+        raise ConfigurationError(
+            "this is no configuration; it nests too deep", file=str(file)
+        ) from None
     except yaml.YAMLError as error:
         raise ConfigurationError(
             f"the configuration file is no YAML: {_place_of(error)}", file=str(file)

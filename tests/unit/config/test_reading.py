@@ -251,6 +251,7 @@ def test_secrets_are_in_no_message_and_no_print(tmp_path: Path) -> None:
         ("a: !!python/object:os.system {}\n", "is no YAML"),
         ("? [a]\n: b\n", "is no YAML"),
         ("", "kafka: is missing"),
+        ("[" * 9_000, "nests too deep"),
     ],
 )
 def test_a_broken_file_is_refused(tmp_path: Path, text: str, complaint: str) -> None:
