@@ -234,7 +234,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.task:
         task, folder, *arguments = json.loads(given.task)
-        run: Callable[..., Any] = {"worker": worker, "peers": peers}[task]
+        run: Callable[..., Any] = worker if task == "worker" else peers
         print(json.dumps(run(Path(folder), *arguments)))
         return
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:

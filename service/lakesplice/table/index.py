@@ -42,11 +42,9 @@ from lakesplice.planning.locate import contains
 from lakesplice.table.base import open_base
 from lakesplice.table.layout import run_path
 from lakesplice.table.ports import Entropy, Store
-from lakesplice.table.runs import RunCache, open_run, write_run
+from lakesplice.table.runs import open_run, write_run
 from lakesplice.table.snapshot import Snapshot
 from lakesplice.table.waiting import read_waiting
-
-__all__ = ["IndexReport", "RunCache", "check", "rebuild"]
 
 ENTRIES_PER_PART = 1 << 22
 EXAMPLES_MAX = 10
