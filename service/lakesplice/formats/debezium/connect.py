@@ -8,13 +8,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import cast
 
 import pyarrow as pa
+from pyarrow import json as arrow_json
 
 from lakesplice.errors import UnsupportedError
 from lakesplice.formats.debezium.encoding import Cell, Encoding
+from lakesplice.formats.debezium.lines import parse_options
+from lakesplice.formats.debezium.strict import Check, check_of
 from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Kind
 
 _TIMESTAMP = ColumnType(Kind.TIMESTAMP)
@@ -51,6 +54,16 @@ class EventShape:
 
     cells: tuple[Cell, ...]
     payload: pa.StructType
+
+    @cached_property
+    def check(self) -> Check:
+        """The slow, exact comparison of a payload with this shape."""
+        return check_of(self.payload)
+
+    @cached_property
+    def reading(self) -> arrow_json.ParseOptions:
+        """How the JSON reader is to read lines of payloads (`lines.py`)."""
+        return parse_options(self.payload)
 
     @property
     def names(self) -> tuple[str, ...]:

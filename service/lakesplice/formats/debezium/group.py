@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -10,11 +12,12 @@ import pyarrow.compute as pc
 
 from lakesplice.formats.debezium.lines import blocks, read_texts, unsafe_texts
 from lakesplice.formats.debezium.proof import unproven_rows
-from lakesplice.formats.debezium.screen import matching
-from lakesplice.formats.debezium.strict import Flaw, find_flaw
+from lakesplice.formats.debezium.screen import matching, starting_right
+from lakesplice.formats.debezium.strict import Flaw
 from lakesplice.formats.debezium.template import Template, read_payload
 from lakesplice.formats.debezium.values import DeadReason, Rows
 
+Screen = Callable[[pa.Array], pa.Array]
 _END = (1 << 31) - 2
 _LINE_BREAKS = bytes.maketrans(b"\r\n\t", b"   ")
 
@@ -38,10 +41,18 @@ class _Reader:
     pieces: list[tuple[Rows, pa.Array]] = field(default_factory=list)
     slow: list[Rows] = field(default_factory=list)
     flaws: dict[int, Flaw] = field(default_factory=dict)
+    suspicious: bool = False
+
+    def __post_init__(self) -> None:
+        payload, closing = self.template.shape.payload, self.template.closing
+        self.screens: tuple[Screen, ...] = (
+            partial(starting_right, payload=payload),
+            partial(matching, payload=payload, closing=closing),
+        )
 
     def read(self, texts: pa.Array) -> pa.Array | None:
         template = self.template
-        return read_texts(texts, template.shape.payload, template.closing, threads=self.threads)
+        return read_texts(texts, template.shape.reading, template.closing, threads=self.threads)
 
     def fast(self, at: Rows, *, patient: bool) -> None:
         """Read the texts at `at`, all of them safe; what can't be read or proven goes the slow way.
@@ -53,13 +64,13 @@ class _Reader:
             self._fast_block(texts.slice(start, end - start), at[start:end], patient=patient)
 
     def _fast_block(self, texts: pa.Array, at: Rows, *, patient: bool) -> None:
-        rows = self.read(texts)
-        if rows is None:
-            similar = matching(texts, self.template.shape.payload, self.template.closing)
-            mask = similar.to_numpy(zero_copy_only=False)
-            if patient:
-                self.slow.append(at[~mask])
-            texts, at = texts.filter(similar), at[mask]
+        # Damage is seldom alone: after a block that couldn't be read the next is screened at once.
+        rows = None if self.suspicious else self.read(texts)
+        for screen in self.screens:
+            if rows is not None or not len(at):
+                break
+            self.suspicious = True
+            texts, at = self._screened(screen, texts, at, patient=patient)
             rows = self.read(texts) if len(at) else None
         if rows is None:
             self.slow.append(at)
@@ -69,6 +80,18 @@ class _Reader:
             self.slow.append(at[unproven])
             rows, at = rows.filter(pa.array(~unproven)), at[~unproven]
         self.pieces.append((at, rows))
+
+    def _screened(
+        self, screen: Screen, texts: pa.Array, at: Rows, *, patient: bool
+    ) -> tuple[pa.Array, Rows]:
+        similar = screen(texts)
+        if similar.true_count == len(at):
+            return texts, at
+        mask = similar.to_numpy(zero_copy_only=False)
+        # A screen that the template itself doesn't pass can't tell other shapes.
+        if patient or not screen(self.texts.slice(0, 1))[0].as_py():
+            self.slow.append(at[~mask])
+        return texts.filter(similar), at[mask]
 
     def by_the_book(self) -> None:
         """Give each text that went the slow way its verdict, and read the sound ones."""
@@ -91,7 +114,7 @@ class _Reader:
         payload = read_payload(text, self.template.closing)
         if isinstance(payload, Flaw):
             return payload
-        flaw = find_flaw(payload, self.template.shape.payload)
+        flaw = None if payload is None else self.template.shape.check(payload, "payload")
         if flaw and self.template.exact:
             return flaw
         return flaw is None
@@ -110,10 +133,11 @@ class _Reader:
 
 
 def read_group(texts: pa.Array, template: Template, *, patient: bool, threads: bool) -> Reading:
-    """Read what follows the prefix in records that share it.
+    """Read what follows the prefix in records that share it; the first one is the template's own.
 
     Every text of the template's shape is read or has a flaw. Without `patient` texts that look
-    otherwise are left for another template; with it each is checked by the book.
+    otherwise are left for another template, unless the template looks so too; with it each is checked
+    by the book.
     """
     reader = _Reader(texts, template, threads)
     unsafe = unsafe_texts(texts)

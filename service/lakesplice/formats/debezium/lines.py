@@ -35,6 +35,7 @@ Integers = npt.NDArray[np.int64]
 # Small enough to fail cheaply, large enough that a read's own 0.3 ms don't count (benchmarks/decode.py).
 BLOCK_ROWS_MAX = 4096
 BLOCK_BYTES_MAX = 32 << 20
+_WINDOW_BYTES = 1 << 18
 _WRAPPER_BYTES = 64
 _CONTROL_END = 0x20
 _BRACE_OPEN, _BRACE_CLOSE, _SPACE, _LETTER_N = b"{} n"
@@ -55,16 +56,28 @@ def rows_of(positions: Integers, offsets: Integers) -> Integers:
     return np.searchsorted(offsets, positions, side="right") - 1
 
 
+def positions_of(data: Bytes, byte: int, *, below: bool = False) -> Integers:
+    """Return where a byte stands, or any smaller one if `below`, ascending."""
+    holds = np.less if below else np.equal
+    # Windows stay in the processor's cache; temporaries of the whole would cost more than the search.
+    found = [
+        np.flatnonzero(holds(data[start : start + _WINDOW_BYTES], byte)) + start
+        for start in range(0, len(data), _WINDOW_BYTES)
+    ]
+    return np.concatenate(found) if found else np.empty(0, np.int64)
+
+
 def unsafe_texts(texts: pa.Array) -> Mask:
     """Mark the texts that mustn't be joined unseen, empty ones among them."""
     data, offsets = text_bytes(texts)
     lengths = np.diff(offsets)
     unsafe: Mask = lengths == 0
     unsafe[~unsafe] = data[offsets[1:][~unsafe] - 1] != _BRACE_CLOSE
-    control = data < _CONTROL_END
-    if control.any():
-        unsafe[rows_of(np.flatnonzero(control), offsets)] = True
-    closed = np.flatnonzero(data[:-1] == _BRACE_CLOSE)
+    if len(data) and int(data.min()) < _CONTROL_END:
+        unsafe[rows_of(positions_of(data, _CONTROL_END, below=True), offsets)] = True
+    closed = positions_of(data, _BRACE_CLOSE)
+    # What follows a text's own last brace is another text.
+    closed = closed[closed < len(data) - 1]
     following = data[closed + 1]
     restart = (following == _BRACE_OPEN) | (following == _LETTER_N) | (following == _SPACE)
     suspects = closed[restart]
@@ -105,16 +118,16 @@ def _row_numbers() -> pa.Array:
     return pa.array([b"%d" % row for row in range(BLOCK_ROWS_MAX)], pa.binary())
 
 
-@lru_cache(maxsize=1024)
-def _parse_options(payload: pa.DataType) -> arrow_json.ParseOptions:
+def parse_options(payload: pa.DataType) -> arrow_json.ParseOptions:
+    """Return how to read lines whose texts are `payload`."""
     schema = pa.schema([("i", pa.int64()), ("p", payload)])
     return arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
 
 
 def read_texts(
-    texts: pa.Array, payload: pa.DataType, closing: bytes, *, threads: bool
+    texts: pa.Array, parsing: arrow_json.ParseOptions, closing: bytes, *, threads: bool
 ) -> pa.Array | None:
-    """Read at most `BLOCK_ROWS_MAX` safe texts as rows of `payload`; None if any of them is no such row.
+    """Read at most `BLOCK_ROWS_MAX` safe texts as rows; None if any of them is no such row.
 
     `closing` completes the wrapper: `}`, or nothing where each text brings it.
     """
@@ -126,7 +139,7 @@ def read_texts(
     options = arrow_json.ReadOptions(use_threads=threads, block_size=size)
     try:
         table = arrow_json.read_json(
-            pa.BufferReader(pa.py_buffer(joined)), options, _parse_options(payload)
+            pa.BufferReader(pa.py_buffer(joined)), options, parsing
         )
     except pa.ArrowInvalid:
         return None

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.debezium.lines import Integers, Mask, rows_of, text_bytes
+from lakesplice.formats.debezium.lines import Integers, Mask, positions_of, rows_of, text_bytes
 
 _LETTER_N, _LETTER_U, _COLON, _QUOTE, _SPACE = b'nu:" '
 _NO_NAME_ENDS_IN = np.zeros(256, np.bool_)
@@ -60,7 +60,7 @@ def _null_masks(rows: pa.Array) -> Iterator[pa.Array]:
 def written_nulls(texts: pa.Array) -> Integers:
     """Return per text how many members it names as null, or fewer; never more."""
     data, offsets = text_bytes(texts)
-    at = np.flatnonzero(data[:-1] == _LETTER_N)
+    at = positions_of(data[:-1], _LETTER_N)
     at = at[data[at + 1] == _LETTER_U]
     at = at[at > 3] - 1
     at = np.where(data[at] == _SPACE, at - 1, at)

@@ -1,9 +1,10 @@
-"""Which texts of a block that can't be read are to blame: one regular expression over all of them.
+"""Which texts of a block that can't be read are to blame: regular expressions over all of them.
 
-The expression is the grammar of a shape's JSON: its names, each with the form of its values, in any
-order. It is linear in the text and runs outside Python. A text that matches may still repeat a field or
-hold a number out of range; a text that doesn't may still be legal, written in another way. So it only
-sorts; the verdict is the reader's or `strict.py`'s.
+The first looks for a member whose value starts as no value of its type does, a number where text
+belongs: cheap, and the commonest damage that is still JSON. The second is the grammar of the shape: its
+names, each with the form of its values, in any order. A text that passes both may still repeat a field
+or hold a number out of range; one that fails the second may still be legal, written in another way. So
+they only sort; the verdict is the reader's or `strict.py`'s.
 """
 
 from __future__ import annotations
@@ -17,23 +18,69 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _SPACE = "[ ]*"
+_SPACED_COLON = f'"{_SPACE}:{_SPACE}'
 _STRING = r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"'
 _INTEGER = r"-?(?:0|[1-9][0-9]{0,18})"
 _NUMBER = r"-?(?:0|[1-9][0-9]{0,18})(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?"
 
 
+def starting_right(texts: pa.Array, payload: pa.DataType) -> pa.Array:
+    """Return a boolean array: the texts in which no member's value starts as another type's does."""
+    return pc.invert(_search(texts, _wrong_start(payload), otherwise=True))
+
+
 def matching(texts: pa.Array, payload: pa.DataType, closing: bytes) -> pa.Array:
     """Return a boolean array: the texts that look like `payload`."""
-    pattern = _pattern(payload, closing)
+    return _search(texts, _grammar(payload, closing), otherwise=False)
+
+
+def _search(texts: pa.Array, pattern: str, *, otherwise: bool) -> pa.Array:
     try:
         return pc.match_substring_regex(texts, pattern)
     except pa.ArrowInvalid:
         # Thousands of columns are more than the engine takes: let each text be read by itself.
-        return pa.array([False] * len(texts))
+        return pa.array([otherwise] * len(texts))
 
 
 @lru_cache(maxsize=256)
-def _pattern(payload: pa.DataType, closing: bytes) -> str:
+def _wrong_start(payload: pa.DataType) -> str:
+    starts: dict[str, str] = defaultdict(str)
+    _collect_starts(payload, starts)
+    names: dict[str, list[str]] = defaultdict(list)
+    for name, allowed in starts.items():
+        names["".join(map(re.escape, sorted(set(allowed))))].append(name)
+    found = (f'"(?:{"|".join(alike)}){_SPACED_COLON}[^{start}n ]' for start, alike in names.items())
+    # A string's own quotes are escaped, so a name with a bare quote and a colon is a member's.
+    return "|".join(found)
+
+
+def _collect_starts(of: pa.StructType, starts: dict[str, str]) -> None:
+    """Add per member name, at any depth, the characters that a value of it may start with."""
+    for member in of:
+        starts[_written(member.name)] += _start(member.type)
+        if pa.types.is_struct(member.type):
+            _collect_starts(member.type, starts)
+
+
+def _start(of: pa.DataType) -> str:
+    if pa.types.is_struct(of):
+        return "{"
+    if pa.types.is_string(of):
+        return '"'
+    if pa.types.is_boolean(of):
+        return "tf"
+    if pa.types.is_list(of):
+        return "["
+    return "" if pa.types.is_null(of) else "-0123456789"
+
+
+def _written(name: str) -> str:
+    """A name as it stands in the text, for use in an expression."""
+    return re.escape(json.dumps(name, ensure_ascii=False)[1:-1])
+
+
+@lru_cache(maxsize=256)
+def _grammar(payload: pa.DataType, closing: bytes) -> str:
     # Where nothing completes the wrapper, the text brings its last brace itself.
     end = "" if closing else r"\}"
     return f"^{_value(payload)}{end}$"
@@ -58,11 +105,9 @@ def _object(of: pa.StructType) -> str:
     """Members of one type share its pattern, so that both images cost one."""
     names: dict[str, list[str]] = defaultdict(list)
     for member in of:
-        # The form in which names are in the text, and then as an expression.
-        name = json.dumps(member.name, ensure_ascii=False)[1:-1]
-        names[_value(member.type)].append(re.escape(name))
+        names[_value(member.type)].append(_written(member.name))
     members = "|".join(
-        f'"(?:{"|".join(alike)})"{_SPACE}:{_SPACE}{value}' for value, alike in names.items()
+        f'"(?:{"|".join(alike)}){_SPACED_COLON}{value}' for value, alike in names.items()
     )
     if not members:
         return r"\{\}"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from lakesplice.formats.debezium.connect import EventShape, NoShape, shape_of_schema
 from lakesplice.formats.debezium.schemaless import Undeclared, shape_of_event
 from lakesplice.formats.debezium.source import other_table
-from lakesplice.formats.debezium.strict import Flaw, find_flaw, read_json, shown
+from lakesplice.formats.debezium.strict import Flaw, read_json, shown
 from lakesplice.formats.debezium.values import DeadReason, DecodeContext
 from lakesplice.model.manifest import ParkCode
 
@@ -136,7 +136,7 @@ def inspect(
     )
     if not isinstance(shape, EventShape):
         return shape
-    if flaw := find_flaw(payload, shape.payload):
+    if flaw := shape.check(payload, "payload"):
         return flaw
     exact = opened.schema not in (None, _NO_SCHEMA)
     return Template(opened.prefix, opened.closing, shape, exact)

@@ -1,0 +1,163 @@
+"""Decoding of change events beside the floor: pyarrow.json reading the same payloads into typed columns.
+
+Run: python -m benchmarks.decode [--rows N] [--repeats N]. Seeded; one thread each; medians.
+Events are of 23 columns and 1.4 kB, both images, two columns changed. The malformed ones are what
+broken producers send: half of them no JSON (cut off, empty, a raw line break, text), half JSON with a
+wrong type or a number out of range. The floor can't read those, so it is measured on the sound ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import random
+import statistics
+import time
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+from pyarrow import json as arrow_json
+
+from lakesplice.formats.debezium import DecodeContext, declare, decode
+from lakesplice.model.names import TableName
+
+SEED = 7
+MALFORMED_SHARES = (0.0, 0.01)
+TYPES = {
+    "id": "long",
+    **{f"quantity_{n}": "integer" for n in range(5)},
+    **{f"reference_{n}": "long" for n in range(5)},
+    **{f"price_{n}": "decimal(12,2)" for n in range(4)},
+    **{f"label_{n}": "string" for n in range(4)},
+    "weight": "double",
+    "sold": "date",
+    "created": "timestamp",
+    "changed": "timestamp_micros",
+}
+JSON_TYPES = {
+    **dict.fromkeys(("integer", "long", "date", "timestamp_micros"), pa.int64()),
+    "double": pa.float64(),
+}
+
+
+def _value(name: str, kind: str, chance: random.Random) -> object:
+    if name != "id" and chance.random() < 0.05:
+        return None
+    match kind:
+        case "integer" | "date":
+            return chance.randrange(20_000)
+        case "long":
+            return chance.randrange(10_000_000_000)
+        case "double":
+            return chance.random()
+        case "string":
+            return f"label {chance.randrange(1_000_000)}"
+        case "timestamp":
+            return f"2026-11-{chance.randrange(1, 30):02}T02:30:00.{chance.randrange(10**6):06}Z"
+        case "timestamp_micros":
+            return 1_795_247_776_000_000 + chance.randrange(10**9)
+    unscaled = chance.randrange(-(10**9), 10**9)
+    return base64.b64encode(unscaled.to_bytes(4, "big", signed=True)).decode()
+
+
+def _event(row: int, chance: random.Random) -> dict[str, object]:
+    before = {name: _value(name, kind, chance) for name, kind in TYPES.items()}
+    before["id"] = row
+    after = {**before, "quantity_0": chance.randrange(100), "price_0": "JxA="}
+    source = {
+        "version": "3.5.0.Final", "connector": "mariadb", "name": "bench",
+        "ts_ms": 1795247776000, "snapshot": "false", "db": "shop", "sequence": None,
+        "ts_us": 1795247776000000, "ts_ns": 1795247776000000000, "table": "sales",
+        "server_id": 223344, "gtid": f"0-223344-{row}", "file": "binlog.000001",
+        "pos": 1000 + row * 300, "row": 0, "thread": None, "query": None,
+    }  # fmt: skip
+    return {
+        "before": before, "after": after, "source": source, "transaction": None, "op": "u",
+        "ts_ms": 1795247776558, "ts_us": 1795247776558242, "ts_ns": 1795247776558242987,
+    }  # fmt: skip
+
+
+def _malformed(event: dict[str, object], kind: int) -> bytes:
+    text = _text(event)
+    after = dict(event["after"])  # type: ignore[call-overload]
+    wrong = {"quantity_1": "many"} if kind < 6 else {"label_1": 5} if kind < 7 else {"sold": 10**12}
+    broken = (text[: len(text) // 2], b"", text.replace(b"bench", b"ben\nch"), b"no JSON")
+    return broken[kind] if kind < len(broken) else _text({**event, "after": {**after, **wrong}})
+
+
+def _text(event: dict[str, object]) -> bytes:
+    return json.dumps(event, separators=(",", ":")).encode()
+
+
+def records(rows: int, share: float) -> tuple[pa.RecordBatch, int]:
+    """Return a batch of events, and how many of them are malformed."""
+    chance = random.Random(SEED)
+    values, keys, bad = [], [], 0
+    for row in range(rows):
+        event = _event(row, chance)
+        if chance.random() < share:
+            values.append(_malformed(event, bad % 8))
+            bad += 1
+        else:
+            values.append(_text(event))
+        keys.append(b'{"id":%d}' % row)
+    batch = {"key": pa.array(keys, pa.binary()), "value": pa.array(values, pa.binary())}
+    return pa.record_batch(batch), bad
+
+
+def floor(text: bytes) -> pa.Table:
+    """Read payloads, a line each, into columns of JSON's own types."""
+    image = pa.struct([(name, JSON_TYPES.get(kind, pa.string())) for name, kind in TYPES.items()])
+    source = pa.struct(
+        [(name, pa.string()) for name in
+         ("version", "connector", "name", "snapshot", "db", "sequence", "table", "gtid", "file", "query")]
+        + [(name, pa.int64()) for name in
+           ("ts_ms", "ts_us", "ts_ns", "server_id", "pos", "row", "thread")]
+    )  # fmt: skip
+    schema = pa.schema(
+        [("before", image), ("after", image), ("source", source), ("transaction", pa.null()),
+         ("op", pa.string()), ("ts_ms", pa.int64()), ("ts_us", pa.int64()), ("ts_ns", pa.int64())]
+    )  # fmt: skip
+    return arrow_json.read_json(
+        pa.BufferReader(text),
+        arrow_json.ReadOptions(use_threads=False, block_size=4 << 20),
+        arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error"),
+    )
+
+
+def _rates(rows: int, works: Sequence[Callable[[], object]], repeats: int) -> list[float]:
+    """Run the works in turn, so that a noisy neighbour disturbs all of them alike."""
+    seconds: list[list[float]] = [[] for _ in works]
+    for _ in range(repeats):
+        for work, taken in zip(works, seconds, strict=True):
+            started = time.perf_counter()
+            work()
+            taken.append(time.perf_counter() - started)
+    return [rows / statistics.median(taken) for taken in seconds]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print a line per share of malformed events."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=50_000)
+    parser.add_argument("--repeats", type=int, default=5)
+    options = parser.parse_args(arguments)
+    context = DecodeContext(TableName("shop", "sales"), declare(TYPES))
+    sound, _ = records(options.rows, 0.0)
+    text = b"\n".join(value.as_py() for value in sound["value"])
+    print(f"{options.rows} events of {len(text) // options.rows} bytes")
+    for share in MALFORMED_SHARES:
+        batch, bad = records(options.rows, share)
+        decoded = decode(batch, context)
+        assert sum(map(len, decoded.blocks)) == options.rows - bad, "a sound event was lost"
+        works = (lambda batch=batch: decode(batch, context), lambda: floor(text))
+        ours, least = _rates(options.rows, works, options.repeats)
+        print(
+            f"{share:4.0%} malformed: decode {ours:9,.0f}/s, pyarrow.json {least:9,.0f}/s,"
+            f" ratio {ours / least:.2f}"
+        )
+
+
+if __name__ == "__main__":
+    main()
