@@ -1,0 +1,46 @@
+"""A clock that stands where it is put, and randomness that a seed repeats."""
+
+from __future__ import annotations
+
+import random
+import threading
+
+
+class FixedClock:
+    """`Clock` that moves only when told to; waiting on it takes no time."""
+
+    def __init__(self, now_ms: int = 1_767_225_600_000) -> None:
+        self._now_ms = now_ms
+        self._monotonic = 0.0
+
+    def now_ms(self) -> int:
+        """See `Clock.now_ms`."""
+        return self._now_ms
+
+    def monotonic(self) -> float:
+        """See `Clock.monotonic`."""
+        return self._monotonic
+
+    def advance(self, seconds: float) -> bool:
+        """Let time pass; True, so that it can stand for a wait that was not broken off."""
+        self._monotonic += seconds
+        self._now_ms += round(seconds * 1000)
+        return True
+
+    def jump_to(self, now_ms: int) -> None:
+        """Set the wall clock, also backwards; the monotonic one goes on as it was."""
+        self._now_ms = now_ms
+
+
+class SeededEntropy:
+    """`Entropy` from a seed; safe to call from several threads, whose order then counts."""
+
+    def __init__(self, seed: int) -> None:
+        # A test's randomness has to repeat; nothing secret hangs on it.
+        self._random = random.Random(seed)  # noqa: S311
+        self._lock = threading.Lock()
+
+    def bits(self, count: int) -> int:
+        """See `Entropy.bits`."""
+        with self._lock:
+            return self._random.getrandbits(count)

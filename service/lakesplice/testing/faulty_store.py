@@ -1,0 +1,194 @@
+"""A store that fails when and how a test wants it to.
+
+To enumerate the crashes of a scenario, run it once and count its calls; then run it once per call
+and per way of failing, restart on the bare store, and compare.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+import pyarrow as pa
+
+from lakesplice.errors import StorageError
+from lakesplice.table.ports import Store
+
+
+class How(Enum):
+    """How a call fails.
+
+    LOST has no effect and raises `StorageError`. ANSWER_LOST has its effect and raises it then. CUT
+    is a store that keeps no promise: a put stores half the bytes and raises, a read returns half;
+    a writer raises at its end, and removes the file as it must.
+    CRASH_BEFORE and CRASH_AFTER raise `Crash`, as if the process died there; every later call then
+    raises it, too.
+    """
+
+    LOST = auto()
+    ANSWER_LOST = auto()
+    CUT = auto()
+    CRASH_BEFORE = auto()
+    CRASH_AFTER = auto()
+
+
+class Crash(BaseException):
+    """The process is dead. No error of the tree, so that nothing handles it on the way out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a store: its number from zero, its method, its path from the outermost root."""
+
+    number: int
+    method: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Fails the calls that `hits` holds for."""
+
+    hits: Callable[[Call], bool]
+    how: How
+
+    @classmethod
+    def at(cls, number: int, how: How) -> Fault:
+        """Fail the call of this number."""
+        return cls(lambda call: call.number == number, how)
+
+    @classmethod
+    def on(cls, method: str, part: str, how: How, times: int = 1) -> Fault:
+        """Fail the first `times` calls of `method` whose path contains `part`."""
+        left = [times]
+
+        def hits(call: Call) -> bool:
+            if call.method != method or part not in call.path or left[0] == 0:
+                return False
+            left[0] -= 1
+            return True
+
+        return cls(hits, how)
+
+
+@dataclass(slots=True)
+class _Ledger:
+    """What a store and all within it share."""
+
+    faults: tuple[Fault, ...]
+    before_call: Callable[[Call], None]
+    calls: list[Call] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    crashed: bool = False
+
+
+class FaultyStore:
+    """`Store` around another one; without faults it behaves as that one.
+
+    `before_call` is called before each call, outside of any lock: a test may wait there, or act as
+    somebody else.
+    """
+
+    def __init__(
+        self,
+        inner: Store,
+        faults: Iterable[Fault] = (),
+        before_call: Callable[[Call], None] = lambda _call: None,
+    ) -> None:
+        self._inner = inner
+        self._prefix = ""
+        self._ledger = _Ledger(tuple(faults), before_call)
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """Every call so far, in order, of this store and of all within it."""
+        return tuple(self._ledger.calls)
+
+    def put_new(self, path: str, data: bytes) -> bool:
+        """See `Store.put_new`."""
+        with self._call("put_new", path) as cut:
+            created = self._inner.put_new(path, data[: len(data) // 2] if cut else data)
+            if cut:
+                raise _failure(path)
+            return created
+
+    @contextmanager
+    def writer(self, path: str) -> Iterator[pa.NativeFile]:
+        """See `Store.writer`; a crash leaves half a file behind, as a dead process does."""
+        with self._call("writer", path) as cut:
+            leftover = b""
+            try:
+                with self._inner.writer(path) as sink:
+                    try:
+                        yield sink
+                    except Crash:
+                        sink.flush()
+                        leftover = self._inner.read(path)
+                        raise
+                    if cut:
+                        raise _failure(path)
+            except Crash:
+                self._inner.put_new(path, leftover[: len(leftover) // 2])
+                raise
+
+    def read(self, path: str) -> bytes:
+        """See `Store.read`."""
+        with self._call("read", path) as cut:
+            data = self._inner.read(path)
+            return data[: len(data) // 2] if cut else data
+
+    def open(self, path: str) -> pa.NativeFile:
+        """See `Store.open`."""
+        with self._call("open", path) as cut:
+            file = self._inner.open(path)
+            return pa.BufferReader(file.read_buffer(file.size() // 2)) if cut else file
+
+    def size(self, path: str) -> int | None:
+        """See `Store.size`."""
+        with self._call("size", path):
+            return self._inner.size(path)
+
+    def list(self, prefix: str) -> Iterator[str]:
+        """See `Store.list`."""
+        with self._call("list", prefix):
+            return iter([*self._inner.list(prefix)])
+
+    def delete(self, path: str) -> None:
+        """See `Store.delete`."""
+        with self._call("delete", path):
+            self._inner.delete(path)
+
+    def within(self, folder: str) -> FaultyStore:
+        """See `Store.within`; the calls and faults are shared."""
+        store = FaultyStore(self._inner.within(folder))
+        store._prefix = f"{self._prefix}{folder}/"
+        store._ledger = self._ledger
+        return store
+
+    @contextmanager
+    def _call(self, method: str, path: str) -> Iterator[bool]:
+        """Count a call and let it fail; yields whether it is to be cut."""
+        ledger = self._ledger
+        with ledger.lock:
+            call = Call(len(ledger.calls), method, self._prefix + path)
+            ledger.calls.append(call)
+            how = next((fault.how for fault in ledger.faults if fault.hits(call)), None)
+        ledger.before_call(call)
+        if ledger.crashed or how is How.CRASH_BEFORE:
+            ledger.crashed = True
+            raise Crash
+        if how is How.LOST:
+            raise _failure(path)
+        yield how is How.CUT
+        if how is How.CRASH_AFTER:
+            ledger.crashed = True
+            raise Crash
+        if how is How.ANSWER_LOST:
+            raise _failure(path)
+
+
+def _failure(path: str) -> StorageError:
+    return StorageError("the store was made to fail", path=path)
