@@ -41,6 +41,7 @@ from lakesplice.planning.changed import bitmap_bytes, bitmap_rows, changes_colum
 from lakesplice.planning.edits import ColumnEdit, Edits, Rows
 
 Mask = NDArray[np.bool_]
+_NONE: Rows = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -65,35 +66,57 @@ class Placed:
         return Placed(self.rows[start:stop] - first, self.order[start:stop], self.changes)
 
 
-def place(changes: pa.Table, segments: Sequence[Segment], path: str) -> Placed:
-    """Bring the changes of a file's groups into the order of its rows; those of other groups are
-    left out.
+@dataclass(frozen=True)
+class Waiting:
+    """Waiting changes of any number of deltas and file groups, to be found by group.
 
-    `changes` are any number of deltas one after another, in any order. Raises `CorruptFileError`
-    for an address beyond its segment.
+    Change `order[i]` of `changes` is for `groups[i]`; groups ascend.
     """
-    groups = np.array([segment.group for segment in segments], np.int64)
-    sizes = np.array([segment.rows for segment in segments], np.int64)
-    firsts = np.cumsum(sizes) - sizes
-    by_group = np.argsort(groups)
-    group = _numbers(changes, GROUP)
-    at = np.searchsorted(groups, group, sorter=by_group)
-    segment = by_group[np.minimum(at, len(groups) - 1)] if len(groups) else np.zeros_like(at)
-    ours = np.flatnonzero(groups[segment] == group) if len(groups) else np.empty(0, np.int64)
-    row = _numbers(changes, ROW)[ours]
-    segment = segment[ours]
-    beyond = np.flatnonzero((row < 0) | (row >= sizes[segment]))
-    if len(beyond):
-        raise CorruptFileError(
-            "a change is addressed beyond its file group; run `lakesplice index check`",
-            path=path,
-            group=group_name(int(group[ours[beyond[0]]])),
-            row=int(row[beyond[0]]),
-        )
-    rows = firsts[segment] + row
-    file, offset = (_numbers(changes, name)[ours] for name in (POSITION_FILE, POSITION_OFFSET))
-    order = np.lexsort((offset, file, rows))
-    return Placed(rows[order], ours[order], changes)
+
+    changes: pa.Table
+    groups: Rows
+    order: Rows
+
+    @classmethod
+    def of(cls, changes: pa.Table) -> Waiting:
+        """Take changes in the layout of `delta_schema`, in any order, perhaps of fewer columns."""
+        changes = changes.combine_chunks()
+        groups = _numbers(changes, GROUP)
+        order = np.argsort(groups, kind="stable")
+        return cls(changes, groups[order], order)
+
+    def place(self, segments: Sequence[Segment], path: str) -> Placed:
+        """Bring the changes of a file's segments into the order of its rows.
+
+        Raises `CorruptFileError` naming `path` for an address beyond its segment.
+        """
+        first, rows, order = 0, [_NONE], [_NONE]
+        for segment in segments:
+            start, stop = np.searchsorted(self.groups, (segment.group, segment.group + 1))
+            if start < stop:
+                found = self.order[start:stop]
+                rows.append(self._rows(segment, found, path) + first)
+                order.append(found)
+            first += segment.rows
+        return _sorted(np.concatenate(rows), np.concatenate(order), self.changes)
+
+    def _rows(self, segment: Segment, found: Rows, path: str) -> Rows:
+        rows = _numbers(self.changes, ROW)[found]
+        beyond = np.flatnonzero((rows < 0) | (rows >= segment.rows))
+        if len(beyond):
+            raise CorruptFileError(
+                "a change is addressed beyond its file group; run `lakesplice index check`",
+                path=path,
+                group=group_name(segment.group),
+                row=int(rows[beyond[0]]),
+            )
+        return rows
+
+
+def _sorted(rows: Rows, order: Rows, changes: pa.Table) -> Placed:
+    file, offset = (_numbers(changes, name)[order] for name in (POSITION_FILE, POSITION_OFFSET))
+    by_row = np.lexsort((offset, file, rows))
+    return Placed(rows[by_row], order[by_row], changes)
 
 
 def overlay(placed: Placed, state: pa.Table, schema: TableSchema, path: str) -> Edits:

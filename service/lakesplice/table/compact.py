@@ -19,7 +19,7 @@ from lakesplice.model.address import BaseFile
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.schema import SYSTEM_FIELDS, TableSchema
 from lakesplice.planning.edits import Edits
-from lakesplice.planning.overlay import Placed, overlay, place
+from lakesplice.planning.overlay import Placed, Waiting, overlay
 from lakesplice.table.base import create_base, open_base
 from lakesplice.table.intents import NewFile
 from lakesplice.table.layout import base_path
@@ -58,6 +58,7 @@ def compact_files(
     files = [manifest.files[path] for path in paths]
     groups = {segment.group for file in files for segment in file.segments}
     changes = read_waiting(store, manifest.deltas, manifest.schema, groups)
+    waiting = Waiting.of(changes)
     replaced: dict[str, NewFile] = {}
     counts = {
         "changes": changes.num_rows,
@@ -67,7 +68,7 @@ def compact_files(
         "bytes_written": 0,
     }
     for file in files:
-        placed = place(changes, file.segments, file.path)
+        placed = waiting.place(file.segments, file.path)
         edits = _edits(store, file, placed, manifest.schema)
         counts["stale"] += edits.stale
         if not len(edits.rows):

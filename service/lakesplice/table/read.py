@@ -1,13 +1,14 @@
 """Reading a table: base files alone, or with their deltas laid over them.
 
-One row group is in memory at a time, and in the real-time view the waiting changes with it. Files
-and row groups are pruned by statistics only where no change waits: elsewhere a row may come to
-match by a change, so the filter follows the overlay.
+Two row groups are in memory at a time, and in the real-time view the waiting changes with them.
+Files and row groups are pruned by statistics only where no change waits: elsewhere a row may come
+to match by a change, so the filter follows the overlay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -15,13 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.formats.parquet import BaseReader
-from lakesplice.model.address import BaseFile
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.names import IS_DELETED
-from lakesplice.model.schema import SYSTEM_FIELDS
+from lakesplice.model.schema import SYSTEM_FIELDS, TableSchema
 from lakesplice.planning.edits import apply_edits
 from lakesplice.planning.filters import Filter
-from lakesplice.planning.overlay import Placed, overlay, place
+from lakesplice.planning.overlay import Placed, Waiting, overlay
 from lakesplice.table.base import open_base
 from lakesplice.table.ports import Store
 from lakesplice.table.waiting import read_waiting
@@ -54,37 +54,63 @@ def scan(store: Store, manifest: Manifest, request: Request) -> Iterator[pa.Tabl
     gone, `CorruptFileError` for a damaged one and for a change whose key is not its row's; never
     fewer rows.
     """
-    files = [manifest.files[path] for path in sorted(manifest.files)]
     deltas = manifest.deltas if request.view is View.REAL_TIME else ()
-    groups = {segment.group for file in files for segment in file.segments}
-    wanted = _wanted(request)
-    changes = read_waiting(store, deltas, manifest.schema, groups, wanted) if deltas else None
-    for file in files:
-        placed = place(changes, file.segments, file.path) if changes is not None else None
-        with open_base(store, file, manifest.schema) as reader:
-            yield from _rows(reader, file, placed, manifest, request)
-
-
-def _rows(
-    reader: BaseReader, file: BaseFile, placed: Placed | None, manifest: Manifest, request: Request
-) -> Iterator[pa.Table]:
-    unchanged = _matching_groups(reader, request)
-    columns = tuple(_wanted(request))
-    system = (field.name for field in SYSTEM_FIELDS)
-    with_state = tuple(dict.fromkeys((*columns, *manifest.schema.key, *system)))
-    for row_group, (first, last) in enumerate(reader.row_groups):
-        part = placed.within(first, last) if placed is not None else None
-        if part is not None and len(part.rows):
-            rows = reader.read(row_group, with_state)
-            state = rows.take(pa.array(part.addressed))
-            rows = apply_edits(rows, overlay(part, state, manifest.schema, file.path))
-        elif row_group in unchanged:
-            rows = reader.read(row_group, columns)
-        else:
-            continue
-        rows = _asked_for(rows, request)
+    waiting = None
+    if deltas:
+        groups, wanted = manifest.groups, _wanted(request)
+        waiting = Waiting.of(read_waiting(store, deltas, manifest.schema, groups, wanted))
+    for raw in _one_ahead(_read(store, manifest, waiting, request)):
+        rows = _asked_for(_overlaid(raw, manifest.schema, request), request)
         if rows.num_rows:
             yield rows
+
+
+@dataclass(frozen=True)
+class _Raw:
+    """A row group as its file holds it, and the changes that wait for its rows, if any."""
+
+    path: str
+    rows: pa.Table
+    part: Placed | None
+
+
+def _read(
+    store: Store, manifest: Manifest, waiting: Waiting | None, request: Request
+) -> Generator[_Raw, None, None]:
+    columns = _wanted(request)
+    system = (field.name for field in SYSTEM_FIELDS)
+    with_state = tuple(dict.fromkeys((*columns, *manifest.schema.key, *system)))
+    for path in sorted(manifest.files):
+        file = manifest.files[path]
+        placed = None if waiting is None else waiting.place(file.segments, path)
+        with open_base(store, file, manifest.schema) as reader:
+            unchanged = _matching_groups(reader, request)
+            for row_group, (first, last) in enumerate(reader.row_groups):
+                part = None if placed is None else placed.within(first, last)
+                if part is not None and len(part.rows):
+                    yield _Raw(path, reader.read(row_group, with_state), part)
+                elif row_group in unchanged:
+                    yield _Raw(path, reader.read(row_group, columns), None)
+
+
+def _overlaid(raw: _Raw, schema: TableSchema, request: Request) -> pa.Table:
+    if raw.part is None:
+        return raw.rows
+    state = raw.rows.take(pa.array(raw.part.addressed))
+    edits = overlay(raw.part, state, schema, raw.path)
+    return apply_edits(raw.rows.select(list(_wanted(request))), edits)
+
+
+def _one_ahead(items: Generator[_Raw, None, None]) -> Iterator[_Raw]:
+    """Yield the items while a thread makes the next one: decoding goes on beside the overlay."""
+    try:
+        with ThreadPoolExecutor(1, "lakesplice-read") as thread:
+            coming = thread.submit(next, items, None)
+            while (item := coming.result()) is not None:
+                coming = thread.submit(next, items, None)
+                yield item
+    finally:
+        items.close()
 
 
 def _matching_groups(reader: BaseReader, request: Request) -> frozenset[int]:
