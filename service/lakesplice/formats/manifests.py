@@ -145,7 +145,6 @@ def _source_out(source: SourceState) -> dict[str, Any]:
                 "next_offset": state.next_offset,
                 "position": [state.position.file, state.position.offset],
                 "gtids": dict(state.gtids),
-                "schema_version": state.schema_version,
             }
             for partition, state in source.partitions.items()
         },
@@ -167,7 +166,6 @@ def _partition_in(value: Any) -> PartitionState:
         next_offset=int(value["next_offset"]),
         position=_position_in(value["position"]),
         gtids={str(domain): int(number) for domain, number in value["gtids"].items()},
-        schema_version=int(value["schema_version"]),
     )
 
 

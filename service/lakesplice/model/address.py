@@ -30,10 +30,10 @@ def group_name(group: int) -> str:
 class BaseFile:
     """A Parquet data file: an ordered list of segments.
 
-    `path` is relative to the table; `bytes` its size; `splices` how often it was rewritten since its
-    first write. Row position p of a segment is row (rows of the segments before it) + p of the file.
-    Pages have checksums of their own; the tail, that is the page index and the footer, has none in
-    Parquet, so its size and XXH3-128 checksum are recorded here (size 0: not recorded).
+    `path` is relative to the table; `bytes` its size; `splices` how often it was rewritten since
+    its first write. Row position p of a segment is row (rows of the segments before it) + p of the
+    file. Pages have checksums of their own; the tail, that is the page index and the footer, has
+    none in Parquet, so its size and XXH3-128 checksum are recorded here (size 0: not recorded).
     """
 
     path: str

@@ -10,7 +10,8 @@ The layout serves the whole way through a batch, so that no step converts rows:
     _changed              binary   bitmap of column ids that differ between the images, least
                                    significant bit first; null: unknown, every column counts
     _source_ts            timestamp[us, UTC]
-    then every user column: the after-image; for a delete the before-image, of which only the key matters
+    then every user column: the after-image; for a delete the before-image, of which only the key
+    matters
 
 A located change adds `_group` and `_row` (int64), its row's address.
 """

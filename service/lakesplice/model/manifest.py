@@ -64,14 +64,13 @@ class PartitionState:
     """How far one Kafka partition is applied: the next offset, and what was met before it.
 
     `position` is the highest position; `gtids` holds, per MariaDB domain or MySQL server UUID, the
-    highest sequence number; `schema_version` is the latest version of the table's schema. All are the
-    partition's own: another one may be ahead, under GTIDs that this one has still to bring.
+    highest sequence number. Both are the partition's own: another one may be ahead, under GTIDs
+    that this one has still to bring.
     """
 
     next_offset: int
     position: Position = BEFORE_ALL
     gtids: Mapping[str, int] = field(default_factory=dict)
-    schema_version: int = 0
 
 
 @dataclass(frozen=True, slots=True)

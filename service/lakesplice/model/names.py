@@ -37,7 +37,9 @@ DEFAULT_DATABASE = "default"
 
 
 def escape(name: str) -> str:
-    """Return `name` within [A-Za-z0-9_]; `unescape` gives it back, and different names stay different."""
+    """Return `name` within [A-Za-z0-9_]; `unescape` gives it back, and different names stay
+    different.
+    """
     out = []
     for at, char in enumerate(name):
         if not _PLAIN.fullmatch(char) or (char == "_" and _ESCAPE.match(name, at)):
@@ -53,13 +55,16 @@ def unescape(name: str) -> str:
 
 
 def _escape_leading(escaped: str) -> str:
-    return f"_x5f_{escaped[1:]}" if escaped.startswith("_") and not _ESCAPE.match(escaped) else escaped
+    return (
+        f"_x5f_{escaped[1:]}" if escaped.startswith("_") and not _ESCAPE.match(escaped) else escaped
+    )
 
 
 def column_name(source_name: str) -> str:
     """Return the stored name of a source column; one with a reserved name is renamed."""
     escaped = escape(source_name)
-    # Engines compare column names without regard to case, so the system names must not be met in any.
+    # Engines compare column names without regard to case, so the system names must not be met in
+    # any.
     return _escape_leading(escaped) if escaped.lower() in RESERVED else escaped
 
 
@@ -72,10 +77,14 @@ class TableName:
 
     @classmethod
     def from_topic(cls, topic: str) -> TableName:
-        """Take the last two parts of a topic (`prefix.database.table`); a single part gets `default`."""
+        """Take the last two parts of a topic (`prefix.database.table`); a single part gets
+        `default`.
+        """
         parts = topic.split(".")
         if not all(parts[-2:]):
-            raise UsageError("a topic must end in database.table; exclude it by topic_pattern", topic=topic)
+            raise UsageError(
+                "a topic must end in database.table; exclude it by topic_pattern", topic=topic
+            )
         return cls(parts[-2] if len(parts) > 1 else DEFAULT_DATABASE, parts[-1])
 
     @classmethod

@@ -6,8 +6,8 @@ numbers and kept as two signed 64-bit integers, so that every engine can compare
     _position_file    epoch  (31 bits) << 32 | binlog file number (32 bits)
     _position_offset  offset (41 bits) << 22 | row (21 bits) << 1 | rank (1 bit)
 
-The rank puts a delete before a create at the same place: a primary-key update is both, at one offset
-and row. Equal positions mean the same change.
+The rank puts a delete before a create at the same place: a primary-key update is both, at one
+offset and row. Equal positions mean the same change.
 """
 
 from __future__ import annotations
@@ -34,11 +34,21 @@ class Position:
     @classmethod
     def of(cls, epoch: int, file: int, offset: int, row: int, rank: int) -> Position:
         """Pack the five parts; one beyond its bits is unsupported, never truncated."""
-        parts = ((epoch, EPOCH_BITS), (file, FILE_BITS), (offset, OFFSET_BITS), (row, ROW_BITS), (rank, 1))
+        parts = (
+            (epoch, EPOCH_BITS),
+            (file, FILE_BITS),
+            (offset, OFFSET_BITS),
+            (row, ROW_BITS),
+            (rank, 1),
+        )
         if any(not 0 <= value < 1 << bits for value, bits in parts):
             raise UnsupportedError(
                 "a position's part is out of range",
-                epoch=epoch, file=file, offset=offset, row=row, rank=rank,
+                epoch=epoch,
+                file=file,
+                offset=offset,
+                row=row,
+                rank=rank,
             )
         return cls(epoch << FILE_BITS | file, offset << (ROW_BITS + 1) | row << 1 | rank)
 

@@ -57,7 +57,10 @@ class ColumnType:
     def __post_init__(self) -> None:
         if self.kind is not Kind.DECIMAL:
             return
-        if not 1 <= self.precision <= DECIMAL_PRECISION_MAX or not 0 <= self.scale <= self.precision:
+        if (
+            not 1 <= self.precision <= DECIMAL_PRECISION_MAX
+            or not 0 <= self.scale <= self.precision
+        ):
             raise UnsupportedError(
                 "a decimal holds 1 to 38 digits; map this column to a string at the source",
                 precision=self.precision,

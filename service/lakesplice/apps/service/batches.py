@@ -1,0 +1,333 @@
+"""One batch: check the topics, run the job, commit each table it touched.
+
+A table that cannot go on is parked or refused here and the others go on. Nothing here decides by
+time; whatever dies in the middle leaves the tables at offsets that the next start continues from.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from pyspark.sql import DataFrame
+
+from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.tables import ServiceTable, ServiceTables
+from lakesplice.errors import FencedError, LakespliceError
+from lakesplice.formats.debezium import DeclaredType, declare
+from lakesplice.model.manifest import ParkCode, ParkReason
+from lakesplice.model.names import TableName
+from lakesplice.model.schema import TableSchema
+from lakesplice.planning.evolution import plan_evolution
+from lakesplice.planning.placement import place
+from lakesplice.planning.source_check import check_source
+from lakesplice.spark.batch import run_batch
+from lakesplice.spark.plan import BatchPlan, TaskError, TopicPlan, TopicResult
+from lakesplice.spark.query import Offsets
+from lakesplice.spark.topics import Topic, TopicCatalogue
+from lakesplice.table.append import AppendPlan
+from lakesplice.table.commit import Conflict
+from lakesplice.table.ingest import ingest_intent, moves_nothing
+from lakesplice.telemetry import catalogue as metric
+
+_COMMIT_THREADS = 8
+_READ_TASKS_PER_CORE = 1
+# A table whose part fails this often in a row, for whatever reason, is parked with the reason.
+_FAILURES_MAX = 3
+_PARKING_ERRORS = {"CorruptFileError": ParkCode.CORRUPT, "MissingFileError": ParkCode.CORRUPT}
+
+
+@dataclass(frozen=True)
+class Span:
+    """One table's part of a batch: per partition its first offset and one after its last."""
+
+    table: ServiceTable
+    starts: Mapping[int, int]
+    ends: Mapping[int, int]
+
+
+class BatchRunner:
+    """Runs the batches of one lane; `restart` is set to a reason when the query must start anew.
+
+    `fatal` holds the error that must stop the service. `hold_back` is called with the tables of
+    each batch before its job, and blocks while compaction has to catch up.
+    """
+
+    def __init__(
+        self,
+        driver: Driver,
+        tables: ServiceTables,
+        catalogue: TopicCatalogue,
+        cores: int,
+        hold_back: Callable[[Sequence[ServiceTable]], None],
+    ) -> None:
+        self._driver = driver
+        self._tables = tables
+        self._catalogue = catalogue
+        self._cores = cores
+        self._hold_back = hold_back
+        self._failures: dict[str, int] = {}
+        self._busy = threading.Lock()
+        self.draining = threading.Event()
+        self.restart: str | None = None
+        self.fatal: BaseException | None = None
+
+    def __call__(self, frame: DataFrame, batch_id: int, starts: Offsets, ends: Offsets) -> None:
+        """Run one batch. Raises what must end the query; a table's own trouble does not."""
+        with self._busy:
+            if self.draining.is_set():
+                return
+            try:
+                self._run(frame, batch_id, starts, ends)
+            except FencedError as error:
+                self.fatal = error
+                raise
+
+    def drain(self, seconds: float) -> bool:
+        """Let no further batch begin and wait for the running one; True if none runs any more."""
+        self.draining.set()
+        if not self._busy.acquire(timeout=max(0.0, seconds)):
+            return False
+        self._busy.release()
+        return True
+
+    def _run(self, frame: DataFrame, batch_id: int, starts: Offsets, ends: Offsets) -> None:
+        driver, started = self._driver, self._driver.clock.now_ms()
+        with driver.metrics.timed(metric.BATCH_SECONDS, phase="whole"):
+            driver.generation.check()
+            with driver.metrics.timed(metric.BATCH_SECONDS, phase="plan"):
+                topics = self._catalogue.describe(ends)
+                spans = self._spans(topics, starts, ends)
+            self._hold_back([span.table for span in spans.values()])
+            settled = self._settle_all(frame, spans)
+        self._show(topics, ends, started / 1000)
+        result = "ok" if settled == len(spans) else "partial"
+        driver.metrics.add(metric.BATCHES, result=result)
+        driver.metrics.since(metric.LAST_BATCH, driver.clock.now_ms() / 1000)
+        if spans:
+            records = sum(sum(s.ends.values()) - sum(s.starts.values()) for s in spans.values())
+            driver.log.info("batch", id=batch_id, tables=len(spans), offsets=records, result=result)
+
+    def _spans(
+        self, topics: Mapping[str, Topic], starts: Offsets, ends: Offsets
+    ) -> dict[str, Span]:
+        """Return the tables that have something to read, are running, and stand where it starts."""
+        spans = {}
+        for name, topic_ends in ends.items():
+            table = self._tables.get(name)
+            if table is None or table.refused or table.parked:
+                continue
+            if not self._continues(table, topics.get(name)):
+                continue
+            moved = {at: end for at, end in topic_ends.items() if end > starts[name][at]}
+            span = Span(table, {at: starts[name][at] for at in moved}, moved)
+            if moved and self._stands_at(span):
+                spans[name] = span
+        return spans
+
+    def _continues(self, table: ServiceTable, topic: Topic | None) -> bool:
+        if topic is None:
+            return True  # deleted meanwhile: the query fails on it and is started without it
+        reason = check_source(table.source, topic.name, topic.id, topic.earliest, topic.latest)
+        if reason is not None:
+            table.park(reason)
+            self.restart = "redirect"
+        return reason is None
+
+    def _stands_at(self, span: Span) -> bool:
+        states = span.table.source.partitions
+        here = {at: states[at].next_offset if at in states else 0 for at in span.starts}
+        if here == span.starts:
+            return True
+        self._refuse(span.table, f"stands at {here}, the batch starts at {dict(span.starts)}")
+        return False
+
+    def _settle_all(self, frame: DataFrame, spans: Mapping[str, Span]) -> int:
+        """Run the job and settle each table, again for those whose schema grew; return how many
+        did.
+        """
+        driver, pending, settled = self._driver, dict(spans), 0
+        while pending:
+            with driver.metrics.timed(metric.BATCH_SECONDS, phase="job"):
+                results = self._job(frame, pending)
+            driver.kill_point("after-job")
+            with (
+                driver.metrics.timed(metric.BATCH_SECONDS, phase="commit"),
+                ThreadPoolExecutor(_COMMIT_THREADS, "commit") as pool,
+            ):
+                answers = {
+                    name: pool.submit(self._settle, span, results[name])
+                    for name, span in pending.items()
+                    if name in results
+                }
+                outcomes = {name: answer.result() for name, answer in answers.items()}
+            settled += sum(outcome == "settled" for outcome in outcomes.values())
+            pending = {name: pending[name] for name, out in outcomes.items() if out == "again"}
+        return settled
+
+    def _job(self, frame: DataFrame, spans: Mapping[str, Span]) -> dict[str, TopicResult]:
+        """Run the job; one that dies twice is run by halves until the table at fault is parked."""
+        plan = self._plan(spans)
+        last: Exception | None = None
+        for _ in range(2):
+            try:
+                return {name: TopicResult(name) for name in spans} | run_batch(frame, plan)
+            except Exception as error:
+                if self.draining.is_set():
+                    raise
+                last = error
+                self._driver.log.warning("job-died", tables=len(spans), error=_line(error))
+        # Asked before anything is blamed on a table: a broker that is gone kills every job.
+        topics = self._catalogue.describe(spans)
+        if len(spans) > 1:
+            names = sorted(spans)
+            halves = names[: len(names) // 2], names[len(names) // 2 :]
+            return {
+                name: result
+                for half in halves
+                for name, result in self._job(frame, {n: spans[n] for n in half}).items()
+            }
+        for name, span in spans.items():
+            if self._continues(span.table, topics.get(name)):
+                detail = f"the job died twice with this table alone: {_line(last)}"
+                span.table.park(ParkReason(ParkCode.JOB_DIED, detail, name))
+                self.restart = "redirect"
+        return {}
+
+    def _plan(self, spans: Mapping[str, Span]) -> BatchPlan:
+        expected = {
+            span.table.name: sum(span.ends[at] - span.starts[at] for at in span.ends)
+            for span in spans.values()
+        }
+        targets = max(1, self._cores)
+        placed = place(expected, self._cores, targets)
+        shares: dict[TableName, dict[int, int]] = {}
+        for share, target in placed.items():
+            shares.setdefault(share.table, {})[share.range] = target
+        topics = tuple(
+            TopicPlan(
+                name,
+                span.table.name,
+                {at: s for at, s in span.table.source.partitions.items() if at in span.ends},
+                _append_plan(span.table),
+                tuple(target for _, target in sorted(shares[span.table.name].items())),
+                self._declared(span.table.name),
+            )
+            for name, span in sorted(spans.items())
+        )
+        read_tasks = max(1, self._cores * _READ_TASKS_PER_CORE)
+        return BatchPlan(self._driver.lake, self._driver.entropy, topics, targets, read_tasks)
+
+    def _declared(self, name: TableName) -> Mapping[str, DeclaredType] | None:
+        entry = self._driver.settings.table(name)
+        return declare(entry.columns) if entry is not None and entry.columns else None
+
+    def _settle(self, span: Span, result: TopicResult) -> str:
+        """Commit a table's part: `settled`, `again` after its schema grew, or `refused`."""
+        table = span.table
+        try:
+            if result.errors:
+                return self._failed(table, result.errors)
+            sightings = [seen for report in result.reports for seen in report.sightings]
+            schema, _ = plan_evolution(table.schema, sightings)
+            if schema != table.schema:
+                return self._evolve(table, schema)
+            table.be_born(schema)
+            return self._ingest(span, result)
+        except FencedError:
+            raise
+        except LakespliceError as error:
+            return self._refuse(table, str(error))
+
+    def _evolve(self, table: ServiceTable, schema: TableSchema) -> str:
+        if table.snapshot is None:
+            table.be_born(schema)
+            return "again"
+        outcome = table.evolve(schema)
+        # Compaction may have moved files meanwhile; the next round plans on what it left.
+        if isinstance(outcome, Conflict):
+            self._driver.log.info("evolve-again", table=str(table.name), reason=outcome.detail)
+        return "again"
+
+    def _ingest(self, span: Span, result: TopicResult) -> str:
+        table = span.table
+        assert table.snapshot is not None
+        written = [write.appended for write in result.writes if write.appended]
+        letters = [letter for read in result.reads for letter in read.dead_letters]
+        intent = ingest_intent(
+            self._driver.generation.number,
+            table.snapshot,
+            span.starts,
+            span.ends,
+            result.reports,
+            written,
+            letters,
+        )
+        if moves_nothing(intent, table.manifest):
+            return "settled"
+        outcome = table.commit(intent)
+        if isinstance(outcome, Conflict):
+            return self._refuse(table, f"{outcome.reason}: {outcome.detail}")
+        self._failures.pop(intent.source_to.topic, None)
+        if intent.parked is not None:
+            self._driver.log.warning(
+                "table-parked",
+                table=str(table.name),
+                code=intent.parked.code.value,
+                detail=intent.parked.detail,
+            )
+            self.restart = "redirect"
+        return "settled"
+
+    def _failed(self, table: ServiceTable, errors: Sequence[TaskError]) -> str:
+        error, topic = errors[0], table.source.topic
+        self._failures[topic] = self._failures.get(topic, 0) + 1
+        code = _PARKING_ERRORS.get(error.kind)
+        if code is None and self._failures[topic] >= _FAILURES_MAX:
+            code = ParkCode.JOB_DIED
+        self._driver.log.error(
+            "table-failed",
+            table=str(table.name),
+            kind=error.kind,
+            error=error.message,
+            trace=error.trace,
+        )
+        if code is not None:
+            table.park(ParkReason(code, f"{error.kind}: {error.message}", topic))
+        return self._refuse(table, f"{error.kind}: {error.message}")
+
+    def _refuse(self, table: ServiceTable, detail: str) -> str:
+        """Pass the table over until the query starts anew from where the table stands."""
+        self._driver.log.info("table-refused", table=str(table.name), reason=detail)
+        table.refused = True
+        self.restart = self.restart or "refused-commit"
+        return "refused"
+
+    def _show(self, topics: Mapping[str, Topic], ends: Offsets, moment: float) -> None:
+        """Set lag and freshness; `moment`, in seconds, is when the ends of the topics were read."""
+        metrics = self._driver.metrics
+        for name in ends:
+            table, topic = self._tables.get(name), topics.get(name)
+            if table is None or topic is None:
+                continue
+            states = table.source.partitions
+            lag = sum(
+                max(0, end - (states[at].next_offset if at in states else 0))
+                for at, end in topic.latest.items()
+            )
+            metrics.set(metric.LAG, lag, table=str(table.name))
+            if lag == 0:
+                table.caught_up(moment)
+
+
+def _append_plan(table: ServiceTable) -> AppendPlan:
+    manifest = table.manifest
+    groups = np.array(sorted(manifest.groups), np.int64)
+    return AppendPlan(manifest.schema, manifest.runs, groups)
+
+
+def _line(error: BaseException | None) -> str:
+    return str(error).splitlines()[0] if error is not None and str(error) else repr(error)

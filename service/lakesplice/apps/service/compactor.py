@@ -1,0 +1,234 @@
+"""The compactor: threads that watch all tables and splice waiting changes into base files.
+
+Ingest goes on meanwhile. A thread takes the most overdue table that no other one is at, has its
+files rewritten by Spark tasks, and commits; a conflict only means that the table is planned again.
+The same threads merge runs of the row index and keep the logs short.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.tables import ServiceTable, ServiceTables
+from lakesplice.apps.service.upkeep import Upkeep
+from lakesplice.errors import CorruptFileError, FencedError, LakespliceError
+from lakesplice.formats.parquet import ROWS_PER_PAGE
+from lakesplice.model.manifest import Manifest, ParkCode, ParkReason
+from lakesplice.planning.compaction import (
+    CompactionPolicy,
+    Pressure,
+    backlog,
+    ingest_must_wait,
+    next_tables,
+    pressure,
+    tasks,
+    work,
+)
+from lakesplice.spark.rewrites import RewriteTask, rewrite_files
+from lakesplice.table.commit import Committed
+from lakesplice.table.compact import Compacted
+from lakesplice.table.intents import Splice
+from lakesplice.table.rewrite import PlainRewriter
+from lakesplice.telemetry import catalogue as metric
+
+_TASK_BYTES = 256 * 2**20
+_HOLD_SECONDS = 0.1
+# A table whose compaction failed is left alone for so long, so that it cannot keep the others
+# waiting.
+_PAUSE_SECONDS = 30.0
+
+
+class Compactor:
+    """Compacts what is due. `start` once, `stop` once; the other methods may be called from any
+    thread.
+    """
+
+    def __init__(self, driver: Driver, tables: ServiceTables, session: SparkSession) -> None:
+        settings = driver.settings.compaction
+        self._driver = driver
+        self._tables = tables
+        self._session = session
+        self._policy = CompactionPolicy(
+            deltas_max=settings.deltas_max,
+            bytes_max=settings.bytes_max,
+            age_seconds_max=settings.age_max,
+            ratio_max=settings.ratio_max,
+            rows_per_page=ROWS_PER_PAGE,
+        )
+        self._upkeep = Upkeep(driver, session)
+        # One core stays with ingest wherever there is more than one.
+        cores = session.sparkContext.defaultParallelism
+        self._tasks = min(settings.tasks_max, max(1, cores - 1))
+        self._slots = threading.Semaphore(self._tasks)
+        self._lock = threading.Lock()
+        self._running: set[str] = set()
+        self._paused_until: dict[str, float] = {}
+        self._stopping = threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        """Start the threads."""
+        for number in range(self._driver.settings.compaction.threads):
+            thread = threading.Thread(target=self._watch, name=f"compactor-{number}", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def stop(self) -> None:
+        """End the threads; a rewrite that runs is finished, its commit included."""
+        self._stopping.set()
+        for thread in self._threads:
+            thread.join()
+
+    def finish(self) -> None:
+        """Compact until nothing is due any more, in the calling thread."""
+        while self._turn():
+            pass
+
+    def hold_back(self, tables: Sequence[ServiceTable]) -> None:
+        """Block while one of the tables has so many waiting deltas that its ingest must wait."""
+        most = self._driver.settings.compaction.back_pressure_deltas
+        for table in tables:
+            held = False
+            while ingest_must_wait(backlog(table.manifest, ROWS_PER_PAGE), most):
+                if not held:
+                    self._driver.log.warning("ingest-waits", table=str(table.name), deltas_max=most)
+                held = True
+                if self._stopping.wait(_HOLD_SECONDS) or self._is_paused(table):
+                    break
+
+    def _watch(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                idle = not self._turn()
+            except FencedError:
+                return  # the main loop meets the same generation and ends the service
+            if idle:
+                self._stopping.wait(self._driver.settings.compaction.poll_seconds)
+
+    def _turn(self) -> bool:
+        """Compact the table that is due the most and see to its upkeep; False if there was nothing."""
+        table = self._take()
+        if table is None:
+            return False
+        try:
+            if self._pressure(table).score >= 1:
+                self._compact(table)
+            if self._upkeep.is_due(table):
+                self._upkeep.see_to(table)
+            return True
+        finally:
+            with self._lock:
+                self._running.discard(table.source.topic)
+
+    def _take(self) -> ServiceTable | None:
+        with self._lock:
+            free = {
+                table.source.topic: table
+                for table in self._tables
+                if table.snapshot is not None and not self._is_paused(table)
+            }
+            pressures = {topic: self._pressure(table) for topic, table in free.items()}
+            cap = len(self._running) + 1
+            chosen = next_tables(pressures, self._running, cap) or tuple(
+                topic
+                for topic, table in free.items()
+                if topic not in self._running and self._upkeep.is_due(table)
+            )
+            if not chosen:
+                return None
+            self._running.add(chosen[0])
+            return free[chosen[0]]
+
+    def _pressure(self, table: ServiceTable) -> Pressure:
+        if table.parked is not None and table.parked.code is ParkCode.CORRUPT:
+            return Pressure(0.0, 0.0, 0.0, 0.0, 0.0)
+        waiting = backlog(table.manifest, ROWS_PER_PAGE)
+        return pressure(waiting, self._policy, self._driver.clock.now_ms())
+
+    def _is_paused(self, table: ServiceTable) -> bool:
+        until = self._paused_until.get(table.source.topic, 0.0)
+        return self._driver.clock.monotonic() < until
+
+    def _compact(self, table: ServiceTable) -> None:
+        driver, name = self._driver, str(table.name)
+        try:
+            with driver.metrics.timed(metric.COMPACTION_SECONDS):
+                committed = self._splice(table)
+        except FencedError:
+            raise
+        except CorruptFileError as error:
+            self._pause(table, error)
+            table.park(ParkReason(ParkCode.CORRUPT, str(error), table.source.topic))
+            return
+        except (LakespliceError, PySparkException) as error:
+            self._pause(table, error)
+            return
+        result = "committed" if committed else "conflict"
+        driver.metrics.add(metric.COMPACTIONS, table=name, result=result)
+
+    def _splice(self, table: ServiceTable) -> bool:
+        manifest = table.manifest
+        files = work(manifest)
+        shares = tasks(files, _TASK_BYTES, self._tasks)
+        done = self._rewrite(table, manifest, shares)
+        self._driver.kill_point("after-rewrite")
+        intent = Splice(
+            self._driver.generation.number,
+            {path: new for part in done for path, new in part.replaced.items()},
+            _united([part.consumed for part in done]),
+            _summed([part.counts for part in done]),
+        )
+        committed = isinstance(table.commit(intent), Committed)
+        if committed:
+            self._count(table, intent)
+        return committed
+
+    def _rewrite(
+        self, table: ServiceTable, manifest: Manifest, shares: Sequence[tuple[str, ...]]
+    ) -> list[Compacted]:
+        rewrite = [
+            RewriteTask(table.store, manifest, paths, PlainRewriter(), self._driver.entropy)
+            for paths in shares
+        ]
+        for _ in rewrite:
+            self._slots.acquire()
+        try:
+            return rewrite_files(self._session, rewrite)
+        finally:
+            self._slots.release(len(rewrite))
+
+    def _count(self, table: ServiceTable, intent: Splice) -> None:
+        metrics, name, counts = self._driver.metrics, str(table.name), intent.counts
+        metrics.add(metric.STALE_CHANGES, counts.get("stale", 0), table=name)
+        for direction in ("read", "written"):
+            count = counts.get(f"bytes_{direction}", 0)
+            metrics.add(metric.COMPACTION_BYTES, count, table=name, direction=direction)
+        self._driver.log.info(
+            "compacted", table=name, files=len(intent.replaced), changes=counts.get("changes", 0)
+        )
+
+    def _pause(self, table: ServiceTable, error: Exception) -> None:
+        until = self._driver.clock.monotonic() + _PAUSE_SECONDS
+        self._paused_until[table.source.topic] = until
+        self._driver.metrics.add(metric.COMPACTIONS, table=str(table.name), result="failed")
+        self._driver.log.error("compaction-failed", table=str(table.name), error=str(error))
+
+
+def _united(parts: Sequence[Mapping[str, frozenset[int]]]) -> dict[str, frozenset[int]]:
+    united: dict[str, frozenset[int]] = {}
+    for part in parts:
+        for path, groups in part.items():
+            united[path] = united.get(path, frozenset()) | groups
+    return united
+
+
+def _summed(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    return {
+        name: sum(part.get(name, 0) for part in parts)
+        for name in sorted({n for p in parts for n in p})
+    }

@@ -1,0 +1,28 @@
+"""What every part of a running driver shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from lakesplice.config import Settings
+from lakesplice.table.generation import Generation
+from lakesplice.table.ports import Clock, Entropy, Store
+from lakesplice.telemetry.registry import Metrics
+
+
+@dataclass(frozen=True)
+class Driver:
+    """One driver of one lake. `log` is a structlog logger; `kill_point` is named before each step
+    whose crash the tests provoke and does nothing in production.
+    """
+
+    settings: Settings
+    lake: Store
+    clock: Clock
+    entropy: Entropy
+    generation: Generation
+    metrics: Metrics
+    log: Any
+    kill_point: Callable[[str], None] = lambda _name: None

@@ -1,0 +1,87 @@
+"""From snapshots, commits and batches to metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lakesplice.model.manifest import Manifest
+from lakesplice.model.names import TableName
+from lakesplice.table.commit import Committed, Conflict
+from lakesplice.table.intents import Create, Evolve, IndexMerge, Ingest, Intent, Redirect, Splice
+from lakesplice.table.snapshot import Snapshot
+from lakesplice.telemetry import catalogue as metric
+from lakesplice.telemetry.registry import Metrics
+
+_OPERATIONS: Mapping[type[Intent], str] = {
+    Create: "create",
+    Ingest: "ingest",
+    Splice: "splice",
+    IndexMerge: "index-merge",
+    Evolve: "evolve",
+    Redirect: "redirect",
+}
+CHANGE_OPS = ("create", "update", "delete", "read")
+
+
+def count_commit(
+    metrics: Metrics, name: TableName, intent: Intent, outcome: Committed | Conflict
+) -> None:
+    """Count a commit, and of an ingest what it brought."""
+    table = str(name)
+    if isinstance(outcome, Conflict):
+        metrics.add(metric.COMMIT_CONFLICTS, table=table, reason=outcome.reason.value)
+        return
+    metrics.add(metric.COMMITS, table=table, operation=_OPERATIONS[type(intent)])
+    if not isinstance(intent, Ingest):
+        return
+    counts = intent.counts
+    for op in CHANGE_OPS:
+        metrics.add(metric.CHANGES, counts.get(op, 0), table=table, op=op)
+    for name_, count in counts.items():
+        kind, _, reason = name_.partition(":")
+        if kind == "dead" and reason:
+            metrics.add(metric.DEAD_LETTERS, count, table=table, reason=reason)
+        elif kind == "ignored" and reason:
+            metrics.add(metric.IGNORED, count, table=table, reason=reason)
+    metrics.add(metric.INDEX_LOOKUPS, counts.get("updated", 0), table=table, found="yes")
+    metrics.add(metric.INDEX_LOOKUPS, counts.get("inserted", 0), table=table, found="no")
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """Per view the moment, in seconds since the epoch, up to which every change is sure to be in
+    it.
+    """
+
+    real_time: float | None
+    read_optimised: float | None
+
+    @classmethod
+    def of(cls, manifest: Manifest, caught_up: float | None) -> Freshness:
+        """Judge by `caught_up`, the last moment up to which all changes are committed."""
+        oldest = min((delta.committed_ms for delta in manifest.deltas), default=None)
+        return cls(caught_up, caught_up if oldest is None else oldest / 1000)
+
+
+def show_snapshot(
+    metrics: Metrics, name: TableName, snapshot: Snapshot | None, fresh: Freshness
+) -> None:
+    """Set the gauges that follow from a table's present version."""
+    if snapshot is None:
+        return
+    table, manifest = str(name), snapshot.manifest
+    deltas, files = manifest.deltas, manifest.files.values()
+    metrics.set(metric.TABLE_VERSION, snapshot.version, table=table)
+    metrics.set(metric.DELTA_FILES, len(deltas), table=table)
+    metrics.set(metric.DELTA_ROWS, sum(sum(d.waiting.values()) for d in deltas), table=table)
+    metrics.set(metric.DELTA_BYTES, sum(delta.file.bytes for delta in deltas), table=table)
+    oldest = min((delta.committed_ms for delta in deltas), default=None)
+    metrics.since(metric.DELTA_OLDEST, None if oldest is None else oldest / 1000, table=table)
+    metrics.since(metric.FRESHNESS, fresh.real_time, table=table, view=metric.REAL_TIME)
+    metrics.since(metric.FRESHNESS, fresh.read_optimised, table=table, view=metric.READ_OPTIMISED)
+    metrics.set(metric.BASE_FILES, len(manifest.files), table=table)
+    metrics.set(metric.BASE_ROWS, sum(file.rows for file in files), table=table)
+    metrics.set(metric.INDEX_RUNS, len(manifest.runs), table=table)
+    metrics.set(metric.INDEX_ENTRIES, sum(run.entries for run in manifest.runs), table=table)
+    metrics.park(table, None if manifest.parked is None else manifest.parked.code.value)

@@ -1,0 +1,206 @@
+"""The service: one driver of one lake, from Kafka to tables, until it is told to stop.
+
+    start        take a generation, start Spark, open the topics' tables
+    main loop    one query at a time over the topics that can be read; it is started anew, from
+    where the manifests stand, when topics come, a table is parked or an ingest is refused beside it
+    compaction threads, the metrics page, the generation's heartbeat stop         the running batch
+    is finished if time allows, else dropped whole
+
+Whatever ends in the middle is safe: the manifests say where each table stands.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+
+import structlog
+
+from lakesplice.apps.service.batches import BatchRunner
+from lakesplice.apps.service.compactor import Compactor
+from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.loop import QueryLoop
+from lakesplice.apps.service.sources import Sources
+from lakesplice.apps.service.status import ServiceStatus, TableStatus
+from lakesplice.apps.service.tables import ServiceTable, ServiceTables
+from lakesplice.config import Settings
+from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars
+from lakesplice.spark.session import build_session
+from lakesplice.spark.topics import TopicCatalogue
+from lakesplice.storage.local import LocalStore
+from lakesplice.storage.system import SystemClock, SystemEntropy
+from lakesplice.table.generation import take_generation
+from lakesplice.telemetry import catalogue as metric
+from lakesplice.telemetry.health import Health
+from lakesplice.telemetry.http import MetricsServer
+from lakesplice.telemetry.logs import configure_logs
+from lakesplice.telemetry.registry import Metrics
+
+_TICK_SECONDS = 0.2
+_ALIVE_SECONDS = 120.0
+
+
+class Service:
+    """One driver. `start` returns once it reads; `stop` once nothing of it runs any more.
+
+    `start` and `stop` are called once each, from one thread; `status` may be called from any.
+    """
+
+    def __init__(self, settings: Settings, *, once: bool = False) -> None:
+        self._settings = settings
+        self._once = once
+        self._log = structlog.get_logger("lakesplice")
+        self._stopping = threading.Event()
+        self._started = threading.Event()
+        self._ended = threading.Event()
+        self._metrics = Metrics()
+        self._health = Health(_ALIVE_SECONDS, awaited={"query": "the first query has not started"})
+        self._server: MetricsServer | None = None
+        self._tables: ServiceTables | None = None
+        self._thread: threading.Thread | None = None
+        self._error: BaseException | None = None
+        self._stop_timeout = settings.stop_timeout
+
+    @property
+    def metrics_url(self) -> str:
+        """Where the metrics page is; empty if there is none."""
+        return f"{self._server.url}/metrics" if self._server else ""
+
+    def begin(self) -> None:
+        """Start everything in a thread of its own and return at once."""
+        self._thread = threading.Thread(target=self._main, name="lakesplice-main", daemon=True)
+        self._thread.start()
+
+    def start(self) -> None:
+        """Start everything and return when the first query reads; raises what prevents it."""
+        self.begin()
+        while not self._started.wait(_TICK_SECONDS):
+            if self._ended.is_set():
+                break
+        self._raise()
+
+    def stop(self, timeout: float | None = None) -> None:
+        """End within about `timeout` seconds: finish the running batch if it can be, else drop it."""
+        if timeout is not None:
+            self._stop_timeout = timeout
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._raise()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait at most so long for the service to end by itself; True if it has."""
+        return self._ended.wait(seconds)
+
+    def status(self) -> ServiceStatus:
+        """Return what the service does now."""
+        now = SystemClock().now_ms() / 1000
+        tables = tuple(_status(table, now) for table in self._tables or ())
+        return ServiceStatus(tables, not self._ended.is_set())
+
+    def _raise(self) -> None:
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+
+    def _main(self) -> None:
+        try:
+            with ExitStack() as stack:
+                self._run(stack)
+        except BaseException as error:
+            self._error = error
+            self._log.error("service-failed", error=str(error))
+        finally:
+            self._ended.set()
+
+    def _run(self, stack: ExitStack) -> None:
+        settings = self._settings
+        if settings.metrics.enabled:
+            server = MetricsServer(
+                self._metrics, self._health, settings.metrics.host, settings.metrics.port
+            )
+            server.start()
+            stack.callback(server.close)
+            self._server = server
+        lake = LocalStore(settings.lake.path)
+        clock, entropy = SystemClock(), SystemEntropy()
+        generation = take_generation(lake, clock, self._wait_for_lease)
+        if generation is None:
+            return
+        stack.callback(generation.release)
+        self._metrics.set(metric.DRIVER_GENERATION, generation.number)
+        jars = ensure_jars(SPARK_KAFKA, _folder(settings.spark.jars_dir))
+        session = build_session(
+            settings.spark.master, settings.spark.driver_memory, jars, settings.spark.options
+        )
+        stack.callback(session.stop)
+        driver = Driver(settings, lake, clock, entropy, generation, self._metrics, self._log)
+        tables = self._tables = ServiceTables(driver)
+        kafka = settings.kafka
+        catalogue = TopicCatalogue(
+            session, kafka.bootstrap_servers, kafka.options, kafka.request_timeout_seconds
+        )
+        stack.callback(catalogue.close)
+        compactor = Compactor(driver, tables, session)
+        stack.callback(compactor.stop)
+        compactor.start()
+        cores = session.sparkContext.defaultParallelism
+        runner = BatchRunner(driver, tables, catalogue, cores, compactor.hold_back)
+        loop = QueryLoop(
+            driver,
+            session,
+            Sources(driver, tables, catalogue),
+            runner,
+            self._health,
+            self._stopping,
+        )
+        loop.run(self._started.set, once=self._once)
+        if self._stopping.is_set():
+            loop.drain(self._stop_timeout)
+        elif self._once:
+            compactor.finish()
+
+    def _wait_for_lease(self, seconds: float) -> bool:
+        """Wait while another driver may be alive; False to give up, since the service is to stop."""
+        self._health.tick()
+        return not self._stopping.wait(seconds)
+
+
+def run(settings: Settings, *, once: bool = False) -> int:
+    """Run the service until SIGTERM or SIGINT, or with `once` until all is taken in; the exit code.
+
+    0 after a clean end, also when a batch had to be dropped. Must be called in the main thread.
+    """
+    configure_logs(settings.logging.level, settings.logging.format)
+    service = Service(settings, once=once)
+    wished = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: wished.set())
+    service.begin()
+    while not service.wait(_TICK_SECONDS):
+        if wished.is_set():
+            break
+    service.stop()
+    return 0
+
+
+def _status(table: ServiceTable, now: float) -> TableStatus:
+    manifest = table.manifest
+    fresh = table.freshness()
+    return TableStatus(
+        str(table.name),
+        -1 if table.snapshot is None else table.snapshot.version,
+        sum(file.rows for file in manifest.files.values()),
+        table.changes_in,
+        len(manifest.deltas),
+        None if fresh.real_time is None else max(0.0, now - fresh.real_time),
+        None if fresh.read_optimised is None else max(0.0, now - fresh.read_optimised),
+        table.compactions,
+        None if manifest.parked is None else f"{manifest.parked.code}: {manifest.parked.detail}",
+    )
+
+
+def _folder(name: str | None) -> Path | None:
+    return None if name is None else Path(name)

@@ -1,0 +1,69 @@
+"""Which topics the query reads, and from where: the manifests say it."""
+
+from __future__ import annotations
+
+from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.tables import ServiceTables, unborn_source
+from lakesplice.errors import LakespliceError
+from lakesplice.planning.source_check import check_source
+from lakesplice.spark.query import Offsets
+from lakesplice.spark.topics import Topic, TopicCatalogue
+
+
+class Sources:
+    """Looks at the broker's topics and takes up their tables; blocks on the broker and the store."""
+
+    def __init__(self, driver: Driver, tables: ServiceTables, catalogue: TopicCatalogue) -> None:
+        self._driver = driver
+        self._tables = tables
+        self._catalogue = catalogue
+        self._broken: set[str] = set()
+
+    def starts(self) -> dict[str, dict[int, int]]:
+        """Return, for every topic that can be read, each partition's first offset.
+
+        Tables that are new are taken up, those that can't go on are parked, and none is refused any
+        more: what is read from here on starts where the tables stand.
+        """
+        pattern = self._driver.settings.kafka.topic_pattern.pattern
+        topics = self._catalogue.describe(self._catalogue.matching(pattern))
+        starts = {}
+        for name, topic in topics.items():
+            try:
+                offsets = self._start(topic)
+            except LakespliceError as error:
+                self._report(name, error)
+                continue
+            if offsets:
+                starts[name] = offsets
+        return starts
+
+    def differ_from(self, starts: Offsets) -> bool:
+        """Whether there are topics or partitions now that a query with these starts doesn't read."""
+        pattern = self._driver.settings.kafka.topic_pattern.pattern
+        for name, topic in self._catalogue.describe(self._catalogue.matching(pattern)).items():
+            table = self._tables.get(name)
+            if name in self._broken or (table is not None and table.parked):
+                continue
+            if name not in starts or topic.earliest.keys() - starts[name].keys():
+                return True
+        return False
+
+    def _start(self, topic: Topic) -> dict[int, int]:
+        table = self._tables.take_up(
+            topic.name, unborn_source(topic.name, topic.id, topic.earliest)
+        )
+        table.refused = False
+        if table.parked:
+            return {}
+        reason = check_source(table.source, topic.name, topic.id, topic.earliest, topic.latest)
+        if reason is not None:
+            table.park(reason)
+            return {}
+        states = table.source.partitions
+        return {at: states[at].next_offset if at in states else 0 for at in topic.earliest}
+
+    def _report(self, topic: str, error: LakespliceError) -> None:
+        if topic not in self._broken:
+            self._broken.add(topic)
+            self._driver.log.error("table-not-opened", topic=topic, error=str(error))

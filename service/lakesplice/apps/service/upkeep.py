@@ -1,0 +1,77 @@
+"""Upkeep of a table beside compaction: merging index runs, checkpoints and clean-up of the log."""
+
+from __future__ import annotations
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.tables import ServiceTable
+from lakesplice.errors import FencedError, LakespliceError
+from lakesplice.planning.index_merge import plan_merge
+from lakesplice.spark.rewrites import MergeTask, merge_runs
+from lakesplice.storage.log_keeper import DeltaLogKeeper
+from lakesplice.table.intents import IndexMerge
+from lakesplice.table.maintenance import Maintenance
+from lakesplice.telemetry import catalogue as metric
+
+
+class Upkeep:
+    """Sees to one table at a time; never called by two threads for one table."""
+
+    def __init__(self, driver: Driver, session: SparkSession) -> None:
+        self._driver = driver
+        self._session = session
+        self._logs: dict[str, Maintenance] = {}
+        self._seen: dict[str, int] = {}
+
+    def is_due(self, table: ServiceTable) -> bool:
+        """Whether the index has too many runs or the log has grown enough to look at it."""
+        if table.snapshot is None:
+            return False
+        grown = table.snapshot.version - self._seen.get(table.source.topic, 0)
+        every = self._driver.settings.log.checkpoint_every
+        return self._merge_plan(table) is not None or grown >= every
+
+    def see_to(self, table: ServiceTable) -> None:
+        """Do what is due. Failures are logged, and the table's turn comes again."""
+        try:
+            if self._merge_plan(table) is not None:
+                self._merge(table)
+            self._care_for_log(table)
+        except FencedError:
+            raise
+        except (LakespliceError, PySparkException) as error:
+            self._driver.log.error("upkeep-failed", table=str(table.name), error=str(error))
+
+    def _merge_plan(self, table: ServiceTable) -> range | None:
+        sizes = [run.entries for run in table.manifest.runs]
+        return plan_merge(sizes, self._driver.settings.index.runs_max)
+
+    def _merge(self, table: ServiceTable) -> None:
+        places = self._merge_plan(table)
+        assert places is not None
+        runs = table.manifest.runs[places.start : places.stop]
+        output = merge_runs(self._session, MergeTask(table.store, runs, self._driver.entropy))
+        inputs = tuple(run.file.path for run in runs)
+        table.commit(IndexMerge(self._driver.generation.number, inputs, output))
+
+    def _care_for_log(self, table: ServiceTable) -> None:
+        snapshot, topic = table.snapshot, table.source.topic
+        assert snapshot is not None
+        self._seen[topic] = snapshot.version
+        log = self._logs.get(topic)
+        if log is None:
+            settings = self._driver.settings
+            folder = settings.lake.path / table.name.path
+            log = self._logs[topic] = Maintenance(
+                table.store,
+                DeltaLogKeeper(folder),
+                self._driver.clock,
+                checkpoint_every=settings.log.checkpoint_every,
+                retention_seconds=settings.log.retention,
+            )
+        taken = log.care(snapshot)
+        if taken is not None:
+            tail = snapshot.version - taken.checkpoint_version
+            self._driver.metrics.set(metric.LOG_TAIL, tail, table=str(table.name))

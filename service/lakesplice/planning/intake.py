@@ -1,0 +1,259 @@
+"""Intake: what one topic partition brings to its table in a batch, and where it has to stop.
+
+Records are taken in offset order. The first one that its table can't go on with (no usable key, a
+type nobody declared, a schema that doesn't fit, a position that falls back unexplained) stops the
+partition: everything before it is applied, nothing from it on. A schema that only adds columns
+stops it too, until the table has them and the batch is taken again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesplice.model.change import Op
+from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState
+from lakesplice.model.names import OP, SOURCE_TS
+from lakesplice.model.position import Position
+from lakesplice.model.schema import SourceSchema, TableSchema
+from lakesplice.planning.evolution import Fits, SchemaFit, Unfit, fit, went_back
+from lakesplice.planning.images import Images, to_changes
+from lakesplice.planning.order import check_order
+
+Integers = npt.NDArray[np.int64]
+
+
+class Block(Images, Protocol):
+    """Decoded records of one source schema; `rows` are their indexes among the records, ascending."""
+
+    @property
+    def schema(self) -> SourceSchema: ...
+    @property
+    def rows(self) -> Integers: ...
+    @property
+    def gtid(self) -> pa.Array: ...
+
+
+class Refused(Protocol):
+    """Records that became dead letters: their indexes, ascending, and per record why."""
+
+    @property
+    def rows(self) -> Integers: ...
+    @property
+    def reason(self) -> Sequence[str]: ...
+    @property
+    def detail(self) -> Sequence[str]: ...
+
+
+class Halt(Protocol):
+    """A record that its table can't go on with."""
+
+    @property
+    def row(self) -> int: ...
+    @property
+    def code(self) -> ParkCode: ...
+    @property
+    def detail(self) -> str: ...
+
+
+class Decoded(Protocol):
+    """What a source format made of consecutive records of one partition."""
+
+    @property
+    def blocks(self) -> Sequence[Block]: ...
+    @property
+    def dead(self) -> Refused: ...
+    @property
+    def stops(self) -> Sequence[Halt]: ...
+    @property
+    def ignored(self) -> Mapping[str, int]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A dead letter's record index and why it became one."""
+
+    row: int
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What some records came to: changes in the table's layout, and dead letters."""
+
+    changes: tuple[pa.Table, ...]
+    letters: tuple[Letter, ...]
+
+
+@dataclass(frozen=True)
+class PartitionReport:
+    """Where a partition stands after its part of a batch.
+
+    `state.next_offset` is the offset of the record it stopped at, or one after its last record.
+    `sightings` are schemas that the table has not (yet), each with a position where it was met.
+    `counts` has changes by operation under `create`, `update`, `delete` and `read`, what was passed
+    over under `ignored:<reason>`, dead letters under `dead:<reason>`, and changes that repeat
+    earlier ones under `repeated`. `source_ts_ms` is the newest source time met, or None.
+    """
+
+    partition: int
+    state: PartitionState
+    stopped: bool
+    parked: ParkReason | None
+    sightings: tuple[tuple[Position, SourceSchema], ...]
+    counts: Mapping[str, int]
+    source_ts_ms: int | None
+
+
+class PartitionIntake:
+    """Takes one partition's records, in offset order; not thread-safe."""
+
+    def __init__(
+        self, topic: str, partition: int, schema: TableSchema, state: PartitionState
+    ) -> None:
+        self._topic = topic
+        self._partition = partition
+        self._schema = schema
+        self._state = state
+        self._fits: dict[SourceSchema, SchemaFit] = {}
+        self._parked: ParkReason | None = None
+        self._sightings: list[tuple[Position, SourceSchema]] = []
+        self._counts: Counter[str] = Counter()
+        self._source_ts_ms: int | None = None
+        self.stopped = False
+
+    def take(self, offsets: Integers, decoded: Decoded) -> Taken:
+        """Take the next records, whose offsets are given; after a stop there must be no further
+        call.
+        """
+        limit = self._schema_limit(offsets, decoded)
+        limit = self._order_limit(offsets, decoded, limit)
+        changes = tuple(self._changes(decoded.blocks, limit))
+        dead = decoded.dead
+        count = int(np.searchsorted(dead.rows, limit))
+        letters = tuple(
+            Letter(int(row), reason, detail)
+            for row, reason, detail in zip(
+                dead.rows[:count], dead.reason, dead.detail, strict=False
+            )
+        )
+        self._count(changes, letters, decoded.ignored)
+        end = int(offsets[limit]) if limit < len(offsets) else int(offsets[-1]) + 1
+        self._state = replace(self._state, next_offset=end)
+        return Taken(changes, letters)
+
+    def report(self) -> PartitionReport:
+        """Return where the partition stands."""
+        return PartitionReport(
+            self._partition,
+            self._state,
+            self.stopped,
+            self._parked,
+            tuple(self._sightings),
+            dict(self._counts),
+            self._source_ts_ms,
+        )
+
+    def _schema_limit(self, offsets: Integers, decoded: Decoded) -> int:
+        """Return the first record that can't be applied for what it is, or their number."""
+        stops = [_Stop(halt.row, halt.code, halt.detail) for halt in decoded.stops]
+        for block in decoded.blocks:
+            verdict = self._fit(block.schema)
+            first = int(block.rows[0])
+            if isinstance(verdict, Fits):
+                late = _first_from(block, verdict.until)
+                if late is not None:
+                    unfit = went_back(self._schema, verdict)
+                    stops.append(_Stop(int(block.rows[late]), unfit.code, unfit.detail))
+                continue
+            for at in (0, -1):
+                position = Position(int(block.position_file[at]), int(block.position_offset[at]))
+                self._sightings.append((position, block.schema))
+            unfit_code = verdict.code if isinstance(verdict, Unfit) else None
+            detail = verdict.detail if isinstance(verdict, Unfit) else ""
+            stops.append(_Stop(first, unfit_code, detail))
+        first_stop = min(stops, key=lambda stop: stop.row, default=None)
+        if first_stop is None:
+            return len(offsets)
+        self._stop(offsets, first_stop)
+        return first_stop.row
+
+    def _fit(self, image: SourceSchema) -> SchemaFit:
+        verdict = self._fits.get(image)
+        if verdict is None:
+            verdict = self._fits[image] = fit(self._schema, image)
+        return verdict
+
+    def _order_limit(self, offsets: Integers, decoded: Decoded, limit: int) -> int:
+        """Return the first record that is out of order, or `limit`."""
+        blocks = [block for block in decoded.blocks if isinstance(self._fit(block.schema), Fits)]
+        if not blocks:
+            return limit
+        rows = np.concatenate([block.rows for block in blocks])
+        order = np.argsort(rows, kind="stable")
+        order = order[: int(np.searchsorted(rows[order], limit))]
+        rows = rows[order]
+        file = np.concatenate([block.position_file for block in blocks])[order]
+        offset = np.concatenate([block.position_offset for block in blocks])[order]
+        gtid = pa.concat_arrays([block.gtid for block in blocks]).take(pa.array(order))
+        check = check_order(file, offset, gtid, self._state.position, self._state.gtids)
+        if check.first_violation is not None:
+            limit = int(rows[check.first_violation])
+            self._stop(offsets, _Stop(limit, ParkCode.POSITIONS_FELL_BACK, check.detail))
+        self._counts["repeated"] += check.repetitions
+        self._state = replace(self._state, position=check.high, gtids=check.seen)
+        return limit
+
+    def _changes(self, blocks: Sequence[Block], limit: int) -> Iterator[pa.Table]:
+        for block in blocks:
+            verdict = self._fit(block.schema)
+            count = int(np.searchsorted(block.rows, limit))
+            if isinstance(verdict, Fits) and count:
+                yield to_changes(block, self._schema, verdict.mapping).slice(0, count)
+
+    def _count(
+        self, changes: Sequence[pa.Table], letters: Sequence[Letter], ignored: Mapping[str, int]
+    ) -> None:
+        for table in changes:
+            for op, count in zip(*np.unique(table[OP].to_numpy(), return_counts=True), strict=True):
+                self._counts[Op(op).name.lower()] += int(count)
+            newest = pc.max(table[SOURCE_TS]).cast(pa.int64()).as_py()
+            if newest is not None:
+                self._source_ts_ms = max(newest // 1000, self._source_ts_ms or 0)
+        for letter in letters:
+            self._counts[f"dead:{letter.reason}"] += 1
+        for reason, count in ignored.items():
+            self._counts[f"ignored:{reason}"] += count
+
+    def _stop(self, offsets: Integers, stop: _Stop) -> None:
+        self.stopped = True
+        self._parked = None
+        if stop.code is not None:
+            offset = int(offsets[stop.row])
+            self._parked = ParkReason(stop.code, stop.detail, self._topic, self._partition, offset)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stop:
+    """Where the partition stops; without a code it waits there for the table's schema to grow."""
+
+    row: int
+    code: ParkCode | None
+    detail: str
+
+
+def _first_from(block: Block, until: Position | None) -> int | None:
+    """Return the block's first row at or above `until`, if there is one."""
+    if until is None:
+        return None
+    file, offset = block.position_file, block.position_offset
+    late = np.flatnonzero((file > until.file) | ((file == until.file) & (offset >= until.offset)))
+    return int(late[0]) if len(late) else None

@@ -1,0 +1,67 @@
+"""Whether a topic still is what a table's manifest continues."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState, SourceState
+
+_RESTART = "to take the table anew, remove its folder and restart"
+
+
+def check_source(
+    source: SourceState,
+    topic_name: str,
+    topic_id: str,
+    earliest: Mapping[int, int],
+    latest: Mapping[int, int],
+) -> ParkReason | None:
+    """Return why the table can't go on with the topic as the broker has it, or None if it can.
+
+    `earliest` and `latest` give, per partition, the first offset that is there and the next one to
+    come. Offsets that are gone were never applied: going on without them would lose changes.
+    """
+    if topic_name != source.topic:
+        return ParkReason(
+            ParkCode.TOPIC_RECREATED,
+            f"the table was filled from topic {source.topic!r}, whose positions say nothing about"
+            f" another topic's; let kafka.topic_pattern match that one; {_RESTART}",
+            topic_name,
+        )
+    topic = source.topic
+    if topic_id != source.topic_id:
+        return ParkReason(
+            ParkCode.TOPIC_RECREATED,
+            f"the topic was deleted and created again (id {source.topic_id} was applied, it is"
+            f" {topic_id} now); {_RESTART}",
+            topic,
+        )
+    for partition in sorted(source.partitions.keys() | earliest.keys()):
+        wanted = source.partitions.get(partition, PartitionState(0)).next_offset
+        if partition not in earliest:
+            return ParkReason(
+                ParkCode.OFFSETS_GONE,
+                f"the partition is gone; {_RESTART}",
+                topic,
+                partition,
+                wanted,
+            )
+        if wanted < earliest[partition]:
+            return ParkReason(
+                ParkCode.OFFSETS_GONE,
+                f"the broker has dropped offsets {wanted} to {earliest[partition]} (exclusive) before"
+                f" they were applied; lengthen the topic's retention; {_RESTART}",
+                topic,
+                partition,
+                wanted,
+            )
+        if wanted > latest[partition]:
+            return ParkReason(
+                ParkCode.OFFSETS_GONE,
+                f"the topic ends at offset {latest[partition]}, before what was applied; it has lost"
+                f" records; {_RESTART}",
+                topic,
+                partition,
+                wanted,
+            )
+    return None

@@ -1,0 +1,56 @@
+"""One Spark job per batch, for all of its tables."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import col
+
+from lakesplice.spark.decode_stage import STAGE_DDL, decode_records
+from lakesplice.spark.plan import BatchPlan, TopicRead, TopicResult
+from lakesplice.spark.write_stage import ANSWER_DDL, write_ranges
+
+_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value")
+
+
+def run_batch(frame: DataFrame, plan: BatchPlan) -> dict[str, TopicResult]:
+    """Run the batch's job and return the answers per topic; topics without records have none.
+
+    Blocks. Errors of one table are in its answers; an exception means that the job itself died.
+    """
+    broadcast = frame.sparkSession.sparkContext.broadcast(plan)
+    try:
+        rows = (
+            frame.select(*_COLUMNS)
+            .where(col("topic").isin([topic.topic for topic in plan.topics]))
+            .coalesce(plan.read_tasks)
+            .mapInArrow(partial(_decode, broadcast), STAGE_DDL)
+            .repartitionById(plan.targets, "target")
+            .sortWithinPartitions("topic", "range")
+            .mapInArrow(partial(_write, broadcast), ANSWER_DDL)
+            .collect()
+        )
+    finally:
+        broadcast.unpersist()
+    return _gather(pickle.loads(row.answer) for row in rows)
+
+
+def _decode(plan: Any, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return decode_records(plan.value, batches)
+
+
+def _write(plan: Any, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return write_ranges(plan.value, batches)
+
+
+def _gather(answers: Iterable[Any]) -> dict[str, TopicResult]:
+    results: dict[str, TopicResult] = {}
+    for answer in answers:
+        result = results.setdefault(answer.topic, TopicResult(answer.topic))
+        (result.reads if isinstance(answer, TopicRead) else result.writes).append(answer)
+    return results

@@ -1,0 +1,195 @@
+"""The first stage of a batch: Kafka records in, folded changes out, one payload per table and
+range.
+
+A row it passes on is (topic number, range, target, payload): the payload is an Arrow IPC stream of
+changes, or, under topic number -1, the pickled answers of the task.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+import traceback
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from lakesplice.formats.debezium import DecodeContext, decode
+from lakesplice.model.manifest import DeadLetterRef
+from lakesplice.model.names import KEY_HIGH
+from lakesplice.planning.fold import fold
+from lakesplice.planning.intake import Letter, PartitionIntake
+from lakesplice.planning.placement import range_of
+from lakesplice.spark.plan import BatchPlan, TaskError, TopicPlan, TopicRead
+from lakesplice.table.dead_letters import LETTER_SCHEMA, write_dead_letters
+
+ANSWERS = -1
+PAYLOAD_BYTES_MAX = 32 << 20
+# A hot key's changes are folded away long before they fill memory.
+FOLD_ROWS = 200_000
+
+STAGE_SCHEMA = pa.schema(
+    [("topic", pa.int32()), ("range", pa.int32()), ("target", pa.int32()), ("payload", pa.binary())]
+)
+STAGE_DDL = "topic int, range int, target int, payload binary"
+
+
+def decode_records(plan: BatchPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Decode one task's records: columns topic, partition, offset, timestamp, key, value.
+
+    The records of a topic partition come together and in offset order.
+    """
+    numbers = {topic.topic: number for number, topic in enumerate(plan.topics)}
+    tasks: dict[str, _TopicTask] = {}
+    for batch in batches:
+        for name, partition, records in _runs(batch):
+            if name in numbers:
+                task = tasks.setdefault(name, _TopicTask(plan, plan.topics[numbers[name]]))
+                task.take(partition, records)
+    answers = []
+    for name, task in tasks.items():
+        yield from task.payloads(numbers[name])
+        answers.append(task.answer())
+    yield stage_row(ANSWERS, 0, 0, pickle.dumps(answers))
+
+
+def stage_row(topic: int, share: int, target: int, payload: bytes) -> pa.RecordBatch:
+    """Return one row in STAGE_SCHEMA; one row a batch, since a batch must not exceed 64 MiB."""
+    return pa.RecordBatch.from_pydict(
+        {"topic": [topic], "range": [share], "target": [target], "payload": [payload]}, STAGE_SCHEMA
+    )
+
+
+def task_error(error: Exception) -> TaskError:
+    """Return an exception as a value, so that one table's failure does not fail the job."""
+    return TaskError(type(error).__name__, str(error), traceback.format_exc(limit=8))
+
+
+def _runs(batch: pa.RecordBatch) -> Iterator[tuple[str, int, pa.RecordBatch]]:
+    """Cut a batch where the topic or the partition changes."""
+    if not batch.num_rows:
+        return
+    topics = batch.column("topic").dictionary_encode()
+    pair = topics.indices.to_numpy().astype(np.int64) << 32 | batch.column("partition").to_numpy()
+    starts = np.flatnonzero(np.diff(pair, prepend=-1))
+    ends = np.append(starts[1:], len(pair))
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        name = topics.dictionary[topics.indices[start].as_py()].as_py()
+        yield name, int(pair[start] & 0xFFFFFFFF), batch.slice(start, end - start)
+
+
+class _TopicTask:
+    """One topic within one task."""
+
+    def __init__(self, plan: BatchPlan, topic: TopicPlan) -> None:
+        self._topic = topic
+        self._schema = topic.append.schema
+        self._store = plan.lake.within(topic.table.path)
+        self._entropy = plan.entropy
+        self._context = DecodeContext(topic.table, topic.declared)
+        self._intakes: dict[int, PartitionIntake] = {}
+        self._changes: list[pa.Table] = []
+        self._rows = 0
+        self._letters: list[pa.Table] = []
+        self._error: TaskError | None = None
+        self._seconds = 0.0
+
+    def take(self, partition: int, records: pa.RecordBatch) -> None:
+        started = time.perf_counter()
+        try:
+            self._take(partition, records)
+        except Exception as error:  # noqa: BLE001  # errors become values here: other tables go on
+            self._error = self._error or task_error(error)
+        self._seconds += time.perf_counter() - started
+
+    def _take(self, partition: int, records: pa.RecordBatch) -> None:
+        state = self._topic.partitions.get(partition)
+        if self._error or state is None:
+            return
+        intake = self._intakes.get(partition)
+        if intake is None:
+            intake = PartitionIntake(self._topic.topic, partition, self._schema, state)
+            self._intakes[partition] = intake
+        if intake.stopped:
+            return
+        records = _as_source(records)
+        taken = intake.take(records.column("offset").to_numpy(), decode(records, self._context))
+        self._changes += taken.changes
+        self._rows += sum(table.num_rows for table in taken.changes)
+        if taken.letters:
+            self._letters.append(self._letter_table(partition, records, taken.letters))
+        if self._rows > FOLD_ROWS:
+            self._changes = [self._folded()]
+            self._rows = self._changes[0].num_rows
+
+    def payloads(self, number: int) -> Iterator[pa.RecordBatch]:
+        if self._error or not self._changes:
+            return
+        started = time.perf_counter()
+        folded = self._folded()
+        ranges = len(self._topic.targets)
+        owner = range_of(folded[KEY_HIGH].to_numpy(), ranges)
+        bounds = np.searchsorted(owner, np.arange(ranges + 1))
+        self._seconds += time.perf_counter() - started
+        for share, target in enumerate(self._topic.targets):
+            part = folded.slice(int(bounds[share]), int(bounds[share + 1] - bounds[share]))
+            for payload in _payloads(part):
+                yield stage_row(number, share, target, payload)
+
+    def answer(self) -> TopicRead:
+        letters: tuple[DeadLetterRef, ...] = ()
+        if self._letters and not self._error:
+            try:
+                table = pa.concat_tables(self._letters)
+                letters = (write_dead_letters(self._store, table, self._entropy),)
+            except Exception as error:  # noqa: BLE001  # as in take
+                self._error = task_error(error)
+        reports = tuple(intake.report() for intake in self._intakes.values())
+        return TopicRead(self._topic.topic, reports, letters, self._seconds, self._error)
+
+    def _folded(self) -> pa.Table:
+        return fold(pa.concat_tables(self._changes), self._schema)
+
+    def _letter_table(
+        self, partition: int, records: pa.RecordBatch, letters: tuple[Letter, ...]
+    ) -> pa.Table:
+        rows = records.take(pa.array([letter.row for letter in letters]))
+        count = len(letters)
+        return pa.table(
+            {
+                "topic": pa.array([self._topic.topic] * count),
+                "partition": pa.array([partition] * count, pa.int32()),
+                "offset": rows.column("offset"),
+                "timestamp": rows.column("timestamp"),
+                "key": rows.column("key"),
+                "value": rows.column("value"),
+                "reason": pa.array([letter.reason for letter in letters]),
+                "detail": pa.array([letter.detail for letter in letters]),
+            },
+            schema=LETTER_SCHEMA,
+        )
+
+
+def _as_source(records: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the columns that formats decode; Spark's timestamps become milliseconds."""
+    timestamp = records.column("timestamp").cast(pa.timestamp("ms", tz="UTC"), safe=False)
+    return pa.RecordBatch.from_arrays(
+        [
+            records.column("offset"),
+            timestamp.cast(pa.int64()),
+            records.column("key"),
+            records.column("value"),
+        ],
+        names=["offset", "timestamp", "key", "value"],
+    )
+
+
+def _payloads(part: pa.Table) -> Iterator[bytes]:
+    pieces = max(1, -(-part.nbytes // PAYLOAD_BYTES_MAX))
+    rows = max(1, -(-part.num_rows // pieces))
+    for start in range(0, part.num_rows, rows):
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, part.schema) as writer:
+            writer.write_table(part.slice(start, rows))
+        yield sink.getvalue().to_pybytes()

@@ -1,0 +1,90 @@
+"""What the tasks of one batch are told, and what they answer. Values only; the driver makes the
+plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lakesplice.formats.debezium import DeclaredType
+from lakesplice.model.manifest import DeadLetterRef, PartitionState
+from lakesplice.model.names import TableName
+from lakesplice.planning.intake import PartitionReport
+from lakesplice.table.append import Appended, AppendPlan
+from lakesplice.table.ports import Entropy, Store
+
+
+@dataclass(frozen=True)
+class TopicPlan:
+    """One topic of the batch: its table as it stands, and the shuffle target of each hash range."""
+
+    topic: str
+    table: TableName
+    partitions: Mapping[int, PartitionState]
+    append: AppendPlan
+    targets: tuple[int, ...]
+    declared: Mapping[str, DeclaredType] | None = None
+
+
+@dataclass(frozen=True)
+class BatchPlan:
+    """The whole batch. `topics` is in the order of their numbers; records of others are passed
+    over.
+    """
+
+    lake: Store
+    entropy: Entropy
+    topics: tuple[TopicPlan, ...]
+    targets: int
+    read_tasks: int
+
+
+@dataclass(frozen=True)
+class TaskError:
+    """An exception of a task, as a value: the table's part of the batch came to nothing."""
+
+    kind: str
+    message: str
+    trace: str
+
+
+@dataclass(frozen=True)
+class TopicRead:
+    """What one task of the first stage made of a topic's partitions."""
+
+    topic: str
+    reports: tuple[PartitionReport, ...]
+    dead_letters: tuple[DeadLetterRef, ...]
+    seconds: float
+    error: TaskError | None = None
+
+
+@dataclass(frozen=True)
+class RangeWritten:
+    """What one task of the second stage wrote of a topic's range."""
+
+    topic: str
+    appended: Appended | None
+    seconds: float
+    error: TaskError | None = None
+
+
+@dataclass
+class TopicResult:
+    """All answers about one topic, gathered by the driver."""
+
+    topic: str
+    reads: list[TopicRead] = field(default_factory=list)
+    writes: list[RangeWritten] = field(default_factory=list)
+
+    @property
+    def errors(self) -> list[TaskError]:
+        """The errors of the topic's tasks; empty if all went well."""
+        answers: list[TopicRead | RangeWritten] = [*self.reads, *self.writes]
+        return [answer.error for answer in answers if answer.error]
+
+    @property
+    def reports(self) -> list[PartitionReport]:
+        """The reports of all its partitions that had records."""
+        return [report for read in self.reads for report in read.reports]

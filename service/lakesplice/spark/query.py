@@ -1,0 +1,127 @@
+"""The streaming query over a lane's topics, and the offset ranges of its batches.
+
+The manifests say where reading starts; the query's checkpoint is a folder of its own, made for each
+start and thrown away after it. It is kept while the query runs because its offset log is where a
+batch finds which offsets it covers.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from lakesplice.errors import CorruptFileError, RetryableError
+
+Offsets = Mapping[str, Mapping[int, int]]
+_OFFSETS_LINE = 2
+
+
+@dataclass(frozen=True)
+class QueryPlan:
+    """What to read: per topic and partition the first offset, with the Kafka client's own options."""
+
+    bootstrap_servers: str
+    starts: Offsets
+    options: Mapping[str, str]
+    offsets_per_batch_max: int
+    trigger_seconds: float | None
+
+
+class Query:
+    """A running query: calls `on_batch(frame, batch id, starts, ends)` for each batch, one at a
+    time.
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        plan: QueryPlan,
+        on_batch: Callable[[DataFrame, int, Offsets, Offsets], None],
+    ) -> None:
+        self._starts = plan.starts
+        self._on_batch = on_batch
+        self._checkpoint = Path(tempfile.mkdtemp(prefix="lakesplice-query-"))
+        self._query = self._start(session, plan)
+
+    @property
+    def active(self) -> bool:
+        """Whether the query still runs."""
+        return self._query.isActive
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until the query ends, at most so long; True if it has ended.
+
+        Raises `RetryableError` if it ended by an exception.
+        """
+        try:
+            return bool(self._query.awaitTermination(seconds))  # type: ignore[arg-type] # takes parts
+        except PySparkException as error:
+            raise RetryableError(
+                "the streaming query failed", cause=str(error).splitlines()[0]
+            ) from error
+
+    def stop(self) -> None:
+        """Stop the query, dropping a batch that runs, and remove its checkpoint."""
+        try:
+            self._query.stop()
+        except PySparkException as error:
+            raise RetryableError(
+                "the query did not stop", cause=str(error).splitlines()[0]
+            ) from error
+        finally:
+            shutil.rmtree(self._checkpoint, ignore_errors=True)
+
+    def _start(self, session: SparkSession, plan: QueryPlan) -> StreamingQuery:
+        assign = {topic: sorted(partitions) for topic, partitions in plan.starts.items()}
+        starts = {
+            topic: {str(number): offset for number, offset in partitions.items()}
+            for topic, partitions in plan.starts.items()
+        }
+        reader = session.readStream.format("kafka")
+        options = {
+            # Spark waits this long once per topic partition; the default is half a second.
+            "kafka.fetch.max.wait.ms": "10",
+            **{f"kafka.{name}": value for name, value in plan.options.items()},
+            "kafka.bootstrap.servers": plan.bootstrap_servers,
+            "kafka.isolation.level": "read_committed",
+            "assign": json.dumps(assign),
+            "startingOffsets": json.dumps(starts),
+            "failOnDataLoss": "true",
+            "maxOffsetsPerTrigger": str(plan.offsets_per_batch_max),
+        }
+        for name, value in options.items():
+            reader = reader.option(name, value)
+        writer = reader.load().writeStream.foreachBatch(self._batch)
+        writer = writer.option("checkpointLocation", str(self._checkpoint))
+        if plan.trigger_seconds is None:
+            writer = writer.trigger(availableNow=True)
+        else:
+            writer = writer.trigger(
+                processingTime=f"{round(plan.trigger_seconds * 1000)} milliseconds"
+            )
+        return writer.start()
+
+    def _batch(self, frame: DataFrame, batch_id: int) -> None:
+        starts = self._starts if batch_id == 0 else self._offsets(batch_id - 1)
+        self._on_batch(frame, batch_id, starts, self._offsets(batch_id))
+
+    def _offsets(self, batch_id: int) -> Offsets:
+        path = self._checkpoint / "offsets" / str(batch_id)
+        try:
+            parsed = json.loads(path.read_text().splitlines()[_OFFSETS_LINE])
+        except (OSError, ValueError, IndexError) as error:
+            raise CorruptFileError(
+                "the query's offset log cannot be read; restart the service", path=str(path)
+            ) from error
+        return {
+            topic: {int(number): offset for number, offset in partitions.items()}
+            for topic, partitions in parsed.items()
+        }

@@ -1,0 +1,74 @@
+"""Compaction's work as Spark tasks: files of one table are rewritten on executors."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from lakesplice.model.manifest import Manifest, RunRef
+from lakesplice.spark.session import COMPACTION_POOL
+from lakesplice.table.compact import Compacted, compact_files
+from lakesplice.table.ports import Entropy, Rewriter, Store
+from lakesplice.table.runs import RunCache, write_merged
+
+
+@dataclass(frozen=True)
+class RewriteTask:
+    """Base files of one table, by path, to be rewritten by one task."""
+
+    store: Store
+    manifest: Manifest
+    paths: tuple[str, ...]
+    rewriter: Rewriter
+    entropy: Entropy
+
+
+@dataclass(frozen=True)
+class MergeTask:
+    """Adjacent runs of one table's row index to be merged by one task."""
+
+    store: Store
+    runs: tuple[RunRef, ...]
+    entropy: Entropy
+
+
+def rewrite_files(session: SparkSession, tasks: Sequence[RewriteTask]) -> list[Compacted]:
+    """Run the tasks in the pool of compaction and return what they wrote, in their order.
+
+    Blocks. The pool shares cores fairly with ingest. An exception of a task ends the whole: what
+    the others wrote is then named by nothing.
+    """
+    return [pickle.loads(answer) for answer in _run(session, "compaction", tasks, _rewrite)]
+
+
+def merge_runs(session: SparkSession, task: MergeTask) -> RunRef:
+    """Merge runs in a task of the compaction pool and return the run written. Blocks."""
+    answers = _run(session, "index merge", [task], _merge)
+    merged: RunRef = pickle.loads(answers[0])
+    return merged
+
+
+def _run(
+    session: SparkSession, what: str, tasks: Sequence[object], function: Callable[[bytes], bytes]
+) -> list[bytes]:
+    context = session.sparkContext
+    context.setLocalProperty("spark.scheduler.pool", COMPACTION_POOL)
+    context.setLocalProperty("spark.job.description", what)
+    work = context.parallelize([pickle.dumps(task) for task in tasks], len(tasks))
+    answers: list[bytes] = work.map(function).collect()
+    return answers
+
+
+def _rewrite(pickled: bytes) -> bytes:
+    task: RewriteTask = pickle.loads(pickled)
+    return pickle.dumps(
+        compact_files(task.store, task.manifest, task.paths, task.rewriter, task.entropy)
+    )
+
+
+def _merge(pickled: bytes) -> bytes:
+    task: MergeTask = pickle.loads(pickled)
+    return pickle.dumps(write_merged(task.store, task.runs, RunCache(), task.entropy))

@@ -1,0 +1,53 @@
+"""The second stage of a batch: payloads of changes in, files of the tables written, answers out."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+import pyarrow as pa
+
+from lakesplice.spark.decode_stage import ANSWERS, task_error
+from lakesplice.spark.plan import BatchPlan, RangeWritten
+from lakesplice.table.append import append
+from lakesplice.table.runs import RunCache
+
+ANSWER_SCHEMA = pa.schema([("answer", pa.binary())])
+ANSWER_DDL = "answer binary"
+
+# Workers are reused, so runs that were opened and verified once serve later batches too.
+_RUNS = RunCache()
+
+
+def write_ranges(plan: BatchPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Append each range of each table; rows are in STAGE_SCHEMA, sorted by topic number and range."""
+    rows = (row for batch in batches for row in _rows(batch))
+    for (number, _), group in groupby(rows, key=lambda row: row[:2]):
+        payloads = [payload for _, _, payload in group]
+        if number == ANSWERS:
+            answers = [answer for payload in payloads for answer in pickle.loads(payload)]
+        else:
+            answers = [_write(plan, number, payloads)]
+        yield pa.RecordBatch.from_pydict(
+            {"answer": [pickle.dumps(answer) for answer in answers]}, ANSWER_SCHEMA
+        )
+
+
+def _rows(batch: pa.RecordBatch) -> Iterator[tuple[int, int, bytes]]:
+    topics, shares = batch.column("topic").to_pylist(), batch.column("range").to_pylist()
+    for at, (topic, share) in enumerate(zip(topics, shares, strict=True)):
+        yield topic, share, batch.column("payload")[at].as_buffer()
+
+
+def _write(plan: BatchPlan, number: int, payloads: list[pa.Buffer]) -> RangeWritten:
+    topic = plan.topics[number]
+    started = time.perf_counter()
+    try:
+        changes = [pa.ipc.open_stream(payload).read_all() for payload in payloads]
+        store = plan.lake.within(topic.table.path)
+        appended = append(store, topic.append, changes, _RUNS, plan.entropy)
+    except Exception as error:  # noqa: BLE001  # errors become values here: other tables go on
+        return RangeWritten(topic.topic, None, time.perf_counter() - started, task_error(error))
+    return RangeWritten(topic.topic, appended, time.perf_counter() - started)

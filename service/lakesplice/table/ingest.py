@@ -1,0 +1,82 @@
+"""What the tasks of a batch report of one table becomes one ingest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from lakesplice.model.manifest import (
+    DeadLetterRef,
+    Manifest,
+    ParkReason,
+    PartitionState,
+    SourceState,
+)
+from lakesplice.planning.intake import PartitionReport
+from lakesplice.table.append import Appended
+from lakesplice.table.intents import Ingest
+from lakesplice.table.snapshot import Snapshot
+
+
+def ingest_intent(
+    generation: int,
+    planned_on: Snapshot,
+    starts: Mapping[int, int],
+    ends: Mapping[int, int],
+    reports: Sequence[PartitionReport],
+    appended: Sequence[Appended],
+    dead_letters: Sequence[DeadLetterRef],
+) -> Ingest:
+    """Return the ingest of a batch that covers the offsets `starts` to `ends` (exclusive) of a
+    table.
+
+    A partition that stopped ends at the record it stopped at, every other one at its end, past
+    offsets that hold no record (transaction markers, compacted ones). The table must have a source.
+    """
+    source = planned_on.manifest.source
+    assert source is not None, "only a table that was created can be ingested into"
+    return Ingest(
+        generation,
+        planned_on.version,
+        dict(starts),
+        _source_to(source, ends, reports),
+        planned_on.manifest.schema.version,
+        frozenset(group for part in appended if part.delta for group in part.delta.waiting),
+        tuple(part.file for part in appended if part.file),
+        tuple(part.delta for part in appended if part.delta),
+        tuple(part.run for part in appended if part.run),
+        tuple(dead_letters),
+        _parked(reports),
+        _counts(reports, appended),
+    )
+
+
+def moves_nothing(intent: Ingest, manifest: Manifest) -> bool:
+    """Return whether the ingest would leave the manifest as it is, so that no commit is called for."""
+    written = intent.files or intent.deltas or intent.dead_letters
+    return not written and intent.parked is None and intent.source_to == manifest.source
+
+
+def _source_to(
+    source: SourceState, ends: Mapping[int, int], reports: Sequence[PartitionReport]
+) -> SourceState:
+    states = dict(source.partitions)
+    for partition, end in ends.items():
+        states[partition] = replace(states.get(partition, PartitionState(0)), next_offset=end)
+    for report in reports:
+        end = report.state.next_offset if report.stopped else ends[report.partition]
+        states[report.partition] = replace(report.state, next_offset=end)
+    return replace(source, partitions=states)
+
+
+def _parked(reports: Sequence[PartitionReport]) -> ParkReason | None:
+    reasons = [report.parked for report in reports if report.parked]
+    return min(reasons, key=lambda reason: reason.partition, default=None)
+
+
+def _counts(reports: Sequence[PartitionReport], appended: Sequence[Appended]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for counts in (*(report.counts for report in reports), *(part.counts for part in appended)):
+        total.update(counts)
+    return {name: count for name, count in sorted(total.items()) if count}
