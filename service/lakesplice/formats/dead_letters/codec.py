@@ -1,0 +1,75 @@
+"""Dead letters <-> Avro, through Polars.
+
+The columns, each a union of null and its own Avro type, in one block without compression:
+
+    topic      string   where the record was met
+    partition  int
+    offset     long
+    timestamp  long     the record's own, in milliseconds since 1970
+    key        bytes    the record, byte for byte; null where it was null
+    value      bytes
+    reason     string   a short code
+    detail     string   for people
+
+Avro has no checksums; the manifest holds one of the whole file, to be compared before decoding.
+"""
+
+from __future__ import annotations
+
+import io
+
+import polars as pl
+import pyarrow as pa
+
+from lakesplice.errors import CorruptFileError
+
+RECORD_NAME = "lakesplice_dead_letter"
+LETTER_SCHEMA = pa.schema(
+    [
+        pa.field("topic", pa.string(), nullable=False),
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("timestamp", pa.int64(), nullable=False),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("reason", pa.string(), nullable=False),
+        pa.field("detail", pa.string(), nullable=False),
+    ]
+)
+
+
+def encode_dead_letters(letters: pa.Table) -> bytes:
+    """Return the file of some letters, in the order given; `letters` is in `LETTER_SCHEMA`."""
+    frame = pl.from_arrow(letters.select(LETTER_SCHEMA.names).cast(LETTER_SCHEMA))
+    assert isinstance(frame, pl.DataFrame)
+    sink = io.BytesIO()
+    frame.write_avro(sink, compression="uncompressed", name=RECORD_NAME)
+    return sink.getvalue()
+
+
+def decode_dead_letters(data: bytes, *, path: str) -> pa.Table:
+    """Return the letters of a file in `LETTER_SCHEMA`, in the order they were written.
+
+    The caller has compared the file's checksum. Raises `CorruptFileError` for anything that is not
+    such a file.
+    """
+    try:
+        frame = pl.read_avro(io.BytesIO(data))
+        table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+        letters = table.select(LETTER_SCHEMA.names).cast(LETTER_SCHEMA)
+        letters.validate(full=True)
+    except (
+        pl.exceptions.PolarsError,
+        pl.exceptions.PanicException,
+        pa.ArrowInvalid,
+        pa.ArrowNotImplementedError,
+        KeyError,
+        ValueError,
+        MemoryError,
+    ) as error:
+        raise CorruptFileError(
+            "a file of dead letters cannot be decoded; restore the file",
+            path=path,
+            cause=str(error),
+        ) from error
+    return letters
