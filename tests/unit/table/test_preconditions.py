@@ -1,0 +1,430 @@
+"""The table of preconditions, cell by cell: what each refuses, and the harm done without it.
+
+Each cell is played twice: as it is, where the late commit is refused and the table stays as it was,
+and with that one precondition dropped, where the commit goes through and does the harm it names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakesplice.errors import FencedError
+from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState, SourceState
+from lakesplice.model.schema import Column
+from lakesplice.model.types import ColumnType, Kind
+from lakesplice.table import commit as commits
+from lakesplice.table.commit import Committed, Conflict, ConflictCode
+from lakesplice.table.intents import (
+    Create,
+    Evolve,
+    IndexMerge,
+    Ingest,
+    Intent,
+    Redirect,
+    Splice,
+)
+from lakesplice.table.snapshot import Snapshot
+from tests.support.tables import SCHEMA, TableUnderTest, local_table
+
+SCORE = Column(3, "score", "score", ColumnType(Kind.DOUBLE), "double")
+FLAG = Column(3, "flag", "flag", ColumnType(Kind.BOOLEAN), "tinyint(1)")
+PARKED = ParkReason(ParkCode.NO_KEY, "give it a key")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """An intent that `late` plans and then lets another commit overtake, and what it would break.
+
+    `harm` is told the table before and after the late commit.
+    """
+
+    precondition: Callable[..., Any]
+    reason: ConflictCode | None
+    late: Callable[[TableUnderTest], Intent]
+    harm: Callable[[Snapshot, Snapshot], bool]
+
+    @property
+    def name(self) -> str:
+        return self.precondition.__name__
+
+
+def _ingest_of_a_deposed_driver(table: TableUnderTest) -> Intent:
+    late = table.ingest(files=(table.file(9),))
+    # The new driver has committed without moving this table's offsets.
+    table.committed(replace(table.ingest(0), generation=2))
+    return late
+
+
+def _splice_of_a_deposed_driver(table: TableUnderTest) -> Intent:
+    late = table.splice()
+    table.committed(replace(table.ingest(), generation=2))
+    return late
+
+
+def _merge_of_a_deposed_driver(table: TableUnderTest) -> Intent:
+    inputs = tuple(run.file.path for run in table.now().manifest.runs)
+    table.committed(replace(table.ingest(), generation=2))
+    return IndexMerge(1, inputs, table.run())
+
+
+def _evolve_of_a_deposed_driver(table: TableUnderTest) -> Intent:
+    late = Evolve.of(1, table.now().manifest, SCHEMA.with_columns([SCORE], SCHEMA.key))
+    table.committed(replace(table.ingest(0), generation=2))
+    return late
+
+
+def _redirect_of_a_deposed_driver(table: TableUnderTest) -> Intent:
+    snapshot = table.committed(replace(table.ingest(0), generation=2))
+    return Redirect(1, snapshot.version, parked=PARKED)
+
+
+def _generation_fell(before: Snapshot, after: Snapshot) -> bool:
+    return after.manifest.generation < before.manifest.generation
+
+
+def _ingest_of_a_batch_committed_already(table: TableUnderTest) -> Intent:
+    # Of updates alone, so that no other precondition notices the replay.
+    late = table.ingest(deltas=(table.delta(1),))
+    table.committed(late)
+    return replace(late, deltas=(table.delta(1),))
+
+
+def _batch_applied_twice(before: Snapshot, after: Snapshot) -> bool:
+    twice = len(after.manifest.deltas) == 2
+    return twice and after.manifest.source == before.manifest.source
+
+
+def _ingest_overtaken_by_a_reset(table: TableUnderTest) -> Intent:
+    snapshot = table.now()
+    late = table.ingest(files=(table.file(9),))
+    table.committed(Redirect(1, snapshot.version, source=_other_topic(snapshot)))
+    return late
+
+
+def _other_topic(snapshot: Snapshot) -> SourceState:
+    assert snapshot.manifest.source is not None
+    return replace(snapshot.manifest.source, topic_id="topic-2")
+
+
+def _reset_undone(before: Snapshot, after: Snapshot) -> bool:
+    assert after.manifest.source is not None
+    return after.manifest.source.topic_id == "topic-1"
+
+
+def _ingest_overtaken_in_another_partition(table: TableUnderTest) -> Intent:
+    late = table.ingest(deltas=(table.delta(1),))
+    source = late.source_to
+    other = {**source.partitions, 0: PartitionState(0), 1: PartitionState(70)}
+    moved = replace(source, partitions=other)
+    table.committed(table.ingest(source_from={1: 7}, source_to=moved))
+    return late
+
+
+def _other_partition_fell_back(before: Snapshot, after: Snapshot) -> bool:
+    assert after.manifest.source is not None
+    return after.manifest.source.partitions[1].next_offset == 7
+
+
+def _ingest_overtaken_by_parking(table: TableUnderTest) -> Intent:
+    late = table.ingest(files=(table.file(9),))
+    table.committed(Redirect(1, table.now().version, parked=PARKED))
+    return late
+
+
+def _went_on_though_parked(before: Snapshot, after: Snapshot) -> bool:
+    return before.manifest.parked is not None and after.manifest.parked is None
+
+
+def _ingest_for_a_group_that_is_gone(table: TableUnderTest) -> Intent:
+    # A group disappears when its rows move (a partition move, a purge); here it never was.
+    return table.ingest(deltas=(table.delta(404),))
+
+
+def _changes_wait_for_no_row(before: Snapshot, after: Snapshot) -> bool:
+    waiting = {group for delta in after.manifest.deltas for group in delta.waiting}
+    return not waiting <= after.manifest.groups
+
+
+def _insert_of_keys_inserted_meanwhile(table: TableUnderTest) -> Intent:
+    # Another lane's batch brought the same keys from partition 1.
+    late = table.ingest(files=(table.file(9),), runs=(table.run(),))
+    source = late.source_to
+    first = {**source.partitions, 0: PartitionState(0), 1: PartitionState(70)}
+    table.committed(
+        table.ingest(
+            source_from={1: 7},
+            source_to=replace(source, partitions=first),
+            files=(table.file(8),),
+            runs=(table.run(),),
+        )
+    )
+    now = {**first, 0: PartitionState(5)}
+    return replace(late, source_to=replace(source, partitions=now))
+
+
+def _keys_in_two_groups(before: Snapshot, after: Snapshot) -> bool:
+    return {8, 9} <= after.manifest.groups
+
+
+def _ingest_in_the_schema_before(table: TableUnderTest) -> Intent:
+    late = table.ingest(files=(table.file(9),))
+    table.committed(Evolve.of(1, table.now().manifest, SCHEMA.with_columns([SCORE], ("id",))))
+    return late
+
+
+def _column_lost_in_new_rows(before: Snapshot, after: Snapshot) -> bool:
+    return after.manifest.schema.version == 1 and 9 in after.manifest.groups
+
+
+def _splice_of_a_file_replaced_meanwhile(table: TableUnderTest) -> Intent:
+    late = table.splice()
+    table.committed(replace(table.splice(), consumed={}))
+    return replace(late, consumed={})
+
+
+def _splice_of_a_delta_consumed_meanwhile(table: TableUnderTest) -> Intent:
+    table.committed(table.ingest(deltas=(table.delta(1),)))
+    first = table.splice()
+    table.committed(first)
+    # Planned on the replaced file by a process that missed only what was consumed.
+    return replace(table.splice(), consumed=first.consumed)
+
+
+def _spliced_on(before: Snapshot, after: Snapshot) -> bool:
+    return after.manifest.files.keys() != before.manifest.files.keys()
+
+
+def _merge_of_runs_rebuilt_meanwhile(table: TableUnderTest) -> Intent:
+    inputs = tuple(run.file.path for run in table.now().manifest.runs)
+    late = IndexMerge(1, inputs, table.run())
+    table.committed(Redirect(1, table.now().version, runs=(table.run(), table.run())))
+    return late
+
+
+def _rebuilt_index_lost(before: Snapshot, after: Snapshot) -> bool:
+    return after.manifest.runs[0] not in before.manifest.runs
+
+
+def _evolve_with_a_file_come_meanwhile(table: TableUnderTest) -> Intent:
+    late = Evolve.of(1, table.now().manifest, SCHEMA.with_columns([SCORE], ("id",)))
+    table.committed(table.ingest(files=(table.file(9),)))
+    return late
+
+
+def _evolve_with_a_delta_come_meanwhile(table: TableUnderTest) -> Intent:
+    late = Evolve.of(1, table.now().manifest, SCHEMA.with_columns([SCORE], ("id",)))
+    table.committed(table.ingest(deltas=(table.delta(1),)))
+    return late
+
+
+def _evolved_unseen(before: Snapshot, after: Snapshot) -> bool:
+    return after.manifest.schema.version == 1
+
+
+def _evolve_of_a_schema_evolved_meanwhile(table: TableUnderTest) -> Intent:
+    late = Evolve.of(1, table.now().manifest, SCHEMA.with_columns([SCORE], ("id",)))
+    table.committed(Evolve.of(1, table.now().manifest, SCHEMA.with_columns([FLAG], ("id",))))
+    return late
+
+
+def _column_swallowed(before: Snapshot, after: Snapshot) -> bool:
+    return FLAG in before.manifest.schema.columns and FLAG not in after.manifest.schema.columns
+
+
+def _reset_after_a_later_ingest(table: TableUnderTest) -> Intent:
+    planned = table.now()
+    table.committed(table.ingest(100))
+    return Redirect(1, planned.version, source=planned.manifest.source)
+
+
+def _offsets_fell_back(before: Snapshot, after: Snapshot) -> bool:
+    old, new = before.manifest.source, after.manifest.source
+    assert old is not None
+    assert new is not None
+    return new.partitions[0].next_offset < old.partitions[0].next_offset
+
+
+CELLS = {
+    "ingest: generation": Cell(
+        commits.generation_is_current, None, _ingest_of_a_deposed_driver, _generation_fell
+    ),
+    "ingest: parked": Cell(
+        commits.table_is_running,
+        ConflictCode.PARKED,
+        _ingest_overtaken_by_parking,
+        _went_on_though_parked,
+    ),
+    "ingest: offsets, replay": Cell(
+        commits.offsets_continue,
+        ConflictCode.OFFSETS,
+        _ingest_of_a_batch_committed_already,
+        _batch_applied_twice,
+    ),
+    "ingest: offsets, topic": Cell(
+        commits.offsets_continue,
+        ConflictCode.OFFSETS,
+        _ingest_overtaken_by_a_reset,
+        _reset_undone,
+    ),
+    "ingest: offsets, other partition": Cell(
+        commits.offsets_continue,
+        ConflictCode.OFFSETS,
+        _ingest_overtaken_in_another_partition,
+        _other_partition_fell_back,
+    ),
+    "ingest: groups": Cell(
+        commits.groups_are_live,
+        ConflictCode.GROUPS,
+        _ingest_for_a_group_that_is_gone,
+        _changes_wait_for_no_row,
+    ),
+    "ingest: index": Cell(
+        commits.index_has_no_newer_keys,
+        ConflictCode.INDEX,
+        _insert_of_keys_inserted_meanwhile,
+        _keys_in_two_groups,
+    ),
+    "ingest: schema": Cell(
+        commits.schema_is_as_written,
+        ConflictCode.SCHEMA,
+        _ingest_in_the_schema_before,
+        _column_lost_in_new_rows,
+    ),
+    "splice: generation": Cell(
+        commits.generation_is_current, None, _splice_of_a_deposed_driver, _generation_fell
+    ),
+    "splice: deltas": Cell(
+        commits.consumed_parts_still_wait,
+        ConflictCode.DELTAS,
+        _splice_of_a_delta_consumed_meanwhile,
+        _spliced_on,
+    ),
+    "merge: generation": Cell(
+        commits.generation_is_current, None, _merge_of_a_deposed_driver, _generation_fell
+    ),
+    "evolve: generation": Cell(
+        commits.generation_is_current, None, _evolve_of_a_deposed_driver, _generation_fell
+    ),
+    "evolve: files": Cell(
+        commits.files_are_as_read,
+        ConflictCode.FILES,
+        _evolve_with_a_file_come_meanwhile,
+        _evolved_unseen,
+    ),
+    "evolve: deltas": Cell(
+        commits.deltas_are_as_read,
+        ConflictCode.DELTAS,
+        _evolve_with_a_delta_come_meanwhile,
+        _evolved_unseen,
+    ),
+    "evolve: schema": Cell(
+        commits.schema_is_the_one_before,
+        ConflictCode.SCHEMA,
+        _evolve_of_a_schema_evolved_meanwhile,
+        _column_swallowed,
+    ),
+    "redirect: generation": Cell(
+        commits.generation_is_current, None, _redirect_of_a_deposed_driver, _generation_fell
+    ),
+    "redirect: version": Cell(
+        commits.nothing_was_committed,
+        ConflictCode.VERSION,
+        _reset_after_a_later_ingest,
+        _offsets_fell_back,
+    ),
+}
+
+# Without these a late commit would name a file or a run that is not in the manifest any more; the
+# transition then breaks off, or would write a file's rows into the table a second time.
+BREAKING = {
+    "splice: files": Cell(
+        commits.sources_are_unchanged,
+        ConflictCode.FILES,
+        _splice_of_a_file_replaced_meanwhile,
+        lambda _before, _after: False,
+    ),
+    "merge: runs": Cell(
+        commits.inputs_are_adjacent,
+        ConflictCode.RUNS,
+        _merge_of_runs_rebuilt_meanwhile,
+        lambda _before, _after: False,
+    ),
+}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> TableUnderTest:
+    table = local_table(tmp_path)
+    table.create()
+    table.committed(table.ingest(0, files=(table.file(1),), runs=(table.run(), table.run())))
+    return table
+
+
+@pytest.mark.parametrize("name", [*CELLS, *BREAKING])
+def test_a_late_commit_is_refused_and_changes_nothing(table: TableUnderTest, name: str) -> None:
+    cell = (CELLS | BREAKING)[name]
+    intent = cell.late(table)
+    before = table.now()
+    if cell.reason is None:
+        with pytest.raises(FencedError):
+            table.commit(intent)
+    else:
+        outcome = table.commit(intent)
+        assert isinstance(outcome, Conflict)
+        assert outcome.reason is cell.reason
+    assert table.now() == before
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_without_its_precondition_a_late_commit_does_harm(
+    table: TableUnderTest, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell = CELLS[name]
+    intent = cell.late(table)
+    before = table.now()
+    _drop(monkeypatch, intent, cell)
+    outcome = table.commit(intent)
+    assert isinstance(outcome, Committed)
+    assert cell.harm(before, table.now())
+
+
+@pytest.mark.parametrize("name", BREAKING)
+def test_without_its_precondition_a_late_commit_breaks_off(
+    table: TableUnderTest, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell = BREAKING[name]
+    intent = cell.late(table)
+    _drop(monkeypatch, intent, cell)
+    with pytest.raises((KeyError, ValueError)):
+        table.commit(intent)
+
+
+def test_every_precondition_of_every_intent_has_its_cell(table: TableUnderTest) -> None:
+    prefixes = {
+        "ingest": Ingest,
+        "splice": Splice,
+        "merge": IndexMerge,
+        "evolve": Evolve,
+        "redirect": Redirect,
+    }
+    cells = CELLS | BREAKING
+    tested = {(prefixes[name.partition(":")[0]], cell.precondition) for name, cell in cells.items()}
+    stated = {
+        (kind, precondition)
+        for kind, preconditions in commits.PRECONDITIONS.items()
+        for precondition in preconditions
+    }
+    assert tested == stated
+    assert Create not in commits.PRECONDITIONS
+
+
+def _drop(monkeypatch: pytest.MonkeyPatch, intent: Intent, cell: Cell) -> None:
+    kind = type(intent)
+    kept = tuple(p for p in commits.PRECONDITIONS[kind] if p is not cell.precondition)
+    assert len(kept) == len(commits.PRECONDITIONS[kind]) - 1
+    monkeypatch.setattr(commits, "PRECONDITIONS", {**commits.PRECONDITIONS, kind: kept})
