@@ -19,7 +19,7 @@ from lakesplice.formats.rowindex import Entries, Run
 
 RUNS_MAX = 8
 ENTRIES_PER_PART = 1 << 19
-_PART_BITS_MAX = 32
+_PART_BITS_MAX = 24
 
 
 def plan_merge(entries: Sequence[int], runs_max: int = RUNS_MAX) -> range | None:

@@ -47,6 +47,8 @@ from lakesplice.table.snapshot import Snapshot
 from lakesplice.table.waiting import read_waiting
 
 ENTRIES_PER_PART = 1 << 22
+# A check compares a part in pieces, so that it needs hardly more memory than a rebuild.
+PIECE_BITS = 3
 EXAMPLES_MAX = 10
 
 Address = tuple[int, int]
@@ -94,18 +96,18 @@ def check(
     rows = duplicates = entries = 0
     missing, wrong, stray = _Faults("missing"), _Faults("wrong"), _Faults("stray")
     for part in range(1 << bits):
-        expected = _expected(store, manifest, part, bits)
-        indexed = merged_part(runs, part, bits)
-        indexed = take(indexed, contains(live, indexed.group))
-        rows += len(expected.entries.high) + expected.duplicates
-        duplicates += expected.duplicates
-        entries += len(indexed.high)
-        here, there = _common(expected.entries, indexed)
-        missing.add(take(expected.entries, ~_places(here, len(expected.entries.high))))
-        stray.add(take(indexed, ~_places(there, len(indexed.high))))
-        ours, theirs = take(expected.entries, here), take(indexed, there)
-        differs = (ours.group != theirs.group) | (ours.row != theirs.row)
-        wrong.add(take(theirs, differs))
+        whole = _expected(store, manifest, part, bits)
+        rows += len(whole.entries.high) + whole.duplicates
+        duplicates += whole.duplicates
+        for piece, expected in _pieces(whole.entries, part, bits):
+            indexed = merged_part(runs, piece, bits + PIECE_BITS)
+            indexed = take(indexed, contains(live, indexed.group))
+            entries += len(indexed.high)
+            here, there = _common(expected, indexed)
+            missing.add(take(expected, ~_places(here, len(expected.high))))
+            stray.add(take(indexed, ~_places(there, len(indexed.high))))
+            ours, theirs = take(expected, here), take(indexed, there)
+            wrong.add(take(theirs, (ours.group != theirs.group) | (ours.row != theirs.row)))
     return IndexReport(
         rows=rows,
         entries=entries,
@@ -154,6 +156,14 @@ def _expected(store: Store, manifest: Manifest, part: int, bits: int) -> _Expect
         return _Expected(entries, 0)
     entries = _winners_first(store, manifest, entries, first)
     return _Expected(take(entries, first), int(np.count_nonzero(~first)))
+
+
+def _pieces(entries: Entries, part: int, bits: int) -> Iterator[tuple[int, Entries]]:
+    """Split the entries of a part by `PIECE_BITS` more bits of their hashes."""
+    pieces = bucket_of(entries.high, bits + PIECE_BITS)
+    for piece in range(part << PIECE_BITS, (part + 1) << PIECE_BITS):
+        start, stop = (int(at) for at in np.searchsorted(pieces, (piece, piece + 1)))
+        yield piece, take(entries, np.arange(start, stop))
 
 
 def _keys_of(
