@@ -1,9 +1,11 @@
-"""Decoding of change events beside the floor: pyarrow.json reading the same payloads into typed columns.
+"""Decoding of change events beside the floor: pyarrow.json reading the same payloads into typed
+columns.
 
-Run: python -m benchmarks.decode [--rows N] [--repeats N]. Seeded; one thread each; medians.
-Events are of 23 columns and 1.4 kB, both images, two columns changed. The malformed ones are what
-broken producers send: half of them no JSON (cut off, empty, a raw line break, text), half JSON with a
-wrong type or a number out of range. The floor can't read those, so it is measured on the sound ones.
+Run: python -m benchmarks.decode [--rows N] [--repeats N]. Seeded; one thread each; medians. Events
+are of 23 columns and 1.4 kB, both images, two columns changed. The malformed ones are what broken
+producers send: half of them no JSON (cut off, empty, a raw line break, text), half JSON with a
+wrong type or a number out of range. The floor can't read those, so it is measured on the sound
+ones.
 """
 
 from __future__ import annotations
@@ -109,12 +111,11 @@ def records(rows: int, share: float) -> tuple[pa.RecordBatch, int]:
 def floor(text: bytes) -> pa.Table:
     """Read payloads, a line each, into columns of JSON's own types."""
     image = pa.struct([(name, JSON_TYPES.get(kind, pa.string())) for name, kind in TYPES.items()])
+    texts = ("version", "connector", "name", "snapshot", "db", "sequence", "table", "gtid", "file")
+    numbers = ("ts_ms", "ts_us", "ts_ns", "server_id", "pos", "row", "thread")
     source = pa.struct(
-        [(name, pa.string()) for name in
-         ("version", "connector", "name", "snapshot", "db", "sequence", "table", "gtid", "file", "query")]
-        + [(name, pa.int64()) for name in
-           ("ts_ms", "ts_us", "ts_ns", "server_id", "pos", "row", "thread")]
-    )  # fmt: skip
+        [(name, pa.string()) for name in (*texts, "query")] + [(n, pa.int64()) for n in numbers]
+    )
     schema = pa.schema(
         [("before", image), ("after", image), ("source", source), ("transaction", pa.null()),
          ("op", pa.string()), ("ts_ms", pa.int64()), ("ts_us", pa.int64()), ("ts_ns", pa.int64())]

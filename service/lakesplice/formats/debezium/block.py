@@ -79,8 +79,8 @@ def build_block(
 ) -> None:
     """Settle the records whose payloads were read: changes go into the ledger as one block.
 
-    `keys` are their keys, all null where `key` is None. Records whose key has other columns than `key`
-    stay open.
+    `keys` are their keys, all null where `key` is None. Records whose key has other columns than
+    `key` stay open.
     """
     build = _Build(records, ledger)
     ledger.ignore(records[_mask(payloads.is_null())], TOMBSTONE)
@@ -97,9 +97,13 @@ def build_block(
     )
     place = positions(source, op)
     build.drop_marked(
-        place.missing, DeadReason.MISSING_POSITION, "source.file, pos and row don't name a binlog position"
+        place.missing,
+        DeadReason.MISSING_POSITION,
+        "source.file, pos and row don't name a binlog position",
     )
-    build.drop_marked(place.beyond, DeadReason.OUT_OF_RANGE, "source.pos or row is beyond 41 or 21 bits")
+    build.drop_marked(
+        place.beyond, DeadReason.OUT_OF_RANGE, "source.pos or row is beyond 41 or 21 bits"
+    )
     raw = {name: members_of(image) for name, image in images.items()}
     if not _check_keys(raw, keys, key, op, present, build):
         return
@@ -134,7 +138,9 @@ def _source_members(members: dict[str, pa.Array], build: _Build) -> dict[str, pa
     for name, type_ in _NEEDED.items():
         if name not in found or found[name].type != type_:
             everything = np.ones(len(source), np.bool_)
-            build.drop_marked(everything, DeadReason.MISSING_POSITION, f"no source.{name} of a binlog")
+            build.drop_marked(
+                everything, DeadReason.MISSING_POSITION, f"no source.{name} of a binlog"
+            )
             return None
     return {
         name: column
@@ -177,11 +183,16 @@ def _check_keys(
     present: dict[str, Mask],
     build: _Build,
 ) -> bool:
-    """Compare keys with images; fill in deletes that have only a key. False if no row can be right."""
+    """Compare keys with images, and fill in deletes that have only a key.
+
+    False if no row can be right.
+    """
     deletes = op == Op.DELETE
     bare = deletes & ~present["before"]
     if key is None:
-        build.drop_marked(bare, DeadReason.MISSING_IMAGE, "a delete without a row before and without a key")
+        build.drop_marked(
+            bare, DeadReason.MISSING_IMAGE, "a delete without a row before and without a key"
+        )
         return True
     if missing := [name for name in key.names if name not in raw["after"]]:
         detail = f"the row has no column {missing[0]!r}, which the record's key has"

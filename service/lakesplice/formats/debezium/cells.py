@@ -1,4 +1,4 @@
-"""Columns as JSON gave them to columns of their exact type; what doesn't fit is marked, never bent."""
+"""From columns as JSON gives them to their exact types; what doesn't fit is marked, never bent."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ _MICROS = pa.timestamp("us", tz="UTC")
 
 @dataclass(frozen=True)
 class Column:
-    """A converted column. `wrong` marks values that aren't of the type (null in `values`), for `reason`."""
+    """A converted column. `wrong` marks values that aren't of the type (null in `values`), for
+    `reason`.
+    """
 
     values: pa.Array
     wrong: Mask | None = None
@@ -46,7 +48,9 @@ def _plain(raw: pa.Array, cell: Cell) -> Column:
     if raw.type == cell.type.arrow:
         return Column(raw)
     limits = np.iinfo(cell.type.arrow.to_pandas_dtype())
-    return _ranged(raw, int(limits.min), int(limits.max), lambda values: values.cast(cell.type.arrow))
+    return _ranged(
+        raw, int(limits.min), int(limits.max), lambda values: values.cast(cell.type.arrow)
+    )
 
 
 def _finite(raw: pa.Array) -> Column:
@@ -58,12 +62,12 @@ def _finite(raw: pa.Array) -> Column:
     return Column(values, infinite.to_numpy(zero_copy_only=False))
 
 
-def _ranged(
-    raw: pa.Array, least: int, most: int, finish: Callable[[pa.Array], pa.Array]
-) -> Column:
+def _ranged(raw: pa.Array, least: int, most: int, finish: Callable[[pa.Array], pa.Array]) -> Column:
     """Finish numbers within a closed range; others are wrong."""
     found = pc.min_max(raw)
-    if raw.null_count == len(raw) or (found["min"].as_py() >= least and found["max"].as_py() <= most):
+    if raw.null_count == len(raw) or (
+        found["min"].as_py() >= least and found["max"].as_py() <= most
+    ):
         return Column(finish(raw))
     beyond = pc.or_(pc.less(raw, least), pc.greater(raw, most)).fill_null(False)
     values = pc.if_else(beyond, pa.scalar(None, raw.type), raw)
@@ -123,7 +127,7 @@ def _zoned(raw: pa.Array, _: Cell) -> Column:
 
 
 def _cast_each(raw: pa.Array, to: pa.DataType) -> tuple[pa.Array, Mask | None]:
-    """Cast texts; where the whole can't be, halves are tried, so that a bad text costs only itself."""
+    """Cast texts; where the whole can't be, halves are tried, so a bad text costs only itself."""
     try:
         return raw.cast(to), None
     except pa.ArrowInvalid:

@@ -35,8 +35,8 @@ _PRIMITIVES: dict[str, tuple[Kind, pa.DataType]] = {
     "string": (Kind.STRING, pa.string()),
     "bytes": (Kind.BINARY, pa.string()),
 }
-# Types whose number means a moment. Times of day keep the number that is sent, since MySQL's TIME is
-# negative or beyond a day at will; all other semantic types keep the primitive type's value.
+# Types whose number means a moment. Times of day keep the number that is sent, since MySQL's TIME
+# is negative or beyond a day at will; all other semantic types keep the primitive type's value.
 _MOMENTS: dict[tuple[str, str], tuple[ColumnType, Encoding]] = {
     ("int32", "io.debezium.time.Date"): (_DATE, Encoding.DATE_DAYS),
     ("int32", "org.apache.kafka.connect.data.Date"): (_DATE, Encoding.DATE_DAYS),
@@ -50,7 +50,7 @@ _MOMENTS: dict[tuple[str, str], tuple[ColumnType, Encoding]] = {
 
 @dataclass(frozen=True)
 class EventShape:
-    """What the payload of an event holds: its row images' columns, and the JSON types of all of it."""
+    """What an event's payload holds: its row images' columns, and the JSON types of all of it."""
 
     cells: tuple[Cell, ...]
     payload: pa.StructType
@@ -73,7 +73,7 @@ class EventShape:
 
 @dataclass(frozen=True, slots=True)
 class NoShape:
-    """Why events of a schema can't be decoded: no envelope at all, or types without a column type."""
+    """Why events of a schema can't be decoded: no envelope, or types without a column type."""
 
     detail: str
     unsupported: bool = False
@@ -86,7 +86,9 @@ def image_type(cells: tuple[Cell, ...]) -> pa.StructType:
 
 @lru_cache(maxsize=1024)
 def shape_of_schema(text: str) -> EventShape | NoShape:
-    """Read the `schema` member of an event; `text` is its JSON, the same for all events of a version."""
+    """Read the `schema` member of an event; `text` is its JSON, the same for all events of a
+    version.
+    """
     schema = json.loads(text)
     try:
         members = _fields(schema)
@@ -140,7 +142,7 @@ def _decimal(name: str, field: Mapping[str, object]) -> Cell:
     precision = int(parameters.get("connect.decimal.precision", DECIMAL_PRECISION_MAX))
     if not 1 <= precision <= DECIMAL_PRECISION_MAX or not 0 <= scale <= precision:
         raise UnsupportedError(
-            "a decimal holds 1 to 38 digits; send this column as text (decimal.handling.mode=string)",
+            "a decimal holds 1 to 38 digits; send it as text (decimal.handling.mode=string)",
             column=name, precision=precision, scale=scale,
         )  # fmt: skip
     type_ = ColumnType(Kind.DECIMAL, precision, scale)

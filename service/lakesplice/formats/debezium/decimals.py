@@ -17,7 +17,8 @@ _SIGN_BIT = 7
 
 
 def decimals_from_bytes(values: pa.Array, type_: ColumnType) -> tuple[pa.Array, Mask]:
-    """Return the decimals, null where the value is null or not of the type, and a mask of the latter.
+    """Return the decimals, null where the value is null or not of the type, and a mask of the
+    latter.
 
     Shape: as many as `values`, a binary array. No bytes at all are no number.
     """
@@ -46,6 +47,8 @@ def decimals_from_bytes(values: pa.Array, type_: ColumnType) -> tuple[pa.Array, 
     return _from_words(words, type_.arrow, valid & ~wrong), wrong
 
 
-def _from_words(words: npt.NDArray[np.uint8], type_: pa.DataType, valid: Mask | None = None) -> pa.Array:
+def _from_words(
+    words: npt.NDArray[np.uint8], type_: pa.DataType, valid: Mask | None = None
+) -> pa.Array:
     bits = None if valid is None or valid.all() else pa.array(valid).buffers()[1]
     return pa.Array.from_buffers(type_, len(words), [bits, pa.py_buffer(words)])

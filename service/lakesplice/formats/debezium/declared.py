@@ -1,6 +1,7 @@
 """Types that a user declares for JSON without schemas.
 
-A declared type says what the column is and how the connector writes it, since the JSON says neither:
+A declared type says what the column is and how the connector writes it, since the JSON says
+neither:
 
     declared               the value in the JSON                                column
     boolean                true, false                                          boolean
@@ -70,7 +71,9 @@ class DeclaredType:
 
     @classmethod
     def parse(cls, text: str) -> DeclaredType:
-        """Read a declaration as the table at the head describes; `ConfigurationError` if it is none."""
+        """Read a declaration as the table at the head describes; `ConfigurationError` if it is
+        none.
+        """
         name = re.sub(r"\s+", "", text).lower()
         name = _ALIASES.get(name, name)
         if name in _NAMED:

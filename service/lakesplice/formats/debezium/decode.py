@@ -1,8 +1,9 @@
 """Records of one topic partition to blocks of row images.
 
-The first undecided record is read by the book and becomes the template: all records that start like it
-are read with it, in blocks. What it can't settle, without schemas a record of another shape, becomes
-the next template. So the work follows the number of schema versions in the batch, not of records.
+The first undecided record is read by the book and becomes the template: all records that start like
+it are read with it, in blocks. What it can't settle, without schemas a record of another shape,
+becomes the next template. So the work follows the number of schema versions in the batch, not of
+records.
 """
 
 from __future__ import annotations
@@ -35,11 +36,12 @@ _ROUNDS_MAX = 8
 
 
 def decode(records: pa.RecordBatch, context: DecodeContext) -> Decoded:
-    """Decode consecutive records of one topic partition, in offset order; never raises for their bytes.
+    """Decode consecutive records of one topic partition, in offset order; never raises for their
+    bytes.
 
-    `records` has the columns `key` and `value`, binary and nullable; others are not looked at. Records
-    without a key come in blocks of their own, with an empty `schema.key`: what to do with them is the
-    caller's to decide. Nothing at or after the first stop is decoded.
+    `records` has the columns `key` and `value`, binary and nullable; others are not looked at.
+    Records without a key come in blocks of their own, with an empty `schema.key`: what to do with
+    them is the caller's to decide. Nothing at or after the first stop is decoded.
     """
     values, keys = (_binary(records.column(name)) for name in ("value", "key"))
     ledger = Ledger(len(records))

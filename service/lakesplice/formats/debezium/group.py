@@ -1,4 +1,4 @@
-"""Reading the records of one shape: fast where the block can be read, by the book where it can't."""
+"""Reading the records of one shape: fast where the block can be, by the book where it can't."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class _Reader:
         return flaw is None
 
     def _halving(self, texts: pa.Array, at: Rows) -> None:
-        """Read texts that passed the slow check, until what the reader still refuses stands alone."""
+        """Read texts that passed the slow check, till what the reader still refuses stands alone."""
         rows = self.read(texts)
         if rows is not None:
             self.pieces.append((at, rows))
@@ -136,8 +136,8 @@ def read_group(texts: pa.Array, template: Template, *, patient: bool, threads: b
     """Read what follows the prefix in records that share it; the first one is the template's own.
 
     Every text of the template's shape is read or has a flaw. Without `patient` texts that look
-    otherwise are left for another template, unless the template looks so too; with it each is checked
-    by the book.
+    otherwise are left for another template, unless the template looks so too; with it each is
+    checked by the book.
     """
     reader = _Reader(texts, template, threads)
     unsafe = unsafe_texts(texts)
@@ -163,4 +163,3 @@ def slices_after(values: pa.Array, prefix: bytes) -> pa.Array:
     """Return what follows the prefix that all values start with."""
     # Without an end pyarrow 26 computes it from the largest integer and overflows.
     return pc.binary_slice(values, len(prefix), _END) if prefix else values
-

@@ -134,4 +134,3 @@ def key_only_images(
             value = payload[name] if place not in flaws and isinstance(payload, dict) else None
             values[name].append(value)
     return values, flaws
-

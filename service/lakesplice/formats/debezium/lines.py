@@ -1,20 +1,21 @@
 """Many JSON texts read in one go, each row tied to its text by proof.
 
-Texts are joined as lines `{"i":<row>,"p":<text>}` and read by pyarrow.json with an explicit schema in
-which an unknown field is an error. Why a row then is its text's:
+Texts are joined as lines `{"i":<row>,"p":<text>}` and read by pyarrow.json with an explicit schema
+in which an unknown field is an error. Why a row then is its text's:
 
 - No text that is joined holds a line break, a control character or anything but UTF-8
   (`unsafe_texts`), and the reader refuses a line break within a string. So at each line's end it is
-  between two tokens, the last of which is the wrapper's `}`; the next is `{`, and `}{` is legal only
-  between two rows. So every line is a whole number of rows, and as many rows as lines means one each.
-- A line that is one row `{"i":…,"p":…}` without an unknown or repeated field has the text as the one
-  value of `p`. Column `i` must equal 0..n-1 besides.
+  between two tokens, the last of which is the wrapper's `}`; the next is `{`, and `}{` is legal
+  only between two rows. So every line is a whole number of rows, and as many rows as lines means
+  one each.
+- A line that is one row `{"i":…,"p":…}` without an unknown or repeated field has the text as the
+  one value of `p`. Column `i` must equal 0..n-1 besides.
 - A text could still close the wrapper early and go on with `null`, which the reader of pyarrow 26
   takes for a row, and on which it crashes where nothing stands before it. So `}` followed by what
   could start a row is unsafe too, though legal within a string.
 
-Unsafe texts are read one by one first (`strict.py`). An absent field reads as null, like a null one:
-`proof.py` tells them apart.
+Unsafe texts are read one by one first (`strict.py`). An absent field reads as null, like a null
+one: `proof.py` tells them apart.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ Mask = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
 Integers = npt.NDArray[np.int64]
 
-# Small enough to fail cheaply, large enough that a read's own 0.3 ms don't count (benchmarks/decode.py).
+# Small enough to fail cheaply, large enough that a read's own 0.3 ms don't count
+# (benchmarks/decode.py).
 BLOCK_ROWS_MAX = 4096
 BLOCK_BYTES_MAX = 32 << 20
 _WINDOW_BYTES = 1 << 18
@@ -59,7 +61,8 @@ def rows_of(positions: Integers, offsets: Integers) -> Integers:
 def positions_of(data: Bytes, byte: int, *, below: bool = False) -> Integers:
     """Return where a byte stands, or any smaller one if `below`, ascending."""
     holds = np.less if below else np.equal
-    # Windows stay in the processor's cache; temporaries of the whole would cost more than the search.
+    # Windows stay in the processor's cache; temporaries of the whole would cost more than the
+    # search.
     found = [
         np.flatnonzero(holds(data[start : start + _WINDOW_BYTES], byte)) + start
         for start in range(0, len(data), _WINDOW_BYTES)
@@ -138,9 +141,7 @@ def read_texts(
     size = len(joined) + _WRAPPER_BYTES
     options = arrow_json.ReadOptions(use_threads=threads, block_size=size)
     try:
-        table = arrow_json.read_json(
-            pa.BufferReader(pa.py_buffer(joined)), options, parsing
-        )
+        table = arrow_json.read_json(pa.BufferReader(pa.py_buffer(joined)), options, parsing)
     except pa.ArrowInvalid:
         return None
     numbers = table.column("i")

@@ -1,13 +1,13 @@
 """Which rows are proven to be whole: every cell that read as null was written as null.
 
-The JSON reader gives null for an absent field as for a null one. A field written as null shows in the
-text as `"name":null`. So, per row, count the null cells read and the nulls written: the second number
-never exceeds the first, and where they are equal no field is absent.
+The JSON reader gives null for an absent field as for a null one. A field written as null shows in
+the text as `"name":null`. So, per row, count the null cells read and the nulls written: the second
+number never exceeds the first, and where they are equal no field is absent.
 
-A written null is counted at its `:`, preceded by a quote and followed by `nu`. That this quote ends a
-name, rather than standing within a string or opening one that starts with `:nu`, is seen from the byte
-before it: no backslash, and nothing that stands before an opening quote. A name that ends in one of those
-bytes is thereby not counted, which only sends its row to the slow check.
+A written null is counted at its `:`, preceded by a quote and followed by `nu`. That this quote ends
+a name, rather than standing within a string or opening one that starts with `:nu`, is seen from the
+byte before it: no backslash, and nothing that stands before an opening quote. A name that ends in
+one of those bytes is thereby not counted, which only sends its row to the slow check.
 """
 
 from __future__ import annotations

@@ -16,7 +16,8 @@ _READ: dict[str, pa.DataType] = {
     **dict.fromkeys(("op", "db", "table", "gtid", "file"), _TEXT),
     **dict.fromkeys(("ts_ms", "ts_us", "pos", "row"), _NUMBER),
 }
-# Others have the type they show; these where they show none, since a null says nothing of the next event.
+# Others have the type they show; these where they show none, since a null says nothing of the next
+# event.
 _WHERE_NULL: dict[str, pa.DataType] = {
     **dict.fromkeys(("version", "connector", "name", "snapshot", "sequence", "query"), _TEXT),
     **dict.fromkeys(("ts_ns", "server_id", "thread"), _NUMBER),

@@ -1,10 +1,10 @@
 """Which texts of a block that can't be read are to blame: regular expressions over all of them.
 
 The first looks for a member whose value starts as no value of its type does, a number where text
-belongs: cheap, and the commonest damage that is still JSON. The second is the grammar of the shape: its
-names, each with the form of its values, in any order. A text that passes both may still repeat a field
-or hold a number out of range; one that fails the second may still be legal, written in another way. So
-they only sort; the verdict is the reader's or `strict.py`'s.
+belongs: cheap, and the commonest damage that is still JSON. The second is the grammar of the shape:
+its names, each with the form of its values, in any order. A text that passes both may still repeat
+a field or hold a number out of range; one that fails the second may still be legal, written in
+another way. So they only sort; the verdict is the reader's or `strict.py`'s.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NUMBER = r"-?(?:0|[1-9][0-9]{0,18})(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?"
 
 
 def starting_right(texts: pa.Array, payload: pa.DataType) -> pa.Array:
-    """Return a boolean array: the texts in which no member's value starts as another type's does."""
+    """Return a boolean array: texts in which every member's value starts as its type does."""
     return pc.invert(_search(texts, _wrong_start(payload), otherwise=True))
 
 

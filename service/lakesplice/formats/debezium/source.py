@@ -1,4 +1,4 @@
-"""The envelope around the row images: operation, table, position and time, for many events at once."""
+"""The envelope around row images: operation, table, position and time, of many events at once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ _MICROS = pa.timestamp("us", tz="UTC")
 
 @dataclass(frozen=True)
 class Positions:
-    """Packed positions as `model/position.py` lays them out, and which rows have none or none that fits."""
+    """Packed positions as `model/position.py` lays them out, and which rows have none or none that
+    fits.
+    """
 
     file: Rows
     offset: Rows
@@ -44,8 +46,8 @@ class Positions:
 def other_table(database: object, table: object, expected: TableName) -> Flaw | None:
     """Compare where an event says it is from with the topic's table.
 
-    Topics hold fewer characters than names do; Debezium writes `_` for the others. A topic of one part
-    says nothing of the database.
+    Topics hold fewer characters than names do; Debezium writes `_` for the others. A topic of one
+    part says nothing of the database.
     """
     found = tuple(_NO_TOPIC_CHARACTER.sub("_", str(part or "")) for part in (database, table))
     wanted = (expected.database, expected.table)
@@ -99,7 +101,9 @@ def positions(source: Mapping[str, pa.Array], op: npt.NDArray[np.int8]) -> Posit
     beyond = (offsets < 0) | (offsets >= 1 << OFFSET_BITS) | (rows < 0) | (rows >= 1 << ROW_BITS)
     beyond |= file >= 1 << FILE_BITS
     rank = np.where(op == Op.DELETE, RANK_DELETE, RANK_OTHER)
-    packed = (np.where(beyond, 0, offsets) << (ROW_BITS + 1)) | (np.where(beyond, 0, rows) << 1) | rank
+    packed = (
+        (np.where(beyond, 0, offsets) << (ROW_BITS + 1)) | (np.where(beyond, 0, rows) << 1) | rank
+    )
     return Positions(file, packed, missing, beyond)
 
 
@@ -114,8 +118,8 @@ def _file_numbers(file: pa.Array) -> tuple[Rows, Mask]:
 
 
 def source_times(source: Mapping[str, pa.Array]) -> tuple[pa.Array, Mask]:
-    """Return when the source committed, in microseconds where it says them, null where it says nothing,
-    and a mask of the times outside the years 1 to 9999.
+    """Return when the source committed, in microseconds where it says them, null where it says
+    nothing, and a mask of the times outside the years 1 to 9999.
     """
     count = len(source["file"])
     micros = pa.nulls(count, pa.int64())

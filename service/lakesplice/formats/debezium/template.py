@@ -1,4 +1,4 @@
-"""What the first undecided record says about those like it: its prefix, its shape, or its verdict."""
+"""What the first undecided record says about those like it: prefix and shape, or a verdict."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _WRAPPED = "p"
 class Template:
     """How to read the records like the first one.
 
-    Their values start with the bytes `prefix`; the rest, completed by `closing`, is the payload and a
-    brace. `exact`: a record with the prefix that hasn't the shape is damaged, since its own schema,
-    being the prefix, says it has; without a schema it is just another kind of record.
+    Their values start with the bytes `prefix`; the rest, completed by `closing`, is the payload and
+    a brace. `exact`: a record with the prefix that hasn't the shape is damaged, since its own
+    schema, being the prefix, says it has; without a schema it is just another kind of record.
     """
 
     prefix: bytes
@@ -66,7 +66,9 @@ Verdict = Flaw | Ignored | Halt
 
 
 def split_schema(text: str) -> tuple[str, str] | None:
-    """Split `{"schema":S,"payload":…}` into everything before the payload, and S; None if it is not so."""
+    """Split `{"schema":S,"payload":…}` into everything before the payload, and S; None if it is not
+    so.
+    """
     if not (opening := _OPENING.match(text)):
         return None
     try:
@@ -108,7 +110,8 @@ def inspect(
 ) -> Template | Verdict:
     """Read one record by the book.
 
-    `known` are the columns of the latest shape without a schema, for a delete that names only its key.
+    `known` are the columns of the latest shape without a schema, for a delete that names only its
+    key.
     """
     opened = _open(value)
     if isinstance(opened, Flaw):
@@ -117,7 +120,9 @@ def inspect(
     if payload is None:
         return Ignored(TOMBSTONE)
     if not isinstance(payload, Mapping):
-        return Flaw(DeadReason.NOT_AN_ENVELOPE, f"the value is {shown(payload)}, not a change event")
+        return Flaw(
+            DeadReason.NOT_AN_ENVELOPE, f"the value is {shown(payload)}, not a change event"
+        )
     source, op = payload.get("source"), payload.get("op")
     if not isinstance(source, Mapping) or op is None:
         return _no_envelope(payload)
@@ -197,14 +202,18 @@ def _undeclared(undeclared: Undeclared, context: DecodeContext) -> Halt:
 
 def _no_envelope(payload: Mapping[str, object]) -> Flaw:
     if "ddl" in payload or "tableChanges" in payload:
-        return Flaw(DeadReason.WRONG_TABLE, "a schema change event; it belongs to the connector's topic")
+        return Flaw(
+            DeadReason.WRONG_TABLE, "a schema change event; it belongs to the connector's topic"
+        )
     if "data_collections" in payload:
-        return Flaw(DeadReason.WRONG_TABLE, "a transaction marker; it belongs to a topic of its own")
+        return Flaw(
+            DeadReason.WRONG_TABLE, "a transaction marker; it belongs to a topic of its own"
+        )
     if payload.keys() == {"ts_ms"}:
         return Flaw(DeadReason.WRONG_TABLE, "a heartbeat; it belongs to a topic of its own")
     names = ", ".join(list(payload)[:8])
     return Flaw(
         DeadReason.NOT_AN_ENVELOPE,
-        f"an object with {shown(names)}, not before, after, source and op; if the connector flattens"
-        " its events, remove the ExtractNewRecordState transform for this topic",
+        f"an object with {shown(names)}, not before, after, source and op; if the connector"
+        " flattens its events, remove the ExtractNewRecordState transform for this topic",
     )

@@ -60,9 +60,10 @@ class ImageBlock:
     """Decoded changes of one source schema, a row per change, in offset order.
 
     `rows` are indexes into the records, ascending. `before` and `after` have a column per field of
-    `schema`, by source name and of the field's Arrow type; a row of theirs means something only where
-    the `_present` mask says so. Every create, update and read has an after-image, every delete a
-    before-image; where the source sent only a delete's key, the image's other columns are null.
+    `schema`, by source name and of the field's Arrow type; a row of theirs means something only
+    where the `_present` mask says so. Every create, update and read has an after-image, every
+    delete a before-image; where the source sent only a delete's key, the image's other columns are
+    null.
     """
 
     schema: SourceSchema
@@ -105,7 +106,7 @@ class ImageBlock:
 
 @dataclass(frozen=True)
 class DeadLetters:
-    """Records that can't be decoded: their indexes, ascending, with a code and a detail for people."""
+    """Records that can't be decoded: their indexes, ascending, each with a code and a detail."""
 
     rows: Rows = field(default_factory=lambda: np.empty(0, np.int64))
     reason: tuple[str, ...] = ()
