@@ -56,10 +56,15 @@ def _letters(store: Any, table: str) -> Iterator[dict[str, Any]]:
 
     for ref in reversed(open_snapshot(store).manifest.dead_letters):
         for row in reversed(read_dead_letters(store, ref).to_pylist()):
-            moment = row.pop("timestamp")
-            if isinstance(moment, int):
-                moment = datetime.fromtimestamp(moment / 1000, UTC)
-            yield {"table": table, "time": moment, **row}
+            yield {"table": table, "time": _moment(row.pop("timestamp")), **row}
+
+
+def _moment(timestamp_ms: int) -> datetime | int:
+    """Return a producer's timestamp as a time, or as it is when it is none."""
+    try:
+        return datetime.fromtimestamp(timestamp_ms / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return timestamp_ms
 
 
 def _excerpt(value: bytes | None) -> str:
