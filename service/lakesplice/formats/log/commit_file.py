@@ -32,10 +32,10 @@ def encode_commit(actions: Sequence[Action]) -> bytes:
 def decode_commit(data: bytes, path: str) -> tuple[Action, ...]:
     """Return the actions that we know, in order; `CorruptFileError` if a line is not an action.
 
-    A commit file without its last line break, or without any action, was cut short: also corrupt.
+    An empty one is corrupt as well.
     """
-    if not data.endswith(b"\n"):
-        _require_complete(data, path)
+    if not data.strip():
+        raise CorruptFileError("a commit file is empty; restore it", path=path)
     actions = (
         decode_action(name, values, path)
         for line in data.splitlines()
@@ -43,12 +43,6 @@ def decode_commit(data: bytes, path: str) -> tuple[Action, ...]:
         for name, values in _parse(line, path).items()
     )
     return tuple(action for action in actions if action is not None)
-
-
-def _require_complete(data: bytes, path: str) -> None:
-    # Other writers leave the last line break out; then the last line must still be whole.
-    if not data.strip():
-        raise CorruptFileError("a commit file is empty; restore it", path=path)
 
 
 def _parse(line: bytes, path: str) -> dict[str, Any]:

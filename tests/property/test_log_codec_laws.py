@@ -1,0 +1,315 @@
+"""Laws of the log's codecs and of the manifest: they round-trip, and damage is named."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakesplice.errors import CorruptFileError, LakespliceError, UnsupportedError
+from lakesplice.formats.log.actions import (
+    Action,
+    Add,
+    CommitInfo,
+    DomainMetadata,
+    Remove,
+    TableMetadata,
+    TableProtocol,
+)
+from lakesplice.formats.log.commit_file import decode_commit, encode_commit
+from lakesplice.formats.log.schema_json import decode_schema, encode_schema
+from lakesplice.formats.log.state import replay, start
+from lakesplice.formats.manifests import (
+    Pointer,
+    decode_manifest,
+    decode_pointer,
+    encode_manifest,
+    encode_pointer,
+)
+from lakesplice.model.address import BaseFile, Segment
+from lakesplice.model.manifest import (
+    DeadLetterRef,
+    DeltaRef,
+    FileRef,
+    Manifest,
+    ParkCode,
+    ParkReason,
+    PartitionState,
+    RunRef,
+    SourceState,
+)
+from lakesplice.model.names import SYSTEM_COLUMNS
+from lakesplice.model.position import Position
+from lakesplice.model.schema import Column, TableSchema
+from lakesplice.model.types import ColumnType, Kind
+
+# A name or text of the source can hold anything that Python's text can, lone surrogates as well.
+texts = st.text(st.characters(), max_size=12)
+counts = st.integers(0, 2**63 - 1)
+small = st.integers(0, 1000)
+offsets = st.dictionaries(st.integers(0, 2**31), counts, max_size=3)
+positions = st.builds(Position, st.integers(-1, 2**63 - 1), st.integers(-1, 2**63 - 1))
+file_refs = st.builds(FileRef, texts, counts, texts)
+
+plain_types = st.sampled_from([kind for kind in Kind if kind is not Kind.DECIMAL]).map(ColumnType)
+decimals = st.integers(1, 38).flatmap(
+    lambda precision: st.builds(
+        ColumnType, st.just(Kind.DECIMAL), st.just(precision), st.integers(0, precision)
+    )
+)
+
+
+@st.composite
+def schemas(draw: st.DrawFn) -> TableSchema:
+    names = draw(
+        st.lists(
+            texts.filter(lambda n: n not in SYSTEM_COLUMNS), min_size=1, max_size=5, unique=True
+        )
+    )
+    columns = tuple(
+        Column(draw(small), name, draw(texts), draw(plain_types | decimals), draw(texts))
+        for name in names
+    )
+    key = draw(st.lists(st.sampled_from(names), min_size=1, unique=True))
+    versions = (*sorted(draw(st.lists(st.integers(0, len(names)), max_size=3))), len(names))
+    since = draw(st.lists(positions, max_size=len(versions)))
+    return TableSchema(columns, tuple(key), versions, tuple(since))
+
+
+sources = st.builds(
+    SourceState,
+    texts,
+    texts,
+    st.dictionaries(
+        st.integers(0, 500),
+        st.builds(PartitionState, counts, positions, st.dictionaries(texts, counts, max_size=2)),
+        max_size=3,
+    ),
+)
+base_files = st.builds(
+    BaseFile,
+    texts,
+    counts,
+    st.lists(st.builds(Segment, counts, counts), max_size=3).map(tuple),
+    small,
+)
+manifests = st.builds(
+    Manifest,
+    generation=counts,
+    schema=schemas(),
+    source=st.none() | sources,
+    files=st.lists(base_files, max_size=3).map(lambda files: {file.path: file for file in files}),
+    deltas=st.lists(
+        st.builds(
+            DeltaRef,
+            file_refs,
+            counts,
+            small,
+            st.dictionaries(counts, counts, max_size=3),
+            counts,
+            offsets,
+        ),
+        max_size=3,
+    ).map(tuple),
+    runs=st.lists(st.builds(RunRef, file_refs, counts, counts), max_size=3).map(tuple),
+    dead_letters=st.lists(st.builds(DeadLetterRef, file_refs, counts, counts), max_size=2).map(
+        tuple
+    ),
+    parked=st.none()
+    | st.builds(ParkReason, st.sampled_from(ParkCode), texts, texts, st.integers(-1), counts),
+)
+
+text_maps = st.dictionaries(texts, texts, max_size=3)
+paths = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
+actions: st.SearchStrategy[Action] = st.one_of(
+    st.builds(
+        TableProtocol,
+        st.just(1),
+        counts,
+        st.lists(texts, max_size=2).map(tuple),
+        st.lists(texts, max_size=2).map(tuple),
+    ),
+    st.builds(
+        TableMetadata, texts, texts, text_maps, st.lists(texts, max_size=2).map(tuple), counts
+    ),
+    st.builds(
+        Add,
+        paths,
+        counts,
+        counts,
+        st.booleans(),
+        st.none() | texts,
+        st.dictionaries(texts, st.none() | texts, max_size=2),
+    ),
+    st.builds(Remove, paths, counts, counts, st.booleans()),
+    st.builds(DomainMetadata, texts, texts, st.booleans()),
+    st.builds(
+        CommitInfo,
+        counts,
+        texts,
+        texts,
+        texts,
+        text_maps,
+        st.dictionaries(texts, counts, max_size=2),
+    ),
+)
+
+
+@given(st.lists(actions, min_size=1, max_size=6))
+def test_a_commit_file_gives_back_its_actions(written: list[Action]) -> None:
+    assert list(decode_commit(encode_commit(written), "x")) == written
+
+
+@given(st.lists(actions, min_size=1, max_size=3), st.data())
+def test_unknown_actions_and_fields_are_passed_over(written: list[Action], data: Any) -> None:
+    lines = encode_commit(written).splitlines()
+    strange = [json.loads(line) for line in lines]
+    for value in strange:
+        (fields,) = value.values()
+        fields["futureField"] = {"a": [1, None]}
+    strange.insert(data.draw(st.integers(0, len(strange))), {"futureAction": {"x": 1}})
+    encoded = "\n".join(json.dumps(value) for value in strange).encode()
+    assert list(decode_commit(encoded, "x")) == written
+
+
+@given(st.lists(actions, min_size=1, max_size=3), st.data())
+def test_a_damaged_commit_file_is_read_as_actions_or_named(
+    written: list[Action], data: Any
+) -> None:
+    _values_or_named(lambda damaged: decode_commit(damaged, "x"), encode_commit(written), data)
+
+
+@given(st.binary(max_size=100))
+def test_arbitrary_bytes_are_a_commit_or_a_corrupt_file(noise: bytes) -> None:
+    with suppress(CorruptFileError):
+        decode_commit(noise, "x")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"[]",
+        b"1",
+        b'"add"',
+        b'{"add":',
+        b'{"add":[]}',
+        b'{"add":{"path":1,"size":1}}',
+        b'{"add":{"path":"x","size":"1"}}',
+        b'{"add":{"path":"x","size":true}}',
+        b'{"add":{"path":"x"}}',
+        b'{"protocol":{"minReaderVersion":1}}',
+        b'{"metaData":{"id":"x","schemaString":"{}","partitionColumns":[1]}}',
+        b'{"domainMetadata":{"domain":"x"}}',
+        b"[" * 100_000,
+        b'{"add":{"path":"x","size":1' + b"0" * 5000 + b"}}",
+        b"\xff\xfe",
+    ],
+)
+def test_a_line_that_is_no_action_is_a_corrupt_file(line: bytes) -> None:
+    with pytest.raises(CorruptFileError):
+        decode_commit(line + b"\n", "x")
+
+
+@given(manifests)
+def test_a_manifest_is_given_back(manifest: Manifest) -> None:
+    assert decode_manifest(encode_manifest(manifest), "x") == manifest
+
+
+@given(manifests, st.data())
+def test_a_damaged_manifest_is_read_as_one_or_named(manifest: Manifest, data: Any) -> None:
+    _values_or_named(lambda damaged: decode_manifest(damaged, "x"), encode_manifest(manifest), data)
+
+
+@given(st.binary(max_size=60))
+def test_arbitrary_bytes_are_no_manifest(noise: bytes) -> None:
+    with pytest.raises(CorruptFileError):
+        decode_manifest(noise, "x")
+
+
+def test_a_manifest_of_a_newer_format_is_refused_by_name() -> None:
+    newer = encode_manifest(Manifest(1)).replace(b'"format":1', b'"format":2')
+    with pytest.raises(UnsupportedError, match="newer Lakesplice"):
+        decode_manifest(newer, "x")
+
+
+@given(st.builds(Pointer, counts, counts, file_refs))
+def test_a_pointer_is_given_back(pointer: Pointer) -> None:
+    assert decode_pointer(encode_pointer(pointer), "x") == pointer
+
+
+@given(st.text(max_size=40))
+def test_arbitrary_text_is_no_pointer(noise: str) -> None:
+    with pytest.raises(CorruptFileError):
+        decode_pointer(noise, "x")
+
+
+@given(schemas())
+def test_a_schema_is_given_back_but_for_its_history(schema: TableSchema) -> None:
+    back = decode_schema(encode_schema(schema), "x")
+    assert back == TableSchema(schema.columns, schema.key, (len(schema.columns),))
+
+
+@given(st.text(max_size=60))
+def test_arbitrary_text_is_no_schema(noise: str) -> None:
+    with pytest.raises(CorruptFileError):
+        decode_schema(noise, "x")
+
+
+HEAD: tuple[Action, ...] = (TableProtocol(1, 2), TableMetadata("id", "{}"))
+names = st.sampled_from(["a", "b", "c"])
+file_actions: st.SearchStrategy[Action] = st.one_of(
+    st.builds(Add, names, counts, counts, st.booleans()),
+    st.builds(Remove, names, counts, counts, st.booleans()),
+    st.builds(DomainMetadata, names, texts, st.booleans()),
+)
+
+
+@given(st.lists(st.lists(file_actions, max_size=4), max_size=6), st.data())
+def test_replay_in_any_pieces_is_replay_in_one(commits: list[list[Action]], data: Any) -> None:
+    numbered = list(enumerate(commits, start=1))
+    whole = replay(start(0, HEAD), numbered)
+    cut = data.draw(st.integers(0, len(numbered)))
+    assert replay(replay(start(0, HEAD), numbered[:cut]), numbered[cut:]) == whole
+
+
+@given(st.lists(st.lists(file_actions, max_size=4), min_size=1, max_size=6))
+def test_replay_leaves_what_was_added_last_and_not_removed_since(
+    commits: list[list[Action]],
+) -> None:
+    expected: dict[str, Action] = {}
+    for action in (action for commit in commits for action in commit):
+        if isinstance(action, Add):
+            expected[action.path] = action
+        elif isinstance(action, Remove):
+            expected.pop(action.path, None)
+    assert replay(start(0, HEAD), enumerate(commits, start=1)).adds == expected
+
+
+def test_a_gap_in_the_log_is_a_corrupt_file() -> None:
+    with pytest.raises(CorruptFileError, match="gap"):
+        replay(start(0, HEAD), [(1, ()), (3, ())])
+
+
+@pytest.mark.parametrize("head", [HEAD[:1], HEAD[1:], ()])
+def test_a_log_without_protocol_or_metadata_is_a_corrupt_file(head: tuple[Action, ...]) -> None:
+    with pytest.raises(CorruptFileError):
+        start(0, head)
+
+
+def test_a_table_for_newer_readers_is_refused_by_name() -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        start(0, [TableProtocol(3, 7, ("deletionVectors",), ()), HEAD[1]])
+    assert caught.value.facts["reader_features"] == ("deletionVectors",)
+
+
+def _values_or_named(decode: Any, encoded: bytes, data: Any) -> None:
+    at = data.draw(st.integers(0, len(encoded) - 1))
+    flipped = encoded[at] ^ data.draw(st.integers(1, 255))
+    for damaged in (encoded[:at], encoded[:at] + bytes([flipped]) + encoded[at + 1 :]):
+        with suppress(LakespliceError):
+            decode(damaged)
