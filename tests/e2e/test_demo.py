@@ -68,7 +68,7 @@ def test_an_interrupted_demo_stops_all_that_it_started(
     output = "".join(seen)
     assert status == 130, output
     assert "Traceback" not in output
-    assert not _running_in(tmp_path)
+    assert not _left_by(process.pid, tmp_path)
 
 
 def test_a_folder_with_something_else_in_it_is_left_alone(
@@ -84,7 +84,14 @@ def test_a_folder_with_something_else_in_it_is_left_alone(
     assert precious.read_text() == "mine"
 
 
-def _running_in(folder: Path) -> list[str]:
-    """Command lines of processes that name the folder: the broker's do."""
-    listing = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
-    return [line for line in listing.stdout.splitlines() if str(folder) in line]
+def _left_by(session: int, folder: Path) -> list[str]:
+    """Processes of the demo's session, and the broker, whose command line names the folder."""
+    listing = subprocess.run(
+        ["ps", "-eo", "sid=,stat=,args="], capture_output=True, text=True, check=True
+    )
+    lines = [line.split(None, 2) for line in listing.stdout.splitlines()]
+    return [
+        args
+        for sid, state, args in lines
+        if (sid == str(session) or str(folder) in args) and not state.startswith("Z")
+    ]

@@ -163,7 +163,7 @@ class _Demo:
     def _next(self, what: str) -> None:
         self._stopper.check()
         self._step += 1
-        self._console.print(f"[bold]{self._step}. {what}[/]")
+        self._console.print(f"[bold]{self._step}. {what}[/]", soft_wrap=True)
 
     def _say(self, what: str) -> None:
         self._console.print(f"   {what}", markup=False, soft_wrap=True)
