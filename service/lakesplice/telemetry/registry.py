@@ -19,9 +19,7 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from lakesplice import __version__
 from lakesplice.telemetry.catalogue import (
-    BUILD_INFO,
     CATALOGUE,
     NOT_PARKED,
     PARKED,
@@ -56,7 +54,6 @@ class Metrics:
             self._create(metric, now)
             if not metric.is_per_table:
                 self._zero(metric)
-        self.set(BUILD_INFO, 1, version=__version__)
 
     def add(self, metric: Metric, amount: float = 1, **labels: str) -> None:
         """Count `amount`, which isn't negative, on a counter."""

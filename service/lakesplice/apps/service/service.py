@@ -18,6 +18,7 @@ from pathlib import Path
 
 import structlog
 
+from lakesplice import __version__
 from lakesplice.apps.service.batches import BatchRunner
 from lakesplice.apps.service.compactor import Compactor
 from lakesplice.apps.service.driver import Driver
@@ -56,6 +57,7 @@ class Service:
         self._started = threading.Event()
         self._ended = threading.Event()
         self._metrics = Metrics()
+        self._metrics.set(metric.BUILD_INFO, 1, version=__version__)
         self._health = Health(_ALIVE_SECONDS, awaited={"query": "the first query has not started"})
         self._server: MetricsServer | None = None
         self._tables: ServiceTables | None = None
