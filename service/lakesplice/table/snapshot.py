@@ -61,10 +61,16 @@ def open_snapshot(store: Store, version: int | None = None) -> Snapshot:
     Lakesplice table, `VersionNotFoundError` for a version not written or past its retention,
     `CorruptFileError` for a damaged or missing file.
     """
+    return _with_manifest(store, read_log(store, version))
+
+
+def read_log(store: Store, version: int | None = None) -> LogState:
+    """Return what the log alone says at `version`, or at its newest one, of any Delta table.
+
+    Errors as for `open_snapshot`, and `UnsupportedError` for a table that needs a newer reader.
+    """
     state = _from_hint(store) if version is None else None
-    if state is None:
-        state = _from_listing(store, version)
-    return _with_manifest(store, state)
+    return _from_listing(store, version) if state is None else state
 
 
 def latest(store: Store, known: Snapshot) -> Snapshot:
