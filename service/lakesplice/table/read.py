@@ -1,14 +1,13 @@
 """Reading a table: base files alone, or with their deltas laid over them.
 
-Two row groups are in memory at a time, and in the real-time view the waiting changes with them.
+One row group is in memory at a time, and in the real-time view the waiting changes with it.
 Files and row groups are pruned by statistics only where no change waits: elsewhere a row may come
 to match by a change, so the filter follows the overlay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -59,7 +58,7 @@ def scan(store: Store, manifest: Manifest, request: Request) -> Iterator[pa.Tabl
     if deltas:
         groups, wanted = manifest.groups, _wanted(request)
         waiting = Waiting.of(read_waiting(store, deltas, manifest.schema, groups, wanted))
-    for raw in _one_ahead(_read(store, manifest, waiting, request)):
+    for raw in _read(store, manifest, waiting, request):
         rows = _asked_for(_overlaid(raw, manifest.schema, request), request)
         if rows.num_rows:
             yield rows
@@ -76,10 +75,9 @@ class _Raw:
 
 def _read(
     store: Store, manifest: Manifest, waiting: Waiting | None, request: Request
-) -> Generator[_Raw, None, None]:
+) -> Iterator[_Raw]:
     columns = _wanted(request)
-    system = (field.name for field in SYSTEM_FIELDS)
-    with_state = tuple(dict.fromkeys((*columns, *manifest.schema.key, *system)))
+    with_state = tuple(dict.fromkeys((*columns, *_state(manifest.schema))))
     for path in sorted(manifest.files):
         file = manifest.files[path]
         placed = None if waiting is None else waiting.place(file.segments, path)
@@ -96,21 +94,9 @@ def _read(
 def _overlaid(raw: _Raw, schema: TableSchema, request: Request) -> pa.Table:
     if raw.part is None:
         return raw.rows
-    state = raw.rows.take(pa.array(raw.part.addressed))
+    state = raw.rows.select(_state(schema)).take(pa.array(raw.part.addressed))
     edits = overlay(raw.part, state, schema, raw.path)
     return apply_edits(raw.rows.select(list(_wanted(request))), edits)
-
-
-def _one_ahead(items: Generator[_Raw, None, None]) -> Iterator[_Raw]:
-    """Yield the items while a thread makes the next one: decoding goes on beside the overlay."""
-    try:
-        with ThreadPoolExecutor(1, "lakesplice-read") as thread:
-            coming = thread.submit(next, items, None)
-            while (item := coming.result()) is not None:
-                coming = thread.submit(next, items, None)
-                yield item
-    finally:
-        items.close()
 
 
 def _matching_groups(reader: BaseReader, request: Request) -> frozenset[int]:
@@ -128,6 +114,11 @@ def _asked_for(rows: pa.Table, request: Request) -> pa.Table:
     if request.condition is not None:
         rows = request.condition.matching(rows)
     return rows.select(list(request.columns))
+
+
+def _state(schema: TableSchema) -> list[str]:
+    """The columns of a row that decide what a change makes of it."""
+    return [*schema.key, *(field.name for field in SYSTEM_FIELDS)]
 
 
 def _wanted(request: Request) -> tuple[str, ...]:
