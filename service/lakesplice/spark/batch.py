@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import col
 
 from lakesplice.spark.decode_stage import STAGE_DDL, decode_records
-from lakesplice.spark.plan import BatchPlan, TopicRead, TopicResult
+from lakesplice.spark.plan import BatchPlan, TopicResult, gather
 from lakesplice.spark.write_stage import ANSWER_DDL, write_ranges
 
 _COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value")
@@ -37,7 +37,7 @@ def run_batch(frame: DataFrame, plan: BatchPlan) -> dict[str, TopicResult]:
         )
     finally:
         broadcast.unpersist()
-    return _gather(pickle.loads(row.answer) for row in rows)
+    return gather(pickle.loads(row.answer) for row in rows)
 
 
 def _decode(plan: Any, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -46,11 +46,3 @@ def _decode(plan: Any, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
 
 def _write(plan: Any, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     return write_ranges(plan.value, batches)
-
-
-def _gather(answers: Iterable[Any]) -> dict[str, TopicResult]:
-    results: dict[str, TopicResult] = {}
-    for answer in answers:
-        result = results.setdefault(answer.topic, TopicResult(answer.topic))
-        (result.reads if isinstance(answer, TopicRead) else result.writes).append(answer)
-    return results

@@ -4,7 +4,7 @@ plan.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lakesplice.formats.debezium import DeclaredType
@@ -13,6 +13,7 @@ from lakesplice.model.names import TableName
 from lakesplice.planning.intake import PartitionReport
 from lakesplice.table.append import Appended, AppendPlan
 from lakesplice.table.ports import Entropy, Store
+from lakesplice.table.settle import Brought
 
 
 @dataclass(frozen=True)
@@ -88,3 +89,21 @@ class TopicResult:
     def reports(self) -> list[PartitionReport]:
         """The reports of all its partitions that had records."""
         return [report for read in self.reads for report in read.reports]
+
+    def brought(self, starts: Mapping[int, int], ends: Mapping[int, int]) -> Brought:
+        """Return the answers of a batch over the offsets `starts` to `ends`, for `settle`."""
+        appended = [write.appended for write in self.writes if write.appended]
+        letters = [letter for read in self.reads for letter in read.dead_letters]
+        return Brought(starts, ends, self.reports, appended, letters)
+
+
+def gather(answers: Iterable[TopicRead | RangeWritten]) -> dict[str, TopicResult]:
+    """Gather the answers of all tasks by topic."""
+    results: dict[str, TopicResult] = {}
+    for answer in answers:
+        result = results.setdefault(answer.topic, TopicResult(answer.topic))
+        if isinstance(answer, TopicRead):
+            result.reads.append(answer)
+        else:
+            result.writes.append(answer)
+    return results

@@ -21,7 +21,9 @@ ANSWER_DDL = "answer binary"
 _RUNS = RunCache()
 
 
-def write_ranges(plan: BatchPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def write_ranges(
+    plan: BatchPlan, batches: Iterable[pa.RecordBatch], runs: RunCache = _RUNS
+) -> Iterator[pa.RecordBatch]:
     """Append each range of each table; rows are in STAGE_SCHEMA, sorted by topic number and range."""
     rows = (row for batch in batches for row in _rows(batch))
     for (number, _), group in groupby(rows, key=lambda row: row[:2]):
@@ -29,7 +31,7 @@ def write_ranges(plan: BatchPlan, batches: Iterable[pa.RecordBatch]) -> Iterator
         if number == ANSWERS:
             answers = [answer for payload in payloads for answer in pickle.loads(payload)]
         else:
-            answers = [_write(plan, number, payloads)]
+            answers = [_write(plan, number, payloads, runs)]
         yield pa.RecordBatch.from_pydict(
             {"answer": [pickle.dumps(answer) for answer in answers]}, ANSWER_SCHEMA
         )
@@ -41,13 +43,13 @@ def _rows(batch: pa.RecordBatch) -> Iterator[tuple[int, int, bytes]]:
         yield topic, share, batch.column("payload")[at].as_buffer()
 
 
-def _write(plan: BatchPlan, number: int, payloads: list[pa.Buffer]) -> RangeWritten:
+def _write(plan: BatchPlan, number: int, payloads: list[pa.Buffer], runs: RunCache) -> RangeWritten:
     topic = plan.topics[number]
     started = time.perf_counter()
     try:
         changes = [pa.ipc.open_stream(payload).read_all() for payload in payloads]
         store = plan.lake.within(topic.table.path)
-        appended = append(store, topic.append, changes, _RUNS, plan.entropy)
+        appended = append(store, topic.append, changes, runs, plan.entropy)
     except Exception as error:  # noqa: BLE001  # errors become values here: other tables go on
         return RangeWritten(topic.topic, None, time.perf_counter() - started, task_error(error))
     return RangeWritten(topic.topic, appended, time.perf_counter() - started)

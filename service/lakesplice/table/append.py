@@ -18,9 +18,9 @@ from lakesplice.formats.checksum import checksum
 from lakesplice.formats.deltas import encode_delta
 from lakesplice.formats.parquet import write_base
 from lakesplice.formats.rowindex import encode_run
-from lakesplice.model.address import GROUP_BITS, BaseFile, Segment
+from lakesplice.model.address import GROUP_BITS, Segment
 from lakesplice.model.change import Op, delta_schema
-from lakesplice.model.manifest import DeltaRef, FileRef, RunRef
+from lakesplice.model.manifest import DeltaRef, FileRef, Manifest, RunRef
 from lakesplice.model.names import (
     GROUP,
     IS_DELETED,
@@ -35,6 +35,7 @@ from lakesplice.model.schema import TableSchema
 from lakesplice.planning.fold import fold
 from lakesplice.planning.locate import UNKNOWN, locate
 from lakesplice.table import layout
+from lakesplice.table.base import create_base
 from lakesplice.table.intents import NewFile
 from lakesplice.table.ports import Entropy, Store
 from lakesplice.table.runs import RunCache
@@ -47,6 +48,12 @@ class AppendPlan:
     schema: TableSchema
     runs: tuple[RunRef, ...]
     groups: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> AppendPlan:
+        """Return what `manifest` says of it."""
+        groups = np.array(sorted(manifest.groups), np.int64)
+        return cls(manifest.schema, manifest.runs, groups)
 
 
 @dataclass(frozen=True)
@@ -113,10 +120,8 @@ def _write_inserts(
     path = layout.base_path(group, 0, entropy)
     deleted = pc.equal(rows[OP], pa.scalar(int(Op.DELETE), pa.int8()))
     base = rows.append_column(IS_DELETED, deleted).select(schema.arrow.names)
-    with store.writer(path) as sink:
-        written = write_base([base], schema, sink)
-    size = store.size(path) or 0
-    file = NewFile(BaseFile(path, size, (Segment(group, written.rows),)), written.stats)
+    segments = (Segment(group, base.num_rows),)
+    file = create_base(store, path, segments, lambda sink: write_base([base], schema, sink))
     return file, _write_run(store, rows, group, entropy)
 
 

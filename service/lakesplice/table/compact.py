@@ -8,6 +8,7 @@ Addresses do not move, so changes that arrive meanwhile stay valid and wait for 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,7 +22,7 @@ from lakesplice.model.schema import SYSTEM_FIELDS, TableSchema
 from lakesplice.planning.edits import Edits
 from lakesplice.planning.overlay import Placed, Waiting, overlay
 from lakesplice.table.base import create_base, open_base
-from lakesplice.table.intents import NewFile
+from lakesplice.table.intents import NewFile, Splice
 from lakesplice.table.layout import base_path
 from lakesplice.table.ports import Entropy, Rewriter, Store
 from lakesplice.table.waiting import read_waiting
@@ -84,6 +85,20 @@ def compact_files(
         if not groups.isdisjoint(delta.waiting)
     }
     return Compacted(replaced, consumed, counts)
+
+
+def splice_of(generation: int, parts: Sequence[Compacted]) -> Splice:
+    """Return the one commit for what several tasks compacted of one manifest's files, each file by
+    one of them.
+    """
+    consumed: dict[str, frozenset[int]] = {}
+    counts: Counter[str] = Counter()
+    for part in parts:
+        counts.update(part.counts)
+        for path, groups in part.consumed.items():
+            consumed[path] = consumed.get(path, frozenset()) | groups
+    replaced = {path: new for part in parts for path, new in part.replaced.items()}
+    return Splice(generation, replaced, consumed, dict(sorted(counts.items())))
 
 
 def _edits(store: Store, file: BaseFile, placed: Placed, schema: TableSchema) -> Edits:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-import numpy as np
 from pyspark.sql import DataFrame
 
 from lakesplice.apps.service.driver import Driver
@@ -20,8 +19,6 @@ from lakesplice.errors import FencedError, LakespliceError
 from lakesplice.formats.debezium import DeclaredType, declare
 from lakesplice.model.manifest import ParkCode, ParkReason
 from lakesplice.model.names import TableName
-from lakesplice.model.schema import TableSchema
-from lakesplice.planning.evolution import plan_evolution
 from lakesplice.planning.placement import place
 from lakesplice.planning.source_check import check_source
 from lakesplice.spark.batch import run_batch
@@ -30,7 +27,7 @@ from lakesplice.spark.query import Offsets
 from lakesplice.spark.topics import Topic, TopicCatalogue
 from lakesplice.table.append import AppendPlan
 from lakesplice.table.commit import Conflict
-from lakesplice.table.ingest import ingest_intent, moves_nothing
+from lakesplice.table.settle import Settled, settle
 from lakesplice.telemetry import catalogue as metric
 
 _COMMIT_THREADS = 8
@@ -138,8 +135,7 @@ class BatchRunner:
         return reason is None
 
     def _stands_at(self, span: Span) -> bool:
-        states = span.table.source.partitions
-        here = {at: states[at].next_offset if at in states else 0 for at in span.starts}
+        here = span.table.next_offsets(span.starts)
         if here == span.starts:
             return True
         self._refuse(span.table, f"stands at {here}, the batch starts at {dict(span.starts)}")
@@ -212,7 +208,7 @@ class BatchRunner:
                 name,
                 span.table.name,
                 {at: s for at, s in span.table.source.partitions.items() if at in span.ends},
-                _append_plan(span.table),
+                AppendPlan.of(span.table.manifest),
                 tuple(target for _, target in sorted(shares[span.table.name].items())),
                 self._declared(span.table.name),
             )
@@ -231,53 +227,22 @@ class BatchRunner:
         try:
             if result.errors:
                 return self._failed(table, result.errors)
-            sightings = [seen for report in result.reports for seen in report.sightings]
-            schema, _ = plan_evolution(table.schema, sightings)
-            if schema != table.schema:
-                return self._evolve(table, schema)
-            table.be_born(schema)
-            return self._ingest(span, result)
+            outcome = settle(table, result.brought(span.starts, span.ends))
         except FencedError:
             raise
         except LakespliceError as error:
             return self._refuse(table, str(error))
-
-    def _evolve(self, table: ServiceTable, schema: TableSchema) -> str:
-        if table.snapshot is None:
-            table.be_born(schema)
-            return "again"
-        outcome = table.evolve(schema)
-        # Compaction may have moved files meanwhile; the next round plans on what it left.
-        if isinstance(outcome, Conflict):
-            self._driver.log.info("evolve-again", table=str(table.name), reason=outcome.detail)
-        return "again"
-
-    def _ingest(self, span: Span, result: TopicResult) -> str:
-        table = span.table
-        assert table.snapshot is not None
-        written = [write.appended for write in result.writes if write.appended]
-        letters = [letter for read in result.reads for letter in read.dead_letters]
-        intent = ingest_intent(
-            self._driver.generation.number,
-            table.snapshot,
-            span.starts,
-            span.ends,
-            result.reports,
-            written,
-            letters,
-        )
-        if moves_nothing(intent, table.manifest):
-            return "settled"
-        outcome = table.commit(intent)
         if isinstance(outcome, Conflict):
             return self._refuse(table, f"{outcome.reason}: {outcome.detail}")
-        self._failures.pop(intent.source_to.topic, None)
-        if intent.parked is not None:
+        if outcome is Settled.AGAIN:
+            return "again"
+        self._failures.pop(table.source.topic, None)
+        if table.parked is not None:
             self._driver.log.warning(
                 "table-parked",
                 table=str(table.name),
-                code=intent.parked.code.value,
-                detail=intent.parked.detail,
+                code=table.parked.code.value,
+                detail=table.parked.detail,
             )
             self.restart = "redirect"
         return "settled"
@@ -321,12 +286,6 @@ class BatchRunner:
             metrics.set(metric.LAG, lag, table=str(table.name))
             if lag == 0:
                 table.caught_up(moment)
-
-
-def _append_plan(table: ServiceTable) -> AppendPlan:
-    manifest = table.manifest
-    groups = np.array(sorted(manifest.groups), np.int64)
-    return AppendPlan(manifest.schema, manifest.runs, groups)
 
 
 def _line(error: BaseException | None) -> str:

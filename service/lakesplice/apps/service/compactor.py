@@ -8,7 +8,7 @@ The same threads merge runs of the row index and keep the logs short.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -31,7 +31,7 @@ from lakesplice.planning.compaction import (
 )
 from lakesplice.spark.rewrites import RewriteTask, rewrite_files
 from lakesplice.table.commit import Committed
-from lakesplice.table.compact import Compacted
+from lakesplice.table.compact import Compacted, splice_of
 from lakesplice.table.intents import Splice
 from lakesplice.table.rewrite import PlainRewriter
 from lakesplice.telemetry import catalogue as metric
@@ -177,12 +177,7 @@ class Compactor:
         shares = tasks(files, _TASK_BYTES, self._tasks)
         done = self._rewrite(table, manifest, shares)
         self._driver.kill_point("after-rewrite")
-        intent = Splice(
-            self._driver.generation.number,
-            {path: new for part in done for path, new in part.replaced.items()},
-            _united([part.consumed for part in done]),
-            _summed([part.counts for part in done]),
-        )
+        intent = splice_of(self._driver.generation.number, done)
         committed = isinstance(table.commit(intent), Committed)
         if committed:
             self._count(table, intent)
@@ -217,18 +212,3 @@ class Compactor:
         self._paused_until[table.source.topic] = until
         self._driver.metrics.add(metric.COMPACTIONS, table=str(table.name), result="failed")
         self._driver.log.error("compaction-failed", table=str(table.name), error=str(error))
-
-
-def _united(parts: Sequence[Mapping[str, frozenset[int]]]) -> dict[str, frozenset[int]]:
-    united: dict[str, frozenset[int]] = {}
-    for part in parts:
-        for path, groups in part.items():
-            united[path] = united.get(path, frozenset()) | groups
-    return united
-
-
-def _summed(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    return {
-        name: sum(part.get(name, 0) for part in parts)
-        for name in sorted({n for p in parts for n in p})
-    }

@@ -1,115 +1,63 @@
-"""The tables of a running driver: the newest snapshot of each, and every commit to it."""
+"""The tables of a running driver, and what metrics and logs say of them."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping
 
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.gauges import CHANGE_OPS, Freshness, count_commit, show_snapshot
-from lakesplice.errors import TableNotFoundError, UsageError
-from lakesplice.model.manifest import Manifest, ParkReason, PartitionState, SourceState
+from lakesplice.errors import UsageError
+from lakesplice.model.manifest import ParkReason, PartitionState, SourceState
 from lakesplice.model.names import TableName
-from lakesplice.model.schema import TableSchema
-from lakesplice.table.commit import Committed, Conflict, commit, create
-from lakesplice.table.intents import Create, Evolve, Ingest, Intent, Redirect, Splice
-from lakesplice.table.snapshot import Snapshot, latest, open_snapshot
+from lakesplice.table.commit import Committed, Conflict
+from lakesplice.table.held import HeldTable
+from lakesplice.table.intents import Ingest, Intent, Splice
+from lakesplice.table.snapshot import Snapshot
 from lakesplice.telemetry.catalogue import COMMIT_SECONDS
 
-_PARK_ATTEMPTS = 10
 
+class ServiceTable(HeldTable):
+    """A held table that tells metrics and logs what happens to it.
 
-class ServiceTable:
-    """One table as the driver holds it. Ingest and compaction commit to it from several threads.
-
-    `source` is where an unborn table (one without a snapshot) will start. A `refused` table is
-    passed over by the running query: it read on from elsewhere than the table stands.
+    A `refused` table is passed over by the running query: it read on from elsewhere than the table
+    stands.
     """
 
     def __init__(self, driver: Driver, name: TableName, source: SourceState) -> None:
+        super().__init__(
+            driver.lake.within(name.path),
+            source,
+            driver.generation.number,
+            driver.clock,
+            driver.entropy,
+            log_retention_hours=max(1, round(driver.settings.log.retention / 3600)),
+        )
         self._driver = driver
-        self._lock = threading.Lock()
         self.name = name
-        self.store = driver.lake.within(name.path)
-        self.snapshot = _open(self)
         self.refused = False
         self.changes_in = 0
         self.compactions = 0
         self._caught_up: float | None = None
-        self._unborn_source = source
         self.show()
 
-    @property
-    def manifest(self) -> Manifest:
-        """The present manifest; that of an unborn table is empty but for its source."""
-        if self.snapshot is None:
-            return Manifest(0, source=self._unborn_source)
-        return self.snapshot.manifest
-
-    @property
-    def source(self) -> SourceState:
-        """Where the table stands in its topic."""
-        return self.manifest.source or self._unborn_source
-
-    @property
-    def schema(self) -> TableSchema:
-        """The present schema; empty while the table has no columns."""
-        return self.manifest.schema
-
-    @property
-    def parked(self) -> ParkReason | None:
-        """Why the table is parked, or None."""
-        return self.manifest.parked
-
     def commit(self, intent: Intent) -> Committed | Conflict:
-        """Commit and keep the new snapshot; see `lakesplice.table.commit.commit`."""
+        """See `HeldTable.commit`."""
         driver = self._driver
         driver.kill_point(f"before-commit:{type(intent).__name__.lower()}")
         with driver.metrics.timed(COMMIT_SECONDS):
-            if isinstance(intent, Create):
-                outcome = create(self.store, intent, clock=driver.clock, entropy=driver.entropy)
-            else:
-                known = self.snapshot or open_snapshot(self.store)
-                outcome = commit(
-                    self.store, known, intent, clock=driver.clock, entropy=driver.entropy
-                )
+            outcome = super().commit(intent)
         driver.kill_point(f"after-commit:{type(intent).__name__.lower()}")
         if isinstance(outcome, Committed):
-            self._keep(outcome.snapshot)
             self._note(intent)
-        elif self.snapshot is not None:
-            self._keep(latest(self.store, self.snapshot))
         count_commit(driver.metrics, self.name, intent, outcome)
         return outcome
 
-    def be_born(self, schema: TableSchema, parked: ParkReason | None = None) -> None:
-        """Make version 0, at the start of the source; a table that another driver made is taken up."""
-        if self.snapshot is not None:
-            return
-        hours = max(1, round(self._driver.settings.log.retention / 3600))
-        intent = Create(self._driver.generation.number, schema, self._unborn_source, parked, hours)
-        if isinstance(self.commit(intent), Conflict):
-            self._keep(open_snapshot(self.store))
-
-    def evolve(self, schema: TableSchema) -> Committed | Conflict:
-        """Make `schema`, which extends the present one, the table's schema."""
-        number = self._driver.generation.number
-        return self.commit(Evolve.of(number, self.manifest, schema))
-
     def park(self, reason: ParkReason) -> None:
-        """Park the table where it stands; a table that is parked already stays as it is."""
+        """See `HeldTable.park`."""
         self._driver.log.warning(
             "table-parked", table=str(self.name), code=reason.code.value, detail=reason.detail
         )
-        if self.snapshot is None:
-            self.be_born(TableSchema(), reason)
-        for _ in range(_PARK_ATTEMPTS):
-            if self.snapshot is None or self.parked is not None:
-                return
-            number = self._driver.generation.number
-            intent = Redirect(number, self.snapshot.version, parked=reason)
-            if isinstance(self.commit(intent), Committed):
-                return
+        super().park(reason)
 
     def caught_up(self, moment: float) -> None:
         """Note that all the topic held at `moment`, in seconds since the epoch, is committed."""
@@ -130,10 +78,8 @@ class ServiceTable:
         elif isinstance(intent, Splice):
             self.compactions += 1
 
-    def _keep(self, snapshot: Snapshot) -> None:
-        with self._lock:
-            if self.snapshot is None or snapshot.version > self.snapshot.version:
-                self.snapshot = snapshot
+    def _hold(self, snapshot: Snapshot) -> None:
+        super()._hold(snapshot)
         self.show()
 
 
@@ -179,10 +125,3 @@ def unborn_source(topic: str, topic_id: str, earliest: Mapping[int, int]) -> Sou
     """Return the source of a table that starts at the beginning of its topic."""
     partitions = {number: PartitionState(offset) for number, offset in earliest.items()}
     return SourceState(topic, topic_id, partitions)
-
-
-def _open(table: ServiceTable) -> Snapshot | None:
-    try:
-        return open_snapshot(table.store)
-    except TableNotFoundError:
-        return None

@@ -1,0 +1,120 @@
+"""A table as its driver holds it: the newest snapshot, and every commit to it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+
+from lakesplice.errors import TableNotFoundError
+from lakesplice.model.manifest import Manifest, ParkReason, SourceState
+from lakesplice.model.schema import TableSchema
+from lakesplice.table.commit import Committed, Conflict, commit, create
+from lakesplice.table.intents import Create, Evolve, Intent, Redirect
+from lakesplice.table.ports import Clock, Entropy, Store
+from lakesplice.table.snapshot import Snapshot, latest, open_snapshot
+
+LOG_RETENTION_HOURS = 168
+_PARK_ATTEMPTS = 10
+
+
+class HeldTable:
+    """Ingest and compaction of one driver commit here, from several threads.
+
+    `snapshot` is None while the table is unborn; it then starts at `source` once it is born. All
+    methods that commit block and raise what `lakesplice.table.commit.commit` does.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        source: SourceState,
+        generation: int,
+        clock: Clock,
+        entropy: Entropy,
+        *,
+        log_retention_hours: int = LOG_RETENTION_HOURS,
+    ) -> None:
+        self.store = store
+        self.generation = generation
+        self.snapshot = _open(store)
+        self._unborn_source = source
+        self._clock = clock
+        self._entropy = entropy
+        self._log_retention_hours = log_retention_hours
+        self._lock = threading.Lock()
+
+    @property
+    def manifest(self) -> Manifest:
+        """The present manifest; that of an unborn table is empty but for its source."""
+        if self.snapshot is None:
+            return Manifest(0, source=self._unborn_source)
+        return self.snapshot.manifest
+
+    @property
+    def source(self) -> SourceState:
+        """Where the table stands in its topic."""
+        return self.manifest.source or self._unborn_source
+
+    @property
+    def schema(self) -> TableSchema:
+        """The present schema; empty while the table has no columns."""
+        return self.manifest.schema
+
+    @property
+    def parked(self) -> ParkReason | None:
+        """Why the table is parked, or None."""
+        return self.manifest.parked
+
+    def next_offsets(self, partitions: Iterable[int]) -> dict[int, int]:
+        """Return where the table stands in each partition; one that it has not met starts at 0."""
+        states = self.source.partitions
+        return {at: states[at].next_offset if at in states else 0 for at in partitions}
+
+    def commit(self, intent: Intent) -> Committed | Conflict:
+        """Commit and hold the new snapshot; after a conflict, the one that stood in the way."""
+        if isinstance(intent, Create):
+            outcome = create(self.store, intent, clock=self._clock, entropy=self._entropy)
+        else:
+            known = self.snapshot or open_snapshot(self.store)
+            outcome = commit(self.store, known, intent, clock=self._clock, entropy=self._entropy)
+        if isinstance(outcome, Committed):
+            self._hold(outcome.snapshot)
+        elif self.snapshot is not None:
+            self._hold(latest(self.store, self.snapshot))
+        return outcome
+
+    def be_born(self, schema: TableSchema, parked: ParkReason | None = None) -> None:
+        """Make version 0, at the start of the source, or take up what another driver made."""
+        if self.snapshot is not None:
+            return
+        source, hours = self._unborn_source, self._log_retention_hours
+        intent = Create(self.generation, schema, source, parked, hours)
+        if isinstance(self.commit(intent), Conflict):
+            self._hold(open_snapshot(self.store))
+
+    def evolve(self, schema: TableSchema) -> Committed | Conflict:
+        """Make `schema`, which extends the present one, the table's schema."""
+        return self.commit(Evolve.of(self.generation, self.manifest, schema))
+
+    def park(self, reason: ParkReason) -> None:
+        """Park the table where it stands; a table that is parked already stays as it is."""
+        if self.snapshot is None:
+            self.be_born(TableSchema(), reason)
+        for _ in range(_PARK_ATTEMPTS):
+            if self.snapshot is None or self.parked is not None:
+                return
+            intent = Redirect(self.generation, self.snapshot.version, parked=reason)
+            if isinstance(self.commit(intent), Committed):
+                return
+
+    def _hold(self, snapshot: Snapshot) -> None:
+        with self._lock:
+            if self.snapshot is None or snapshot.version > self.snapshot.version:
+                self.snapshot = snapshot
+
+
+def _open(store: Store) -> Snapshot | None:
+    try:
+        return open_snapshot(store)
+    except TableNotFoundError:
+        return None

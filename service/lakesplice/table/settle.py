@@ -1,0 +1,70 @@
+"""Settling: what the tasks of a batch brought of one table becomes its next version, or versions.
+
+An image with further columns makes the schema grow first. What was written for the old one is then
+named by nothing, and the batch's tasks run again for this table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from lakesplice.model.manifest import DeadLetterRef
+from lakesplice.planning.evolution import plan_evolution
+from lakesplice.planning.intake import PartitionReport
+from lakesplice.table.append import Appended
+from lakesplice.table.commit import Conflict
+from lakesplice.table.held import HeldTable
+from lakesplice.table.ingest import ingest_intent, moves_nothing
+
+
+@dataclass(frozen=True)
+class Brought:
+    """What a batch's tasks brought of one table; it covers the offsets `starts` to `ends`
+    (exclusive).
+    """
+
+    starts: Mapping[int, int]
+    ends: Mapping[int, int]
+    reports: Sequence[PartitionReport]
+    appended: Sequence[Appended]
+    dead_letters: Sequence[DeadLetterRef]
+
+
+class Settled(Enum):
+    """`DONE`: committed, or there was nothing to commit. `AGAIN`: the tasks have to run again."""
+
+    DONE = auto()
+    AGAIN = auto()
+
+
+def settle(table: HeldTable, brought: Brought) -> Settled | Conflict:
+    """Commit a table's part of a batch; a `Conflict` says why it may not be.
+
+    A table may be parked afterwards. Blocks; errors as `HeldTable.commit`.
+    """
+    sightings = [seen for report in brought.reports for seen in report.sightings]
+    schema, _ = plan_evolution(table.schema, sightings)
+    if schema != table.schema:
+        if table.snapshot is None:
+            table.be_born(schema)
+        else:
+            # Should compaction have moved files meanwhile: the next round plans on what it left.
+            table.evolve(schema)
+        return Settled.AGAIN
+    table.be_born(schema)
+    assert table.snapshot is not None
+    intent = ingest_intent(
+        table.generation,
+        table.snapshot,
+        brought.starts,
+        brought.ends,
+        brought.reports,
+        brought.appended,
+        brought.dead_letters,
+    )
+    if moves_nothing(intent, table.manifest):
+        return Settled.DONE
+    outcome = table.commit(intent)
+    return outcome if isinstance(outcome, Conflict) else Settled.DONE
