@@ -288,11 +288,6 @@ INDEX_LOOKUPS = _counter(
     TABLE,
     Label("found", ("yes", "no")),
 )
-INDEX_LOOKUP_SECONDS = _durations(
-    "index_lookup_duration_seconds",
-    "Time to locate the keys of one table's part of a batch.",
-    "Slow storage, a cold cache, or too many runs.",
-)
 TABLE_VERSION = _gauge(
     "table_version", "version", "The present version of the table's log.", "None.", TABLE
 )
@@ -334,7 +329,6 @@ CATALOGUE: tuple[Metric, ...] = (
     INDEX_RUNS,
     INDEX_ENTRIES,
     INDEX_LOOKUPS,
-    INDEX_LOOKUP_SECONDS,
     TABLE_VERSION,
     LOG_TAIL,
 )

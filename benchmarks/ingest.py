@@ -1,0 +1,136 @@
+"""Ingest of changes into a 2 M row table, from topic to commit, beside its floor and its peers.
+
+Run: python -m benchmarks.ingest [--rows N] [--batches N] [--sizes 100000,10000] [--out FILE]
+
+A real broker holds one topic of 23-column Debezium updates, two columns changed, and every contender
+takes the same records in the same batches with two cores: we, as the service runs; the floor, which
+reads them by Spark and parses them by pyarrow into nothing; and Delta's MERGE in foreachBatch,
+copy-on-write and with deletion vectors, into the same rows, tuned for two cores. What counts is the
+time from one commit to the next, so that everything between is in it; medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from kafka import KafkaConsumer, TopicPartition
+from kafka.admin import KafkaAdminClient, NewTopic
+
+from benchmarks.filling import fill
+from benchmarks.sales import TABLE, TOPIC, Sales
+from lakesplice.spark.jars import KAFKA_BROKER, ensure_jars
+from lakesplice.testing.broker import LocalBroker
+
+CONTENDERS = ("lakesplice", "floor", "merge", "merge-vectors")
+PARTITIONS = 4
+_SECONDS_MAX = 1800
+
+
+def measure(work: Path, rows: int, sizes: Sequence[int], batches: int) -> list[dict[str, object]]:
+    """Run all contenders at all batch sizes in `work` and return one row of figures for each."""
+    found: list[dict[str, object]] = []
+    with LocalBroker(ensure_jars(KAFKA_BROKER), work / "broker") as broker:
+        servers = broker.bootstrap_servers
+        sales = Sales(rows)
+        _make_topic(servers)
+        _say(f"loading {rows:,} rows")
+        fill(servers, sales.load())
+        _run("load", servers, work, rows, 250_000, 0, rows)
+        _run("seed", servers, work, rows, 0, 0, 0)
+        skip = rows
+        for size in sizes:
+            count = size * (batches + 1)
+            _say(f"{batches + 1} batches of {size:,} updates")
+            (work / f"starts-{size}.json").write_text(json.dumps(_ends(servers)))
+            for _ in range(batches + 1):
+                fill(servers, sales.update(sales.uniform(size)))
+            for contender in CONTENDERS:
+                moments = _run(contender, servers, work, rows, size, skip, skip + count)
+                seconds = [b - a for a, b in pairwise(moments)]
+                found.append(_figures(contender, size, seconds))
+                _say(_line(found[-1]))
+            skip += count
+    return found
+
+
+def _run(
+    contender: str, servers: str, work: Path, rows: int, size: int, start: int, end: int
+) -> list[float]:
+    """Run one contender in a process of its own; returns when each batch was committed, seconds."""
+    out = work / f"{contender}-{size}.json"
+    task = {
+        "contender": contender, "servers": servers, "work": str(work), "rows": rows,
+        "size": size, "start": start, "end": end, "out": str(out), "topic": TOPIC, "table": TABLE,
+    }  # fmt: skip
+    log = work / f"{contender}-{size}.log"
+    with log.open("w") as sink:
+        subprocess.run(
+            [sys.executable, "-m", "benchmarks.ingest_contender", json.dumps(task)],
+            check=False, stdout=sink, stderr=sink, timeout=_SECONDS_MAX,
+        )  # fmt: skip
+    if not out.exists():
+        raise RuntimeError(f"{contender} failed:\n{log.read_text()[-4000:]}")
+    moments: list[float] = json.loads(out.read_text())
+    return moments
+
+
+def _figures(contender: str, size: int, seconds: Sequence[float]) -> dict[str, object]:
+    median = statistics.median(seconds)
+    return {
+        "contender": contender,
+        "changes_per_batch": size,
+        "seconds_median": round(median, 3),
+        "seconds_min": round(min(seconds), 3),
+        "seconds_max": round(max(seconds), 3),
+        "batches": len(seconds),
+        "changes_per_second": round(size / median),
+    }
+
+
+def _make_topic(servers: str) -> None:
+    client = KafkaAdminClient(bootstrap_servers=servers)
+    client.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])
+    client.close()
+
+
+def _ends(servers: str) -> dict[str, int]:
+    """Return each partition's next offset."""
+    partitions = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
+    consumer = KafkaConsumer(bootstrap_servers=servers)
+    ends = consumer.end_offsets(partitions)
+    consumer.close()
+    return {str(at.partition): offset for at, offset in ends.items()}
+
+
+def _line(figures: dict[str, object]) -> str:
+    return "  ".join(f"{name}={value}" for name, value in figures.items())
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--batches", type=int, default=4)
+    parser.add_argument("--sizes", default="100000,10000")
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
+    sizes = [int(size) for size in args.sizes.split(",")]
+    with tempfile.TemporaryDirectory(prefix="bench-ingest-") as work:
+        found = measure(Path(work), args.rows, sizes, args.batches)
+    if args.out:
+        args.out.write_text(json.dumps(found, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,216 @@
+"""One contender of the ingest benchmark, in a process and a Spark session of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import json as arrow_json
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from benchmarks.sales import COLUMNS
+from lakesplice import Table
+from lakesplice.apps.service import run
+from lakesplice.config import Settings
+from lakesplice.spark.jars import DELTA, SPARK_KAFKA, ensure_jars
+from lakesplice.table.snapshot import history
+from lakesplice.storage.local import LocalStore
+
+Task = dict[str, Any]
+_NO_THRESHOLD = {"deltas_max": 10_000, "bytes_max": 2**40, "ratio_max": 100.0, "age_max": "30d"}
+_DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+    "spark.sql.shuffle.partitions": "4",
+}
+
+
+def ours(task: Task) -> list[float]:
+    """The service with --once, without compaction; commit times are those of the table's log."""
+    lake = Path(task["work"]) / "lake"
+    settings = Settings.model_validate(
+        {
+            "kafka": {
+                "bootstrap_servers": task["servers"],
+                "topic_pattern": task["topic"].replace(".", "\\."),
+                "offsets_per_batch_max": task["size"],
+            },
+            "lake": {"root": str(lake)},
+            "spark": {"master": "local[2]"},
+            "metrics": {"enabled": False},
+            "compaction": {**_NO_THRESHOLD, "back_pressure_deltas": 100_000},
+            "tables": [{"match": f"shop.{task['table']}", "columns": COLUMNS}],
+        }
+    )
+    if run(settings, once=True):
+        raise RuntimeError("the service failed; see its log above")
+    store = LocalStore(lake / "shop" / task["table"])
+    entries = [entry for entry in history(store) if entry.info.operation == "INGEST"]
+    count = -(-(task["end"] - task["start"]) // task["size"])
+    return sorted(entry.info.timestamp_ms / 1000 for entry in entries[:count])
+
+
+def load(task: Task) -> list[float]:
+    """Fill our table, as the service does."""
+    return ours(task)
+
+
+def seed(task: Task) -> list[float]:
+    """Make the tables that MERGE will work on from the rows of ours, in four files each."""
+    rows = Table.open(Path(task["work"]) / "lake" / "shop" / task["table"]).read()
+    source = Path(task["work"]) / "rows.parquet"
+    pq.write_table(rows, source, row_group_size=500_000)
+    session = _session(task, delta=True)
+    for name, vectors in (("merge", "false"), ("merge-vectors", "true")):
+        target = str(Path(task["work"]) / name)
+        writer = session.read.parquet(str(source)).repartition(4).write.format("delta")
+        writer.option("delta.enableDeletionVectors", vectors).save(target)
+    session.stop()
+    return []
+
+
+def floor(task: Task) -> list[float]:
+    """Read by Spark, parsed by pyarrow's JSON reader, thrown away."""
+
+    def parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = 0
+        for batch in batches:
+            joined = b"\n".join(batch.column("value").to_pylist())
+            options = arrow_json.ReadOptions(use_threads=False, block_size=64 << 20)
+            rows += arrow_json.read_json(pa.BufferReader(joined), options).num_rows
+        yield pa.RecordBatch.from_pydict({"rows": [rows]})
+
+    def each(frame: DataFrame, _batch: int) -> None:
+        counted = frame.select("value").coalesce(2).mapInArrow(parse, "rows bigint").collect()
+        assert sum(row.rows for row in counted) > 0
+
+    return _stream(task, _session(task, delta=False), each)
+
+
+def merge(task: Task) -> list[float]:
+    """foreachBatch and Delta's MERGE, the newest change of each key."""
+    session = _session(task, delta=True)
+    target = str(Path(task["work"]) / task["contender"])
+    fields = session.read.format("delta").load(target).schema
+
+    def each(frame: DataFrame, _batch: int) -> None:
+        newest = _newest(frame).persist()
+        newest.createOrReplaceTempView("changes")
+        columns = ", ".join(f"t.{name} = s.{name}" for name in fields.names if name != "id")
+        newest.sparkSession.sql(
+            f"merge into delta.`{target}` t using changes s on t.id = s.id "  # noqa: S608
+            f"when matched and s.op = 'd' then delete when matched then update set {columns} "
+            "when not matched and s.op <> 'd' then insert *"
+        ).collect()
+        newest.unpersist()
+
+    return _stream(task, session, each)
+
+
+def _newest(frame: DataFrame) -> DataFrame:
+    """Parse what MERGE needs and keep each key's newest change by binlog position."""
+    image = ", ".join(f"{name}:{_ddl(kind)}" for name, kind in COLUMNS.items())
+    place = "struct<file:string,pos:bigint,row:int>"
+    schema = f"struct<after:struct<{image}>,op:string,source:{place}>"
+    parsed = frame.select(f.from_json(f.col("value").cast("string"), schema).alias("e"))
+    order = f.struct("e.source.file", "e.source.pos", "e.source.row")
+    picked = parsed.groupBy("e.after.id").agg(f.max_by("e", order).alias("e"))
+    columns = [_typed(name, kind) for name, kind in COLUMNS.items()]
+    return picked.select(*columns, f.col("e.op").alias("op"))
+
+
+def _ddl(kind: str) -> str:
+    return {"bigint": "bigint", "int": "int", "timestamp_micros": "bigint"}.get(kind, "string")
+
+
+def _typed(name: str, kind: str) -> Any:
+    column = f.col(f"e.after.{name}")
+    if kind.startswith("decimal"):
+        # Connect's decimals are big-endian two's complement, here of at most 7 bytes.
+        number = f.conv(f.hex(f.unbase64(column)), 16, 10).cast("bigint")
+        bits = f.length(f.unbase64(column)) * 8
+        signed = number - f.when(
+            number >= f.shiftleft(f.lit(1).cast("bigint"), bits - 1),
+            f.shiftleft(f.lit(1).cast("bigint"), bits),
+        ).otherwise(0)
+        return (signed / 100).cast("decimal(7,2)").alias(name)
+    if kind == "timestamp_micros":
+        return f.timestamp_micros(column).alias(name)
+    return column.alias(name)
+
+
+def _session(task: Task, *, delta: bool) -> SparkSession:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    jars = [*ensure_jars(SPARK_KAFKA), *(ensure_jars(DELTA) if delta else [])]
+    builder = SparkSession.Builder().master("local[2]").appName(task["contender"])
+    settings = {
+        "spark.jars": ",".join(map(str, jars)),
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "4g",
+        "spark.ui.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+        **(_DELTA if delta else {}),
+    }
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def _stream(
+    task: Task, session: SparkSession, each: Callable[[DataFrame, int], None]
+) -> list[float]:
+    moments: list[float] = []
+
+    def timed(frame: DataFrame, batch: int) -> None:
+        each(frame, batch)
+        moments.append(time.time())
+
+    reader = session.readStream.format("kafka")
+    options = {
+        "kafka.bootstrap.servers": task["servers"],
+        "kafka.fetch.max.wait.ms": "10",
+        "assign": json.dumps({task["topic"]: sorted(_starts(task))}),
+        "startingOffsets": json.dumps({task["topic"]: _starts(task)}),
+        "maxOffsetsPerTrigger": str(task["size"]),
+    }
+    for name, value in options.items():
+        reader = reader.option(name, value)
+    checkpoint = Path(task["work"]) / "checkpoint"
+    writer = reader.load().writeStream.foreachBatch(timed).trigger(availableNow=True)
+    writer.option("checkpointLocation", str(checkpoint)).start().awaitTermination()
+    shutil.rmtree(checkpoint)
+    session.stop()
+    return moments
+
+
+def _starts(task: Task) -> dict[str, int]:
+    """Each partition's offset at which the records of this measurement begin."""
+    known = Path(task["work"]) / f"starts-{task['size']}.json"
+    starts: dict[str, int] = json.loads(known.read_text())
+    return starts
+
+
+def main() -> None:
+    task: Task = json.loads(sys.argv[1])
+    contenders: dict[str, Callable[[Task], list[float]]] = {
+        "load": load, "seed": seed, "lakesplice": ours, "floor": floor, "merge": merge, "merge-vectors": merge,
+    }  # fmt: skip
+    Path(task["out"]).write_text(json.dumps(contenders[task["contender"]](task)))
+
+
+if __name__ == "__main__":
+    main()
