@@ -214,3 +214,17 @@ def test_the_package_opens_tables_by_path_and_address(table: MadeTable, tmp_path
     for uri in (tmp_path, str(tmp_path), tmp_path.as_uri()):
         assert lakesplice.Table.open(uri).read().num_rows == 11
     assert lakesplice.Table.open(tmp_path, version=0).version == 0
+
+
+def test_a_scan_holds_a_row_group_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lakesplice.formats.parquet.write.ROW_GROUP_ROWS_MAX", 4096)
+    made = MadeTable(tmp_path, SMALL)
+    made.insert([small(at, "x" * 1_000, at) for at in range(20 * 4096)])
+    made.change([(Op.UPDATE, small(at, "y" * 1_000, at)) for at in range(0, 20 * 4096, 999)])
+    group_bytes = 4096 * 1_000
+    before, peak = pa.total_allocated_bytes(), 0
+    for _ in Table(made.store).scan():
+        peak = max(peak, pa.total_allocated_bytes() - before)
+    assert group_bytes < peak < 5 * group_bytes
