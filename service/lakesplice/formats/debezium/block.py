@@ -105,8 +105,7 @@ def build_block(
         place.beyond, DeadReason.OUT_OF_RANGE, "source.pos or row is beyond 41 or 21 bits"
     )
     raw = {name: members_of(image) for name, image in images.items()}
-    if not _check_keys(raw, keys, key, op, present, build):
-        return
+    _check_keys(raw, keys, key, op, present, build)
     tables = {name: _columns(raw[name], shape, build, present[name], name) for name in raw}
     block = ImageBlock(
         schema=SourceSchema(tuple(cell.field for cell in shape.cells), key.names if key else ()),
@@ -182,22 +181,15 @@ def _check_keys(
     op: npt.NDArray[np.int8],
     present: dict[str, Mask],
     build: _Build,
-) -> bool:
-    """Compare keys with images, and fill in deletes that have only a key.
-
-    False if no row can be right.
-    """
+) -> None:
+    """Compare keys with images, and fill in deletes that have only a key."""
     deletes = op == Op.DELETE
     bare = deletes & ~present["before"]
     if key is None:
         build.drop_marked(
             bare, DeadReason.MISSING_IMAGE, "a delete without a row before and without a key"
         )
-        return True
-    if missing := [name for name in key.names if name not in raw["after"]]:
-        detail = f"the row has no column {missing[0]!r}, which the record's key has"
-        build.drop_marked(np.ones(len(op), np.bool_), DeadReason.MISSING_KEY, detail)
-        return False
+        return
     if (bare & build.live).any():
         _fill_from_keys(raw["before"], keys, key, np.flatnonzero(bare & build.live), build)
         present["before"] = present["before"] | (bare & build.live)
@@ -212,7 +204,6 @@ def _check_keys(
             build.drop([row], verdict)
         elif verdict is False:
             build.leave([row])
-    return True
 
 
 def _chosen(deletes: Mask, before: pa.Array, after: pa.Array) -> pa.Array:
@@ -240,10 +231,9 @@ def _columns(
     for cell in shape.cells:
         column = convert(raw[cell.name], cell)
         arrays.append(column.values)
-        if column.wrong is not None:
-            marked = column.wrong & present
+        for wrong, reason in column.flaws:
             detail = f"{image}.{cell.name} is no {cell.type.name} written as {cell.encoding}"
-            build.drop_marked(marked, column.reason, detail)
+            build.drop_marked(wrong & present, reason, detail)
     fields = [pa.field(cell.name, cell.type.arrow) for cell in shape.cells]
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 

@@ -28,13 +28,16 @@ _MICROS = pa.timestamp("us", tz="UTC")
 
 @dataclass(frozen=True)
 class Column:
-    """A converted column. `wrong` marks values that aren't of the type (null in `values`), for
-    `reason`.
-    """
+    """A column. `flaws` mark values that aren't of its type, null in `values`; and why."""
 
     values: pa.Array
-    wrong: Mask | None = None
-    reason: DeadReason = DeadReason.OUT_OF_RANGE
+    flaws: tuple[tuple[Mask, DeadReason], ...] = ()
+
+
+def _column(
+    values: pa.Array, wrong: Mask | None, reason: DeadReason = DeadReason.OUT_OF_RANGE
+) -> Column:
+    return Column(values) if wrong is None else Column(values, ((wrong, reason),))
 
 
 def convert(raw: pa.Array, cell: Cell) -> Column:
@@ -59,7 +62,7 @@ def _finite(raw: pa.Array) -> Column:
     if not infinite.true_count:
         return Column(raw)
     values = pc.if_else(infinite, pa.scalar(None, raw.type), raw)
-    return Column(values, infinite.to_numpy(zero_copy_only=False))
+    return _column(values, infinite.to_numpy(zero_copy_only=False))
 
 
 def _ranged(raw: pa.Array, least: int, most: int, finish: Callable[[pa.Array], pa.Array]) -> Column:
@@ -71,7 +74,7 @@ def _ranged(raw: pa.Array, least: int, most: int, finish: Callable[[pa.Array], p
         return Column(finish(raw))
     beyond = pc.or_(pc.less(raw, least), pc.greater(raw, most)).fill_null(False)
     values = pc.if_else(beyond, pa.scalar(None, raw.type), raw)
-    return Column(finish(values), beyond.to_numpy(zero_copy_only=False))
+    return _column(finish(values), beyond.to_numpy(zero_copy_only=False))
 
 
 def _decode_base64(raw: pa.Array) -> tuple[pa.Array, Mask | None]:
@@ -83,20 +86,21 @@ def _decode_base64(raw: pa.Array) -> tuple[pa.Array, Mask | None]:
 
 def _base64(raw: pa.Array, _: Cell) -> Column:
     values, wrong = _decode_base64(raw)
-    return Column(values, wrong, DeadReason.WRONG_TYPE)
+    return _column(values, wrong, DeadReason.WRONG_TYPE)
 
 
 def _decimal_base64(raw: pa.Array, cell: Cell) -> Column:
     unscaled, no_base64 = _decode_base64(raw)
     values, beyond = decimals_from_bytes(unscaled, cell.type)
+    flaws = [(beyond, DeadReason.OUT_OF_RANGE)] if beyond.any() else []
     if no_base64 is not None:
-        return Column(values, beyond | no_base64, DeadReason.WRONG_TYPE)
-    return Column(values, beyond if beyond.any() else None)
+        flaws.append((no_base64, DeadReason.WRONG_TYPE))
+    return Column(values, tuple(flaws))
 
 
 def _decimal_text(raw: pa.Array, cell: Cell) -> Column:
     values, wrong = _cast_each(raw, cell.type.arrow)
-    return Column(values, wrong, DeadReason.WRONG_TYPE)
+    return _column(values, wrong, DeadReason.WRONG_TYPE)
 
 
 def _date(raw: pa.Array, _: Cell) -> Column:
@@ -118,12 +122,12 @@ def _nanos(raw: pa.Array, _: Cell) -> Column:
     floor = pc.if_else(pc.greater(pc.multiply(micros, 1000), raw), pc.subtract(micros, 1), micros)
     inexact = pc.not_equal(pc.multiply(floor, 1000), raw).fill_null(False)
     values = pc.if_else(inexact, pa.scalar(None, raw.type), floor).cast(_MICROS)
-    return Column(values, inexact.to_numpy(zero_copy_only=False) if inexact.true_count else None)
+    return _column(values, inexact.to_numpy(zero_copy_only=False) if inexact.true_count else None)
 
 
 def _zoned(raw: pa.Array, _: Cell) -> Column:
     values, wrong = _cast_each(raw, _MICROS)
-    return Column(values, wrong, DeadReason.WRONG_TYPE)
+    return _column(values, wrong, DeadReason.WRONG_TYPE)
 
 
 def _cast_each(raw: pa.Array, to: pa.DataType) -> tuple[pa.Array, Mask | None]:

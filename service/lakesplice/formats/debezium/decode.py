@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from lakesplice.formats.debezium.block import build_block
 from lakesplice.formats.debezium.group import read_group, slices_after
-from lakesplice.formats.debezium.keys import KeyShape, inspect_key
+from lakesplice.formats.debezium.keys import KeyShape, in_image, inspect_key
 from lakesplice.formats.debezium.ledger import Ledger
 from lakesplice.formats.debezium.strict import Flaw
 from lakesplice.formats.debezium.template import (
@@ -46,6 +46,11 @@ def decode(records: pa.RecordBatch, context: DecodeContext) -> Decoded:
     values, keys = (_binary(records.column(name)) for name in ("value", "key"))
     ledger = Ledger(len(records))
     ledger.ignore(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False)), TOMBSTONE)
+    empty = pc.equal(pc.binary_length(values), 0).fill_null(False)
+    ledger.kill(
+        np.flatnonzero(empty.to_numpy(zero_copy_only=False)),
+        Flaw(DeadReason.EMPTY, "the value has no bytes"),
+    )
     known: tuple[str, ...] | None = None
     rounds = 0
     while (first := ledger.next_open()) is not None:
@@ -54,6 +59,8 @@ def decode(records: pa.RecordBatch, context: DecodeContext) -> Decoded:
         if not isinstance(template, Template):
             _settle(ledger, first, template)
             continue
+        if key and not isinstance(key, Flaw):
+            key = in_image(key, template.shape.names)
         if isinstance(key, Flaw):
             ledger.kill([first], key)
             continue

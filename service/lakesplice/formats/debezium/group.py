@@ -120,7 +120,7 @@ class _Reader:
         return flaw is None
 
     def _halving(self, texts: pa.Array, at: Rows) -> None:
-        """Read texts that passed the slow check, till what the reader still refuses stands alone."""
+        """Read texts that passed the check, until what the reader still refuses stands alone."""
         rows = self.read(texts)
         if rows is not None:
             self.pieces.append((at, rows))

@@ -78,6 +78,14 @@ def inspect_key(key: bytes) -> KeyShape | Flaw:
     return KeyShape(prefix, tuple(payload), b'": ' in key[len(prefix) :])
 
 
+def in_image(key: KeyShape, names: Sequence[str]) -> KeyShape | Flaw:
+    """Check that all columns of a key are columns of its row image."""
+    missing = next((name for name in key.names if name not in names), None)
+    if missing is None:
+        return key
+    return _flaw(f"the row has no column {missing!r}, which the record's key has")
+
+
 def disagreeing(keys: pa.Array, shape: KeyShape, columns: Sequence[pa.Array]) -> Mask:
     """Mark the keys that aren't the text that the columns make; they may still mean the same."""
     same = pc.equal(keys, shape.texts(columns)).fill_null(False)

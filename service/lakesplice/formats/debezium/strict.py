@@ -60,22 +60,23 @@ def shown(value: object) -> str:
     return text if len(text) <= _SHOWN_CHARS_MAX else f"{text[:_SHOWN_CHARS_MAX]}…"
 
 
-def read_json(data: bytes) -> object | Flaw:
-    """Read exactly one JSON value from UTF-8 bytes."""
-    if not data:
-        return Flaw(DeadReason.EMPTY, "the value has no bytes")
+def read_json(data: bytes, *, lead: int = 0) -> object | Flaw:
+    """Read exactly one JSON value from UTF-8; the first `lead` bytes are none of the record's."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        return Flaw(DeadReason.NOT_JSON, f"not UTF-8: {error.reason} at byte {error.start}")
+        return Flaw(DeadReason.NOT_JSON, f"not UTF-8: {error.reason} at byte {error.start - lead}")
     try:
         value: object = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
     except _RefusedError as error:
         return error.flaw
     except RecursionError:
         return Flaw(DeadReason.NOT_JSON, "nested too deeply")
+    except json.JSONDecodeError as error:
+        where = f"{error.msg} at character {error.pos - lead}"
+        return Flaw(DeadReason.NOT_JSON, f"not JSON: {where} of {shown(text[lead:])}")
     except ValueError as error:
-        return Flaw(DeadReason.NOT_JSON, f"not JSON: {error}; it starts with {shown(text)}")
+        return Flaw(DeadReason.NOT_JSON, f"not JSON: {error}")
     return value
 
 

@@ -81,7 +81,8 @@ def split_schema(text: str) -> tuple[str, str] | None:
 
 def read_payload(rest: bytes, closing: bytes) -> object | Flaw:
     """Read what follows a prefix: exactly one JSON value and the brace that ends the record."""
-    wrapped = read_json(b'{"%s":%s%s' % (_WRAPPED.encode(), rest, closing))
+    lead = b'{"%s":' % _WRAPPED.encode()
+    wrapped = read_json(lead + rest + closing, lead=len(lead))
     if isinstance(wrapped, Flaw):
         return wrapped
     if not isinstance(wrapped, dict) or len(wrapped) != 1:
@@ -91,8 +92,6 @@ def read_payload(rest: bytes, closing: bytes) -> object | Flaw:
 
 
 def _open(value: bytes) -> _Opened | Flaw:
-    if not value:
-        return Flaw(DeadReason.EMPTY, "the value has no bytes")
     try:
         split = split_schema(value.decode("utf-8"))
     except UnicodeDecodeError as error:
