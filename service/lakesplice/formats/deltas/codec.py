@@ -4,7 +4,8 @@ The columns are those of `model.change.delta_schema`, each a union of null and i
 
     byte, short, integer   int                     date        int, logicalType date
     long                   long                    timestamp   long, logicalType timestamp-micros
-    float, double          float, double           decimal     bytes, logicalType decimal
+    float, double          float, double           decimal     bytes, logicalType decimal,
+                                                               all values of one width
     boolean                boolean                 string      string
     binary                 bytes
 
@@ -25,6 +26,12 @@ import pyarrow as pa
 
 from lakesplice.errors import CorruptFileError
 from lakesplice.formats.deltas.container import read_head, write_head
+from lakesplice.formats.deltas.decimals import (
+    from_bytes,
+    name_decimals,
+    to_bytes,
+    unname_decimals,
+)
 from lakesplice.model.change import delta_schema
 from lakesplice.model.names import GROUP, POSITION_FILE, POSITION_OFFSET, ROW
 from lakesplice.model.schema import TableSchema
@@ -45,16 +52,15 @@ def encode_delta(located: pa.Table, schema: TableSchema) -> bytes:
     """
     layout = delta_schema(schema)
     ordered = located.select(layout.names).cast(layout).sort_by(_ADDRESS_ORDER)
-    written = pl.from_arrow(ordered.cast(_written_layout(layout)))
+    written = pl.from_arrow(_written(ordered))
     assert isinstance(written, pl.DataFrame)
     sink = io.BytesIO()
     written.write_avro(sink, compression="uncompressed", name=RECORD_NAME)
     data = sink.getvalue()
     metadata, sync = read_head(data, "")
     # Polars calls every timestamp without a zone local; all of ours are instants.
-    metadata[_SCHEMA] = metadata[_SCHEMA].replace(
-        b'"local-timestamp-micros"', b'"timestamp-micros"'
-    )
+    named = metadata[_SCHEMA].replace(b'"local-timestamp-micros"', b'"timestamp-micros"')
+    metadata[_SCHEMA] = name_decimals(named, layout)
     metadata |= {_CODEC: b"null", SCHEMA_VERSION: str(schema.version).encode()}
     return write_head(metadata) + data[sync:]
 
@@ -74,7 +80,7 @@ def decode_delta(
     The caller has compared the file's checksum. Raises `CorruptFileError` for anything that is not
     such a file.
     """
-    metadata, _ = read_head(data, path)
+    metadata, sync = read_head(data, path)
     if metadata.get(SCHEMA_VERSION) != str(version).encode():
         raise CorruptFileError(
             "a delta's schema version is not the one its manifest names; restore the file",
@@ -86,6 +92,8 @@ def decode_delta(
     fields = [layout.field(name) for name in (layout.names if columns is None else columns)]
     written = delta_schema(schema.at(version))
     present = [field.name for field in fields if field.name in written.names]
+    if any(pa.types.is_decimal(written.field(name).type) for name in present):
+        data = _with_plain_bytes(metadata, data[sync:], path)
     table = _read(data, present or [GROUP], path)
     rows = table.num_rows
     return pa.table(
@@ -97,6 +105,17 @@ def decode_delta(
         ],
         schema=pa.schema(fields),
     )
+
+
+def _with_plain_bytes(metadata: dict[str, bytes], blocks: bytes, path: str) -> bytes:
+    """The file with its decimals called bytes, so that Polars leaves their values alone."""
+    try:
+        plain = unname_decimals(metadata[_SCHEMA])
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptFileError(
+            "a delta's schema cannot be read; restore the file", path=path, cause=str(error)
+        ) from error
+    return write_head(metadata | {_SCHEMA: plain}) + blocks
 
 
 def _read(data: bytes, columns: list[str], path: str) -> pa.Table:
@@ -117,6 +136,8 @@ def _restore(table: pa.Table, field: pa.Field, path: str) -> pa.ChunkedArray:
             raise CorruptFileError(
                 "a delta misses a required value; restore the file", path=path, column=field.name
             )
+        if pa.types.is_decimal(field.type):
+            return pa.chunked_array([from_bytes(column, field.type)])
         return column.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, KeyError) as error:
         raise CorruptFileError(
@@ -124,8 +145,15 @@ def _restore(table: pa.Table, field: pa.Field, path: str) -> pa.ChunkedArray:
         ) from error
 
 
-def _written_layout(layout: pa.Schema) -> pa.Schema:
-    return pa.schema([pa.field(f.name, _written_type(f.type), f.nullable) for f in layout])
+def _written(table: pa.Table) -> pa.Table:
+    """The columns in the types that Polars writes as we want them."""
+    columns = [
+        to_bytes(column)
+        if pa.types.is_decimal(column.type)
+        else column.cast(_written_type(column.type))
+        for column in table.columns
+    ]
+    return pa.table(columns, names=table.column_names)
 
 
 def _written_type(kind: pa.DataType) -> pa.DataType:
