@@ -104,11 +104,12 @@ class _TopicTask:
         self._seconds += time.perf_counter() - started
 
     def _take(self, partition: int, records: pa.RecordBatch) -> None:
-        state = self._topic.partitions.get(partition)
-        if self._error or state is None:
+        if self._error:
             return
         intake = self._intakes.get(partition)
         if intake is None:
+            # A partition that the plan lacks is an error: passing over its records would lose them.
+            state = self._topic.partitions[partition]
             intake = PartitionIntake(self._topic.topic, partition, self._schema, state)
             self._intakes[partition] = intake
         if intake.stopped:

@@ -10,7 +10,7 @@ from itertools import groupby
 import pyarrow as pa
 
 from lakesplice.spark.decode_stage import ANSWERS, task_error
-from lakesplice.spark.plan import BatchPlan, RangeWritten
+from lakesplice.spark.plan import BatchPlan, RangeWritten, TopicRead
 from lakesplice.table.append import append
 from lakesplice.table.runs import RunCache
 
@@ -35,6 +35,13 @@ def write_ranges(
         yield pa.RecordBatch.from_pydict(
             {"answer": [pickle.dumps(answer) for answer in answers]}, ANSWER_SCHEMA
         )
+
+
+def read_answers(batches: Iterable[pa.RecordBatch]) -> Iterator[TopicRead | RangeWritten]:
+    """Read back what `write_ranges` yields."""
+    for batch in batches:
+        for answer in batch.column("answer"):
+            yield pickle.loads(answer.as_py())
 
 
 def _rows(batch: pa.RecordBatch) -> Iterator[tuple[int, int, bytes]]:

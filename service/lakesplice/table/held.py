@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterable
 
 from lakesplice.errors import TableNotFoundError
-from lakesplice.model.manifest import Manifest, ParkReason, SourceState
+from lakesplice.model.manifest import Manifest, ParkReason, PartitionState, SourceState
 from lakesplice.model.schema import TableSchema
 from lakesplice.table.commit import Committed, Conflict, commit, create
 from lakesplice.table.intents import Create, Evolve, Intent, Redirect
@@ -65,10 +65,14 @@ class HeldTable:
         """Why the table is parked, or None."""
         return self.manifest.parked
 
+    def states(self, partitions: Iterable[int]) -> dict[int, PartitionState]:
+        """Return how far the table is in each partition; one added since it was born starts at 0."""
+        known = self.source.partitions
+        return {at: known.get(at, PartitionState(0)) for at in partitions}
+
     def next_offsets(self, partitions: Iterable[int]) -> dict[int, int]:
-        """Return where the table stands in each partition; one that it has not met starts at 0."""
-        states = self.source.partitions
-        return {at: states[at].next_offset if at in states else 0 for at in partitions}
+        """Return where the table stands in each partition, as `states` has it."""
+        return {at: state.next_offset for at, state in self.states(partitions).items()}
 
     def commit(self, intent: Intent) -> Committed | Conflict:
         """Commit and hold the new snapshot; after a conflict, the one that stood in the way."""

@@ -207,7 +207,7 @@ class BatchRunner:
             TopicPlan(
                 name,
                 span.table.name,
-                {at: s for at, s in span.table.source.partitions.items() if at in span.ends},
+                span.table.states(span.ends),
                 AppendPlan.of(span.table.manifest),
                 tuple(target for _, target in sorted(shares[span.table.name].items())),
                 self._declared(span.table.name),

@@ -60,8 +60,7 @@ class Sources:
         if reason is not None:
             table.park(reason)
             return {}
-        states = table.source.partitions
-        return {at: states[at].next_offset if at in states else 0 for at in topic.earliest}
+        return table.next_offsets(topic.earliest)
 
     def _report(self, topic: str, error: LakespliceError) -> None:
         if topic not in self._broken:

@@ -1,0 +1,219 @@
+"""A driver of one table in one process: what the service does, without Spark, Kafka and threads.
+
+    topic = SimulatedTopic("shop.shop.orders", partitions=2)
+    topic.append(0, shop.step(100))
+    driver = SimulatedDriver(LocalStore("lake"), topic, FixedClock(), SeededEntropy(1))
+    driver.batch()
+    driver.compact()
+
+The tasks are the service's own, called one after the other, and so is what it decides. Between any
+two calls the test may let the driver die (drop it and make another), stall (keep a planned
+compaction and commit it later), or meet a second driver of a higher generation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import pyarrow as pa
+
+from lakesplice.formats.debezium import DeclaredType
+from lakesplice.model.manifest import PartitionState, SourceState
+from lakesplice.model.names import TableName
+from lakesplice.planning.compaction import tasks, work
+from lakesplice.planning.index_merge import RUNS_MAX, plan_merge
+from lakesplice.spark.decode_stage import decode_records
+from lakesplice.spark.plan import BatchPlan, TaskError, TopicPlan, TopicResult, gather
+from lakesplice.spark.write_stage import read_answers, write_ranges
+from lakesplice.table.append import AppendPlan
+from lakesplice.table.commit import Committed, Conflict
+from lakesplice.table.compact import compact_files, splice_of
+from lakesplice.table.held import HeldTable
+from lakesplice.table.intents import IndexMerge, Splice
+from lakesplice.table.ports import Clock, Entropy, Store
+from lakesplice.table.rewrite import PlainRewriter
+from lakesplice.table.runs import RunCache, write_merged
+from lakesplice.table.settle import Settled, settle
+from lakesplice.testing.oracle import Record
+from lakesplice.testing.shop import Event
+
+_RECORDS = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", "UTC")),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+    ]
+)
+
+
+class SimulatedTopic:
+    """A topic's partitions as a broker keeps them: offsets from 0, no gaps, nothing dropped."""
+
+    def __init__(self, name: str, partitions: int = 1, topic_id: str = "topic-1") -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self._logs: list[list[Event]] = [[] for _ in range(partitions)]
+
+    @property
+    def ends(self) -> dict[int, int]:
+        """Per partition one after its last offset."""
+        return {number: len(log) for number, log in enumerate(self._logs)}
+
+    def add_partition(self) -> None:
+        """Add a partition, so that a key's changes may come from two."""
+        self._logs.append([])
+
+    def append(self, partition: int, events: Iterable[Event]) -> None:
+        """Append events to a partition."""
+        self._logs[partition] += events
+
+    def events(self, partition: int, start: int = 0) -> Sequence[Event]:
+        """Return a partition's events from an offset on."""
+        return self._logs[partition][start:]
+
+    def records(self) -> list[Record]:
+        """Return all records, for the oracle."""
+        return [
+            Record(self.name, partition, offset, event.key, event.value)
+            for partition, log in enumerate(self._logs)
+            for offset, event in enumerate(log)
+        ]
+
+    def read(self, starts: Mapping[int, int], ends: Mapping[int, int]) -> list[pa.RecordBatch]:
+        """Return the records in these ranges as Spark's Kafka source has them, a batch each."""
+        return [
+            self._read(at, starts[at], ends[at]) for at in sorted(ends) if starts[at] < ends[at]
+        ]
+
+    def _read(self, partition: int, start: int, end: int) -> pa.RecordBatch:
+        events = self._logs[partition][start:end]
+        arrays = [
+            pa.array([self.name] * len(events)),
+            pa.array([partition] * len(events), pa.int32()),
+            pa.array(range(start, end), pa.int64()),
+            pa.array([event.timestamp_ms * 1000 for event in events], _RECORDS.field(3).type),
+            pa.array([event.key for event in events], pa.binary()),
+            pa.array([event.value for event in events], pa.binary()),
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=_RECORDS)
+
+
+class SimulatedDriver:
+    """Drives the table of one topic; a new one continues where the table stands on the store.
+
+    `ranges` is into how many key-hash ranges a batch's changes are cut, `read_tasks` on how many
+    tasks its partitions are read. What the store raises in a
+    task is returned as a value, what it raises elsewhere is raised, both as in the service.
+    """
+
+    def __init__(
+        self,
+        lake: Store,
+        topic: SimulatedTopic,
+        clock: Clock,
+        entropy: Entropy,
+        *,
+        generation: int = 1,
+        ranges: int = 1,
+        read_tasks: int = 1,
+        declared: Mapping[str, DeclaredType] | None = None,
+    ) -> None:
+        self.name = TableName.from_topic(topic.name)
+        self._lake = lake
+        self._topic = topic
+        self._entropy = entropy
+        self._ranges = ranges
+        self._read_tasks = read_tasks
+        self._declared = declared
+        self._runs = RunCache()
+        partitions = {number: PartitionState(0) for number in topic.ends}
+        source = SourceState(topic.name, topic.topic_id, partitions)
+        store = lake.within(self.name.path)
+        self.table = HeldTable(store, source, generation, clock, entropy)
+
+    def batch(
+        self, ends: Mapping[int, int] | None = None, starts: Mapping[int, int] | None = None
+    ) -> Settled | Conflict | TaskError:
+        """Run one batch from where the table stands up to `ends`, by default all there is.
+
+        Other `starts` are those of a query that reads on from elsewhere than the table stands.
+        """
+        ends = self._topic.ends if ends is None else ends
+        starts = self.table.next_offsets(ends) if starts is None else starts
+        while True:
+            result = self._job(starts, ends)
+            if result.errors:
+                return result.errors[0]
+            outcome = settle(self.table, result.brought(starts, ends))
+            if outcome is not Settled.AGAIN:
+                return outcome
+
+    def compact(self, paths: Sequence[str] | None = None) -> Committed | Conflict | None:
+        """Compact the files with waiting changes, or some files; None if nothing waits."""
+        intent = self.plan_compaction(paths)
+        return None if intent is None else self.table.commit(intent)
+
+    def plan_compaction(
+        self, paths: Sequence[str] | None = None, *, tasks_max: int = 2
+    ) -> Splice | None:
+        """Rewrite the files with waiting changes, or some files, and return what there is to
+        commit.
+        """
+        manifest = self.table.manifest
+        files = work(manifest)
+        shares = tasks(files, 1, tasks_max) if paths is None else (tuple(paths),)
+        if not files:
+            return None
+        store, rewriter = self.table.store, PlainRewriter()
+        parts = [compact_files(store, manifest, share, rewriter, self._entropy) for share in shares]
+        return splice_of(self.table.generation, parts)
+
+    def merge_runs(self, runs_max: int = RUNS_MAX) -> Committed | Conflict | None:
+        """Merge runs of the index if there are `runs_max` of them; None if there are fewer."""
+        intent = self.plan_run_merge(runs_max)
+        return None if intent is None else self.table.commit(intent)
+
+    def plan_run_merge(self, runs_max: int = RUNS_MAX) -> IndexMerge | None:
+        """Write the run that is to take the place of others, and return what there is to commit."""
+        runs = self.table.manifest.runs
+        places = plan_merge([run.entries for run in runs], runs_max)
+        if places is None:
+            return None
+        inputs = runs[places.start : places.stop]
+        output = write_merged(self.table.store, inputs, RunCache(), self._entropy)
+        return IndexMerge(self.table.generation, tuple(run.file.path for run in inputs), output)
+
+    def _job(self, starts: Mapping[int, int], ends: Mapping[int, int]) -> TopicResult:
+        plan = self._plan(ends)
+        records = self._topic.read(starts, ends)
+        rows = [
+            row
+            for task in range(plan.read_tasks)
+            for row in decode_records(plan, records[task :: plan.read_tasks])
+        ]
+        written = (
+            write_ranges(plan, _shuffled(rows, target), self._runs)
+            for target in range(plan.targets)
+        )
+        answers = read_answers(batch for batches in written for batch in batches)
+        return gather(answers).get(self._topic.name, TopicResult(self._topic.name))
+
+    def _plan(self, ends: Mapping[int, int]) -> BatchPlan:
+        topic = TopicPlan(
+            self._topic.name,
+            self.name,
+            self.table.states(ends),
+            AppendPlan.of(self.table.manifest),
+            tuple(range(self._ranges)),
+            self._declared,
+        )
+        return BatchPlan(self._lake, self._entropy, (topic,), self._ranges, self._read_tasks)
+
+
+def _shuffled(rows: Sequence[pa.RecordBatch], target: int) -> list[pa.RecordBatch]:
+    """Return the first stage's rows for one target, as a task of the second stage gets them."""
+    ours = [row for row in rows if row["target"][0].as_py() == target]
+    return sorted(ours, key=lambda row: (row["topic"][0].as_py(), row["range"][0].as_py()))

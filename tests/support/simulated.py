@@ -1,0 +1,115 @@
+"""A small source table, its topic and its driver, and the comparison of the lake with the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lakesplice.table.facade import Table
+from lakesplice.table.index import check
+from lakesplice.table.ports import Clock, Store
+from lakesplice.table.read import View
+from lakesplice.testing.doubles import FixedClock, SeededEntropy
+from lakesplice.testing.oracle import replay
+from lakesplice.testing.shop import Database, Event, TableSpec
+from lakesplice.testing.shop.columns import bigint, integer, varchar
+from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
+
+SMALL = TableSpec("goods", (bigint("id", optional=False), varchar("name"), integer("n")), ("id",))
+Rows = list[dict[str, Any]]
+
+
+def row(key: int, value: int = 0) -> tuple[int, str | None, int | None]:
+    """A row whose columns other than the key all follow from `value`, some of them null."""
+    return key, None if value % 5 == 0 else f"name {value % 7}", None if value % 3 == 0 else value
+
+
+class Source:
+    """A database with the table `SMALL`; statements give the events they make."""
+
+    def __init__(self, seed: int = 0, *, with_schemas: bool = True) -> None:
+        self.database = Database((SMALL,), seed=seed, with_schemas=with_schemas)
+        self.topic = SimulatedTopic(self.database.topic(SMALL.name), 2)
+        self._values = 0
+
+    @property
+    def keys(self) -> list[int]:
+        return [int(key[0]) for key, _ in self.database.rows(SMALL.name).items()]
+
+    def put(self, key: int) -> list[Event]:
+        """Insert the row, or change some of its columns if it is there."""
+        self._values += 1
+        values = row(key, self._values)
+        if (key,) not in self.database.rows(SMALL.name):
+            width = len(self.database.tables[0].columns)
+            self.database.insert(SMALL.name, [(*values, *[self._values] * (width - 3))])
+        else:
+            at = 1 + self._values % (len(self.database.tables[0].columns) - 1)
+            value = [*values, self._values][min(at, 3)]
+            self.database.update(
+                SMALL.name, [(key,)], lambda old: (*old[:at], value, *old[at + 1 :])
+            )
+        return self.database.drain()
+
+    def delete(self, key: int) -> list[Event]:
+        self.database.delete(SMALL.name, [(key,)])
+        return self.database.drain()
+
+    def move(self, key: int, to: int) -> list[Event]:
+        self.database.update(SMALL.name, [(key,)], lambda old: (to, *old[1:]))
+        return self.database.drain()
+
+    def add_column(self, name: str, default: int | None) -> None:
+        self.database.add_column(SMALL.name, integer(name, default=default))
+
+    def truth(self, offsets: Mapping[int, int]) -> Rows:
+        """What the table must hold once the topic is applied up to `offsets`, by key."""
+        until = {(self.topic.name, partition): offset for partition, offset in offsets.items()}
+        state = replay(self.topic.records(), until=until).get(self.topic.name)
+        if state is None:
+            return []
+        rows = state.table().to_pylist()
+        return sorted(rows, key=lambda found: found["id"])
+
+
+def driver_of(
+    source: Source, lake: Store, *, generation: int = 1, seed: int = 1, clock: Clock | None = None
+) -> SimulatedDriver:
+    """A driver with two ranges and two read tasks."""
+    return SimulatedDriver(
+        lake,
+        source.topic,
+        clock or FixedClock(),
+        SeededEntropy(seed),
+        generation=generation,
+        ranges=2,
+        read_tasks=2,
+    )
+
+
+def rows_of(store: Store, view: View = View.REAL_TIME, version: int | None = None) -> Rows:
+    """The table's rows by key."""
+    rows = Table(store, version).read(view).to_pylist()
+    return sorted(rows, key=lambda found: found["id"])
+
+
+def require_true(source: Source, store: Store) -> None:
+    """The real-time view of the newest version is the truth at its offsets; the index is sound."""
+    table = Table(store)
+    columns = [field["id"] for field in table.read().to_pylist()]
+    assert len(columns) == len(set(columns)), "a key twice"
+    assert rows_of(store) == source.truth(table.offsets)
+    report = check(store, table.snapshot)
+    assert report.sound, report
+    assert report.duplicates == 0, report
+
+
+def require_finished(source: Source, driver: SimulatedDriver) -> None:
+    """After all is read and compacted both views are the whole truth."""
+    store = driver.table.store
+    assert driver.table.next_offsets(source.topic.ends) == source.topic.ends
+    assert not driver.table.manifest.deltas
+    truth = source.truth(source.topic.ends)
+    assert rows_of(store) == truth
+    assert rows_of(store, View.READ_OPTIMISED) == truth
+    require_true(source, store)

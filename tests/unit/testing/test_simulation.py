@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lakesplice.errors import FencedError
+from lakesplice.storage.local import LocalStore
+from lakesplice.table.commit import Committed, Conflict, ConflictCode
+from lakesplice.table.read import View
+from lakesplice.table.settle import Settled
+from tests.support.simulated import Source, driver_of, require_finished, require_true, rows_of
+
+
+@pytest.fixture
+def source() -> Source:
+    return Source()
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> LocalStore:
+    return LocalStore(tmp_path)
+
+
+def put(source: Source, keys: range, partition: int = 0) -> None:
+    for key in keys:
+        source.topic.append(partition, source.put(key))
+
+
+def test_what_was_sent_is_in_both_views_once_it_is_compacted(
+    source: Source, lake: LocalStore
+) -> None:
+    driver = driver_of(source, lake)
+    put(source, range(10))
+    assert driver.batch() is Settled.DONE
+    put(source, range(5))
+    source.topic.append(0, source.delete(7))
+    source.topic.append(0, source.move(8, 80))
+    assert driver.batch() is Settled.DONE
+    require_true(source, driver.table.store)
+    stale = rows_of(driver.table.store, View.READ_OPTIMISED)
+    assert stale != source.truth(source.topic.ends)
+    assert isinstance(driver.compact(), Committed)
+    require_finished(source, driver)
+
+
+def test_a_batch_that_was_committed_is_refused_when_it_comes_again(
+    source: Source, lake: LocalStore
+) -> None:
+    driver = driver_of(source, lake)
+    put(source, range(3))
+    driver.batch()
+    before = driver.table.snapshot
+    outcome = driver.batch(starts={0: 0, 1: 0})
+    assert isinstance(outcome, Conflict)
+    assert outcome.reason is ConflictCode.OFFSETS
+    assert driver.batch() is Settled.DONE
+    assert driver.table.snapshot == before
+
+
+def test_a_batch_that_skips_offsets_is_refused(source: Source, lake: LocalStore) -> None:
+    driver = driver_of(source, lake)
+    put(source, range(3))
+    driver.batch({0: 1, 1: 0})
+    outcome = driver.batch(starts={0: 2, 1: 0})
+    assert isinstance(outcome, Conflict)
+    assert driver.batch() is Settled.DONE
+    require_true(source, driver.table.store)
+
+
+@pytest.mark.parametrize("cuts", [(1,), (2, 3, 5), (1, 2, 3, 4, 5, 6, 7)])
+def test_how_the_topic_is_cut_into_batches_changes_nothing(
+    source: Source, lake: LocalStore, cuts: tuple[int, ...]
+) -> None:
+    driver = driver_of(source, lake)
+    put(source, range(3))
+    put(source, range(3))
+    source.topic.append(0, source.delete(1))
+    for cut in cuts:
+        assert driver.batch({0: cut, 1: 0}) is Settled.DONE
+        driver = driver_of(source, lake, seed=cut)
+    assert driver.batch() is Settled.DONE
+    driver.compact()
+    require_finished(source, driver)
+
+
+def test_a_partition_added_later_is_read_from_its_start(source: Source, lake: LocalStore) -> None:
+    driver = driver_of(source, lake)
+    put(source, range(4))
+    driver.batch()
+    source.topic.add_partition()
+    put(source, range(2, 6), partition=2)
+    assert driver.batch() is Settled.DONE
+    driver.compact()
+    require_finished(source, driver)
+
+
+def test_a_stale_driver_is_fenced_and_changes_nothing(source: Source, lake: LocalStore) -> None:
+    old = driver_of(source, lake)
+    put(source, range(4))
+    old.batch({0: 2, 1: 0})
+    new = driver_of(source, lake, generation=2, seed=2)
+    assert new.batch() is Settled.DONE
+    with pytest.raises(FencedError):
+        old.batch()
+    require_true(source, new.table.store)
+
+
+def test_rows_from_before_an_added_column_keep_null_until_they_change(
+    source: Source, lake: LocalStore
+) -> None:
+    driver = driver_of(source, lake)
+    put(source, range(4))
+    driver.batch()
+    source.add_column("added", 9)
+    for _ in range(4):
+        put(source, range(2))
+    assert driver.batch() is Settled.DONE
+    assert {found["id"]: found["added"] is None for found in rows_of(driver.table.store)} == {
+        0: False,
+        1: False,
+        2: True,
+        3: True,
+    }
+    require_true(source, driver.table.store)
+    driver.compact()
+    require_finished(source, driver)
