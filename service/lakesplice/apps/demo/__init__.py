@@ -1,5 +1,5 @@
 """`lakesplice demo`: real Kafka, a shop's changes, the service, and a comparison with the truth."""
 
-from lakesplice.apps.demo.run import DEFAULT_RATE, run
+from lakesplice.apps.demo.run import run
 
-__all__ = ["DEFAULT_RATE", "run"]
+__all__ = ["run"]

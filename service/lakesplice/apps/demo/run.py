@@ -24,7 +24,6 @@ from lakesplice.telemetry.logs import configure_logs
 from lakesplice.testing.broker import LocalBroker
 from lakesplice.testing.shop import Shop
 
-DEFAULT_RATE: Final = 300
 INTERRUPTED: Final = 130
 _CUSTOMERS: Final = 2_000
 _LOOK_SECONDS: Final = 0.25
@@ -32,7 +31,7 @@ _CATCH_UP_SECONDS: Final = 180.0
 _STOP_SECONDS: Final = 60.0
 
 
-def run(folder: Path, seconds: int, rate: int = DEFAULT_RATE) -> int:
+def run(folder: Path, seconds: int, rate: int) -> int:
     """Run the demo in `folder`, making `rate` events a second for `seconds`; returns the exit code.
 
     0: both views of every table equal the truth; 1: one differs; 130: it was interrupted. An
