@@ -72,9 +72,12 @@ def view_floor(manifest: Manifest) -> dict[int, int]:
 
 def _create(intent: Create, moment: Moment) -> Transition:
     manifest = Manifest(intent.generation, intent.schema, intent.source, parked=intent.parked)
+    retention = f"interval {intent.log_retention_hours} hours"
     properties = {
         "delta.enableInCommitTimestamps": "true",
-        "delta.logRetentionDuration": f"interval {intent.log_retention_hours} hours",
+        "delta.logRetentionDuration": retention,
+        # Delta's own Spark connector opens no version older than this.
+        "delta.deletedFileRetentionDuration": retention,
     }
     metadata = replace(
         moment.metadata, schema_json=encode_schema(intent.schema), properties=properties

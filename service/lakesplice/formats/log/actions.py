@@ -25,8 +25,11 @@ class TableProtocol:
 
 
 # Version 1 lets every reader in. Our own writer feature keeps every writer but us out: they refuse
-# what they do not know, and a write of theirs would leave the manifest behind the log.
-OUR_PROTOCOL = TableProtocol(1, 7, (), ("domainMetadata", "inCommitTimestamp", FEATURE))
+# what they do not know, and a write of theirs would leave the manifest behind the log. Delta's own
+# Spark connector does not even read a table with a required column unless `invariants` is listed.
+OUR_PROTOCOL = TableProtocol(
+    1, 7, (), ("domainMetadata", "inCommitTimestamp", "invariants", FEATURE)
+)
 
 
 @dataclass(frozen=True, slots=True)
