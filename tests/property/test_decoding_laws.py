@@ -116,7 +116,10 @@ KINDS: dict[str, Kind] = {
     "enum": Kind(_named("string", "io.debezium.data.Enum", allowed="a,b"), "string", _texts),
     "binary": Kind({"type": "bytes"}, "binary", st.binary(max_size=12), _base64),
     "bits": Kind(
-        _named("bytes", "io.debezium.data.Bits", length="8"), "binary", st.binary(max_size=2), _base64
+        _named("bytes", "io.debezium.data.Bits", length="8"),
+        "binary",
+        st.binary(max_size=2),
+        _base64,
     ),
     "cents": _decimal(8, 2),
     "wide": _decimal(38, 18),

@@ -125,9 +125,12 @@ def _nanos(raw: pa.Array, _: Cell) -> Column:
     return _column(values, inexact.to_numpy(zero_copy_only=False) if inexact.true_count else None)
 
 
-def _zoned(raw: pa.Array, _: Cell) -> Column:
-    values, wrong = _cast_each(raw, _MICROS)
-    return _column(values, wrong, DeadReason.WRONG_TYPE)
+def _zoned(raw: pa.Array, cell: Cell) -> Column:
+    """A moment within year 1 or 9999 may lie outside by its offset."""
+    moments, wrong = _cast_each(raw, _MICROS)
+    ranged = _micros(moments.cast(pa.int64()), cell)
+    unread = () if wrong is None else ((wrong, DeadReason.WRONG_TYPE),)
+    return Column(ranged.values, (*unread, *ranged.flaws))
 
 
 def _cast_each(raw: pa.Array, to: pa.DataType) -> tuple[pa.Array, Mask | None]:
