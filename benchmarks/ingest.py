@@ -2,11 +2,11 @@
 
 Run: python -m benchmarks.ingest [--rows N] [--batches N] [--sizes 100000,10000] [--out FILE]
 
-A real broker holds one topic of 23-column Debezium updates, two columns changed, and every contender
-takes the same records in the same batches with two cores: we, as the service runs; the floor, which
-reads them by Spark and parses them by pyarrow into nothing; and Delta's MERGE in foreachBatch,
-copy-on-write and with deletion vectors, into the same rows, tuned for two cores. What counts is the
-time from one commit to the next, so that everything between is in it; medians.
+A real broker holds one topic of 23-column Debezium updates, two columns changed, and every
+contender takes the same records in the same batches with two cores: we, as the service runs; the
+floor, which reads them by Spark and parses them by pyarrow into nothing; and Delta's MERGE in
+foreachBatch, copy-on-write and with deletion vectors, into the same rows, tuned for two cores. What
+counts is the time from one commit to the next, so that everything between is in it; medians.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 
 from benchmarks.filling import fill
-from benchmarks.sales import TABLE, TOPIC, Sales
+from benchmarks.sales import RETENTION, TABLE, TOPIC, Sales
 from lakesplice.spark.jars import KAFKA_BROKER, ensure_jars
 from lakesplice.testing.broker import LocalBroker
 
@@ -97,7 +97,7 @@ def _figures(contender: str, size: int, seconds: Sequence[float]) -> dict[str, o
 
 def _make_topic(servers: str) -> None:
     client = KafkaAdminClient(bootstrap_servers=servers)
-    client.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])
+    client.create_topics([NewTopic(TOPIC, PARTITIONS, 1, topic_configs=RETENTION)])
     client.close()
 
 
@@ -119,6 +119,7 @@ def _say(text: str) -> None:
 
 
 def main() -> None:
+    """Read the arguments, measure, print and keep the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--batches", type=int, default=4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -18,15 +19,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from benchmarks.sales import COLUMNS
+from benchmarks.service import ingests, offsets, seconds, settings
 from lakesplice import Table
 from lakesplice.apps.service import run
-from lakesplice.config import Settings
 from lakesplice.spark.jars import DELTA, SPARK_KAFKA, ensure_jars
-from lakesplice.table.snapshot import history
-from lakesplice.storage.local import LocalStore
 
 Task = dict[str, Any]
-_NO_THRESHOLD = {"deltas_max": 10_000, "bytes_max": 2**40, "ratio_max": 100.0, "age_max": "30d"}
 _DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -39,26 +37,11 @@ _DELTA = {
 def ours(task: Task) -> list[float]:
     """The service with --once, without compaction; commit times are those of the table's log."""
     lake = Path(task["work"]) / "lake"
-    settings = Settings.model_validate(
-        {
-            "kafka": {
-                "bootstrap_servers": task["servers"],
-                "topic_pattern": task["topic"].replace(".", "\\."),
-                "offsets_per_batch_max": task["size"],
-            },
-            "lake": {"root": str(lake)},
-            "spark": {"master": "local[2]"},
-            "metrics": {"enabled": False},
-            "compaction": {**_NO_THRESHOLD, "back_pressure_deltas": 100_000},
-            "tables": [{"match": f"shop.{task['table']}", "columns": COLUMNS}],
-        }
-    )
-    if run(settings, once=True):
+    pattern = task["topic"].replace(".", "\\.")
+    if run(settings(lake, task["servers"], pattern, task["size"]), once=True):
         raise RuntimeError("the service failed; see its log above")
-    store = LocalStore(lake / "shop" / task["table"])
-    entries = [entry for entry in history(store) if entry.info.operation == "INGEST"]
-    count = -(-(task["end"] - task["start"]) // task["size"])
-    return sorted(entry.info.timestamp_ms / 1000 for entry in entries[:count])
+    entries = [e for e in ingests(lake, task["table"]) if sum(offsets(e).values()) > task["start"]]
+    return [seconds(entry) for entry in entries]
 
 
 def load(task: Task) -> list[float]:
@@ -99,23 +82,49 @@ def floor(task: Task) -> list[float]:
 
 
 def merge(task: Task) -> list[float]:
-    """foreachBatch and Delta's MERGE, the newest change of each key."""
+    """Delta's MERGE in foreachBatch, of the newest change of each key."""
     session = _session(task, delta=True)
+    return _stream(task, session, _merging(task, session))
+
+
+def follow(task: Task, out: Path) -> None:
+    """MERGE at a 1-second trigger until SIGTERM; writes (seconds, next offset) of each commit."""
+    session = _session(task, delta=True)
+    each = _merging(task, session)
+    done: list[tuple[float, int]] = []
+
+    def timed(frame: DataFrame, _batch: int) -> None:
+        last = frame.agg(f.max("offset")).collect()[0][0]
+        each(frame, _batch)
+        done.append((time.time(), last + 1))
+        out.write_text(json.dumps(done))
+
+    starts = {"0": task["start"]}
+    writer = _reader(task, session, starts, 200_000).writeStream.foreachBatch(timed)
+    checkpoint = str(Path(task["work"]) / "checkpoint-follow")
+    query = (
+        writer.trigger(processingTime="1 second").option("checkpointLocation", checkpoint).start()
+    )
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    query.awaitTermination()
+
+
+def _merging(task: Task, session: SparkSession) -> Callable[[DataFrame, int], None]:
     target = str(Path(task["work"]) / task["contender"])
-    fields = session.read.format("delta").load(target).schema
+    names = session.read.format("delta").load(target).schema.names
+    columns = ", ".join(f"t.{name} = s.{name}" for name in names if name != "id")
 
     def each(frame: DataFrame, _batch: int) -> None:
         newest = _newest(frame).persist()
         newest.createOrReplaceTempView("changes")
-        columns = ", ".join(f"t.{name} = s.{name}" for name in fields.names if name != "id")
         newest.sparkSession.sql(
-            f"merge into delta.`{target}` t using changes s on t.id = s.id "  # noqa: S608
+            f"merge into delta.`{target}` t using changes s on t.id = s.id "
             f"when matched and s.op = 'd' then delete when matched then update set {columns} "
             "when not matched and s.op <> 'd' then insert *"
         ).collect()
         newest.unpersist()
 
-    return _stream(task, session, each)
+    return each
 
 
 def _newest(frame: DataFrame) -> DataFrame:
@@ -179,22 +188,24 @@ def _stream(
         each(frame, batch)
         moments.append(time.time())
 
-    reader = session.readStream.format("kafka")
-    options = {
-        "kafka.bootstrap.servers": task["servers"],
-        "kafka.fetch.max.wait.ms": "10",
-        "assign": json.dumps({task["topic"]: sorted(_starts(task))}),
-        "startingOffsets": json.dumps({task["topic"]: _starts(task)}),
-        "maxOffsetsPerTrigger": str(task["size"]),
-    }
-    for name, value in options.items():
-        reader = reader.option(name, value)
+    source = _reader(task, session, _starts(task), task["size"])
     checkpoint = Path(task["work"]) / "checkpoint"
-    writer = reader.load().writeStream.foreachBatch(timed).trigger(availableNow=True)
+    writer = source.writeStream.foreachBatch(timed).trigger(availableNow=True)
     writer.option("checkpointLocation", str(checkpoint)).start().awaitTermination()
     shutil.rmtree(checkpoint)
     session.stop()
     return moments
+
+
+def _reader(task: Task, session: SparkSession, starts: dict[str, int], size: int) -> DataFrame:
+    options = {
+        "kafka.bootstrap.servers": task["servers"],
+        "kafka.fetch.max.wait.ms": "10",
+        "assign": json.dumps({task["topic"]: [int(number) for number in starts]}),
+        "startingOffsets": json.dumps({task["topic"]: starts}),
+        "maxOffsetsPerTrigger": str(size),
+    }
+    return session.readStream.format("kafka").options(**options).load()
 
 
 def _starts(task: Task) -> dict[str, int]:
@@ -205,6 +216,7 @@ def _starts(task: Task) -> dict[str, int]:
 
 
 def main() -> None:
+    """Run the contender that the first argument describes."""
     task: Task = json.loads(sys.argv[1])
     contenders: dict[str, Callable[[Task], list[float]]] = {
         "load": load, "seed": seed, "lakesplice": ours, "floor": floor, "merge": merge, "merge-vectors": merge,

@@ -14,6 +14,8 @@ from lakesplice.testing.shop import Event
 
 TABLE = "sales"
 TOPIC = f"bench.shop.{TABLE}"
+RETENTION = {"retention.ms": "-1"}
+"""For the topics: the events' times are of the past, and a broker drops records for their age."""
 _TEMPLATES = 1000
 _INTEGERS = (
     "sold_date", "sold_time", "item", "customer", "household", "address", "store", "promotion",
@@ -36,9 +38,11 @@ COLUMNS = {
 class Sales:
     """The table's history: `load` once, then `update` as often as wanted, in this order."""
 
-    def __init__(self, rows: int, seed: int = 7) -> None:
+    def __init__(self, rows: int, seed: int = 7, table: str = TABLE) -> None:
         self.rows = rows
-        self._random = random.Random(seed)  # noqa: S311  a run repeats, it hides nothing
+        self.topic = f"bench.shop.{table}"
+        self._table = table
+        self._random = random.Random(seed)
         self._templates = [self._template() for _ in range(_TEMPLATES)]
         self._versions = bytearray(rows)
         self._changes = 0
@@ -47,7 +51,7 @@ class Sales:
         """The snapshot: every row once."""
         source = self._source(4, 0, "first", "null")
         for row in range(self.rows):
-            yield Event(TOPIC, *self._texts(row, "null", self._image(row), source, "r"))
+            yield Event(self.topic, *self._texts(row, "null", self._image(row), source, "r"))
 
     def update(self, rows: Sequence[int]) -> Iterator[Event]:
         """One update of each of the rows, in this order."""
@@ -57,13 +61,15 @@ class Sales:
             self._versions[row] = (self._versions[row] + 1) % 250
             gtid = f'"0-1-{self._changes}"'
             source = self._source(1000 + self._changes * 1000, 1, "false", gtid)
-            yield Event(TOPIC, *self._texts(row, before, self._image(row), source, "u"))
+            yield Event(self.topic, *self._texts(row, before, self._image(row), source, "u"))
 
     def uniform(self, count: int) -> list[int]:
         """Rows drawn from all of them alike."""
         return self._random.sample(range(self.rows), count)
 
-    def _texts(self, row: int, before: str, after: str, source: str, op: str) -> tuple[object, ...]:
+    def _texts(
+        self, row: int, before: str, after: str, source: str, op: str
+    ) -> tuple[bytes, bytes, tuple[()], int]:
         value = (
             f'{{"before":{before},"after":{after},"source":{source},"transaction":null,'
             f'"op":"{op}","ts_ms":1772000000103,"ts_us":1772000000103014,'
@@ -94,8 +100,9 @@ class Sales:
         return (
             '{"version":"3.5.0.Final","connector":"mariadb","name":"bench",'
             f'"ts_ms":1772000000000,"snapshot":"{snapshot}","db":"shop","sequence":null,'
-            '"ts_us":1772000000000000,"ts_ns":1772000000000000000,"table":"sales",'
-            f'"server_id":1,"gtid":{gtid},"file":"binlog.{file + 1:06d}","pos":{position},'
+            '"ts_us":1772000000000000,"ts_ns":1772000000000000000,'
+            f'"table":"{self._table}","server_id":1,"gtid":{gtid},'
+            f'"file":"binlog.{file + 1:06d}","pos":{position},'
             '"row":0,"thread":null,"query":null}'
         )
 

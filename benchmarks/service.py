@@ -1,0 +1,63 @@
+"""The service as the benchmarks run it, and what its tables' logs say of when it committed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from benchmarks.sales import COLUMNS
+from lakesplice.config import Settings
+from lakesplice.storage.local import LocalStore
+from lakesplice.table.snapshot import HistoryEntry, history
+
+# Benchmarks of ingest leave compaction out and state its cost by itself.
+_NO_COMPACTION = {
+    "deltas_max": 10_000,
+    "bytes_max": 2**40,
+    "ratio_max": 100.0,
+    "age_max": "30d",
+    "back_pressure_deltas": 100_000,
+}
+
+
+def settings(
+    lake: Path, servers: str, pattern: str, size: int, *, trigger: str = "5m", cores: int = 2
+) -> Settings:
+    """Return the settings of a service without compaction, for topics of `benchmarks.sales`."""
+    return Settings.model_validate(
+        {
+            "kafka": {
+                "bootstrap_servers": servers,
+                "topic_pattern": pattern,
+                "offsets_per_batch_max": size,
+            },
+            "lake": {"root": str(lake)},
+            "trigger": trigger,
+            "spark": {"master": f"local[{cores}]"},
+            "metrics": {"enabled": False},
+            "compaction": _NO_COMPACTION,
+            "tables": [{"match": "shop.*", "columns": COLUMNS}],
+        }
+    )
+
+
+def ingests(lake: Path, table: str) -> list[HistoryEntry]:
+    """Return the table's ingest commits, oldest first."""
+    entries = history(LocalStore(lake / "shop" / table))
+    return sorted(
+        (entry for entry in entries if entry.info.operation == "INGEST"),
+        key=lambda entry: entry.version,
+    )
+
+
+def seconds(entry: HistoryEntry) -> float:
+    """Return when a version was committed, in seconds since the epoch."""
+    assert entry.info.timestamp_ms is not None
+    return entry.info.timestamp_ms / 1000
+
+
+def offsets(entry: HistoryEntry) -> Mapping[str, int]:
+    """Return each partition's next offset at a version."""
+    parsed: dict[str, int] = json.loads(entry.info.parameters["offsets"])
+    return parsed
