@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -155,7 +157,13 @@ class _Demo:
     def _explain(self) -> None:
         orders = self._places.lake / "shop" / "orders"
         self._console.print(
-            _EXPLORE.format(folder=self._places.folder, lake=self._places.lake, orders=orders),
+            _EXPLORE.format(
+                folder=self._places.folder,
+                lake=self._places.lake,
+                orders=orders,
+                lakesplice=_command("lakesplice"),
+                python=_command("python"),
+            ),
             markup=False, soft_wrap=True,
         )  # fmt: skip
 
@@ -174,14 +182,23 @@ class _Demo:
         os._exit(INTERRUPTED)
 
 
+def _command(name: str) -> str:
+    """How to call a program of this environment from here: by its name if the shell finds it."""
+    own = Path(sys.executable).parent / name
+    found = shutil.which(name)
+    if found is not None and Path(found).resolve() == own.resolve():
+        return name
+    return str(own.relative_to(Path.cwd()) if own.is_relative_to(Path.cwd()) else own)
+
+
 _EXPLORE = """
 All of it is in {folder}. To explore:
 
-  lakesplice tables {lake}
-  lakesplice read {orders} --limit 5
-  lakesplice history {orders}
-  lakesplice inspect log {orders}
-  lakesplice inspect manifest {orders}
-  python -c "import duckdb, deltalake; t = deltalake.DeltaTable('{orders}').to_pyarrow_dataset(); \
+  {lakesplice} tables {lake}
+  {lakesplice} read {orders} --limit 5
+  {lakesplice} history {orders}
+  {lakesplice} inspect log {orders}
+  {lakesplice} inspect manifest {orders}
+  {python} -c "import duckdb, deltalake; t = deltalake.DeltaTable('{orders}').to_pyarrow_dataset(); \
 print(duckdb.sql('select status, count(*) from t where not _is_deleted group by all'))"
 """
