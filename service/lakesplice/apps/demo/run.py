@@ -186,7 +186,8 @@ def _command(name: str) -> str:
     """How to call a program of this environment from here: by its name if the shell finds it."""
     own = Path(sys.executable).parent / name
     found = shutil.which(name)
-    if found is not None and Path(found).resolve() == own.resolve():
+    # Not resolved: every environment's python is a link to one interpreter.
+    if found is not None and Path(found).absolute() == own:
         return name
     return str(own.relative_to(Path.cwd()) if own.is_relative_to(Path.cwd()) else own)
 
@@ -199,6 +200,6 @@ All of it is in {folder}. To explore:
   {lakesplice} history {orders}
   {lakesplice} inspect log {orders}
   {lakesplice} inspect manifest {orders}
-  {python} -c "import duckdb, deltalake; t = deltalake.DeltaTable('{orders}').to_pyarrow_dataset(); \
-print(duckdb.sql('select status, count(*) from t where not _is_deleted group by all'))"
+  {python} -c "import duckdb, deltalake; t = \
+deltalake.DeltaTable('{orders}').to_pyarrow_dataset(); print(duckdb.sql('select status, count(*) from t where not _is_deleted group by all'))"
 """
