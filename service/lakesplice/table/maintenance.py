@@ -66,8 +66,8 @@ class Maintenance:
             self._checkpointed = hinted_version(self._store)
         if snapshot.version - self._checkpointed < self._every:
             return None
-        before, self._checkpointed = self._checkpointed, snapshot.version
         self._keeper.checkpoint(snapshot.version)
+        before, self._checkpointed = self._checkpointed, snapshot.version
         span = self._every * CHECKPOINTS_PER_CLEAN_UP
         if before // span == snapshot.version // span:
             return CareTaken(snapshot.version, 0)

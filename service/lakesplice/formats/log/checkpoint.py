@@ -85,7 +85,7 @@ def read_checkpoint(file: pa.NativeFile, path: str) -> Iterator[Action]:
             table = parquet.read_row_group(group, columns=columns)
             for name in columns:
                 yield from _actions(table.column(name), name, path)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError) as error:
         raise CorruptFileError(
             "a checkpoint of the log cannot be read; restore or delete it",
             path=path,
