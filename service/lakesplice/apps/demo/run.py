@@ -200,6 +200,7 @@ All of it is in {folder}. To explore:
   {lakesplice} history {orders}
   {lakesplice} inspect log {orders}
   {lakesplice} inspect manifest {orders}
-  {python} -c "import duckdb, deltalake; t = \
-deltalake.DeltaTable('{orders}').to_pyarrow_dataset(); print(duckdb.sql('select status, count(*) from t where not _is_deleted group by all'))"
+  {python} -c "import duckdb, deltalake; \
+t = deltalake.DeltaTable('{orders}').to_pyarrow_dataset(); \
+print(duckdb.sql('select status, count(*) from t where not _is_deleted group by all'))"
 """
