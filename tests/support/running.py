@@ -1,0 +1,172 @@
+"""The service as a user runs it: a process of its own, told by a configuration file."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lakesplice import Table
+from lakesplice.errors import TableNotFoundError
+from lakesplice.model.manifest import ParkReason
+from lakesplice.model.names import TableName
+from lakesplice.testing.oracle import Record
+from tests.support import machine
+
+RUN = [sys.executable, "-c", "from lakesplice.apps.cli import main; main()", "run", "--config"]
+ONCE_SECONDS_MAX = 240.0
+EVENT_SECONDS_MAX = 240.0
+_POLL_SECONDS = 0.1
+
+
+class Lake:
+    """One lake's folder and the configuration that fills it."""
+
+    def __init__(
+        self, folder: Path, bootstrap_servers: str, topic_pattern: str, **sections: Any
+    ) -> None:
+        """`sections` are further sections of the configuration; those given here win over ours."""
+        self.root = folder / "lake"
+        self.config = folder / "lakesplice.yaml"
+        self.log = folder / "service.log"
+        self.scratch = folder / "scratch"
+        kafka = {
+            "bootstrap_servers": bootstrap_servers,
+            "topic_pattern": topic_pattern,
+            "topic_poll_seconds": 1,
+            "request_timeout_seconds": 10,
+        }
+        spark = {"master": "local[2]", "driver_memory": "1g"}
+        if cache := os.environ.get("LAKESPLICE_JARS"):
+            spark["jars_dir"] = cache
+        settings: dict[str, Any] = {
+            "lake": {"root": str(self.root)},
+            "trigger": 0.5,
+            "metrics": {"enabled": False},
+            "logging": {"format": "json"},
+            **sections,
+            "kafka": {**kafka, **sections.get("kafka", {})},
+            "spark": {**spark, **sections.get("spark", {})},
+        }
+        folder.mkdir(parents=True, exist_ok=True)
+        self.config.write_text(yaml.safe_dump(settings))
+
+    def path(self, topic: str) -> Path:
+        """The folder of the topic's table."""
+        return self.root / TableName.from_topic(topic).path
+
+    def table(self, topic: str) -> Table:
+        """The topic's table as it stands now."""
+        return Table.open(self.path(topic))
+
+    def parked(self, topic: str) -> ParkReason | None:
+        """Why the topic's table is parked, if it is."""
+        return self.table(topic).snapshot.manifest.parked
+
+    def said(self, event: str) -> list[dict[str, Any]]:
+        """What the service logged under this name, over all its runs."""
+        lines = self.log.read_text().splitlines() if self.log.exists() else []
+        entries = [json.loads(line) for line in lines if line.startswith("{")]
+        return [entry for entry in entries if entry.get("event") == event]
+
+    def once(self) -> None:
+        """`lakesplice run --once`, which must end well."""
+        with self.running("--once") as service:
+            service.ends_well(ONCE_SECONDS_MAX)
+
+    @contextmanager
+    def running(self, *arguments: str) -> Iterator[RunningService]:
+        """The service while the block runs; whatever is left of it then is killed."""
+        self.scratch.mkdir(exist_ok=True)
+        # What a killed service leaves behind, its query's checkpoint too, stays with the test.
+        with self.log.open("ab") as log:
+            process = subprocess.Popen(
+                [*RUN, str(self.config), *arguments],
+                env={**environment(), "TMPDIR": str(self.scratch)},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        service = RunningService(process, self.log)
+        try:
+            yield service
+        finally:
+            service.kill()
+
+
+class RunningService:
+    """One process of the service with all that it started, a process group of its own."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self._process = process
+        self._log = log
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the service has not ended."""
+        return self._process.poll() is None
+
+    def kill(self) -> None:
+        """kill -9 of the whole group: the driver, its JVM and the workers."""
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self._process.wait()
+
+    def terminate(self) -> None:
+        """Ask the service to end, as an orchestrator does."""
+        self._process.terminate()
+
+    def ends_well(self, seconds_max: float) -> None:
+        """Wait for the process to end; it must, in time and with exit code 0."""
+        code = self._process.wait(seconds_max)
+        assert code == 0, self.tail()
+
+    def until(
+        self, condition: Callable[[], bool], what: str, seconds_max: float = EVENT_SECONDS_MAX
+    ) -> None:
+        """Wait until the condition holds while the service runs."""
+        deadline = time.monotonic() + seconds_max
+        pause = threading.Event()
+        while not condition():
+            assert self.is_running, f"the service ended before {what}: {self.tail()}"
+            assert time.monotonic() < deadline, f"not in {seconds_max} s: {what}: {self.tail()}"
+            pause.wait(_POLL_SECONDS)
+
+    def tail(self) -> str:
+        """The end of what the service wrote."""
+        return self._log.read_text(errors="replace")[-6_000:]
+
+
+def stands_at(lake: Lake, ends: Mapping[tuple[str, int], int]) -> bool:
+    """Whether the tables hold all before these ends, which are per topic and partition."""
+    try:
+        offsets = {topic: lake.table(topic).offsets for topic in {topic for topic, _ in ends}}
+    except TableNotFoundError:
+        return False
+    return all(offsets[topic].get(part, 0) >= end for (topic, part), end in ends.items())
+
+
+def ends_of(records: Iterable[Record]) -> dict[tuple[str, int], int]:
+    """Per topic and partition one after the last offset among the records."""
+    return {record[:2]: record.offset + 1 for record in sorted(records, key=lambda r: r[:3])}
+
+
+def environment() -> dict[str, str]:
+    """The environment of a process of the service: ours, without the variables that tell tests where things are: they are no settings."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("LAKESPLICE_")}
+    source = str(machine.ROOT / "service")
+    path = os.pathsep.join(filter(None, (source, kept.get("PYTHONPATH"))))
+    return {**kept, "PYTHONPATH": path}

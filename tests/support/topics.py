@@ -1,0 +1,95 @@
+"""Records into real topics: given partitions, any bytes, and the marks of transactions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Producer
+
+from lakesplice.testing.oracle import Record
+from lakesplice.testing.producer import create_topics
+
+RECORD_BYTES_MAX = 20_000_000
+_FLUSH_SECONDS = 60.0
+
+
+def make_topics(bootstrap_servers: str, partitions: Mapping[str, int]) -> None:
+    """Create topics, each with its number of partitions, that take records of 20 MB."""
+    settings = {"max.message.bytes": str(RECORD_BYTES_MAX)}
+    for count in sorted(set(partitions.values())):
+        names = [name for name, wanted in partitions.items() if wanted == count]
+        create_topics(bootstrap_servers, names, partitions=count, settings=settings)
+
+
+class Sender:
+    """Sends to the partitions it is told, in order; each call ends when all is acknowledged."""
+
+    def __init__(self, bootstrap_servers: str, **options: Any) -> None:
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap_servers,
+                "enable.idempotence": True,
+                "message.max.bytes": RECORD_BYTES_MAX,
+                "linger.ms": 2,
+                **options,
+            }
+        )
+
+    def send(self, topic: str, partition: int, key: bytes | None, value: bytes | None) -> Record:
+        """Send one record and return it with its offset."""
+        (record,) = self.send_all([(topic, partition, key, value)])
+        return record
+
+    def send_all(
+        self, records: Iterable[tuple[str, int, bytes | None, bytes | None]]
+    ) -> list[Record]:
+        """Send (topic, partition, key, value) in this order; return them with their offsets."""
+        sent: list[Record | None] = []
+        for number, (topic, partition, key, value) in enumerate(records):
+            sent.append(None)
+
+            def arrived(error: Any, message: Any, number: int = number) -> None:
+                assert error is None, error
+                place = message.topic(), message.partition(), message.offset()
+                sent[number] = Record(*place, message.key(), message.value())
+
+            self._producer.produce(
+                topic, partition=partition, key=key, value=value, on_delivery=arrived
+            )
+            self._producer.poll(0)
+        assert self._producer.flush(_FLUSH_SECONDS) == 0
+        found = [record for record in sent if record is not None]
+        assert len(found) == len(sent)
+        return found
+
+
+def read_capture(path: Path, prefix: str) -> list[Record]:
+    """Return a capture's records of row changes, their topics named `<prefix>.<topic>`."""
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    return [
+        Record(
+            f"{prefix}.{row['topic']}",
+            row["partition"],
+            row["offset"],
+            _bytes(row["key"]),
+            _bytes(row["value"]),
+        )
+        for row in rows
+        if ".shop." in row["topic"]
+    ]
+
+
+def resend(bootstrap_servers: str, records: Sequence[Record]) -> None:
+    """Send records anew, to their partitions; they must come to their offsets again."""
+    ordered = sorted(records, key=lambda record: record[:3])
+    again = Sender(bootstrap_servers).send_all(
+        (record.topic, record.partition, record.key, record.value) for record in ordered
+    )
+    assert sorted(again, key=lambda record: record[:3]) == ordered
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else text.encode()
