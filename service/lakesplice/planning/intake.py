@@ -145,7 +145,7 @@ class PartitionIntake:
                 dead.rows[:count], dead.reason, dead.detail, strict=False
             )
         )
-        self._count(changes, letters, decoded.ignored)
+        self._count(changes, letters, decoded.ignored, limit)
         end = int(offsets[limit]) if limit < len(offsets) else int(offsets[-1]) + 1
         self._state = replace(self._state, next_offset=end)
         return Taken(changes, letters)
@@ -220,7 +220,11 @@ class PartitionIntake:
                 yield to_changes(block, self._schema, verdict.mapping).slice(0, count)
 
     def _count(
-        self, changes: Sequence[pa.Table], letters: Sequence[Letter], ignored: Mapping[str, int]
+        self,
+        changes: Sequence[pa.Table],
+        letters: Sequence[Letter],
+        ignored: Mapping[str, int],
+        limit: int,
     ) -> None:
         for table in changes:
             for op, count in zip(*np.unique(table[OP].to_numpy(), return_counts=True), strict=True):
@@ -230,8 +234,11 @@ class PartitionIntake:
                 self._source_ts_ms = max(newest // 1000, self._source_ts_ms or 0)
         for letter in letters:
             self._counts[f"dead:{letter.reason}"] += 1
+        # Decoding went on to its own end: what it ignored behind the stop is read again later.
+        left = limit - sum(table.num_rows for table in changes) - len(letters)
         for reason, count in ignored.items():
-            self._counts[f"ignored:{reason}"] += count
+            self._counts[f"ignored:{reason}"] += min(count, left)
+            left -= min(count, left)
 
     def _stop(self, offsets: Integers, stop: _Stop) -> None:
         self.stopped = True
