@@ -119,13 +119,18 @@ def _sorted(rows: Rows, order: Rows, changes: pa.Table) -> Placed:
     return Placed(rows[by_row], order[by_row], changes)
 
 
+def state_columns(schema: TableSchema) -> tuple[str, ...]:
+    """The columns of a row that decide what a change makes of it."""
+    return (*schema.key, POSITION_FILE, POSITION_OFFSET, ROW_DIGEST)
+
+
 def overlay(placed: Placed, state: pa.Table, schema: TableSchema, path: str) -> Edits:
     """Decide what the waiting changes make of their rows.
 
-    `state` holds the present rows at `placed.addressed`, in that order, with the key columns and
-    the system columns. User columns that `placed.changes` lacks are not edited, so a reader of few
-    columns decodes no others; for a column it has, it must have every change. `path` names the file
-    in errors: `CorruptFileError` if a change's key is not the key of the row at its address.
+    `state` holds the present rows at `placed.addressed`, in that order, with at least
+    `state_columns(schema)`. User columns that `placed.changes` lacks are not edited, so a reader of
+    few columns decodes no others; for a column it has, it must have every change. `path` names the
+    file in errors: `CorruptFileError` if a change's key is not the key of the row at its address.
     """
     if not len(placed.rows):
         return Edits()

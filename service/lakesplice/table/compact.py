@@ -18,9 +18,9 @@ from lakesplice.errors import CorruptFileError
 from lakesplice.formats.parquet import BaseReader
 from lakesplice.model.address import BaseFile
 from lakesplice.model.manifest import Manifest
-from lakesplice.model.schema import SYSTEM_FIELDS, TableSchema
+from lakesplice.model.schema import TableSchema
 from lakesplice.planning.edits import Edits
-from lakesplice.planning.overlay import Placed, Waiting, overlay
+from lakesplice.planning.overlay import Placed, Waiting, overlay, state_columns
 from lakesplice.table.base import create_base, open_base
 from lakesplice.table.intents import NewFile, Splice
 from lakesplice.table.layout import base_path
@@ -104,7 +104,7 @@ def splice_of(generation: int, parts: Sequence[Compacted]) -> Splice:
 def _edits(store: Store, file: BaseFile, placed: Placed, schema: TableSchema) -> Edits:
     if not len(placed.rows):
         return Edits()
-    names = (*schema.key, *(field.name for field in SYSTEM_FIELDS))
+    names = state_columns(schema)
     with open_base(store, file, schema) as reader:
         states = [
             reader.read(row_group, names).take(pa.array(part.addressed))

@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 from lakesplice.formats.parquet import BaseReader
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.names import IS_DELETED
-from lakesplice.model.schema import SYSTEM_FIELDS, TableSchema
+from lakesplice.model.schema import TableSchema
 from lakesplice.planning.edits import apply_edits
 from lakesplice.planning.filters import Filter
-from lakesplice.planning.overlay import Placed, Waiting, overlay
+from lakesplice.planning.overlay import Placed, Waiting, overlay, state_columns
 from lakesplice.table.base import open_base
 from lakesplice.table.ports import Store
 from lakesplice.table.waiting import read_waiting
@@ -77,7 +77,7 @@ def _read(
     store: Store, manifest: Manifest, waiting: Waiting | None, request: Request
 ) -> Iterator[_Raw]:
     columns = _wanted(request)
-    with_state = tuple(dict.fromkeys((*columns, *_state(manifest.schema))))
+    with_state = tuple(dict.fromkeys((*columns, *state_columns(manifest.schema))))
     for path in sorted(manifest.files):
         file = manifest.files[path]
         placed = None if waiting is None else waiting.place(file.segments, path)
@@ -94,7 +94,7 @@ def _read(
 def _overlaid(raw: _Raw, schema: TableSchema, request: Request) -> pa.Table:
     if raw.part is None:
         return raw.rows
-    state = raw.rows.select(_state(schema)).take(pa.array(raw.part.addressed))
+    state = raw.rows.select(list(state_columns(schema))).take(pa.array(raw.part.addressed))
     edits = overlay(raw.part, state, schema, raw.path)
     return apply_edits(raw.rows.select(list(_wanted(request))), edits)
 
@@ -114,11 +114,6 @@ def _asked_for(rows: pa.Table, request: Request) -> pa.Table:
     if request.condition is not None:
         rows = request.condition.matching(rows)
     return rows.select(list(request.columns))
-
-
-def _state(schema: TableSchema) -> list[str]:
-    """The columns of a row that decide what a change makes of it."""
-    return [*schema.key, *(field.name for field in SYSTEM_FIELDS)]
 
 
 def _wanted(request: Request) -> tuple[str, ...]:
