@@ -1,7 +1,7 @@
 """All benchmarks, one after the other: `python -m benchmarks`. Each can be run by itself, too.
 
-The figures go to docs/benchmarks/figures/, a JSON file for each; docs/benchmarks/README.md says what
-they mean. The machine must have nothing else to do; it takes about half an hour on two cores.
+The figures go to docs/benchmarks/figures/, a JSON file for each; docs/benchmarks/README.md says
+what they mean. The machine must have nothing else to do; it takes about half an hour on two cores.
 """
 
 from __future__ import annotations

@@ -21,20 +21,23 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 from confluent_kafka import Producer
 from kafka import KafkaConsumer, TopicPartition
-from kafka.admin import KafkaAdminClient, NewTopic
 
 from benchmarks.filling import fill
 from benchmarks.ingest_contender import follow, seed
-from benchmarks.sales import RETENTION, TABLE, TOPIC, Sales
 from benchmarks.service import ingests, offsets, seconds, settings
 from lakesplice.apps.service import run
 from lakesplice.spark.jars import KAFKA_BROKER, ensure_jars
 from lakesplice.testing.broker import LocalBroker
+from lakesplice.testing.producer import create_topics
+from lakesplice.testing.shop import WideTable
+from lakesplice.testing.shop.tables import WIDE
 
 _WARM_SECONDS = 30.0
 _LAST_SECONDS = 20.0
+TOPIC = WideTable(0).topic
 Visible = Sequence[tuple[float, int]]
 
 
@@ -43,12 +46,10 @@ def measure(work: Path, rows: int, rate: int, duration: float) -> list[dict[str,
     found = []
     with LocalBroker(ensure_jars(KAFKA_BROKER), work / "broker") as broker:
         servers = broker.bootstrap_servers
-        client = KafkaAdminClient(bootstrap_servers=servers)
+        sales = WideTable(rows)
         # One partition, so that an event's offset says by itself when it became visible.
-        client.create_topics([NewTopic(TOPIC, 1, 1, topic_configs=RETENTION)])
-        client.close()
-        sales = Sales(rows)
-        fill(servers, sales.load())
+        create_topics(servers, [sales.topic], partitions=1)
+        fill(servers, sales.snapshot())
         _child(work, servers, "load", wait=True)
         _child(work, servers, "seed", wait=True)
         for name in ("lakesplice", "merge"):
@@ -63,14 +64,15 @@ def measure(work: Path, rows: int, rate: int, duration: float) -> list[dict[str,
     return found
 
 
-def _write(servers: str, sales: Sales, rate: int, duration: float) -> list[float]:
+def _write(servers: str, sales: WideTable, rate: int, duration: float) -> list[float]:
     """Write at a steady rate; returns when each event was written, in the order of offsets."""
     producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, "acks": "all"})
     moments: list[float] = []
+    chosen = np.random.default_rng(7)
     began = time.monotonic()
     while (passed := time.monotonic() - began) < _WARM_SECONDS + duration:
         due = int(passed * rate) - len(moments)
-        for event in sales.update(sales.uniform(due)) if due > 0 else ():
+        for event in sales.updates(chosen.integers(1, sales.rows + 1, max(0, due))):
             producer.produce(event.topic, key=event.key, value=event.value)
             moments.append(time.time())
         producer.poll(0)
@@ -104,7 +106,7 @@ def _visible(work: Path, name: str) -> Visible:
     if name == "merge":
         pairs: list[tuple[float, int]] = json.loads((work / "merge.json").read_text())
         return pairs
-    return [(seconds(e), offsets(e)["0"]) for e in ingests(work / "lake", TABLE)]
+    return [(seconds(e), offsets(e)["0"]) for e in ingests(work / "lake", WIDE.name)]
 
 
 def _end(servers: str) -> int:
@@ -118,7 +120,13 @@ def _end(servers: str) -> int:
 def _child(
     work: Path, servers: str, name: str, *, wait: bool, start: int = 0
 ) -> subprocess.Popen[bytes]:
-    task = {"work": str(work), "servers": servers, "topic": TOPIC, "table": TABLE, "start": start}
+    task = {
+        "work": str(work),
+        "servers": servers,
+        "topic": TOPIC,
+        "table": WIDE.name,
+        "start": start,
+    }
     command = [sys.executable, "-m", "benchmarks.freshness", "--child", name, json.dumps(task)]
     sink = (work / f"{name}.log").open("w")
     child = subprocess.Popen(command, stdout=sink, stderr=sink)

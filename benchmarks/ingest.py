@@ -21,16 +21,19 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 from kafka import KafkaConsumer, TopicPartition
-from kafka.admin import KafkaAdminClient, NewTopic
 
 from benchmarks.filling import fill
-from benchmarks.sales import RETENTION, TABLE, TOPIC, Sales
 from lakesplice.spark.jars import KAFKA_BROKER, ensure_jars
 from lakesplice.testing.broker import LocalBroker
+from lakesplice.testing.producer import create_topics
+from lakesplice.testing.shop import WideTable
+from lakesplice.testing.shop.tables import WIDE
 
 CONTENDERS = ("lakesplice", "floor", "merge", "merge-vectors")
 PARTITIONS = 4
+TOPIC = WideTable(0).topic
 _SECONDS_MAX = 1800
 
 
@@ -39,19 +42,20 @@ def measure(work: Path, rows: int, sizes: Sequence[int], batches: int) -> list[d
     found: list[dict[str, object]] = []
     with LocalBroker(ensure_jars(KAFKA_BROKER), work / "broker") as broker:
         servers = broker.bootstrap_servers
-        sales = Sales(rows)
-        _make_topic(servers)
+        sales = WideTable(rows)
+        create_topics(servers, [sales.topic], partitions=PARTITIONS)
         _say(f"loading {rows:,} rows")
-        fill(servers, sales.load())
+        fill(servers, sales.snapshot())
         _run("load", servers, work, rows, 250_000, 0, rows)
         _run("seed", servers, work, rows, 0, 0, 0)
         skip = rows
+        chosen = np.random.default_rng(7)
         for size in sizes:
             count = size * (batches + 1)
             _say(f"{batches + 1} batches of {size:,} updates")
             (work / f"starts-{size}.json").write_text(json.dumps(_ends(servers)))
             for _ in range(batches + 1):
-                fill(servers, sales.update(sales.uniform(size)))
+                fill(servers, sales.updates(chosen.choice(rows, size, replace=False) + 1))
             for contender in CONTENDERS:
                 moments = _run(contender, servers, work, rows, size, skip, skip + count)
                 seconds = [b - a for a, b in pairwise(moments)]
@@ -68,7 +72,8 @@ def _run(
     out = work / f"{contender}-{size}.json"
     task = {
         "contender": contender, "servers": servers, "work": str(work), "rows": rows,
-        "size": size, "start": start, "end": end, "out": str(out), "topic": TOPIC, "table": TABLE,
+        "size": size, "start": start, "end": end, "out": str(out), "topic": TOPIC,
+        "table": WIDE.name,
     }  # fmt: skip
     log = work / f"{contender}-{size}.log"
     with log.open("w") as sink:
@@ -93,12 +98,6 @@ def _figures(contender: str, size: int, seconds: Sequence[float]) -> dict[str, o
         "batches": len(seconds),
         "changes_per_second": round(size / median),
     }
-
-
-def _make_topic(servers: str) -> None:
-    client = KafkaAdminClient(bootstrap_servers=servers)
-    client.create_topics([NewTopic(TOPIC, PARTITIONS, 1, topic_configs=RETENTION)])
-    client.close()
 
 
 def _ends(servers: str) -> dict[str, int]:

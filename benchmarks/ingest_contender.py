@@ -18,8 +18,7 @@ from pyarrow import json as arrow_json
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from benchmarks.sales import COLUMNS
-from benchmarks.service import ingests, offsets, seconds, settings
+from benchmarks.service import COLUMNS, ingests, offsets, seconds, settings
 from lakesplice import Table
 from lakesplice.apps.service import run
 from lakesplice.spark.jars import DELTA, SPARK_KAFKA, ensure_jars
@@ -140,7 +139,7 @@ def _newest(frame: DataFrame) -> DataFrame:
 
 
 def _ddl(kind: str) -> str:
-    return {"bigint": "bigint", "int": "int", "timestamp_micros": "bigint"}.get(kind, "string")
+    return {"long": "bigint", "integer": "int", "timestamp_micros": "bigint"}.get(kind, "string")
 
 
 def _typed(name: str, kind: str) -> Any:
@@ -219,7 +218,8 @@ def main() -> None:
     """Run the contender that the first argument describes."""
     task: Task = json.loads(sys.argv[1])
     contenders: dict[str, Callable[[Task], list[float]]] = {
-        "load": load, "seed": seed, "lakesplice": ours, "floor": floor, "merge": merge, "merge-vectors": merge,
+        "load": load, "seed": seed, "lakesplice": ours, "floor": floor,
+        "merge": merge, "merge-vectors": merge,
     }  # fmt: skip
     Path(task["out"]).write_text(json.dumps(contenders[task["contender"]](task)))
 

@@ -17,14 +17,15 @@ import tempfile
 from itertools import chain, pairwise
 from pathlib import Path
 
-from kafka.admin import KafkaAdminClient, NewTopic
+import numpy as np
 
 from benchmarks.filling import fill
-from benchmarks.sales import RETENTION, Sales
 from benchmarks.service import ingests, seconds, settings
 from lakesplice.apps.service import run
 from lakesplice.spark.jars import KAFKA_BROKER, ensure_jars
 from lakesplice.testing.broker import LocalBroker
+from lakesplice.testing.producer import create_topics
+from lakesplice.testing.shop import WideTable
 
 _SECONDS_MAX = 1200
 
@@ -35,7 +36,7 @@ def measure(work: Path, tables: int, changes: int, batches: int) -> list[dict[st
     with LocalBroker(ensure_jars(KAFKA_BROKER), work / "broker") as broker:
         for prefix, count in (("one", 1), ("many", tables)):
             each = changes // count
-            shops = [Sales(each, table=f"{prefix}_{number:03d}") for number in range(count)]
+            shops = [WideTable(each, table=f"{prefix}_{n:03d}", seed=n) for n in range(count)]
             _fill(broker.bootstrap_servers, shops, batches)
             _serve(broker.bootstrap_servers, work, prefix, each * count)
             moments = _moments(work / "lake", shops)
@@ -54,17 +55,15 @@ def measure(work: Path, tables: int, changes: int, batches: int) -> list[dict[st
     return found
 
 
-def _fill(servers: str, shops: list[Sales], batches: int) -> None:
-    client = KafkaAdminClient(bootstrap_servers=servers)
-    client.create_topics([NewTopic(s.topic, 1, 1, topic_configs=RETENTION) for s in shops])
-    client.close()
-    fill(servers, chain.from_iterable(shop.load() for shop in shops))
+def _fill(servers: str, shops: list[WideTable], batches: int) -> None:
+    create_topics(servers, [shop.topic for shop in shops], partitions=1)
+    fill(servers, chain.from_iterable(shop.snapshot() for shop in shops))
     for _ in range(batches + 1):
-        fill(servers, chain.from_iterable(shop.update(range(shop.rows)) for shop in shops))
+        fill(servers, chain.from_iterable(shop.updates(np.arange(shop.rows) + 1) for shop in shops))
 
 
 def _serve(servers: str, work: Path, prefix: str, size: int) -> None:
-    task = json.dumps([servers, str(work / "lake"), rf"bench\.shop\.{prefix}_.*", size])
+    task = json.dumps([servers, str(work / "lake"), rf"shop\.shop\.{prefix}_.*", size])
     command = [sys.executable, "-m", "benchmarks.many_tables", "--serve", task]
     log = work / f"{prefix}.log"
     with log.open("w") as sink:
@@ -73,7 +72,7 @@ def _serve(servers: str, work: Path, prefix: str, size: int) -> None:
         raise RuntimeError(f"the service failed:\n{log.read_text()[-4000:]}")
 
 
-def _moments(lake: Path, shops: list[Sales]) -> list[float]:
+def _moments(lake: Path, shops: list[WideTable]) -> list[float]:
     """When each batch was committed whole, the snapshot's batch first."""
     each = [[seconds(e) for e in ingests(lake, s.topic.rpartition(".")[2])] for s in shops]
     return [max(moments) for moments in zip(*each, strict=False)]

@@ -6,10 +6,12 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.sales import COLUMNS
 from lakesplice.config import Settings
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.snapshot import HistoryEntry, history
+from lakesplice.testing.shop.tables import WIDE
+
+COLUMNS = {column.name: column.declared for column in WIDE.columns}
 
 # Benchmarks of ingest leave compaction out and state its cost by itself.
 _NO_COMPACTION = {
@@ -24,7 +26,7 @@ _NO_COMPACTION = {
 def settings(
     lake: Path, servers: str, pattern: str, size: int, *, trigger: str = "5m", cores: int = 2
 ) -> Settings:
-    """Return the settings of a service without compaction, for topics of `benchmarks.sales`."""
+    """Return the settings of a service without compaction, for topics of wide tables."""
     return Settings.model_validate(
         {
             "kafka": {

@@ -7,6 +7,7 @@ the truth is computed column by column.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from random import Random
 from typing import Final
 
@@ -43,17 +44,18 @@ class WideTable:
         self,
         rows: int,
         *,
+        table: str = WIDE.name,
         seed: int = 0,
         server: str = "shop",
         database: str = "shop",
         with_schemas: bool = False,
     ) -> None:
-        self.spec = WIDE
+        self.spec = replace(WIDE, name=table)
         self._seed = np.uint64(seed)
         self._versions = np.zeros(rows + 1, dtype=np.int64)
         clock = SimulatedClock(_START_MS, Random(seed))  # noqa: S311  a run repeats
         self._binlog = Binlog(clock, file_bytes=1 << 26)
-        self._writer = EventWriter(WIDE, server, database, "wide", with_schemas=with_schemas)
+        self._writer = EventWriter(self.spec, server, database, "wide", with_schemas=with_schemas)
         encode = decimal("", 7, 2).encode
         self._cents_texts = np.array([encode(cents) for cents in range(_CENTS_MAX)], dtype=object)
         names = [f'"{column.name}":%s' for column in WIDE.columns]
