@@ -106,7 +106,7 @@ def build_block(
     )
     raw = {name: members_of(image) for name, image in images.items()}
     _check_keys(raw, keys, key, op, present, build)
-    tables = {name: _columns(raw[name], shape, build, present[name], name) for name in raw}
+    tables = _tables(raw, shape, build, present)
     block = ImageBlock(
         schema=SourceSchema(tuple(cell.field for cell in shape.cells), key.names if key else ()),
         rows=records,
@@ -224,18 +224,22 @@ def _fill_from_keys(
         before[name] = pc.replace_with_mask(before[name], pa.array(mask), filled)
 
 
-def _columns(
-    raw: dict[str, pa.Array], shape: EventShape, build: _Build, present: Mask, image: str
-) -> pa.Table:
-    arrays = []
-    for cell in shape.cells:
-        column = convert(raw[cell.name], cell)
-        arrays.append(column.values)
+def _tables(
+    raw: dict[str, dict[str, pa.Array]], shape: EventShape, build: _Build, present: dict[str, Mask]
+) -> dict[str, pa.Table]:
+    places = [(image, cell) for image in raw for cell in shape.cells]
+    columns = convert([(raw[image][cell.name], cell) for image, cell in places])
+    for (image, cell), column in zip(places, columns, strict=True):
         for wrong, reason in column.flaws:
             detail = f"{image}.{cell.name} is no {cell.type.name} written as {cell.encoding}"
-            build.drop_marked(wrong & present, reason, detail)
-    fields = [pa.field(cell.name, cell.type.arrow) for cell in shape.cells]
-    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+            build.drop_marked(wrong & present[image], reason, detail)
+    arrays = [column.values for column in columns]
+    schema = pa.schema([pa.field(cell.name, cell.type.arrow) for cell in shape.cells])
+    width = len(shape.cells)
+    return {
+        image: pa.Table.from_arrays(arrays[at * width : (at + 1) * width], schema=schema)
+        for at, image in enumerate(raw)
+    }
 
 
 def _times(source: dict[str, pa.Array], build: _Build) -> pa.Array:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,8 +22,9 @@ from lakesplice.formats.debezium.encoding import (
 )
 from lakesplice.formats.debezium.lines import Mask
 from lakesplice.formats.debezium.values import DeadReason
-from lakesplice.model.types import Kind
+from lakesplice.model.types import ColumnType, Kind
 
+_TOGETHER_ROWS_MAX = 2048
 _MICROS = pa.timestamp("us", tz="UTC")
 
 
@@ -40,13 +42,49 @@ def _column(
     return Column(values) if wrong is None else Column(values, ((wrong, reason),))
 
 
-def convert(raw: pa.Array, cell: Cell) -> Column:
-    """Return a column read as `cell.json_type` in the cell's exact type, value for value."""
-    return _CONVERSIONS[cell.encoding](raw, cell)
+def convert(columns: Sequence[tuple[pa.Array, Cell]]) -> list[Column]:
+    """Return columns, each read as its cell's `json_type`, in their cells' exact types.
+
+    All are of one length, and so are the results, value for value.
+    """
+    if not columns or len(columns[0][0]) > _TOGETHER_ROWS_MAX:
+        return [_CONVERSIONS[cell.encoding](raw, cell) for raw, cell in columns]
+    converted: list[Column | None] = [None] * len(columns)
+    alike: dict[tuple[Encoding, ColumnType], list[int]] = defaultdict(list)
+    for at, (_, cell) in enumerate(columns):
+        alike[cell.encoding, cell.type].append(at)
+    for places in alike.values():
+        together = _together([columns[at][0] for at in places], columns[places[0]][1])
+        for at, column in zip(places, together, strict=True):
+            converted[at] = column
+    return [column for column in converted if column is not None]
+
+
+def _together(raws: list[pa.Array], cell: Cell) -> list[Column]:
+    """Convert columns of one type as one: with few rows a conversion's own cost is what counts."""
+    if (
+        cell.encoding is Encoding.PLAIN
+        and raws[0].type == cell.type.arrow
+        and not _may_overflow(cell)
+    ):
+        return [Column(raw) for raw in raws]
+    rows = len(raws[0])
+    whole = _CONVERSIONS[cell.encoding](pa.concat_arrays(raws), cell)
+    columns = []
+    for start in range(0, rows * len(raws), rows):
+        # A copy, so that no column carries the others' values along.
+        values = pa.concat_arrays([whole.values.slice(start, rows)])
+        flaws = tuple((wrong[start : start + rows], reason) for wrong, reason in whole.flaws)
+        columns.append(Column(values, flaws))
+    return columns
+
+
+def _may_overflow(cell: Cell) -> bool:
+    return cell.type.kind is Kind.FLOAT
 
 
 def _plain(raw: pa.Array, cell: Cell) -> Column:
-    if cell.type.kind is Kind.FLOAT:
+    if _may_overflow(cell):
         return _finite(raw)
     if raw.type == cell.type.arrow:
         return Column(raw)

@@ -89,8 +89,8 @@ def shape_of_schema(text: str) -> EventShape | NoShape:
     """Read the `schema` member of an event; `text` is its JSON, the same for all events of a
     version.
     """
-    schema = json.loads(text)
     try:
+        schema = json.loads(text)
         members = _fields(schema)
         if not {"before", "after", "source", "op"} <= members.keys():
             return NoShape("its schema has no before, after, source and op")

@@ -4,25 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import pyarrow as pa
 
 from lakesplice.formats.debezium.connect import EventShape, image_type
 from lakesplice.formats.debezium.declared import DeclaredType
+from lakesplice.formats.debezium.encoding import Cell
 
-_TEXT, _NUMBER = pa.string(), pa.int64()
-# Members that decoding reads have these types or the event is a dead letter.
-_READ: dict[str, pa.DataType] = {
-    **dict.fromkeys(("op", "db", "table", "gtid", "file"), _TEXT),
-    **dict.fromkeys(("ts_ms", "ts_us", "pos", "row"), _NUMBER),
+# A member's type in a form to look up: a name, or ("struct", members), or ("list", item).
+Form = str | tuple[str, Any]
+_IMAGE: Form = "image"
+_ARROW = {
+    "string": pa.string(),
+    "long": pa.int64(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "null": pa.null(),
 }
-# Others have the type they show; these where they show none, since a null says nothing of the next
-# event.
-_WHERE_NULL: dict[str, pa.DataType] = {
-    **dict.fromkeys(("version", "connector", "name", "snapshot", "sequence", "query"), _TEXT),
-    **dict.fromkeys(("ts_ns", "server_id", "thread"), _NUMBER),
-    "transaction": pa.struct(
-        [("id", _TEXT), ("total_order", _NUMBER), ("data_collection_order", _NUMBER)]
+# Members that decoding reads have these types or the event is a dead letter.
+_READ: dict[str, Form] = {
+    **dict.fromkeys(("op", "db", "table", "gtid", "file"), "string"),
+    **dict.fromkeys(("ts_ms", "ts_us", "pos", "row"), "long"),
+}
+# Others have the type they show; these where they show none, since a null says nothing of the next.
+_WHERE_NULL: dict[str, Form] = {
+    **dict.fromkeys(("version", "connector", "name", "snapshot", "sequence", "query"), "string"),
+    **dict.fromkeys(("ts_ns", "server_id", "thread"), "long"),
+    "transaction": (
+        "struct",
+        (("id", "string"), ("total_order", "long"), ("data_collection_order", "long")),
     ),
 }
 
@@ -42,34 +54,51 @@ def shape_of_event(
     if missing:
         return Undeclared(missing)
     cells = tuple(declared[name].cell(name) for name in names)
-    images = image_type(cells)
-    fields = [
-        pa.field(name, images if name in ("before", "after") else _member_type(name, value))
+    members = tuple(
+        (name, _IMAGE if name in ("before", "after") else _member_form(name, value))
         for name, value in payload.items()
-    ]
-    return EventShape(cells, pa.struct(fields))
+    )
+    return _shape(cells, members)
 
 
-def _member_type(name: str, value: object) -> pa.DataType:
+@lru_cache(maxsize=256)
+def _shape(cells: tuple[Cell, ...], members: tuple[tuple[str, Form], ...]) -> EventShape:
+    images = image_type(cells)
+    return EventShape(
+        cells,
+        pa.struct([(name, images if of == _IMAGE else _arrow(of)) for name, of in members]),
+    )
+
+
+def _arrow(form: Form) -> pa.DataType:
+    if isinstance(form, str):
+        return _ARROW[form]
+    kind, of = form
+    if kind == "list":
+        return pa.list_(_arrow(of))
+    return pa.struct([(name, _arrow(member)) for name, member in of])
+
+
+def _member_form(name: str, value: object) -> Form:
     if name == "source" and isinstance(value, Mapping):
-        return pa.struct([(inner, _member_type(inner, member)) for inner, member in value.items()])
+        return ("struct", tuple((n, _member_form(n, member)) for n, member in value.items()))
     if name in _READ:
         return _READ[name]
-    return _WHERE_NULL.get(name, pa.null()) if value is None else _inferred(value)
+    return _WHERE_NULL.get(name, "null") if value is None else _shown_form(value)
 
 
-def _inferred(value: object) -> pa.DataType:
+def _shown_form(value: object) -> Form:
     """The type of a member as it shows; events in which it differs have another shape."""
     if isinstance(value, bool):
-        return pa.bool_()
+        return "boolean"
     if isinstance(value, int):
-        return pa.int64()
+        return "long"
     if isinstance(value, float):
-        return pa.float64()
+        return "double"
     if isinstance(value, str):
-        return pa.string()
+        return "string"
     if isinstance(value, Mapping):
-        return pa.struct([(name, _inferred(member)) for name, member in value.items()])
+        return ("struct", tuple((name, _shown_form(member)) for name, member in value.items()))
     if isinstance(value, list):
-        return pa.list_(_inferred(value[0]) if value else pa.null())
-    return pa.null()
+        return ("list", _shown_form(value[0]) if value else "null")
+    return "null"

@@ -19,6 +19,7 @@ from lakesplice.formats.debezium.values import DeadReason
 
 _LONG_MIN, _LONG_MAX = -(1 << 63), (1 << 63) - 1
 _SHOWN_CHARS_MAX = 80
+_LEVELS_MAX = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Flaw:
     detail: str
 
 
+_TOO_DEEP = Flaw(DeadReason.NOT_JSON, "nested too deeply")
 Check = Callable[[object, str], Flaw | None]
 _ABSENT = object()
 
@@ -71,13 +73,21 @@ def read_json(data: bytes, *, lead: int = 0) -> object | Flaw:
     except _RefusedError as error:
         return error.flaw
     except RecursionError:
-        return Flaw(DeadReason.NOT_JSON, "nested too deeply")
+        return _TOO_DEEP
     except json.JSONDecodeError as error:
         where = f"{error.msg} at character {error.pos - lead}"
         return Flaw(DeadReason.NOT_JSON, f"not JSON: {where} of {shown(text[lead:])}")
     except ValueError as error:
         return Flaw(DeadReason.NOT_JSON, f"not JSON: {error}")
-    return value
+    return _TOO_DEEP if _is_deeper(value, _LEVELS_MAX) else value
+
+
+def _is_deeper(value: object, levels: int) -> bool:
+    """Whether a value nests deeper; what does would exhaust the stack of whoever walks it."""
+    if not isinstance(value, dict | list):
+        return False
+    members = value.values() if isinstance(value, dict) else value
+    return not levels or any(_is_deeper(member, levels - 1) for member in members)
 
 
 def find_flaw(value: object, expected: pa.DataType, path: str = "payload") -> Flaw | None:

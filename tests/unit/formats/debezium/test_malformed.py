@@ -99,6 +99,16 @@ MALFORMED: dict[str, tuple[Make, str]] = {
     "only braces": (_wrapper_escape(b"}}}}"), "not-json"),
     "an open array": (_wrapper_escape(b"[" * 100_000), "not-json"),
     "deep nesting": (_wrapper_escape(b'{"a":' * 50_000 + b"1" + b"}" * 50_000), "not-json"),
+    "deep nesting for an integer": (
+        _value(lambda v: v.replace(b'"stock":50', b'"stock":' + b"[" * 900 + b"]" * 900)),
+        "not-json",
+    ),
+    "deep nesting in the envelope": (
+        _value(
+            lambda v: v.replace(b'"transaction":null', b'"transaction":' + b"[" * 900 + b"]" * 900)
+        ),
+        "not-json",
+    ),
     "a second after": (
         _value(lambda v: v.replace(b'"op":"c"', b'"after":null,"op":"c"')),
         "unexpected-field",
