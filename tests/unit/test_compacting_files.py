@@ -1,0 +1,121 @@
+"""Compaction of files: what it refuses to hand over for a commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lakesplice.errors import CorruptFileError, MissingFileError
+from lakesplice.formats.parquet import BaseReader, WrittenBase, write_base
+from lakesplice.model.address import BaseFile
+from lakesplice.model.change import Op
+from lakesplice.model.schema import TableSchema
+from lakesplice.planning.edits import ColumnEdit, Edits, apply_edits
+from lakesplice.table.compact import compact_files
+from lakesplice.table.facade import Table
+from lakesplice.table.rewrite import PlainRewriter
+from tests.support.every_type import EVERY_TYPE, HIGH, LOW, row
+from tests.support.made import MadeTable
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> MadeTable:
+    made = MadeTable(tmp_path, EVERY_TYPE)
+    made.insert([row(at, LOW) for at in range(6)], [row(at, LOW) for at in range(6, 9)])
+    made.change([(Op.UPDATE, row(2, HIGH)), (Op.UPDATE, row(7, HIGH))], [(Op.DELETE, row(3, LOW))])
+    return made
+
+
+class Careless:
+    """A rewriter that does something to the edits or the rows before it writes them."""
+
+    def __init__(
+        self,
+        edit: Callable[[Edits], Edits] = lambda edits: edits,
+        keep: Callable[[pa.Table], pa.Table] = lambda rows: rows,
+    ) -> None:
+        self._edit, self._keep = edit, keep
+
+    def rewrite(
+        self,
+        source: pa.NativeFile,
+        file: BaseFile,
+        edits: Edits,
+        schema: TableSchema,
+        sink: pa.NativeFile,
+    ) -> WrittenBase:
+        rows = BaseReader(source, file, schema).read(0)
+        return write_base([self._keep(apply_edits(rows, self._edit(edits)))], schema, sink)
+
+
+def off_by_one(edits: Edits) -> Edits:
+    columns = {n: ColumnEdit(e.rows - 1, e.values) for n, e in edits.columns.items()}
+    return Edits(edits.rows - 1, columns, edits.applied, edits.stale)
+
+
+@pytest.mark.parametrize(
+    "rewriter",
+    [
+        Careless(edit=lambda _: Edits()),
+        Careless(edit=off_by_one),
+        Careless(keep=lambda rows: rows.slice(1)),
+        Careless(keep=lambda rows: rows.take(pa.array(range(rows.num_rows - 1, -1, -1)))),
+    ],
+    ids=["no edits", "the row before", "a row less", "another order"],
+)
+def test_a_file_that_does_not_hold_what_was_meant_is_not_handed_over(
+    table: MadeTable, rewriter: Careless
+) -> None:
+    paths = list(table.manifest.files)
+    with pytest.raises(CorruptFileError):
+        compact_files(table.store, table.manifest, paths, rewriter, table.entropy)
+
+
+def test_only_the_files_asked_for_are_rewritten_and_consumed(table: MadeTable) -> None:
+    first, second = table.manifest.files.values()
+    done = table.compact([second.path])
+    assert set(done.replaced) == {second.path}
+    (new,) = done.replaced.values()
+    assert new.base.segments == second.segments
+    assert new.base.splices == 1
+    assert [set(delta.waiting) for delta in table.manifest.deltas] == [
+        {first.segments[0].group},
+        {first.segments[0].group},
+    ]
+    assert Table(table.store).read().sort_by("c_long_0").to_pylist() == table.live()
+
+
+def test_each_delta_is_read_once_for_all_files(
+    table: MadeTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    whole = type(table.store).read
+
+    def counted(store: object, path: str) -> bytes:
+        read.append(path)
+        return whole(store, path)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(type(table.store), "read", counted)
+    paths = list(table.manifest.files)
+    compact_files(table.store, table.manifest, paths, PlainRewriter(), table.entropy)
+    assert sorted(read) == sorted(delta.file.path for delta in table.manifest.deltas)
+
+
+def test_nothing_is_handed_over_from_a_damaged_or_missing_file(
+    table: MadeTable, tmp_path: Path
+) -> None:
+    paths = list(table.manifest.files)
+    for kind, damage in (("_lakesplice/deltas", 40), ("base", 40)):
+        path = next(iter(table.store.list(kind)))
+        data = (tmp_path / path).read_bytes()
+        (tmp_path / path).write_bytes(data[:damage] + b"!" + data[damage + 1 :])
+        with pytest.raises(CorruptFileError, match=path):
+            compact_files(table.store, table.manifest, paths, PlainRewriter(), table.entropy)
+        (tmp_path / path).unlink()
+        with pytest.raises(MissingFileError, match=path):
+            compact_files(table.store, table.manifest, paths, PlainRewriter(), table.entropy)
+        (tmp_path / path).write_bytes(data)
+    assert table.compact().counts["rows"] == 3
