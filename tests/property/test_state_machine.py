@@ -1,0 +1,329 @@
+"""A table, its driver and whatever can happen to them, against the events applied one by one.
+
+A failure is printed as the steps that lead to it, with the line that repeats them;
+`--hypothesis-seed` repeats a whole run.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from lakesplice.errors import FencedError, StorageError, VersionNotFoundError
+from lakesplice.storage.local import LocalStore
+from lakesplice.storage.log_keeper import DeltaLogKeeper
+from lakesplice.table.commit import Committed, Conflict
+from lakesplice.table.facade import Table
+from lakesplice.table.intents import Intent
+from lakesplice.table.maintenance import Maintenance
+from lakesplice.table.read import View
+from lakesplice.testing.doubles import FixedClock
+from lakesplice.testing.faulty_store import Call, Crash, Fault, FaultyStore, How
+from lakesplice.testing.shop import Event
+from lakesplice.testing.simulation import SimulatedDriver
+from tests.support.simulated import (
+    SMALL,
+    Rows,
+    Source,
+    driver_of,
+    memory_folder,
+    require_finished,
+    require_floor,
+    require_true,
+    row,
+    rows_of,
+    truth_for,
+)
+
+KEYS = 6
+COLUMNS_MAX = 2
+RETENTION_SECONDS = 3600.0
+CHECKPOINT_EVERY = 2
+
+PARTITIONS = st.integers(0, 1)
+FEW = st.integers(0, 5)
+CALLS = st.integers(0, 60)
+FAULTS = st.sampled_from([How.LOST, How.ANSWER_LOST])
+CRASHES = st.sampled_from([How.CRASH_BEFORE, How.CRASH_AFTER])
+
+
+class Trap:
+    """Fails the nth call from now on, once."""
+
+    def __init__(self) -> None:
+        self._left = -1
+        self._how = How.LOST
+
+    def arm(self, calls: int, how: How) -> None:
+        self._left, self._how = calls, how
+
+    def disarm(self) -> None:
+        self._left = -1
+
+    def faults(self) -> list[Fault]:
+        return [Fault(self._hits(how), how) for how in How]
+
+    def _hits(self, how: How) -> Callable[[Call], bool]:
+        def hits(_call: Call) -> bool:
+            if how is not self._how or self._left < 0:
+                return False
+            self._left -= 1
+            return self._left < 0
+
+        return hits
+
+
+class TableMachine(RuleBasedStateMachine):
+    """The source writes, the topic may repeat itself, drivers come and go, and the table holds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp(dir=memory_folder()))
+        self.source = Source()
+        self.clock = FixedClock()
+        self.trap = Trap()
+        self.drivers = 0
+        self.driver = self.new_driver()
+        self.bare = LocalStore(self.folder).within(self.driver.name.path)
+        self.planned: list[tuple[SimulatedDriver, Intent]] = []
+        self.zombies: list[SimulatedDriver] = []
+        self.maintenance: Maintenance | None = None
+        self.snapshot_events = [0, 0]
+        self.offsets: dict[int, int] = {}
+        self.version = -1
+        self.expired_ms = 0
+        self.timestamps: dict[int, int] = {}
+        self.seen: dict[int, tuple[Rows, Rows]] = {}
+
+    def new_driver(self) -> SimulatedDriver:
+        self.drivers += 1
+        lake = FaultyStore(LocalStore(self.folder), self.trap.faults())
+        return driver_of(
+            self.source, lake, generation=self.drivers, seed=self.drivers, clock=self.clock
+        )
+
+    def send(self, events: list[Event], partition: int) -> None:
+        self.source.topic.append(partition, events)
+
+    def guarded(self, act: Callable[[], Any]) -> Any:
+        """Do something that a fault may break off; a crash leaves a new driver."""
+        try:
+            return act()
+        except Crash:
+            self.start_anew()
+        except StorageError:
+            pass
+        finally:
+            self.trap.disarm()
+        return None
+
+    def start_anew(self) -> None:
+        self.trap.disarm()
+        self.driver = self.new_driver()
+        self.planned, self.maintenance = [], None
+
+    # The source
+
+    @initialize(rows=FEW, partition=PARTITIONS)
+    def read_a_snapshot(self, rows: int, partition: int) -> None:
+        self.source.database.load(SMALL.name, [row(key, key) for key in range(rows)])
+        events = self.source.database.snapshot()
+        self.send(events, partition)
+        self.snapshot_events[partition] = len(events)
+
+    @rule(key=st.integers(0, KEYS - 1), partition=PARTITIONS)
+    def put(self, key: int, partition: int) -> None:
+        self.send(self.source.put(key), partition)
+
+    @precondition(lambda self: self.source.keys)
+    @rule(at=FEW, partition=PARTITIONS)
+    def delete(self, at: int, partition: int) -> None:
+        keys = self.source.keys
+        self.send(self.source.delete(keys[at % len(keys)]), partition)
+
+    @precondition(lambda self: self.source.keys)
+    @rule(at=FEW, gone=PARTITIONS, come=PARTITIONS)
+    def change_a_key(self, at: int, gone: int, come: int) -> None:
+        keys = self.source.keys
+        free = next(key for key in range(2 * KEYS) if key not in keys)
+        delete, tombstone, create = self.source.move(keys[at % len(keys)], free)
+        self.send([delete, tombstone], gone)
+        self.send([create], come)
+
+    @rule(count=FEW, origin=PARTITIONS, partition=PARTITIONS)
+    def send_the_last_again(self, count: int, origin: int, partition: int) -> None:
+        end = self.source.topic.ends[origin]
+        start = max(self.snapshot_events[origin], end - count)
+        self.send(list(self.source.topic.events(origin, start)), partition)
+
+    @precondition(lambda self: len(self.source.database.tables[0].columns) < 3 + COLUMNS_MAX)
+    @rule(default=st.sampled_from([None, 5]))
+    def add_a_column(self, default: int | None) -> None:
+        width = len(self.source.database.tables[0].columns)
+        self.source.add_column(f"added{width}", default)
+
+    # The driver
+
+    def ends(self, driver: SimulatedDriver, ahead: tuple[int, int]) -> dict[int, int]:
+        here = driver.table.next_offsets((0, 1))
+        return {at: min(here[at] + ahead[at], end) for at, end in self.source.topic.ends.items()}
+
+    @rule(ahead=st.tuples(FEW, FEW))
+    def run_a_batch(self, ahead: tuple[int, int]) -> None:
+        outcome = self.driver.batch(self.ends(self.driver, ahead))
+        if isinstance(outcome, Conflict):  # a zombie was quicker
+            assert self.zombies
+
+    @rule(ahead=st.tuples(FEW, FEW), calls=CALLS, how=FAULTS | CRASHES)
+    def run_a_batch_that_fails(self, ahead: tuple[int, int], calls: int, how: How) -> None:
+        self.trap.arm(calls, how)
+        self.guarded(lambda: self.driver.batch(self.ends(self.driver, ahead)))
+
+    @rule(back=st.integers(-3, 3))
+    def run_a_batch_from_elsewhere(self, back: int) -> None:
+        here, ends = self.driver.table.next_offsets((0, 1)), self.source.topic.ends
+        starts = {at: min(max(0, offset - back), ends[at]) for at, offset in here.items()}
+        outcome = self.driver.batch(starts=starts)
+        assert starts == here or isinstance(outcome, Conflict) or self.driver.table.snapshot is None
+
+    @precondition(lambda self: self.driver.table.snapshot is not None)
+    @rule()
+    def compact(self) -> None:
+        self.driver.compact()
+
+    @precondition(lambda self: self.driver.table.snapshot is not None)
+    @rule(calls=CALLS, how=FAULTS | CRASHES)
+    def compact_and_fail(self, calls: int, how: How) -> None:
+        self.trap.arm(calls, how)
+        self.guarded(self.driver.compact)
+
+    @precondition(lambda self: self.driver.table.manifest.files)
+    @rule(first=FEW)
+    def plan_a_compaction(self, first: int) -> None:
+        paths = sorted(self.driver.table.manifest.files)[first % 3 :]
+        intent = self.driver.plan_compaction(paths)
+        if intent is not None:
+            self.planned.append((self.driver, intent))
+
+    @rule(runs_max=st.integers(2, 3))
+    def merge_the_index(self, runs_max: int) -> None:
+        self.driver.merge_runs(runs_max)
+
+    @rule()
+    def plan_an_index_merge(self) -> None:
+        intent = self.driver.plan_run_merge(2)
+        if intent is not None:
+            self.planned.append((self.driver, intent))
+
+    @precondition(lambda self: self.planned)
+    @rule(at=FEW)
+    def commit_what_was_planned(self, at: int) -> None:
+        driver, intent = self.planned.pop(at % len(self.planned))
+        try:
+            outcome = driver.table.commit(intent)
+        except FencedError:
+            assert Table(self.bare).snapshot.manifest.generation > intent.generation
+            return
+        assert isinstance(outcome, Committed | Conflict)
+
+    @rule()
+    def crash(self) -> None:
+        self.start_anew()
+
+    @rule()
+    def let_a_second_driver_take_over(self) -> None:
+        self.zombies.append(self.driver)
+        self.driver, self.maintenance = self.new_driver(), None
+
+    @precondition(lambda self: self.zombies)
+    @rule(at=FEW, ahead=st.tuples(FEW, FEW))
+    def let_a_zombie_go_on(self, at: int, ahead: tuple[int, int]) -> None:
+        zombie = self.zombies[at % len(self.zombies)]
+        version = self.version
+        try:
+            zombie.batch(self.ends(zombie, ahead))
+        except FencedError:
+            assert Table(self.bare).version == version
+            self.zombies.remove(zombie)
+
+    @precondition(lambda self: self.driver.table.snapshot is not None)
+    @rule(hours=st.integers(0, 2))
+    def see_to_the_log(self, hours: int) -> None:
+        self.clock.advance(hours * 3600)
+        table = self.driver.table
+        if self.maintenance is None:
+            self.maintenance = Maintenance(
+                self.bare,
+                DeltaLogKeeper(self.folder / self.driver.name.path),
+                self.clock,
+                checkpoint_every=CHECKPOINT_EVERY,
+                retention_seconds=RETENTION_SECONDS,
+            )
+        assert table.snapshot is not None
+        if self.maintenance.care(table.snapshot) is not None:
+            self.expired_ms = self.clock.now_ms() - int(RETENTION_SECONDS * 1000)
+
+    @precondition(lambda self: len(self.seen) > 1)
+    @rule(back=st.integers(1, 20))
+    def look_back(self, back: int) -> None:
+        versions = sorted(self.seen)
+        version = versions[max(0, len(versions) - 1 - back)]
+        try:
+            found = tuple(rows_of(self.bare, view, version) for view in View)
+        except VersionNotFoundError:
+            succeeded_ms = self.timestamps.get(version + 1)
+            assert succeeded_ms is None or succeeded_ms < self.expired_ms
+            return
+        assert found == self.seen[version]
+
+    @rule()
+    def finish(self) -> None:
+        """Read and compact all there is: both views are the truth then."""
+        while isinstance(self.driver.batch(), Conflict):
+            pass
+        if self.driver.table.snapshot is not None:
+            while self.driver.table.manifest.deltas:
+                self.driver.compact()
+            require_finished(self.source, self.driver)
+
+    # What always holds
+
+    @invariant()
+    def the_table_is_true(self) -> None:
+        if self.bare.size("_delta_log/00000000000000000000.json") is None and self.version < 0:
+            return
+        table = Table(self.bare)
+        snapshot = table.snapshot
+        assert snapshot.manifest.parked is None, snapshot.manifest.parked
+        assert table.version >= self.version
+        assert all(table.offsets.get(at, 0) >= was for at, was in self.offsets.items())
+        if table.version == self.version:
+            return
+        self.version, self.offsets = table.version, dict(table.offsets)
+        self.timestamps[table.version] = snapshot.timestamp_ms
+        require_true(self.source, self.bare)
+        require_floor(self.source, self.bare)
+        self.seen[table.version] = (rows_of(self.bare), rows_of(self.bare, View.READ_OPTIMISED))
+        if not snapshot.manifest.deltas:
+            assert self.seen[table.version][1] == truth_for(self.source, table)
+
+    def teardown(self) -> None:
+        try:
+            self.trap.disarm()
+            self.start_anew()
+            self.finish()
+        finally:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+TestTable = TableMachine.TestCase
+TestTable.settings = settings(
+    max_examples=min(50, settings().max_examples), stateful_step_count=30, print_blob=True
+)
