@@ -23,7 +23,7 @@ from lakesplice.model.names import IS_DELETED
 from lakesplice.testing.compare import compare
 from lakesplice.testing.oracle import Record
 from tests.support.readers import READERS
-from tests.support.running import Lake, ends_of, stands_at
+from tests.support.running import Lake, ends_of, take_in
 from tests.support.topics import make_topics, read_capture, resend
 
 TABLES = ("orders", "audit", "customers", "nopk", "debezium_signal")
@@ -89,8 +89,8 @@ AUDIT: list[dict[str, Any]] = [
     {"id": 1, "what": "new table in stream", "at": utc(2026, 11, 21, 7, 56, 17, 98974)},
     {"id": 2, "what": "END", "at": utc(2026, 11, 21, 7, 56, 29, 129655)},
 ]
-# `phone` and `score` came with defaults: MySQL filled them in every row, but only the next change of
-# a row tells of it, so rows not changed since (2 and 1000) hold null until then.
+# `phone` and `score` came with defaults: MySQL filled them in every row, but only a row's next
+# change tells of it, so rows not changed since (2 and 1000) hold null until then.
 # `big_id` is 2^64-1 in MySQL: the connector, by its default, sent -1 as a signed number.
 CUSTOMERS: list[dict[str, Any]] = [
     {
@@ -216,15 +216,15 @@ def replayed(
     whole = [replayed.topic(table) for table in ("orders", "audit")]
     customers = replayed.topic("customers")
     make_topics(kafka_broker, {record.topic: 3 for record in records})
+    ends: dict[tuple[str, int], int] = {}
     with lake.running() as service:
-        ends: dict[tuple[str, int], int] = {}
         for number, part in enumerate(in_parts(records)):
             resend(kafka_broker, part)
             last = number == len(CUTS)
             # Tables that are parked by now, and what parks them, are not waited for.
             topics = [*whole, *([] if last else [customers])]
             ends |= ends_of(record for record in part if record.topic in topics)
-            service.until(lambda: stands_at(lake, ends), f"the tables stand at {ends}")
+            take_in(service, lake, ends)
         topics = [*whole, customers]
         service.until(lambda: lake.parked(customers) is not None, "customers are parked")
         service.until(lambda: all_spliced(lake, topics), "every change is in its base file")

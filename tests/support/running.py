@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -118,11 +118,9 @@ class RunningService:
         return self._process.poll() is None
 
     def kill(self) -> None:
-        """kill -9 of the whole group: the driver, its JVM and the workers."""
-        try:
+        """End the whole group at once, by SIGKILL: the driver, its JVM and the workers."""
+        with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self._process.wait()
 
     def terminate(self) -> None:
@@ -159,13 +157,18 @@ def stands_at(lake: Lake, ends: Mapping[tuple[str, int], int]) -> bool:
     return all(offsets[topic].get(part, 0) >= end for (topic, part), end in ends.items())
 
 
+def take_in(service: RunningService, lake: Lake, ends: Mapping[tuple[str, int], int]) -> None:
+    """Wait until the tables hold all before these ends."""
+    service.until(lambda: stands_at(lake, ends), f"the tables stand at {ends}")
+
+
 def ends_of(records: Iterable[Record]) -> dict[tuple[str, int], int]:
     """Per topic and partition one after the last offset among the records."""
     return {record[:2]: record.offset + 1 for record in sorted(records, key=lambda r: r[:3])}
 
 
 def environment() -> dict[str, str]:
-    """The environment of a process of the service: ours, without the variables that tell tests where things are: they are no settings."""
+    """Our environment, without the variables that tell tests where things are: no settings."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("LAKESPLICE_")}
     source = str(machine.ROOT / "service")
     path = os.pathsep.join(filter(None, (source, kept.get("PYTHONPATH"))))

@@ -1,0 +1,182 @@
+"""Repetitions, order and topics that come and go, before one service that runs all the while.
+
+Each test has a topic of its own, made while the service runs.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+
+import pytest
+from confluent_kafka import Producer
+from kafka.admin import KafkaAdminClient
+
+from lakesplice.model.manifest import ParkCode
+from lakesplice.testing.compare import compare
+from lakesplice.testing.oracle import Record
+from lakesplice.testing.shop import Event
+from tests.support.ledgers import PARTITIONS, Ledger, partition_of, send
+from tests.support.running import Lake, RunningService, ends_of, stands_at
+from tests.support.topics import Sender, make_topics
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A running service, its lake, and the way to its broker."""
+
+    lake: Lake
+    service: RunningService
+    sender: Sender
+    bootstrap_servers: str
+    server: str
+
+    def ledger(self, name: str) -> Ledger:
+        """A new table with its topic, made while the service runs."""
+        made = Ledger(self.server, name)
+        make_topics(self.bootstrap_servers, {made.topic: PARTITIONS})
+        return made
+
+    def take_in(self, records: list[Record]) -> None:
+        """Wait until the tables hold the records."""
+        ends = ends_of(records)
+        self.service.until(lambda: stands_at(self.lake, ends), f"the tables stand at {ends}")
+
+    def holds_the_truth(self, table: Ledger) -> None:
+        """The table is what its source is, in the real-time view, and not parked."""
+        stored = self.lake.table(table.topic)
+        assert stored.snapshot.manifest.parked is None
+        assert compare(table.truth, stored.read(), ["id"]) is None
+
+    def repeated(self, table: Ledger) -> int:
+        """How many changes the service has recognised as sent before."""
+        history = self.lake.table(table.topic).history()
+        return sum(entry.info.metrics.get("repeated", 0) for entry in history)
+
+
+@pytest.fixture(scope="module")
+def scene(kafka_broker: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    server = f"order-{secrets.token_hex(4)}"
+    lake = Lake(tmp_path_factory.mktemp("order"), kafka_broker, rf"{server}\..*")
+    with lake.running() as service:
+        yield Scene(lake, service, Sender(kafka_broker), kafka_broker, server)
+        service.terminate()
+        service.ends_well(60)
+
+
+def test_new_topics_are_picked_up_without_a_restart(scene: Scene) -> None:
+    first, second = scene.ledger("first"), scene.ledger("second")
+    scene.take_in(send(scene.sender, first.insert(0, 20)))
+    scene.take_in(send(scene.sender, second.insert(0, 20)))
+    scene.take_in(send(scene.sender, first.update(range(10), "later")))
+    for table in (first, second):
+        scene.holds_the_truth(table)
+
+
+def test_what_a_restarted_connector_sends_again_changes_nothing(scene: Scene) -> None:
+    table = scene.ledger("resent")
+    events = table.insert(0, 30) + table.update(range(0, 30, 2), "two") + table.delete([4, 5])
+    events += table.insert(4, 5) + table.update([4, 6], "three")
+    scene.take_in(send(scene.sender, events))
+    before = scene.lake.table(table.topic).read(include_system=True)
+    scene.take_in(send(scene.sender, events[-15:]))
+    scene.take_in(send(scene.sender, events))
+    assert compare(before, scene.lake.table(table.topic).read(include_system=True), ["id"]) is None
+    assert scene.repeated(table) > 0
+    scene.holds_the_truth(table)
+
+
+def test_the_highest_position_of_a_key_wins_whatever_partition_brings_it(scene: Scene) -> None:
+    """As after the topic was given more partitions: each in order, none aware of the others."""
+    table = scene.ledger("two_partitions")
+    events = table.insert(0, 6)
+    for number in range(8):
+        events += table.update(range(6), f"update {number}")
+    events += table.delete([0, 1]) + table.insert(1, 2)
+    random = Random(11)
+    spread = [(event, random.randrange(PARTITIONS)) for event in events]
+    # The partitions arrive one after the other, the last one first.
+    records = []
+    for partition in reversed(range(PARTITIONS)):
+        own = [event for event, at in spread if at == partition]
+        records += scene.sender.send_all((e.topic, partition, e.key, e.value) for e in own)
+        scene.take_in(records)
+    scene.holds_the_truth(table)
+
+
+def test_positions_that_fall_back_under_a_new_transaction_id_park_their_table_alone(
+    scene: Scene,
+) -> None:
+    table, neighbour = scene.ledger("fell_back"), scene.ledger("stood")
+    scene.take_in(send(scene.sender, table.insert(0, 10)))
+    (event,) = table.update([3], "from another server")
+    fallen = scene.sender.send(event.topic, partition_of(event), event.key, elsewhere(event))
+    scene.service.until(lambda: scene.lake.parked(table.topic) is not None, "the table parks")
+    reason = scene.lake.parked(table.topic)
+    assert reason is not None
+    assert reason.code is ParkCode.POSITIONS_FELL_BACK
+    assert (reason.partition, reason.offset) == (fallen.partition, fallen.offset)
+    assert "1-77-1" in reason.detail
+    texts = scene.lake.table(table.topic).read()["text"].to_pylist()
+    assert sorted(texts) == sorted(f"row {key}" for key in range(10))
+    scene.take_in(send(scene.sender, neighbour.insert(0, 10)))
+    scene.holds_the_truth(neighbour)
+
+
+def elsewhere(event: Event) -> bytes:
+    """The event as a server that took over would have written it: low, under an id of its own."""
+    assert event.value is not None
+    record = json.loads(event.value)
+    record["payload"]["source"].update(file="binlog.000001", pos=5, gtid="1-77-1")
+    return json.dumps(record).encode()
+
+
+def test_aborted_transactions_leave_holes_that_are_no_loss(scene: Scene) -> None:
+    table = scene.ledger("transactions")
+    producer = Producer(
+        {"bootstrap.servers": scene.bootstrap_servers, "transactional.id": table.topic}
+    )
+    producer.init_transactions(60)
+    random = Random(30)
+    aborted = 0
+    for number in range(20):
+        events = table.insert(number * 5, number * 5 + 5)
+        for keep in (False, True):
+            if not keep and random.random() > 0.3:
+                continue
+            producer.begin_transaction()
+            for event in events:
+                value = event.value if keep else (event.value or b"").replace(b"row ", b"HARM ")
+                producer.produce(table.topic, value, event.key, partition_of(event))
+            producer.flush(30)
+            if keep:
+                producer.commit_transaction(30)
+            else:
+                producer.abort_transaction(30)
+                aborted += 1
+    assert aborted
+    scene.take_in(send(scene.sender, table.update(range(100), "after the holes")))
+    scene.holds_the_truth(table)
+
+
+def test_a_topic_made_anew_parks_its_table_and_the_others_go_on(scene: Scene) -> None:
+    table, neighbour = scene.ledger("made_anew"), scene.ledger("stayed")
+    scene.take_in(send(scene.sender, table.insert(0, 10) + neighbour.insert(0, 10)))
+    truth = table.truth
+    admin = KafkaAdminClient(bootstrap_servers=scene.bootstrap_servers)
+    admin.delete_topics([table.topic], timeout_ms=30_000)
+    scene.service.until(lambda: table.topic not in admin.list_topics(), "the topic is gone")
+    scene.take_in(send(scene.sender, neighbour.update(range(5), "the other is gone")))
+    make_topics(scene.bootstrap_servers, {table.topic: PARTITIONS})
+    admin.close()
+    send(scene.sender, table.insert(10, 40))
+    scene.service.until(lambda: scene.lake.parked(table.topic) is not None, "the table parks")
+    reason = scene.lake.parked(table.topic)
+    assert reason is not None
+    assert reason.code is ParkCode.TOPIC_RECREATED
+    assert compare(truth, scene.lake.table(table.topic).read(), ["id"]) is None
+    scene.take_in(send(scene.sender, neighbour.update(range(10), "the other came anew")))
+    scene.holds_the_truth(neighbour)
