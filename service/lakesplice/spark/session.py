@@ -52,7 +52,9 @@ def build_session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.Builder().master(master).appName("lakesplice")
+    log_file = Path(__file__).with_name("log4j2.properties").as_uri()
     settings = {
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log_file}",
         **_RETAINED,
         **_SETTINGS,
         "spark.driver.memory": driver_memory,

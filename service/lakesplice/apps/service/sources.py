@@ -50,6 +50,8 @@ class Sources:
         return False
 
     def _start(self, topic: Topic) -> dict[int, int]:
+        if self._tables.get(topic.name) is None:
+            self._warn_of_late_start(topic)
         table = self._tables.take_up(
             topic.name, unborn_source(topic.name, topic.id, topic.earliest)
         )
@@ -61,6 +63,12 @@ class Sources:
             table.park(reason)
             return {}
         return table.next_offsets(topic.earliest)
+
+    def _warn_of_late_start(self, topic: Topic) -> None:
+        """A topic that lost its beginning may still make a whole table, if it has a snapshot."""
+        dropped = {at: offset for at, offset in topic.earliest.items() if offset}
+        if dropped:
+            self._driver.log.warning("topic-begins-late", topic=topic.name, earliest=dropped)
 
     def _report(self, topic: str, error: LakespliceError) -> None:
         if topic not in self._broken:
