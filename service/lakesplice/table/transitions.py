@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from lakesplice.errors import UsageError
 from lakesplice.formats.log.actions import OUR_PROTOCOL, Action, Add, Remove, TableMetadata
 from lakesplice.formats.log.schema_json import encode_schema
+from lakesplice.formats.parquet import stats_columns
 from lakesplice.model.manifest import DeltaRef, Manifest, RunRef, SourceState
+from lakesplice.model.schema import TableSchema
 from lakesplice.table.intents import (
     Counts,
     Create,
@@ -20,6 +22,8 @@ from lakesplice.table.intents import (
     Redirect,
     Splice,
 )
+
+STATS_COLUMNS = "delta.dataSkippingStatsColumns"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +83,7 @@ def _create(intent: Create, moment: Moment) -> Transition:
         # Delta's own Spark connector opens no version older than this.
         "delta.deletedFileRetentionDuration": retention,
     }
-    metadata = replace(
-        moment.metadata, schema_json=encode_schema(intent.schema), properties=properties
-    )
+    metadata = _with_schema(replace(moment.metadata, properties=properties), intent.schema)
     return Transition(manifest, "CREATE TABLE", (OUR_PROTOCOL, metadata))
 
 
@@ -128,8 +130,15 @@ def _index_merge(before: Manifest, intent: IndexMerge) -> Transition:
 
 
 def _evolve(before: Manifest, intent: Evolve, moment: Moment) -> Transition:
-    metadata = replace(moment.metadata, schema_json=encode_schema(intent.schema))
+    metadata = _with_schema(moment.metadata, intent.schema)
     return Transition(replace(before, schema=intent.schema), "CHANGE SCHEMA", (metadata,))
+
+
+def _with_schema(metadata: TableMetadata, schema: TableSchema) -> TableMetadata:
+    properties = dict(metadata.properties)
+    if columns := stats_columns(schema):
+        properties[STATS_COLUMNS] = ",".join(columns)
+    return replace(metadata, schema_json=encode_schema(schema), properties=properties)
 
 
 def _redirect(before: Manifest, intent: Redirect, moment: Moment) -> Transition:
