@@ -3,7 +3,7 @@
 Only the standard library, and syntax that old Pythons parse, so that a machine with the wrong
 Python gets a sentence instead of a traceback. A second run compares one hash and returns.
 
-LAKESPLICE_JARS names the folder of the jars, as it does for the service.
+LAKESPLICE_SPARK__JARS_DIR names the folder of the jars, as it does for the service.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _set_up(stamp: str) -> None:
     _say("installing lakesplice itself, editable")
     _pip("--no-deps", "--no-build-isolation", "-e", str(ROOT))
     _say("fetching jars that aren't there yet (the first time, 60 MB and a minute)")
-    arguments = [os.environ.get("LAKESPLICE_JARS") or "~/.cache/lakesplice/jars", java]
+    arguments = [os.environ.get("LAKESPLICE_SPARK__JARS_DIR") or "~/.cache/lakesplice/jars", java]
     _run("the jars", [str(venv_python()), "-m", "lakesplice.spark.jars", *arguments])
     STAMP.write_text(stamp)
     _say("ready")

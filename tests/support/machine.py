@@ -14,17 +14,17 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def shared_dir(*parts: str) -> Path:
-    """A folder of the shared corpora and captures: LAKESPLICE_SHARED, else beside the checkout."""
-    shared = Path(os.environ.get("LAKESPLICE_SHARED") or ROOT.parent / "shared")
+    """A folder of the shared corpora and captures: SHARED_CORPORA, else beside the checkout."""
+    shared = Path(os.environ.get("SHARED_CORPORA") or ROOT.parent / "shared")
     wanted = shared.joinpath(*parts)
     if not wanted.exists():
-        pytest.skip(f"no shared corpora: {'/'.join(parts)} (set LAKESPLICE_SHARED to their folder)")
+        pytest.skip(f"no shared corpora: {'/'.join(parts)} (set SHARED_CORPORA to their folder)")
     return wanted
 
 
 def jars(which: JarSet) -> list[Path]:
-    """The set's jars, from the folder LAKESPLICE_JARS or the usual cache."""
-    cache = os.environ.get("LAKESPLICE_JARS")
+    """The set's jars, from the folder LAKESPLICE_SPARK__JARS_DIR or the usual cache."""
+    cache = os.environ.get("LAKESPLICE_SPARK__JARS_DIR")
     try:
         return ensure_jars(which, Path(cache) if cache else None, java=java())
     except (ConfigurationError, RetryableError) as error:

@@ -47,8 +47,6 @@ class Lake:
             "request_timeout_seconds": 10,
         }
         spark = {"master": "local[2]", "driver_memory": "1g"}
-        if cache := os.environ.get("LAKESPLICE_JARS"):
-            spark["jars_dir"] = cache
         settings: dict[str, Any] = {
             "lake": {"root": str(self.root)},
             "trigger": 0.5,
