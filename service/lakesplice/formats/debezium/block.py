@@ -161,7 +161,8 @@ def _operations(
     build.ledger.ignore(build.records[np.array(messages, np.int64)], MESSAGE)
     build.leave(messages)
     for row, flaw in other_tables(source, context.table).items():
-        build.drop([row], flaw) if build.live[row] else None
+        if build.live[row]:
+            build.drop([row], flaw)
     for row, name in names.items():
         if not build.live[row]:
             continue
