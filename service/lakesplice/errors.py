@@ -10,15 +10,15 @@
     +-- UnsupportedError          this version cannot do it; the message names the way round
     +-- TableError                about one table; the others go on
     |   +-- TableNotFoundError
-    |   +-- VersionNotFoundError  the version was never written or is past its retention
+    |   +-- VersionNotFoundError  the version was never written, or is past retention
     |   +-- ParkedTableError
     +-- ConfigurationError        fix the configuration
     +-- UsageError                fix the command or the call
 
-Expected outcomes are values, not errors: a lost commit race is a `Conflict`, a record that cannot be
-decoded is a dead letter, a table that cannot go on is parked with a `ParkReason`.
+Expected outcomes are values, not errors: a lost commit race is a `Conflict`, a record that cannot
+be decoded is a dead letter, a table that cannot go on is parked with a `ParkReason`.
 
-Facts are attributes as well as `key=value` pairs in the message, so that a log line can be searched.
+Facts are attributes as well as `key=value` pairs in the message, so that logs can be searched.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ class LakespliceError(Exception):
         return (_rebuild, (type(self), self.message, self.facts))
 
 
-def _rebuild(kind: type[LakespliceError], message: str, facts: dict[str, object]) -> LakespliceError:
+def _rebuild(
+    kind: type[LakespliceError], message: str, facts: dict[str, object]
+) -> LakespliceError:
     return kind(message, **facts)
 
 

@@ -11,6 +11,7 @@ from lakesplice.errors import ConfigurationError, RetryableError
 from lakesplice.spark.jars import JarSet, ensure_jars
 
 ROOT = Path(__file__).resolve().parents[2]
+JARS_DIR = "LAKESPLICE_SPARK__JARS_DIR"
 
 
 def shared_dir(*parts: str) -> Path:
@@ -23,8 +24,8 @@ def shared_dir(*parts: str) -> Path:
 
 
 def jars(which: JarSet) -> list[Path]:
-    """The set's jars, from the folder LAKESPLICE_SPARK__JARS_DIR or the usual cache."""
-    cache = os.environ.get("LAKESPLICE_SPARK__JARS_DIR")
+    """The set's jars, from the folder that the settings name or the usual cache."""
+    cache = os.environ.get(JARS_DIR)
     try:
         return ensure_jars(which, Path(cache) if cache else None, java=java())
     except (ConfigurationError, RetryableError) as error:

@@ -167,7 +167,11 @@ def ends_of(records: Iterable[Record]) -> dict[tuple[str, int], int]:
 
 def environment() -> dict[str, str]:
     """Our environment, without the variables that tell tests where things are: no settings."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("LAKESPLICE_")}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name == machine.JARS_DIR or not name.startswith("LAKESPLICE_")
+    }
     source = str(machine.ROOT / "service")
     path = os.pathsep.join(filter(None, (source, kept.get("PYTHONPATH"))))
     return {**kept, "PYTHONPATH": path}

@@ -23,7 +23,7 @@ PREFIX = "LAKESPLICE_"
 _SERVICE_LINK = re.compile(
     r"_SERVICE_(HOST|PORT(_\w+)?)$|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$"
 )
-# What sets up a checkout and what runs its tests read these, so they may well be in the environment.
+# What sets up a checkout and runs its tests reads these, so they may well be in the environment.
 _ALIASES = {"LAKESPLICE_JARS": "LAKESPLICE_SPARK__JARS_DIR"}
 _NO_SETTINGS = frozenset(("LAKESPLICE_SHARED",))
 # Stricter than for a single name, since all variables have much in common.

@@ -13,7 +13,7 @@ from lakesplice.model.schema import TableSchema
 
 @dataclass(frozen=True, slots=True)
 class FileRef:
-    """A file of ours: path relative to the table, size in bytes, XXH3-128 checksum (32 hex digits)."""
+    """A file of ours: path in the table, size in bytes, XXH3-128 checksum (32 hex digits)."""
 
     path: str
     bytes: int

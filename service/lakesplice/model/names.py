@@ -1,9 +1,9 @@
 """Names of databases, tables and columns, escaped reversibly to [A-Za-z0-9_].
 
-Engines disagree about what a name may hold, and folders starting with an underscore are hidden from
-them. A character outside the set becomes `_x<hex>_` (its code point). So that this can be read back,
-an underscore that would start such a sequence by accident is itself escaped, and so is the first
-underscore of a name that must not start with one.
+Engines disagree about what a name may hold, and folders starting with an underscore are hidden
+from them. A character outside the set becomes `_x<hex>_` (its code point). So that this can be
+read back, an underscore that would start such a sequence by accident is itself escaped, and so is
+the first underscore of a name that must not start with one.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class TableName:
 
     @property
     def path(self) -> str:
-        """The table's folder relative to the lake, `database/table`, never hidden by an underscore."""
+        """The table's folder in the lake, `database/table`, never hidden by an underscore."""
         return "/".join(_escape_leading(escape(part)) for part in (self.database, self.table))
 
     def __str__(self) -> str:

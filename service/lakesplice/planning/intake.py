@@ -31,49 +31,84 @@ Integers = npt.NDArray[np.int64]
 
 
 class Block(Images, Protocol):
-    """Decoded records of one source schema; `rows` are their indexes among the records, ascending."""
+    """Decoded records of one source schema, in offset order."""
 
     @property
-    def schema(self) -> SourceSchema: ...
+    def schema(self) -> SourceSchema:
+        """The schema of the row images."""
+        ...
+
     @property
-    def rows(self) -> Integers: ...
+    def rows(self) -> Integers:
+        """Indexes among the records, ascending."""
+        ...
+
     @property
-    def gtid(self) -> pa.Array: ...
+    def gtid(self) -> pa.Array:
+        """The transaction of each record, null where the source has none."""
+        ...
 
 
 class Refused(Protocol):
     """Records that became dead letters: their indexes, ascending, and per record why."""
 
     @property
-    def rows(self) -> Integers: ...
+    def rows(self) -> Integers:
+        """Indexes among the records, ascending."""
+        ...
+
     @property
-    def reason(self) -> Sequence[str]: ...
+    def reason(self) -> Sequence[str]:
+        """Per record the short code."""
+        ...
+
     @property
-    def detail(self) -> Sequence[str]: ...
+    def detail(self) -> Sequence[str]:
+        """What is wrong, in words."""
+        ...
 
 
 class Halt(Protocol):
     """A record that its table can't go on with."""
 
     @property
-    def row(self) -> int: ...
+    def row(self) -> int:
+        """Its index among the records."""
+        ...
+
     @property
-    def code(self) -> ParkCode: ...
+    def code(self) -> ParkCode:
+        """Why the table has to park."""
+        ...
+
     @property
-    def detail(self) -> str: ...
+    def detail(self) -> str:
+        """What is wrong, in words."""
+        ...
 
 
 class Decoded(Protocol):
     """What a source format made of consecutive records of one partition."""
 
     @property
-    def blocks(self) -> Sequence[Block]: ...
+    def blocks(self) -> Sequence[Block]:
+        """Changes, per source schema."""
+        ...
+
     @property
-    def dead(self) -> Refused: ...
+    def dead(self) -> Refused:
+        """Records that could not be decoded."""
+        ...
+
     @property
-    def stops(self) -> Sequence[Halt]: ...
+    def stops(self) -> Sequence[Halt]:
+        """Records that their table can't go on with."""
+        ...
+
     @property
-    def ignored(self) -> Mapping[str, int]: ...
+    def ignored(self) -> Mapping[str, int]:
+        """How many records carried no change, by reason."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,8 +49,8 @@ def check_source(
         if wanted < earliest[partition]:
             return ParkReason(
                 ParkCode.OFFSETS_GONE,
-                f"the broker has dropped offsets {wanted} to {earliest[partition]} (exclusive) before"
-                f" they were applied; lengthen the topic's retention; {_RESTART}",
+                f"the broker has dropped offsets {wanted} to {earliest[partition]} (exclusive)"
+                f" before they were applied; lengthen the topic's retention; {_RESTART}",
                 topic,
                 partition,
                 wanted,
@@ -58,8 +58,8 @@ def check_source(
         if wanted > latest[partition]:
             return ParkReason(
                 ParkCode.OFFSETS_GONE,
-                f"the topic ends at offset {latest[partition]}, before what was applied; it has lost"
-                f" records; {_RESTART}",
+                f"the topic ends at offset {latest[partition]}, before what was applied; it has"
+                f" lost records; {_RESTART}",
                 topic,
                 partition,
                 wanted,

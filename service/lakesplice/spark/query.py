@@ -26,7 +26,7 @@ _OFFSETS_LINE = 2
 
 @dataclass(frozen=True)
 class QueryPlan:
-    """What to read: per topic and partition the first offset, with the Kafka client's own options."""
+    """What to read: each partition's first offset, with the Kafka client's own options."""
 
     bootstrap_servers: str
     starts: Offsets

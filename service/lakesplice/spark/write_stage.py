@@ -24,7 +24,7 @@ _RUNS = RunCache()
 def write_ranges(
     plan: BatchPlan, batches: Iterable[pa.RecordBatch], runs: RunCache = _RUNS
 ) -> Iterator[pa.RecordBatch]:
-    """Append each range of each table; rows are in STAGE_SCHEMA, sorted by topic number and range."""
+    """Append each range of each table; rows are in STAGE_SCHEMA, sorted by topic and range."""
     rows = (row for batch in batches for row in _rows(batch))
     for (number, _), group in groupby(rows, key=lambda row: row[:2]):
         payloads = [payload for _, _, payload in group]

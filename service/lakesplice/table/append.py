@@ -43,7 +43,7 @@ from lakesplice.table.runs import RunCache
 
 @dataclass(frozen=True)
 class AppendPlan:
-    """What a task must know of a table to append to it: its schema, its runs, its live file groups."""
+    """What a task must know of a table to append to it: schema, runs, live file groups."""
 
     schema: TableSchema
     runs: tuple[RunRef, ...]
@@ -58,7 +58,7 @@ class AppendPlan:
 
 @dataclass(frozen=True)
 class Appended:
-    """What was written for one range of a table's keys; a part is None where nothing called for it."""
+    """What was written for one range of a table's keys; None where nothing called for it."""
 
     file: NewFile | None
     delta: DeltaRef | None

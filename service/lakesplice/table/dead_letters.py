@@ -23,7 +23,7 @@ def write_dead_letters(store: Store, letters: pa.Table, entropy: Entropy) -> Dea
 
 
 def read_dead_letters(store: Store, ref: DeadLetterRef) -> pa.Table:
-    """Return the letters of one file, its checksum compared; `CorruptFileError` if it is damaged."""
+    """Return the letters of one file, its checksum compared; `CorruptFileError` if damaged."""
     data = store.read(ref.file.path)
     verify(data, ref.file)
     return decode_dead_letters(data, path=ref.file.path)

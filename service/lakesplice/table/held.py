@@ -66,7 +66,7 @@ class HeldTable:
         return self.manifest.parked
 
     def states(self, partitions: Iterable[int]) -> dict[int, PartitionState]:
-        """Return how far the table is in each partition; one added since it was born starts at 0."""
+        """Return how far the table is in each partition; one added since its birth starts at 0."""
         known = self.source.partitions
         return {at: known.get(at, PartitionState(0)) for at in partitions}
 

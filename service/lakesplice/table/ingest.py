@@ -53,7 +53,7 @@ def ingest_intent(
 
 
 def moves_nothing(intent: Ingest, manifest: Manifest) -> bool:
-    """Return whether the ingest would leave the manifest as it is, so that no commit is called for."""
+    """Return whether the ingest would leave the manifest as it is: no commit is called for."""
     written = intent.files or intent.deltas or intent.dead_letters
     return not written and intent.parked is None and intent.source_to == manifest.source
 

@@ -111,7 +111,7 @@ class Compactor:
                 self._stopping.wait(self._driver.settings.compaction.poll_seconds)
 
     def _turn(self) -> bool:
-        """Compact the table that is due the most and see to its upkeep; False if there was nothing."""
+        """Compact the table that is due the most, see to its upkeep; False if there was nothing."""
         table = self._take()
         if table is None:
             return False

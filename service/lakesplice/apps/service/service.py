@@ -84,7 +84,7 @@ class Service:
         self._raise()
 
     def stop(self, timeout: float | None = None) -> None:
-        """End within about `timeout` seconds: finish the running batch if it can be, else drop it."""
+        """End within about `timeout` seconds: finish the running batch, else drop it."""
         if timeout is not None:
             self._stop_timeout = timeout
         self._stopping.set()
@@ -165,7 +165,7 @@ class Service:
             compactor.finish()
 
     def _wait_for_lease(self, seconds: float) -> bool:
-        """Wait while another driver may be alive; False to give up, since the service is to stop."""
+        """Wait while another driver may be alive; False if the service is to stop meanwhile."""
         self._health.tick()
         return not self._stopping.wait(seconds)
 

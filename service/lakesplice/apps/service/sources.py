@@ -11,7 +11,7 @@ from lakesplice.spark.topics import Topic, TopicCatalogue
 
 
 class Sources:
-    """Looks at the broker's topics and takes up their tables; blocks on the broker and the store."""
+    """Looks at the broker's topics and takes up their tables; blocks on broker and store."""
 
     def __init__(self, driver: Driver, tables: ServiceTables, catalogue: TopicCatalogue) -> None:
         self._driver = driver
@@ -39,7 +39,7 @@ class Sources:
         return starts
 
     def differ_from(self, starts: Offsets) -> bool:
-        """Whether there are topics or partitions now that a query with these starts doesn't read."""
+        """Whether there are topics or partitions that a query with these starts doesn't read."""
         pattern = self._driver.settings.kafka.topic_pattern.pattern
         for name, topic in self._catalogue.describe(self._catalogue.matching(pattern)).items():
             table = self._tables.get(name)
