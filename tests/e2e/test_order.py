@@ -20,7 +20,7 @@ from lakesplice.testing.compare import compare
 from lakesplice.testing.oracle import Record
 from lakesplice.testing.shop import Event
 from tests.support.ledgers import PARTITIONS, Ledger, partition_of, send
-from tests.support.running import Lake, RunningService, ends_of, stands_at
+from tests.support.running import Lake, RunningService, ends_of, take_in
 from tests.support.topics import Sender, make_topics
 
 
@@ -42,8 +42,7 @@ class Scene:
 
     def take_in(self, records: list[Record]) -> None:
         """Wait until the tables hold the records."""
-        ends = ends_of(records)
-        self.service.until(lambda: stands_at(self.lake, ends), f"the tables stand at {ends}")
+        take_in(self.service, self.lake, ends_of(records))
 
     def holds_the_truth(self, table: Ledger) -> None:
         """The table is what its source is, in the real-time view, and not parked."""

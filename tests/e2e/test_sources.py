@@ -1,0 +1,135 @@
+"""A service that loses its broker, then its life and its checkpoints, then parts of its topics."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from kafka import TopicPartition
+from kafka.admin import KafkaAdminClient
+
+from lakesplice.model.manifest import ParkCode
+from lakesplice.testing.broker import LocalBroker
+from lakesplice.testing.compare import compare
+from lakesplice.testing.oracle import Record
+from tests.support.ledgers import PARTITIONS, Ledger, partition_of, send
+from tests.support.running import Lake, RunningService, ends_of, environment, take_in
+from tests.support.topics import Sender, make_topics
+
+
+@dataclass
+class Tables:
+    """What becomes of each while the service is down."""
+
+    steady: Ledger
+    truncated: Ledger
+    anew: Ledger
+    fallen: Ledger
+
+    @property
+    def all(self) -> tuple[Ledger, ...]:
+        return (self.steady, self.truncated, self.anew, self.fallen)
+
+
+def test_a_service_goes_on_from_its_tables_whatever_else_is_lost(
+    own_broker: LocalBroker, tmp_path: Path
+) -> None:
+    servers = own_broker.bootstrap_servers
+    tables = Tables(
+        *(Ledger("sources", name) for name in ("steady", "truncated", "anew", "fallen"))
+    )
+    make_topics(servers, {table.topic: PARTITIONS for table in tables.all})
+    lake = Lake(tmp_path / "one", servers, r"sources\..*")
+    with lake.running() as service:
+        outlives_its_broker(service, lake, own_broker, tables)
+        offset = falls_back(service, lake, servers, tables.fallen)
+        service.kill()
+    # Its checkpoints lay there; a new service must not need them.
+    shutil.rmtree(lake.scratch)
+    change_topics(servers, tables)
+    unpark(lake, tables.fallen, offset)
+    with lake.running() as service:
+        goes_on(service, lake, servers, tables)
+        service.terminate()
+        service.ends_well(60)
+
+
+def outlives_its_broker(
+    service: RunningService, lake: Lake, broker: LocalBroker, tables: Tables
+) -> None:
+    servers = broker.bootstrap_servers
+    records = send(Sender(servers), [e for table in tables.all for e in table.insert(0, 20)])
+    take_in(service, lake, ends_of(records))
+    broker.kill()
+    failures = len(lake.said("query-failed"))
+    service.until(lambda: len(lake.said("query-failed")) > failures, "the broker is missed")
+    broker.start()
+    records = send(Sender(servers), [e for t in tables.all for e in t.update(range(9), "back")])
+    take_in(service, lake, ends_of(records))
+    for table in tables.all:
+        holds(lake, table)
+
+
+def falls_back(service: RunningService, lake: Lake, servers: str, table: Ledger) -> Record:
+    """Park the table by a record whose position can't be explained; return that record."""
+    (event,) = Ledger("sources", "fallen").insert(500, 501)
+    record = json.loads(event.value or b"")
+    record["payload"]["source"].update(file="binlog.000001", pos=5, gtid="1-77-1")
+    value = json.dumps(record).encode()
+    fallen = Sender(servers).send(table.topic, partition_of(event), event.key, value)
+    service.until(lambda: lake.parked(table.topic) is not None, "the table parks")
+    reason = lake.parked(table.topic)
+    assert reason is not None
+    assert reason.code is ParkCode.POSITIONS_FELL_BACK
+    return fallen
+
+
+def change_topics(servers: str, tables: Tables) -> None:
+    """Drop records that were never applied from one topic and make another one anew."""
+    records = send(Sender(servers), tables.truncated.update(range(20), "never applied"))
+    admin = KafkaAdminClient(bootstrap_servers=servers)
+    admin.delete_records(
+        {TopicPartition(topic, at): end for (topic, at), end in ends_of(records).items()}
+    )
+    admin.delete_topics([tables.anew.topic], timeout_ms=30_000)
+    while tables.anew.topic in admin.list_topics():
+        pass
+    admin.close()
+    make_topics(servers, {tables.anew.topic: PARTITIONS})
+    send(Sender(servers), tables.anew.update(range(20), "in another topic") * 5)
+
+
+def unpark(lake: Lake, table: Ledger, skipped: Record) -> None:
+    """`lakesplice unpark`, past the record that nobody can place."""
+    onward = f"{skipped.partition}:{skipped.offset + 1}"
+    main = "from lakesplice.apps.cli import main; main()"
+    arguments = ["unpark", str(lake.path(table.topic)), "--from-offset", onward]
+    subprocess.run([sys.executable, "-c", main, *arguments], env=environment(), check=True)
+    assert lake.parked(table.topic) is None
+
+
+def goes_on(service: RunningService, lake: Lake, servers: str, tables: Tables) -> None:
+    parked = {tables.truncated: ParkCode.OFFSETS_GONE, tables.anew: ParkCode.TOPIC_RECREATED}
+    records = send(
+        Sender(servers),
+        [e for t in (tables.steady, tables.fallen) for e in t.update(range(20), "onward")],
+    )
+    take_in(service, lake, ends_of(records))
+    for table in (tables.steady, tables.fallen):
+        holds(lake, table)
+    for table, code in parked.items():
+        reason = lake.parked(table.topic)
+        assert reason is not None
+        assert reason.code is code
+        texts = set(lake.table(table.topic).read()["text"].to_pylist())
+        assert texts == {"back", *(f"row {key}" for key in range(9, 20))}
+
+
+def holds(lake: Lake, table: Ledger) -> None:
+    stored = lake.table(table.topic)
+    assert stored.snapshot.manifest.parked is None
+    assert compare(table.truth, stored.read(), ["id"]) is None
