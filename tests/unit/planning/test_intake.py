@@ -1,0 +1,65 @@
+"""Intake of one partition: what is counted before a stop, and that nothing behind it is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from lakesplice.formats.debezium import DecodeContext, decode
+from lakesplice.model.manifest import ParkCode, PartitionState
+from lakesplice.model.names import TableName
+from lakesplice.model.schema import TableSchema
+from lakesplice.planning.evolution import Adds, fit
+from lakesplice.planning.intake import PartitionIntake, PartitionReport, Taken
+from lakesplice.testing.shop import Event
+from tests.support.ledgers import Ledger
+
+FIRST_OFFSET = 100
+NOT_JSON = b"{"
+
+
+def records(events: list[tuple[bytes | None, bytes | None]]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict(
+        {
+            "offset": pa.array(range(FIRST_OFFSET, FIRST_OFFSET + len(events)), pa.int64()),
+            "timestamp": pa.array([0] * len(events), pa.int64()),
+            "key": pa.array([key for key, _ in events], pa.binary()),
+            "value": pa.array([value for _, value in events], pa.binary()),
+        }
+    )
+
+
+def take(events: list[tuple[bytes | None, bytes | None]]) -> tuple[Taken, PartitionReport]:
+    """Take events into a table that has the columns of the first one."""
+    batch = records(events)
+    decoded = decode(batch, DecodeContext(TableName("counted", "ledger")))
+    born = fit(TableSchema(), decoded.blocks[0].schema)
+    assert isinstance(born, Adds)
+    intake = PartitionIntake("s.counted.ledger", 0, born.next, PartitionState(FIRST_OFFSET))
+    taken = intake.take(np.asarray(batch.column("offset")), decoded)
+    return taken, intake.report()
+
+
+def pair(event: Event) -> tuple[bytes | None, bytes | None]:
+    return event.key, event.value
+
+
+def test_records_behind_a_stop_are_neither_applied_nor_counted() -> None:
+    source = Ledger("s", "counted")
+    inserted, deleted = source.insert(0, 3), source.delete([0])
+    narrower = (
+        (inserted[1].value or b"")
+        .replace(b'"amount":1,', b"")
+        .replace(b'{"type":"int32","optional":true,"field":"amount"},', b"")
+    )
+    before = [*map(pair, inserted), *map(pair, deleted), (inserted[0].key, NOT_JSON)]
+    stop = (inserted[1].key, narrower)
+    taken, report = take([*before, stop, *map(pair, deleted), (None, NOT_JSON)])
+    assert report.parked is not None
+    assert report.parked.code is ParkCode.SCHEMA_CHANGE
+    assert report.parked.offset == report.state.next_offset == FIRST_OFFSET + len(before)
+    counts = dict(report.counts)
+    assert counts.pop("repeated") == 0
+    assert counts == {"create": 3, "delete": 1, "ignored:tombstone": 1, "dead:not-json": 1}
+    assert sum(counts.values()) == len(before)
+    assert [letter.row for letter in taken.letters] == [len(before) - 1]
