@@ -42,7 +42,7 @@ from tests.support.simulated import (
     truth_for,
 )
 
-KEYS = 6
+KEYS = 3
 COLUMNS_MAX = 2
 RETENTION_SECONDS = 3600.0
 CHECKPOINT_EVERY = 2
@@ -138,9 +138,10 @@ class TableMachine(RuleBasedStateMachine):
         self.send(events, partition)
         self.snapshot_events[partition] = len(events)
 
-    @rule(key=st.integers(0, KEYS - 1), partition=PARTITIONS)
-    def put(self, key: int, partition: int) -> None:
-        self.send(self.source.put(key), partition)
+    @rule(rows=st.lists(st.tuples(st.integers(0, KEYS - 1), PARTITIONS), min_size=1, max_size=6))
+    def put(self, rows: list[tuple[int, int]]) -> None:
+        for key, partition in rows:
+            self.send(self.source.put(key), partition)
 
     @precondition(lambda self: self.source.keys)
     @rule(at=FEW, partition=PARTITIONS)
@@ -325,5 +326,5 @@ class TableMachine(RuleBasedStateMachine):
 
 TestTable = TableMachine.TestCase
 TestTable.settings = settings(
-    max_examples=min(50, settings().max_examples), stateful_step_count=30, print_blob=True
+    max_examples=min(50, settings().max_examples), stateful_step_count=40, print_blob=True
 )

@@ -56,8 +56,12 @@ def write_base(tables: Iterable[pa.Table], schema: TableSchema, sink: pa.NativeF
         for group in _row_groups(tables, schema.arrow):
             writer.write_table(group, row_group_size=max(1, group.num_rows))
         writer.add_key_value_metadata({MARKER: MARKER_VERSION})
-    finally:
         writer.close()
+    except BaseException:
+        # Closed after a failure, now or when it is collected, it would raise an error of its own
+        # in place of the one that matters.
+        writer.is_open = False
+        raise
     return WrittenBase(footer[0].num_rows, delta_stats(footer[0], schema), _pages_end(footer[0]))
 
 

@@ -1,0 +1,200 @@
+"""Every store call of a table's life fails or is its last, and the table is the same in the end.
+
+The scenario is played once to count its calls, then once per call and way of failing. After it the
+next driver, on a store that works, has to reach the whole truth in both views.
+"""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lakesplice.errors import StorageError
+from lakesplice.storage.local import LocalStore
+from lakesplice.table.ports import Store
+from lakesplice.testing.faulty_store import Call, Crash, Fault, FaultyStore, How
+from tests.support.scenario import Scenario
+from tests.support.simulated import memory_folder, require_finished, require_true
+
+WRITES = ("put_new", "writer", "delete")
+# So that the cases of a file are some groups that can be told apart, not hundreds of names.
+GROUPS = 4
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    made = Path(tempfile.mkdtemp(dir=memory_folder()))
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made)
+
+
+def play(scenario: Scenario, path: Path, lake: Store) -> bool:
+    """Play the scenario as the service would; False if the process died."""
+    try:
+        with suppress(StorageError):
+            for step in scenario.steps(path, lake):
+                with suppress(StorageError):
+                    step()
+    except Crash:
+        return False
+    return True
+
+
+def calls() -> tuple[Call, ...]:
+    with folder() as path:
+        scenario, store = Scenario(), FaultyStore(LocalStore(path))
+        assert play(scenario, path, store)
+        require_finished(scenario.source, scenario.finish(LocalStore(path)))
+        return store.calls
+
+
+CALLS = calls()
+
+
+class Faulty:
+    """Makes a store with one fault."""
+
+    def __init__(self, fault: Fault) -> None:
+        self.fault = fault
+
+    def __call__(self, inner: Store) -> Store:
+        return FaultyStore(inner, [self.fault])
+
+
+def broken_off(lake_of: Faulty) -> None:
+    with folder() as path:
+        scenario = Scenario()
+        died = not play(scenario, path, lake_of(LocalStore(path)))
+        driver = scenario.finish(LocalStore(path))
+        require_finished(scenario.source, driver)
+        assert died or driver.table.snapshot is not None
+
+
+def numbers(group: int, *methods: str) -> list[int]:
+    chosen = [call.number for call in CALLS if call.method in methods]
+    return chosen[group::GROUPS]
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+@pytest.mark.parametrize("how", [How.CRASH_BEFORE, How.CRASH_AFTER])
+def test_a_process_that_dies_at_any_write_loses_nothing(how: How, group: int) -> None:
+    for number in numbers(group, *WRITES):
+        broken_off(Faulty(Fault.at(number, how)))
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+@pytest.mark.parametrize("how", [How.LOST, How.ANSWER_LOST])
+def test_any_write_may_fail_once_before_or_after_its_effect(how: How, group: int) -> None:
+    for number in numbers(group, *WRITES):
+        broken_off(Faulty(Fault.at(number, how)))
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_a_store_may_fail_for_good_from_any_write_on(group: int) -> None:
+    for number in numbers(group, *WRITES):
+        fault = Fault(lambda call, first=number: call.number >= first, How.LOST)  # type: ignore[misc]
+        broken_off(Faulty(fault))
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_any_file_under_way_may_be_cut_off(group: int) -> None:
+    for number in numbers(group, "writer"):
+        broken_off(Faulty(Fault.at(number, How.CUT)))
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_any_read_may_fail_once(group: int) -> None:
+    for number in numbers(group, "read", "open", "size", "list"):
+        broken_off(Faulty(Fault.at(number, How.LOST)))
+
+
+def test_the_table_is_true_after_every_write_of_the_scenario() -> None:
+    """Who reads at any moment sees a version that is the truth at its own offsets."""
+    with folder() as path:
+        scenario, bare = Scenario(), LocalStore(path)
+        table = bare.within("shop/goods")
+
+        def look(call: Call) -> None:
+            if call.method in WRITES and table.size("_delta_log/00000000000000000000.json"):
+                require_true(scenario.source, table)
+
+        store = FaultyStore(bare, before_call=look)
+        for step in scenario.steps(path, store):
+            step()
+
+
+class FullDisk:
+    """`Store` whose disk is full once `left` bytes were written."""
+
+    def __init__(self, inner: Store, left: list[int]) -> None:
+        self._inner = inner
+        self._left = left
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._inner, name)
+
+    def within(self, path: str) -> FullDisk:
+        return FullDisk(self._inner.within(path), self._left)
+
+    def put_new(self, path: str, data: bytes) -> bool:
+        if self._left[0] < len(data):
+            self._left[0] = 0
+            raise StorageError("the disk is full", path=path)
+        self._left[0] -= len(data)
+        return self._inner.put_new(path, data)
+
+    @contextmanager
+    def writer(self, path: str) -> Iterator[pa.NativeFile]:
+        with self._inner.writer(path) as sink:
+            file = pa.PythonFile(_Bounded(sink, self._left), mode="w")
+            yield file
+            file.flush()
+
+
+class _Bounded:
+    def __init__(self, sink: pa.NativeFile, left: list[int]) -> None:
+        self._sink = sink
+        self._left = left
+        self.closed = False
+
+    def write(self, data: bytes) -> int:
+        if self._left[0] < len(data):
+            self._sink.write(data[: self._left[0]])
+            self._left[0] = 0
+            raise OSError(errno.ENOSPC, "No space left on device")
+        self._left[0] -= len(data)
+        return int(self._sink.write(data))
+
+    def flush(self) -> None:
+        self._sink.flush()
+
+    def tell(self) -> int:
+        return int(self._sink.tell())
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def written() -> int:
+    with folder() as path:
+        left = [1 << 40]
+        assert play(Scenario(), path, FullDisk(LocalStore(path), left))  # type: ignore[arg-type]
+        return (1 << 40) - left[0]
+
+
+def test_the_disk_may_be_full_after_any_number_of_bytes() -> None:
+    total = written()
+    for left in range(0, total, total // 40):
+        with folder() as path:
+            scenario = Scenario()
+            play(scenario, path, FullDisk(LocalStore(path), [left]))  # type: ignore[arg-type]
+            require_finished(scenario.source, scenario.finish(LocalStore(path)))

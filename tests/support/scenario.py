@@ -1,0 +1,82 @@
+"""A table's life in a few steps that meet every kind of commit, to be broken off anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from lakesplice.storage.log_keeper import DeltaLogKeeper
+from lakesplice.table.maintenance import Maintenance, clean_up
+from lakesplice.table.ports import Store
+from lakesplice.testing.doubles import FixedClock
+from lakesplice.testing.simulation import SimulatedDriver
+from tests.support.simulated import Source, driver_of
+
+
+class Scenario:
+    """The source's events are written beforehand; `play` and `finish` act on the lake alone."""
+
+    def __init__(self) -> None:
+        self.source = Source()
+        self.clock = FixedClock()
+        self.cuts: list[dict[int, int]] = []
+        put, topic = self.source.put, self.source.topic
+        for key in range(6):
+            topic.append(key % 2, put(key))
+        self._cut()
+        for key in (0, 1, 6, 7):
+            topic.append(key % 2, put(key))
+        topic.append(0, self.source.delete(2))
+        self._cut()
+        for key in (1, 3, 7):
+            topic.append(key % 2, put(key))
+        topic.append(1, self.source.move(4, 8))
+        self._cut()
+        self.source.add_column("added", 5)
+        for key in (0, 2, 5, 5):
+            topic.append(0, put(key))
+        self._cut()
+
+    def driver(self, lake: Store, generation: int = 1) -> SimulatedDriver:
+        return driver_of(
+            self.source, lake, generation=generation, seed=generation, clock=self.clock
+        )
+
+    def steps(self, folder: Path, lake: Store) -> list[Callable[[], object]]:
+        """The steps of one driver's life; one that fails may be followed by the next."""
+        driver = self.driver(lake)
+        store = driver.table.store
+        keeper = DeltaLogKeeper(folder / driver.name.path)
+        log = Maintenance(store, keeper, self.clock, checkpoint_every=1, retention_seconds=0)
+
+        def race() -> object:
+            planned = driver.plan_compaction()
+            driver.batch(self.cuts[2])
+            return None if planned is None else driver.table.commit(planned)
+
+        def care() -> object:
+            self.clock.advance(3600)
+            if driver.table.snapshot is not None:
+                log.care(driver.table.snapshot)
+            return clean_up(store, self.clock.now_ms())
+
+        return [
+            lambda: driver.batch(self.cuts[0]),
+            lambda: driver.batch(self.cuts[1]),
+            race,
+            lambda: driver.merge_runs(2),
+            care,
+            lambda: driver.batch(self.cuts[3]),
+            driver.compact,
+        ]
+
+    def finish(self, lake: Store) -> SimulatedDriver:
+        """What the next driver makes of what it finds."""
+        driver = self.driver(lake, generation=2)
+        driver.batch()
+        driver.merge_runs(2)
+        driver.compact()
+        return driver
+
+    def _cut(self) -> None:
+        self.cuts.append(self.source.topic.ends)
