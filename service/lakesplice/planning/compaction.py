@@ -2,11 +2,13 @@
 
 A table is due as soon as one reason alone is enough (`Pressure.score` of 1 or more):
 
-    deltas   every reader opens each waiting delta bytes    and decodes it age      the
-    read-optimised view must not stay behind for ever ratio    waiting changes per row of the table:
-    beyond some share a rewrite costs what it must anyway pages    changes per page that they are
-    expected to touch: many on few pages make a cheap splice, so
-             a hot spot need not wait for the rest of the table
+    deltas   every reader opens and decodes each waiting delta
+    bytes    and reads all of their bytes
+    age      the read-optimised view must not stay behind for ever
+    ratio    waiting changes per row of the table: beyond some share a rewrite costs what it must
+             anyway
+    pages    changes per page that they are expected to touch: many on few pages make a cheap
+             splice, so a hot spot need not wait for the rest of the table
 """
 
 from __future__ import annotations

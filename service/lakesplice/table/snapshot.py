@@ -136,9 +136,11 @@ def _from_listing(store: Store, version: int | None) -> LogState:
     ]
     if not versions and not checkpoints:
         raise TableNotFoundError("there is no table in this folder", store=repr(store))
-    state = _newest_base(store, checkpoints)
+    state, damage = _newest_base(store, checkpoints)
     if state is None and versions[:1] == [0]:
         state = start(0, _commit(store, 0))
+    if state is None and damage is not None:
+        raise damage
     if state is None:
         raise VersionNotFoundError(
             "the version is past its retention", version=version, oldest=versions[:1]
@@ -155,13 +157,17 @@ def _from_listing(store: Store, version: int | None) -> LogState:
     return state
 
 
-def _newest_base(store: Store, checkpoints: Sequence[Checkpoint]) -> LogState | None:
+def _newest_base(
+    store: Store, checkpoints: Sequence[Checkpoint]
+) -> tuple[LogState | None, CorruptFileError | None]:
+    """Return the newest checkpoint's state that holds up, and what was wrong with the newest one."""
+    damage: CorruptFileError | None = None
     for checkpoint in reversed(checkpoints):
         try:
-            return _from_checkpoint(store, checkpoint)
-        except CorruptFileError:
-            continue
-    return None
+            return _from_checkpoint(store, checkpoint), damage
+        except CorruptFileError as error:
+            damage = damage or error
+    return None, damage
 
 
 def _from_checkpoint(store: Store, checkpoint: Checkpoint) -> LogState:

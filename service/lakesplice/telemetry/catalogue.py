@@ -106,7 +106,7 @@ QUERY_RESTARTS = _counter(
     "restarts",
     "How often the streaming query was started anew, by reason.",
     "Restarts for `error` more than once an hour: the log names the error.",
-    Label("reason", ("new-topics", "redirect", "refused-commit", "error")),
+    Label("reason", ("new-topics", "lanes", "redirect", "refused-commit", "error")),
 )
 BATCHES = _counter(
     "batches",

@@ -1,16 +1,18 @@
-"""The main loop: one query after another, each from where the manifests stand."""
+"""The main loop: queries, one after another, each from where the manifests stand."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
 from lakesplice.apps.service.batches import BatchRunner
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.sources import Sources
+from lakesplice.apps.service.sources import Outlook, Sources
 from lakesplice.errors import RetryableError
+from lakesplice.planning.lanes import catching_up
 from lakesplice.spark.query import Offsets, Query, QueryPlan
 from lakesplice.spark.session import INGEST_POOL
 from lakesplice.telemetry import catalogue as metric
@@ -20,58 +22,95 @@ _TICK_SECONDS = 0.2
 _BACKOFF_SECONDS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 
 
+@dataclass
+class Lane:
+    """One query at a time over some of the topics, and who runs its batches."""
+
+    name: str
+    runner: BatchRunner
+    query: Query | None = None
+
+    def end_query(self) -> None:
+        """Stop the query, if one runs."""
+        if self.query is not None:
+            query, self.query = self.query, None
+            query.stop()
+
+
 class QueryLoop:
-    """Keeps a query running until `stopping` is set; used by one thread."""
+    """Keeps queries running until `stopping` is set; used by one thread.
+
+    There are two lanes: what is so far behind that it would hold up the other topics has a query of
+    its own until it has caught up. All start anew together, so a topic is in one lane at a time.
+    """
 
     def __init__(
         self,
         driver: Driver,
         session: SparkSession,
         sources: Sources,
-        runner: BatchRunner,
+        runners: tuple[BatchRunner, BatchRunner],
         health: Health,
         stopping: threading.Event,
     ) -> None:
         self._driver = driver
         self._session = session
         self._sources = sources
-        self._runner = runner
+        self._main, self._catch_up = Lane("main", runners[0]), Lane("catch-up", runners[1])
         self._health = health
         self._stopping = stopping
-        self._query: Query | None = None
         self._failures = 0
 
     def run(self, on_start: Callable[[], None], *, once: bool) -> None:
-        """Run queries until told to stop; with `once` until a query has taken all there was.
+        """Run queries until told to stop; with `once` until they have taken all there was.
 
         `on_start` is called when the first query reads, or nothing is there to read. Raises
-        `FencedError`; an error that may pass only delays the next query.
+        `FencedError`; an error that may pass only delays the next queries.
         """
         while not self._stopping.is_set():
             self._tick()
             try:
-                starts = self._sources.starts()
-                if starts:
-                    self._start(starts, once)
+                outlook = self._sources.look()
+                behind = frozenset() if once else self._behind(outlook, frozenset())
+                self._start(outlook.starts, behind, once)
                 self._health.reached("query")
                 on_start()
-                ended = self._watch(starts) if starts else self._idle(starts)
+                finished = self._watch(outlook.starts, behind) if outlook.starts else self._idle()
             except RetryableError as error:
                 self._back_off(error, once)
                 continue
             self._failures = 0
-            if once and (ended or not starts):
+            if once and finished:
                 return
 
     def drain(self, seconds: float) -> None:
-        """Finish the running batch within `seconds`, or drop it whole."""
-        if not self._runner.drain(seconds):
-            self._driver.log.warning("batch-dropped", stop_timeout=seconds)
-        self._end_query()
+        """Finish the running batches within `seconds`, or drop them whole."""
+        until = self._driver.clock.monotonic() + seconds
+        for lane in self._lanes:
+            lane.runner.draining.set()
+        for lane in self._lanes:
+            if not lane.runner.drain(until - self._driver.clock.monotonic()):
+                self._driver.log.warning("batch-dropped", lane=lane.name, stop_timeout=seconds)
+            lane.end_query()
 
-    def _start(self, starts: Offsets, once: bool) -> None:
+    @property
+    def _lanes(self) -> tuple[Lane, Lane]:
+        return self._main, self._catch_up
+
+    def _behind(self, outlook: Outlook, present: frozenset[str]) -> frozenset[str]:
+        most = self._driver.settings.kafka.offsets_per_batch_max
+        return catching_up(outlook.lags, most, present)
+
+    def _start(self, starts: Offsets, behind: frozenset[str], once: bool) -> None:
+        for lane in self._lanes:
+            catches_up = lane is self._catch_up
+            mine = {topic: at for topic, at in starts.items() if (topic in behind) == catches_up}
+            lane.runner.restart = None
+            if mine:
+                self._start_query(lane, mine, once)
+
+    def _start_query(self, lane: Lane, starts: Offsets, once: bool) -> None:
         settings = self._driver.settings
-        self._runner.restart = None
         # Jobs of the query inherit the pool of the thread that starts it.
         self._session.sparkContext.setLocalProperty("spark.scheduler.pool", INGEST_POOL)
         plan = QueryPlan(
@@ -81,60 +120,71 @@ class QueryLoop:
             settings.kafka.offsets_per_batch_max,
             None if once else settings.trigger,
         )
-        self._query = Query(self._session, plan, self._runner)
+        lane.query = Query(self._session, plan, lane.runner)
         partitions = sum(len(numbers) for numbers in starts.values())
-        self._driver.log.info("query-started", topics=len(starts), partitions=partitions)
+        self._driver.log.info(
+            "query-started", lane=lane.name, topics=len(starts), partitions=partitions
+        )
 
-    def _watch(self, starts: Offsets) -> bool:
-        """Watch the query until it has to end; True if it ended by itself with nothing to mend."""
-        assert self._query is not None
+    def _watch(self, starts: Offsets, behind: frozenset[str]) -> bool:
+        """Watch until the queries have to end; True if they ended by themselves, all well."""
         poll_seconds = self._driver.settings.kafka.topic_poll_seconds
         polled = self._driver.clock.monotonic()
         while not self._stopping.is_set():
             self._tick()
-            if self._query.wait(_TICK_SECONDS):
-                self._end_query()
-                return self._runner.restart is None
-            if self._runner.restart is None and self._poll_is_due(polled, poll_seconds):
+            running = [lane for lane in self._lanes if lane.query is not None]
+            if not running:
+                return self._restart_reason() is None
+            for lane in running:
+                if lane.query is not None and lane.query.wait(_TICK_SECONDS):
+                    lane.end_query()
+            if self._driver.clock.monotonic() - polled >= poll_seconds:
                 polled = self._driver.clock.monotonic()
-                if self._sources.differ_from(starts):
-                    self._runner.restart = "new-topics"
-            if self._runner.restart is not None:
-                self._restart(self._runner.restart)
+                self._main.runner.restart = self._restart_reason() or self._news(starts, behind)
+            reason = self._restart_reason()
+            if reason is not None:
+                self._restart(reason)
                 return False
         return False
 
-    def _idle(self, starts: Offsets) -> bool:
+    def _restart_reason(self) -> str | None:
+        return self._main.runner.restart or self._catch_up.runner.restart
+
+    def _news(self, starts: Offsets, behind: frozenset[str]) -> str | None:
+        """Return why the queries should start anew, by what the broker has now."""
+        outlook = self._sources.peek()
+        for topic, offsets in outlook.starts.items():
+            if offsets.keys() - starts.get(topic, {}).keys():
+                return "new-topics"
+        return "lanes" if self._behind(outlook, behind) != behind else None
+
+    def _idle(self) -> bool:
         """Nothing can be read: wait until that may have changed."""
         self._stopping.wait(min(self._driver.settings.kafka.topic_poll_seconds, 5.0))
-        return not starts
-
-    def _poll_is_due(self, polled: float, seconds: float) -> bool:
-        return self._driver.clock.monotonic() - polled >= seconds
+        return True
 
     def _restart(self, reason: str) -> None:
-        """End the query between two batches."""
+        """End the queries, each between two batches."""
         self._driver.metrics.add(metric.QUERY_RESTARTS, reason=reason)
         self._driver.log.info("query-restarts", reason=reason)
-        while not self._runner.drain(_TICK_SECONDS):
-            self._tick()
-            if self._stopping.is_set():
-                return
-        self._end_query()
-        self._runner.draining.clear()
-
-    def _end_query(self) -> None:
-        if self._query is not None:
-            query, self._query = self._query, None
-            query.stop()
+        for lane in self._lanes:
+            while not lane.runner.drain(_TICK_SECONDS):
+                self._tick()
+                if self._stopping.is_set():
+                    return
+            lane.end_query()
+        for lane in self._lanes:
+            lane.runner.draining.clear()
 
     def _back_off(self, error: RetryableError, once: bool) -> None:
         """After an error that may pass: raise what may not, wait a little, more each time."""
-        if self._runner.fatal is not None:
-            raise self._runner.fatal
+        fatal = self._main.runner.fatal or self._catch_up.runner.fatal
+        if fatal is not None:
+            raise fatal
         self._driver.metrics.add(metric.QUERY_RESTARTS, reason="error")
         self._driver.log.error("query-failed", error=str(error))
-        self._end_query()
+        for lane in self._lanes:
+            lane.end_query()
         if once and self._failures >= len(_BACKOFF_SECONDS):
             raise error
         seconds = _BACKOFF_SECONDS[min(self._failures, len(_BACKOFF_SECONDS) - 1)]

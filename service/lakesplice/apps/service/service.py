@@ -1,10 +1,11 @@
 """The service: one driver of one lake, from Kafka to tables, until it is told to stop.
 
     start        take a generation, start Spark, open the topics' tables
-    main loop    one query at a time over the topics that can be read; it is started anew, from
-    where the manifests stand, when topics come, a table is parked or an ingest is refused beside it
-    compaction threads, the metrics page, the generation's heartbeat stop         the running batch
-    is finished if time allows, else dropped whole
+    main loop    a query over the topics that can be read, and one over those far behind; they are
+                 started anew, from where the manifests stand, when topics come, a table is parked
+                 or an ingest is refused
+    beside it    compaction threads, the metrics page, the generation's heartbeat
+    stop         running batches are finished if time allows, else dropped whole
 
 Whatever ends in the middle is safe: the manifests say where each table stands.
 """
@@ -149,12 +150,15 @@ class Service:
         stack.callback(compactor.stop)
         compactor.start()
         cores = session.sparkContext.defaultParallelism
-        runner = BatchRunner(driver, tables, catalogue, cores, compactor.hold_back)
+        runners = (
+            BatchRunner(driver, tables, catalogue, cores, compactor.hold_back),
+            BatchRunner(driver, tables, catalogue, cores, compactor.hold_back),
+        )
         loop = QueryLoop(
             driver,
             session,
             Sources(driver, tables, catalogue),
-            runner,
+            runners,
             self._health,
             self._stopping,
         )

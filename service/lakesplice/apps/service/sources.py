@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTables, unborn_source
 from lakesplice.errors import LakespliceError
 from lakesplice.planning.source_check import check_source
 from lakesplice.spark.query import Offsets
 from lakesplice.spark.topics import Topic, TopicCatalogue
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What can be read: each partition's first offset, and each topic's offsets to go."""
+
+    starts: Offsets
+    lags: Mapping[str, int]
 
 
 class Sources:
@@ -19,16 +30,15 @@ class Sources:
         self._catalogue = catalogue
         self._broken: set[str] = set()
 
-    def starts(self) -> dict[str, dict[int, int]]:
-        """Return, for every topic that can be read, each partition's first offset.
+    def look(self) -> Outlook:
+        """Return what can be read now, with the tables that are new taken up.
 
-        Tables that are new are taken up, those that can't go on are parked, and none is refused any
-        more: what is read from here on starts where the tables stand.
+        Tables that can't go on are parked. None is refused any more: what is read from here on
+        starts where the tables stand.
         """
-        pattern = self._driver.settings.kafka.topic_pattern.pattern
-        topics = self._catalogue.describe(self._catalogue.matching(pattern))
-        starts = {}
-        for name, topic in topics.items():
+        starts: dict[str, dict[int, int]] = {}
+        lags = {}
+        for name, topic in self._topics().items():
             try:
                 offsets = self._start(topic)
             except LakespliceError as error:
@@ -36,18 +46,24 @@ class Sources:
                 continue
             if offsets:
                 starts[name] = offsets
-        return starts
+                lags[name] = _lag(topic, offsets)
+        return Outlook(starts, lags)
 
-    def differ_from(self, starts: Offsets) -> bool:
-        """Whether there are topics or partitions that a query with these starts doesn't read."""
-        pattern = self._driver.settings.kafka.topic_pattern.pattern
-        for name, topic in self._catalogue.describe(self._catalogue.matching(pattern)).items():
+    def peek(self) -> Outlook:
+        """Return what could be read now; takes nothing up and parks nothing."""
+        starts: dict[str, dict[int, int]] = {}
+        lags = {}
+        for name, topic in self._topics().items():
             table = self._tables.get(name)
             if name in self._broken or (table is not None and table.parked):
                 continue
-            if name not in starts or topic.earliest.keys() - starts[name].keys():
-                return True
-        return False
+            starts[name] = table.next_offsets(topic.earliest) if table else dict(topic.earliest)
+            lags[name] = _lag(topic, starts[name])
+        return Outlook(starts, lags)
+
+    def _topics(self) -> dict[str, Topic]:
+        pattern = self._driver.settings.kafka.topic_pattern.pattern
+        return self._catalogue.describe(self._catalogue.matching(pattern))
 
     def _start(self, topic: Topic) -> dict[int, int]:
         if self._tables.get(topic.name) is None:
@@ -74,3 +90,7 @@ class Sources:
         if topic not in self._broken:
             self._broken.add(topic)
             self._driver.log.error("table-not-opened", topic=topic, error=str(error))
+
+
+def _lag(topic: Topic, offsets: Mapping[int, int]) -> int:
+    return sum(max(0, end - offsets.get(at, 0)) for at, end in topic.latest.items())

@@ -2,8 +2,8 @@
 
 `decode` takes records and gives blocks of row images, dead letters and stops. Top down: `decode.py`
 goes from template to template (`template.py`, `connect.py`, `schemaless.py`, `keys.py`); `group.py`
-reads the records of one (`lines.py`, `proof.py`, `screen.py`, `strict.py`); `block.py` makes columns
-of them (`source.py`, `cells.py`, `decimals.py`); `ledger.py` sees that none is lost.
+reads the records of one (`lines.py`, `proof.py`, `screen.py`, `strict.py`); `block.py` makes
+columns of them (`source.py`, `cells.py`, `decimals.py`); `ledger.py` sees that none is lost.
 docs/decisions/0010-decoding-change-events.md has the reasons.
 """
 

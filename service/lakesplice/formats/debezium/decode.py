@@ -16,6 +16,7 @@ from lakesplice.formats.debezium.block import build_block
 from lakesplice.formats.debezium.group import read_group, slices_after
 from lakesplice.formats.debezium.keys import KeyShape, in_image, inspect_key
 from lakesplice.formats.debezium.ledger import Ledger
+from lakesplice.formats.debezium.schemaless import Shapes
 from lakesplice.formats.debezium.strict import Flaw
 from lakesplice.formats.debezium.template import (
     TOMBSTONE,
@@ -33,6 +34,8 @@ from lakesplice.formats.debezium.values import (
 
 # After so many shapes without a schema, records are told apart one by one rather than by trying.
 _ROUNDS_MAX = 8
+# From this many records per chosen one, copying the chosen costs less than looking at the others.
+_SPARSE = 2
 
 
 def decode(records: pa.RecordBatch, context: DecodeContext) -> Decoded:
@@ -51,10 +54,10 @@ def decode(records: pa.RecordBatch, context: DecodeContext) -> Decoded:
         np.flatnonzero(empty.to_numpy(zero_copy_only=False)),
         Flaw(DeadReason.EMPTY, "the value has no bytes"),
     )
-    known: tuple[str, ...] | None = None
+    shapes = Shapes(context.declared or {})
     rounds = 0
     while (first := ledger.next_open()) is not None:
-        template = inspect(values[first].as_py(), context, known)
+        template = inspect(values[first].as_py(), context, shapes)
         key = inspect_key(keys[first].as_py()) if keys[first].is_valid else None
         if not isinstance(template, Template):
             _settle(ledger, first, template)
@@ -68,7 +71,8 @@ def decode(records: pa.RecordBatch, context: DecodeContext) -> Decoded:
         rows = _like(values, keys, template, key, ledger)
         patient = template.exact or rounds > _ROUNDS_MAX
         _decode_group(values, keys, rows, template, key, context, ledger, patient=patient)
-        known = known if template.exact else template.shape.names
+        if not template.exact:
+            shapes.latest = template.shape.names
         ledger.kill([first], Flaw(DeadReason.NOT_JSON, "the record can't be read in its own shape"))
     return ledger.result()
 
@@ -115,12 +119,18 @@ def _decode_group(
     *,
     patient: bool,
 ) -> None:
-    chosen = values if len(rows) == len(values) else values.take(pa.array(rows))
+    first, end = int(rows[0]), int(rows[-1]) + 1
+    if end - first <= _SPARSE * len(rows):
+        chosen, places = values.slice(first, end - first), rows - first
+        origins = np.arange(first, end)
+    else:
+        chosen, places = values.take(pa.array(rows)), np.arange(len(rows))
+        origins = rows
     texts = slices_after(chosen, template.prefix)
-    reading = read_group(texts, template, patient=patient, threads=context.threads)
+    reading = read_group(texts, places, template, patient=patient, threads=context.threads)
     for index, flaw in reading.flaws.items():
-        ledger.kill([rows[index]], flaw)
-    read = rows[reading.at]
+        ledger.kill([origins[index]], flaw)
+    read = origins[reading.at]
     if len(read):
         read_keys = keys if len(read) == len(keys) else keys.take(pa.array(read))
         build_block(read, reading.rows, read_keys, template.shape, key, context, ledger)

@@ -36,6 +36,7 @@ class Reading:
 @dataclass
 class _Reader:
     texts: pa.Array
+    own: int
     template: Template
     threads: bool
     pieces: list[tuple[Rows, pa.Array]] = field(default_factory=list)
@@ -59,9 +60,8 @@ class _Reader:
 
         Only a `patient` reader goes that way too for texts that don't look like the shape.
         """
-        texts = self.texts if len(at) == len(self.texts) else self.texts.take(pa.array(at))
-        for start, end in blocks(texts):
-            self._fast_block(texts.slice(start, end - start), at[start:end], patient=patient)
+        for texts, places in blocks(self.texts, at):
+            self._fast_block(texts, places, patient=patient)
 
     def _fast_block(self, texts: pa.Array, at: Rows, *, patient: bool) -> None:
         # Damage is seldom alone: after a block that couldn't be read the next is screened at once.
@@ -89,7 +89,7 @@ class _Reader:
             return texts, at
         mask = similar.to_numpy(zero_copy_only=False)
         # A screen that the template itself doesn't pass can't tell other shapes.
-        if patient or not screen(self.texts.slice(0, 1))[0].as_py():
+        if patient or not screen(self.texts.slice(self.own, 1))[0].as_py():
             self.slow.append(at[~mask])
         return texts.filter(similar), at[mask]
 
@@ -106,8 +106,8 @@ class _Reader:
         if sound:
             texts = pa.array([text for _, text in sound], pa.binary())
             at = np.array([index for index, _ in sound], np.int64)
-            for start, end in blocks(texts):
-                self._halving(texts.slice(start, end - start), at[start:end])
+            for portion, places in blocks(texts, np.arange(len(at))):
+                self._halving(portion, at[places])
 
     def _verdict(self, text: bytes) -> Flaw | bool:
         """A flaw, or whether the text has the shape."""
@@ -132,17 +132,19 @@ class _Reader:
             self._halving(texts.slice(middle), at[middle:])
 
 
-def read_group(texts: pa.Array, template: Template, *, patient: bool, threads: bool) -> Reading:
-    """Read what follows the prefix in records that share it; the first one is the template's own.
+def read_group(
+    texts: pa.Array, places: Rows, template: Template, *, patient: bool, threads: bool
+) -> Reading:
+    """Read the texts at some ascending places: what follows the prefix in records that share it.
 
-    Every text of the template's shape is read or has a flaw. Without `patient` texts that look
-    otherwise are left for another template, unless the template looks so too; with it each is
-    checked by the book.
+    The first is the template's own. Every text of the template's shape is read or has a flaw.
+    Without `patient` texts that look otherwise are left for another template, unless the template
+    looks so too; with it each is checked by the book.
     """
-    reader = _Reader(texts, template, threads)
-    unsafe = unsafe_texts(texts)
-    reader.slow.append(np.flatnonzero(unsafe))
-    reader.fast(np.flatnonzero(~unsafe), patient=patient)
+    reader = _Reader(texts, int(places[0]), template, threads)
+    unsafe = unsafe_texts(texts)[places]
+    reader.slow.append(places[unsafe])
+    reader.fast(places[~unsafe], patient=patient)
     reader.by_the_book()
     at, rows = _joined(reader.pieces, template)
     return Reading(at, rows, reader.flaws)

@@ -105,14 +105,20 @@ def _is_unicode(data: pa.Buffer) -> bool:
     return True
 
 
-def blocks(texts: pa.Array) -> Iterator[tuple[int, int]]:
-    """Cut texts into half-open ranges that are read at once."""
+def blocks(texts: pa.Array, at: Integers) -> Iterator[tuple[pa.Array, Integers]]:
+    """Yield the texts at ascending places, with these, in portions that are read at once.
+
+    A portion is copied only where it leaves out texts; all of them at once would be a copy of all.
+    """
     _, offsets = text_bytes(texts)
+    starts, ends = offsets[at], offsets[at + 1]
     start = 0
-    while start < len(texts):
-        by_bytes = int(np.searchsorted(offsets, offsets[start] + BLOCK_BYTES_MAX, side="right")) - 1
-        end = max(start + 1, min(start + BLOCK_ROWS_MAX, by_bytes, len(texts)))
-        yield start, end
+    while start < len(at):
+        by_bytes = int(np.searchsorted(ends, starts[start] + BLOCK_BYTES_MAX, side="right"))
+        end = max(start + 1, min(start + BLOCK_ROWS_MAX, by_bytes, len(at)))
+        places = at[start:end]
+        span = texts.slice(int(places[0]), int(places[-1] - places[0]) + 1)
+        yield span if len(span) == len(places) else span.take(pa.array(places - places[0])), places
         start = end
 
 

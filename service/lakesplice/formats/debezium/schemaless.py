@@ -46,19 +46,35 @@ class Undeclared:
     names: tuple[str, ...]
 
 
-def shape_of_event(
-    payload: Mapping[str, object], names: tuple[str, ...], declared: Mapping[str, DeclaredType]
-) -> EventShape | Undeclared:
-    """Return the shape of an event whose row images have the columns `names`."""
-    missing = tuple(name for name in names if name not in declared)
-    if missing:
-        return Undeclared(missing)
-    cells = tuple(declared[name].cell(name) for name in names)
-    members = tuple(
-        (name, _IMAGE if name in ("before", "after") else _member_form(name, value))
-        for name, value in payload.items()
-    )
-    return _shape(cells, members)
+class Shapes:
+    """The shapes of one table's events; `latest` are the columns of the one met last, if any."""
+
+    def __init__(self, declared: Mapping[str, DeclaredType]) -> None:
+        self._declared = declared
+        self._met: dict[tuple[object, ...], EventShape] = {}
+        self.latest: tuple[str, ...] | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The columns that an event without a row image is taken to have, if that can be known."""
+        return self.latest or tuple(self._declared) or None
+
+    def of_event(
+        self, payload: Mapping[str, object], names: tuple[str, ...]
+    ) -> EventShape | Undeclared:
+        """Return the shape of an event whose row images have the columns `names`."""
+        missing = tuple(name for name in names if name not in self._declared)
+        if missing:
+            return Undeclared(missing)
+        members = tuple(
+            (name, _IMAGE if name in ("before", "after") else _member_form(name, value))
+            for name, value in payload.items()
+        )
+        shape = self._met.get((names, members))
+        if shape is None:
+            cells = tuple(self._declared[name].cell(name) for name in names)
+            shape = self._met[names, members] = _shape(cells, members)
+        return shape
 
 
 @lru_cache(maxsize=256)

@@ -79,7 +79,8 @@ def read_json(data: bytes, *, lead: int = 0) -> object | Flaw:
         return Flaw(DeadReason.NOT_JSON, f"not JSON: {where} of {shown(text[lead:])}")
     except ValueError as error:
         return Flaw(DeadReason.NOT_JSON, f"not JSON: {error}")
-    return _TOO_DEEP if _is_deeper(value, _LEVELS_MAX) else value
+    opened = data.count(b"[") + data.count(b"{")
+    return _TOO_DEEP if opened > _LEVELS_MAX and _is_deeper(value, _LEVELS_MAX) else value
 
 
 def _is_deeper(value: object, levels: int) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lakesplice.formats.debezium.connect import EventShape, NoShape, shape_of_schema
-from lakesplice.formats.debezium.schemaless import Undeclared, shape_of_event
+from lakesplice.formats.debezium.schemaless import Shapes, Undeclared
 from lakesplice.formats.debezium.source import other_table
 from lakesplice.formats.debezium.strict import Flaw, read_json, shown
 from lakesplice.formats.debezium.values import DeadReason, DecodeContext
@@ -104,14 +104,8 @@ def _open(value: bytes) -> _Opened | Flaw:
     return payload if isinstance(payload, Flaw) else _Opened(prefix, split[1], payload)
 
 
-def inspect(
-    value: bytes, context: DecodeContext, known: tuple[str, ...] | None
-) -> Template | Verdict:
-    """Read one record by the book.
-
-    `known` are the columns of the latest shape without a schema, for a delete that names only its
-    key.
-    """
+def inspect(value: bytes, context: DecodeContext, shapes: Shapes) -> Template | Verdict:
+    """Read one record by the book; `shapes` are those of the table's events without schemas."""
     opened = _open(value)
     if isinstance(opened, Flaw):
         return opened
@@ -134,7 +128,7 @@ def inspect(
     if op not in ("c", "u", "d", "r"):
         return unknown_op(op)
     shape = (
-        _shape_without_schema(payload, context, known)
+        _shape_without_schema(payload, context, shapes)
         if opened.schema in (None, _NO_SCHEMA)
         else _shape_with_schema(opened.schema)
     )
@@ -171,20 +165,20 @@ def _shape_with_schema(schema: str | None) -> EventShape | Verdict:
 
 
 def _shape_without_schema(
-    payload: Mapping[str, object], context: DecodeContext, known: tuple[str, ...] | None
+    payload: Mapping[str, object], context: DecodeContext, shapes: Shapes
 ) -> EventShape | Verdict:
     for name in ("before", "after"):
         if name not in payload:
             return Flaw(DeadReason.NOT_AN_ENVELOPE, f"a change event without {name!r}")
     images = [payload[name] for name in ("after", "before") if payload[name] is not None]
-    names: tuple[str, ...] | None = known or (tuple(context.declared) if context.declared else None)
+    names = shapes.columns
     if images:
         if not isinstance(images[0], Mapping):
             return Flaw(DeadReason.WRONG_TYPE, f"a row image is {shown(images[0])}, not an object")
         names = tuple(map(str, images[0]))
     if names is None:
         return Flaw(DeadReason.MISSING_IMAGE, "neither a row before nor a row after")
-    shape = shape_of_event(payload, names, context.declared or {})
+    shape = shapes.of_event(payload, names)
     return _undeclared(shape, context) if isinstance(shape, Undeclared) else shape
 
 
