@@ -106,6 +106,9 @@ class QueryLoop:
             catches_up = lane is self._catch_up
             mine = {topic: at for topic, at in starts.items() if (topic in behind) == catches_up}
             lane.runner.restart = None
+            # Here, not where it was set: a query that failed to stop must not leave it behind, for
+            # then the next one would read on and do nothing.
+            lane.runner.draining.clear()
             if mine:
                 self._start_query(lane, mine, once)
 
@@ -173,8 +176,6 @@ class QueryLoop:
                 if self._stopping.is_set():
                     return
             lane.end_query()
-        for lane in self._lanes:
-            lane.runner.draining.clear()
 
     def _back_off(self, error: RetryableError, once: bool) -> None:
         """After an error that may pass: raise what may not, wait a little, more each time."""
