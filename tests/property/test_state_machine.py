@@ -98,6 +98,7 @@ class TableMachine(RuleBasedStateMachine):
         self.snapshot_events = [0, 0]
         self.offsets: dict[int, int] = {}
         self.version = -1
+        self.generation = 0
         self.expired_ms = 0
         self.timestamps: dict[int, int] = {}
         self.seen: dict[int, tuple[Rows, Rows]] = {}
@@ -143,6 +144,11 @@ class TableMachine(RuleBasedStateMachine):
         for key, partition in rows:
             self.send(self.source.put(key), partition)
 
+    @rule(key=st.integers(0, KEYS - 1), first=PARTITIONS, count=st.integers(2, 3))
+    def change_a_row_on_both_partitions(self, key: int, first: int, count: int) -> None:
+        for number in range(count):
+            self.send(self.source.put(key), (first + number) % 2)
+
     @precondition(lambda self: self.source.keys)
     @rule(at=FEW, partition=PARTITIONS)
     def delete(self, at: int, partition: int) -> None:
@@ -176,7 +182,7 @@ class TableMachine(RuleBasedStateMachine):
         here = driver.table.next_offsets((0, 1))
         return {at: min(here[at] + ahead[at], end) for at, end in self.source.topic.ends.items()}
 
-    @rule(ahead=st.tuples(FEW, FEW))
+    @rule(ahead=st.sampled_from([(9, 9), (9, 0), (0, 9)]) | st.tuples(FEW, FEW))
     def run_a_batch(self, ahead: tuple[int, int]) -> None:
         outcome = self.driver.batch(self.ends(self.driver, ahead))
         if isinstance(outcome, Conflict):  # a zombie was quicker
@@ -304,6 +310,8 @@ class TableMachine(RuleBasedStateMachine):
         snapshot = table.snapshot
         assert snapshot.manifest.parked is None, snapshot.manifest.parked
         assert table.version >= self.version
+        assert snapshot.manifest.generation >= self.generation
+        self.generation = snapshot.manifest.generation
         assert all(table.offsets.get(at, 0) >= was for at, was in self.offsets.items())
         if table.version == self.version:
             return

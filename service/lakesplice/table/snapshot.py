@@ -160,7 +160,7 @@ def _from_listing(store: Store, version: int | None) -> LogState:
 def _newest_base(
     store: Store, checkpoints: Sequence[Checkpoint]
 ) -> tuple[LogState | None, CorruptFileError | None]:
-    """Return the newest checkpoint's state that holds up, and what was wrong with the newest one."""
+    """Return the state of the newest sound checkpoint, and what is wrong with the newest one."""
     damage: CorruptFileError | None = None
     for checkpoint in reversed(checkpoints):
         try:
