@@ -26,6 +26,10 @@ class Topic:
     earliest: Mapping[int, int]
     latest: Mapping[int, int]
 
+    def behind(self, offsets: Mapping[int, int]) -> int:
+        """Return how many offsets lie between the given next offsets and the topic's ends."""
+        return sum(max(0, end - offsets.get(at, 0)) for at, end in self.latest.items())
+
 
 class TopicCatalogue:
     """Asks the broker. Every call blocks for at most the request timeout; safe from several

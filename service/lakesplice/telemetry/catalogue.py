@@ -123,7 +123,7 @@ BATCH_SECONDS = _durations(
 )
 LAST_BATCH = _age(
     "last_batch_age_seconds",
-    "Time since a batch last ended; batches without changes count.",
+    "Time since a batch last ended, or since there was last nothing to read.",
     "Well above the trigger: the query hangs or restarts; see /healthz and the log.",
 )
 LAG = _gauge(

@@ -82,6 +82,9 @@ class BatchRunner:
             except FencedError as error:
                 self.fatal = error
                 raise
+            except Exception:
+                self._driver.metrics.add(metric.BATCHES, result="failed")
+                raise
 
     def drain(self, seconds: float) -> bool:
         """Let no further batch begin and wait for the running one; True if none runs any more."""
@@ -273,19 +276,11 @@ class BatchRunner:
 
     def _show(self, topics: Mapping[str, Topic], ends: Offsets, moment: float) -> None:
         """Set lag and freshness; `moment`, in seconds, is when the ends of the topics were read."""
-        metrics = self._driver.metrics
         for name in ends:
             table, topic = self._tables.get(name), topics.get(name)
             if table is None or topic is None:
                 continue
-            states = table.source.partitions
-            lag = sum(
-                max(0, end - (states[at].next_offset if at in states else 0))
-                for at, end in topic.latest.items()
-            )
-            metrics.set(metric.LAG, lag, table=str(table.name))
-            if lag == 0:
-                table.caught_up(moment)
+            table.note_lag(topic.behind(table.next_offsets(topic.latest)), moment)
 
 
 def _line(error: BaseException | None) -> str:

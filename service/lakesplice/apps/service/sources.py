@@ -11,6 +11,7 @@ from lakesplice.errors import LakespliceError
 from lakesplice.planning.source_check import check_source
 from lakesplice.spark.query import Offsets
 from lakesplice.spark.topics import Topic, TopicCatalogue
+from lakesplice.telemetry import catalogue as metric
 
 
 @dataclass(frozen=True)
@@ -46,11 +47,15 @@ class Sources:
                 continue
             if offsets:
                 starts[name] = offsets
-                lags[name] = _lag(topic, offsets)
+                lags[name] = topic.behind(offsets)
         return Outlook(starts, lags)
 
     def peek(self) -> Outlook:
-        """Return what could be read now; takes nothing up and parks nothing."""
+        """Return what could be read now; takes nothing up and parks nothing.
+
+        A silent source makes no batch: that its tables are fresh all the same is noted here.
+        """
+        moment = self._driver.clock.now_ms() / 1000
         starts: dict[str, dict[int, int]] = {}
         lags = {}
         for name, topic in self._topics().items():
@@ -58,7 +63,11 @@ class Sources:
             if name in self._broken or (table is not None and table.parked):
                 continue
             starts[name] = table.next_offsets(topic.earliest) if table else dict(topic.earliest)
-            lags[name] = _lag(topic, starts[name])
+            lags[name] = topic.behind(starts[name])
+            if table is not None:
+                table.note_lag(lags[name], moment)
+        if not any(lags.values()):
+            self._driver.metrics.since(metric.LAST_BATCH, moment)
         return Outlook(starts, lags)
 
     def _topics(self) -> dict[str, Topic]:
@@ -90,7 +99,3 @@ class Sources:
         if topic not in self._broken:
             self._broken.add(topic)
             self._driver.log.error("table-not-opened", topic=topic, error=str(error))
-
-
-def _lag(topic: Topic, offsets: Mapping[int, int]) -> int:
-    return sum(max(0, end - offsets.get(at, 0)) for at, end in topic.latest.items())

@@ -13,7 +13,7 @@ from lakesplice.table.commit import Committed, Conflict
 from lakesplice.table.held import HeldTable
 from lakesplice.table.intents import Ingest, Intent, Splice
 from lakesplice.table.snapshot import Snapshot
-from lakesplice.telemetry.catalogue import COMMIT_SECONDS
+from lakesplice.telemetry.catalogue import COMMIT_SECONDS, LAG
 
 
 class ServiceTable(HeldTable):
@@ -59,10 +59,15 @@ class ServiceTable(HeldTable):
         )
         super().park(reason)
 
-    def caught_up(self, moment: float) -> None:
-        """Note that all the topic held at `moment`, in seconds since the epoch, is committed."""
-        self._caught_up = moment
-        self.show()
+    def note_lag(self, offsets: int, moment: float) -> None:
+        """Note how many offsets of the topic, as it was at `moment`, are not committed.
+
+        `moment` is in seconds since the epoch. Without any, the table is known to be fresh.
+        """
+        self._driver.metrics.set(LAG, offsets, table=str(self.name))
+        if not offsets:
+            self._caught_up = moment
+            self.show()
 
     def freshness(self) -> Freshness:
         """Return up to when the table's views are sure to be complete."""
