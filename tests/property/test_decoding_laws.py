@@ -19,9 +19,11 @@ from hypothesis import strategies as st
 
 from lakesplice.formats.debezium import DecodeContext, declare
 from lakesplice.formats.debezium.proof import unproven_rows, written_nulls
+from lakesplice.formats.debezium.schemaless import Shapes
 from lakesplice.formats.debezium.screen import matching, starting_right
 from lakesplice.formats.debezium.template import Template, inspect
 from tests.support.debezium import (
+    DECLARED,
     TABLE,
     Flavour,
     compact,
@@ -317,7 +319,7 @@ def test_the_screens_let_every_sound_text_pass(schemas: bool, name: str, stock: 
     flavour = Flavour(schemas=schemas)
     row = image(1, name=name, stock=stock)
     value = flavour.value(payload("u", row, row))
-    template = inspect(value, flavour.context, None)
+    template = inspect(value, flavour.context, Shapes(declare(DECLARED)))
     assert isinstance(template, Template)
     rest = pa.array([value[len(template.prefix) :]], pa.binary())
     assert starting_right(rest, template.shape.payload).to_pylist() == [True]

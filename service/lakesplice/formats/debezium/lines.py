@@ -93,7 +93,8 @@ def _not_unicode(texts: pa.Array) -> Mask:
     try:
         texts.cast(pa.string())
     except pa.ArrowInvalid:
-        return np.fromiter((not _is_unicode(t.as_buffer()) for t in texts), np.bool_, len(texts))
+        broken = (text.is_valid and not _is_unicode(text.as_buffer()) for text in texts)
+        return np.fromiter(broken, np.bool_, len(texts))
     return np.zeros(len(texts), np.bool_)
 
 

@@ -353,6 +353,18 @@ def test_a_converter_that_writes_no_schema_still_wraps_the_payload() -> None:
     assert images(decoded) == {0: (None, row(1)), 1: (None, row(2))}
 
 
+@FLAVOURS
+def test_tombstones_among_broken_records_are_still_ignored(flavour: Flavour) -> None:
+    tombstone = (flavour.key({"id": 1}), None)
+    broken = [(flavour.key({"id": 1}), text) for text in (b"\xff}", b"\n}", b"", b"{")]
+    decoded = flavour.decode(
+        [flavour.created(1), tombstone, *broken, tombstone, flavour.created(2), tombstone]
+    )
+    assert decoded.ignored == {"tombstone": 3}
+    assert list(dead(decoded)) == [2, 3, 4, 5]
+    assert list(images(decoded)) == [0, 7]
+
+
 def test_no_records_decode_to_nothing() -> None:
     decoded = PLAIN.decode([])
     assert (decoded.blocks, len(decoded.dead), decoded.stops) == ((), 0, ())
