@@ -46,6 +46,7 @@ def test_a_service_goes_on_from_its_tables_whatever_else_is_lost(
     lake = Lake(tmp_path / "one", servers, r"sources\..*")
     with lake.running() as service:
         outlives_its_broker(service, lake, own_broker, tables)
+        needs_no_checkpoint(service, lake, servers, tables.steady)
         offset = falls_back(service, lake, servers, tables.fallen)
         service.kill()
     # Its checkpoints lay there; a new service must not need them.
@@ -72,6 +73,21 @@ def outlives_its_broker(
     take_in(service, lake, ends_of(records))
     for table in tables.all:
         holds(lake, table)
+
+
+def needs_no_checkpoint(service: RunningService, lake: Lake, servers: str, table: Ledger) -> None:
+    """The running query's offset log is torn, then its whole checkpoint vanishes."""
+    for tear in (tear_offsets, shutil.rmtree):
+        for checkpoint in lake.scratch.glob("lakesplice-query-*"):
+            tear(checkpoint)
+        records = send(Sender(servers), table.update(range(20), tear.__name__))
+        take_in(service, lake, ends_of(records))
+        holds(lake, table)
+
+
+def tear_offsets(checkpoint: Path) -> None:
+    for file in (checkpoint / "offsets").iterdir():
+        file.write_bytes(b"v1\n{")
 
 
 def falls_back(service: RunningService, lake: Lake, servers: str, table: Ledger) -> Record:

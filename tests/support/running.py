@@ -121,6 +121,14 @@ class RunningService:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
+    def workers(self) -> list[int]:
+        """The process ids of the Python workers that run the service's tasks."""
+        columns = ["ps", "-o", "pid=,ppid=,args=", "-s", str(self._process.pid)]
+        # Without a process left ps fails, and there is no worker either.
+        listing = subprocess.run(columns, capture_output=True, text=True, check=False).stdout
+        daemons = {pid for pid, _, args in _processes(listing) if "pyspark.daemon" in args}
+        return [pid for pid, parent, _ in _processes(listing) if parent in daemons]
+
     def terminate(self) -> None:
         """Ask the service to end, as an orchestrator does."""
         self._process.terminate()
@@ -163,6 +171,11 @@ def take_in(service: RunningService, lake: Lake, ends: Mapping[tuple[str, int], 
 def ends_of(records: Iterable[Record]) -> dict[tuple[str, int], int]:
     """Per topic and partition one after the last offset among the records."""
     return {record[:2]: record.offset + 1 for record in sorted(records, key=lambda r: r[:3])}
+
+
+def _processes(listing: str) -> list[tuple[int, int, str]]:
+    rows = (line.split(maxsplit=2) for line in listing.splitlines())
+    return [(int(pid), int(parent), args) for pid, parent, args in rows]
 
 
 def environment() -> dict[str, str]:
