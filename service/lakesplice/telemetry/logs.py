@@ -54,7 +54,7 @@ def configure_logs(level: str, format: str, stream: TextIO | None = None) -> Non
     root.handlers[:] = [handler]
     root.setLevel(_number(level))
     for name in _TALKATIVE:
-        logging.getLogger(name).setLevel(max(logging.WARNING, _number(level)))
+        logging.getLogger(name).setLevel(max(logging.ERROR, _number(level)))
 
 
 def error_facts(
