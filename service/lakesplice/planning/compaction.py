@@ -2,11 +2,10 @@
 
 A table is due as soon as one reason alone is enough (`Pressure.score` of 1 or more):
 
-    deltas   every reader opens and decodes each waiting delta
-    bytes    and reads all of their bytes
+    deltas   every reader opens each waiting delta
+    bytes    and decodes it
     age      the read-optimised view must not stay behind for ever
     ratio    waiting changes per row of the table: beyond some share a rewrite costs what it must
-             anyway
     pages    changes per page that they are expected to touch: many on few pages make a cheap
              splice, so a hot spot need not wait for the rest of the table
 """
@@ -15,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from lakesplice.model.address import BaseFile
 from lakesplice.model.manifest import Manifest
@@ -38,6 +37,13 @@ class CompactionPolicy:
     ratio_max: float = 0.1
     changes_per_page_min: float = 200.0
     rows_per_page: int = 4096
+
+    def due_by(self, deltas_max: int) -> CompactionPolicy:
+        """Return the policy with tables due at the latest when they have so many deltas.
+
+        Whose ingest waits for compaction must be due for it, or it waits until its changes are old.
+        """
+        return replace(self, deltas_max=min(self.deltas_max, deltas_max))
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ class Compactor:
             age_seconds_max=settings.age_max,
             ratio_max=settings.ratio_max,
             rows_per_page=ROWS_PER_PAGE,
-        )
+        ).due_by(settings.back_pressure_deltas)
         self._upkeep = Upkeep(driver, session)
         # One core stays with ingest wherever there is more than one.
         cores = session.sparkContext.defaultParallelism
