@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
+
 from tests.support.machine import ROOT
 
 SECONDS_MAX = 300
@@ -38,8 +40,13 @@ def run_delta_spark(
     versions: int,
     columns: Sequence[str],
     statements: Sequence[str],
+    *,
+    export: bool = False,
 ) -> DeltaSpark:
-    """Read versions 0 to `versions` - 1 and then try the statements, `{table}` being the table."""
+    """Read versions 0 to `versions` - 1 and then try the statements, `{table}` being the table.
+
+    With `export` each version is also written whole to `exported(scratch, version)`.
+    """
     job = {
         "jars": [str(jar) for jar in jars],
         "table": str(table),
@@ -47,6 +54,9 @@ def run_delta_spark(
         "columns": list(columns),
         "statements": list(statements),
         "result": str(scratch / "result.json"),
+        "exports": [
+            str(exported(scratch, version)) for version in range(versions if export else 0)
+        ],
     }
     (scratch / "job.json").write_text(json.dumps(job))
     done = subprocess.run(
@@ -61,6 +71,11 @@ def run_delta_spark(
     assert done.returncode == 0, done.stderr[:6000]
     result = json.loads((scratch / "result.json").read_text())
     return DeltaSpark(tuple(result["versions"]), result["outcomes"])
+
+
+def exported(scratch: Path, version: int) -> Path:
+    """The Parquet file of a version that Spark read."""
+    return scratch / f"version-{version}.parquet"
 
 
 def _main(job_path: Path) -> None:
@@ -88,12 +103,18 @@ def _main(job_path: Path) -> None:
         "versions": [_rows(spark, job, version) for version in range(job["versions"])],
         "outcomes": {statement: _try(spark, job, statement) for statement in job["statements"]},
     }
+    for version, path in enumerate(job["exports"]):
+        pq.write_table(_frame(spark, job, version).toArrow(), path)
     Path(job["result"]).write_text(json.dumps(result))
     spark.stop()
 
 
+def _frame(spark: Any, job: Mapping[str, Any], version: int) -> Any:
+    return spark.read.format("delta").option("versionAsOf", version).load(job["table"])
+
+
 def _rows(spark: Any, job: Mapping[str, Any], version: int) -> list[list[Any]]:
-    frame = spark.read.format("delta").option("versionAsOf", version).load(job["table"])
+    frame = _frame(spark, job, version)
     present = [name for name in job["columns"] if name in frame.columns]
     return [list(row) for row in frame.select(*present).orderBy(present[0]).collect()]
 
