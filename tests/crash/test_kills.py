@@ -1,0 +1,169 @@
+"""kill -9 of the whole service, at random moments, while changes keep coming and are spliced in.
+
+After each kill every table is compared with what its events up to its offsets come to; at the end
+both views are compared with the rows of the database that made the events.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from time import monotonic
+
+from lakesplice import Table
+from lakesplice.errors import TableNotFoundError
+from lakesplice.storage.local import LocalStore
+from lakesplice.table.index import check
+from lakesplice.testing.compare import compare
+from lakesplice.testing.oracle import Record, replay
+from lakesplice.testing.producer import EventProducer, create_topics
+from lakesplice.testing.shop import Shop
+from tests.support.running import Lake, ends_of, stands_at
+
+# Small enough that every step of the protocol comes by between two kills.
+SECTIONS = {
+    "trigger": 0.2,
+    "kafka": {"offsets_per_batch_max": 500},
+    "compaction": {"deltas_max": 2, "age_max": 3, "poll_seconds": 0.1},
+    "index": {"runs_max": 2},
+    "log": {"checkpoint_every": 3, "retention": 5},
+}
+STEP_EVENTS = 10
+# A kill comes after so many batches at most, and a little later; now and then during the start.
+BATCHES_MAX = 3
+SECONDS_LATER_MAX = 1.5
+START_KILLED = 0.2
+START_SECONDS_MAX = 10.0
+PAUSE_SECONDS = 0.2
+END_SECONDS_MAX = 400.0
+INTO_THE_NEXT_SECONDS = 0.7
+# To end Spark, and to finish a rewrite that runs.
+STOP_SECONDS_MAX = 60.0
+
+
+@dataclass
+class World:
+    """The shop, its topics, and all that was sent."""
+
+    shop: Shop
+    producer: EventProducer
+    records: list[Record] = field(default_factory=list)
+
+    def work(self) -> None:
+        self.records += self.producer.produce(self.shop.step(STEP_EVENTS))
+
+    def work_for(self, seconds: float) -> None:
+        """Let the shop work so long."""
+        deadline, pause = monotonic() + seconds, threading.Event()
+        while (left := deadline - monotonic()) > 0:
+            self.work()
+            pause.wait(min(PAUSE_SECONDS, left))
+
+    def work_until(self, lake: Lake, batches: int) -> bool:
+        """Let the shop work a little; whether so many batches are done."""
+        self.work()
+        return len(lake.said("batch")) >= batches
+
+
+def test_a_service_killed_at_any_moment_loses_nothing(
+    kafka_broker: str, tmp_path: Path, kills: int, seed: int
+) -> None:
+    random = Random(seed)
+    server = f"kills-{secrets.token_hex(4)}"
+    shop = Shop(seed, rows=150, server=server)
+    lake = Lake(tmp_path, kafka_broker, rf"{server}\..*", **SECTIONS)
+    create_topics(kafka_broker, shop.topics)
+    with EventProducer(kafka_broker) as producer:
+        world = World(shop, producer)
+        world.records += producer.produce(shop.snapshot())
+        for number in range(kills):
+            kill_once(world, lake, random, f"kill {number} of seed {seed}")
+        finish(world, lake)
+
+
+def test_a_service_asked_to_end_in_the_middle_ends_in_time_and_loses_nothing(
+    kafka_broker: str, tmp_path: Path, seed: int
+) -> None:
+    """With no time the running batch is dropped whole, with enough it is finished."""
+    server = f"stops-{secrets.token_hex(4)}"
+    shop = Shop(seed, rows=400, server=server)
+    create_topics(kafka_broker, shop.topics)
+    with EventProducer(kafka_broker) as producer:
+        world = World(shop, producer)
+        world.records += producer.produce(shop.snapshot() + shop.step(1_500))
+        for stop_timeout in (0, 60):
+            sections = {**SECTIONS, "stop_timeout": stop_timeout}
+            lake = Lake(tmp_path, kafka_broker, rf"{server}\..*", **sections)
+            stop_once(world, lake, stop_timeout)
+            for topic in shop.topics:
+                stands_where_it_says(world.records, lake, topic, f"stop_timeout={stop_timeout}")
+        finish(world, lake)
+
+
+def stop_once(world: World, lake: Lake, stop_timeout: int) -> None:
+    """Ask a service with much to do to end once it has done a little of it."""
+    done = len(lake.said("batch"))
+    with lake.running() as service:
+        service.until(lambda: len(lake.said("batch")) > done, "a batch is done")
+        # By then the next one runs.
+        world.work_for(INTO_THE_NEXT_SECONDS)
+        service.terminate()
+        service.ends_well(stop_timeout + STOP_SECONDS_MAX)
+
+
+def kill_once(world: World, lake: Lake, random: Random, when: str) -> None:
+    done, queries = len(lake.said("batch")), len(lake.said("query-started"))
+    with lake.running() as service:
+        if random.random() < START_KILLED:
+            world.work_for(random.uniform(0, START_SECONDS_MAX))
+        else:
+            wanted = done + random.randint(0, BATCHES_MAX)
+            service.until(lambda: len(lake.said("query-started")) > queries, "a query starts")
+            service.until(lambda: world.work_until(lake, wanted), f"{wanted} batches are done")
+            world.work_for(random.uniform(0, SECONDS_LATER_MAX))
+        assert service.is_running, service.tail()
+        service.kill()
+    for topic in world.shop.topics:
+        stands_where_it_says(world.records, lake, topic, when)
+
+
+def stands_where_it_says(records: Sequence[Record], lake: Lake, topic: str, when: str) -> None:
+    """The real-time view is what the events before the table's offsets come to."""
+    try:
+        table = lake.table(topic)
+    except TableNotFoundError:
+        return
+    own = [record for record in records if record.topic == topic]
+    until = {(topic, partition): offset for partition, offset in table.offsets.items()}
+    state = replay(own, until=until).get(topic)
+    if state is not None:
+        assert compare(state.table(), table.read(), state.key) is None, when
+
+
+def finish(world: World, lake: Lake) -> None:
+    """One more service loses a worker, takes in the rest all the same, and ends when asked to."""
+    with lake.running() as service:
+        service.until(lambda: bool(service.workers()), "a worker runs")
+        os.kill(service.workers()[0], signal.SIGKILL)
+        world.work()
+        ends, shop_topics = ends_of(world.records), world.shop.topics
+        service.until(lambda: stands_at(lake, ends), "all is taken in", END_SECONDS_MAX)
+        service.until(
+            lambda: not any(lake.table(t).snapshot.manifest.deltas for t in shop_topics),
+            "all is spliced in",
+            END_SECONDS_MAX,
+        )
+        service.terminate()
+        service.ends_well(60)
+    for spec, topic in zip(world.shop.tables, world.shop.topics, strict=True):
+        table = Table.open(lake.path(topic))
+        assert table.snapshot.manifest.parked is None
+        for view in ("real_time", "read_optimised"):
+            assert compare(world.shop.truth(spec.name), table.read(view), spec.key) is None, view
+        assert check(LocalStore(lake.path(topic)), table.snapshot).sound
