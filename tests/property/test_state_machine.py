@@ -159,7 +159,7 @@ class TableMachine(RuleBasedStateMachine):
     @rule(at=FEW, gone=PARTITIONS, come=PARTITIONS)
     def change_a_key(self, at: int, gone: int, come: int) -> None:
         keys = self.source.keys
-        free = next(key for key in range(2 * KEYS) if key not in keys)
+        free = next(key for key in range(len(keys) + 1) if key not in keys)
         delete, tombstone, create = self.source.move(keys[at % len(keys)], free)
         self.send([delete, tombstone], gone)
         self.send([create], come)
