@@ -32,9 +32,12 @@ from lakesplice.telemetry import catalogue as metric
 
 _COMMIT_THREADS = 8
 _READ_TASKS_PER_CORE = 1
-# A table whose part fails this often in a row, for whatever reason, is parked with the reason.
+# A table whose part fails this often in a row is parked with the reason.
 _FAILURES_MAX = 3
 _PARKING_ERRORS = {"CorruptFileError": ParkCode.CORRUPT, "MissingFileError": ParkCode.CORRUPT}
+# A full disk or a store that stays away is no fault of the table: it goes on once that is mended,
+# without anybody having to unpark it.
+_PASSING_ERRORS = {"StorageError", "SourceUnavailable", "RetryableError"}
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,8 @@ class BatchRunner:
                 topics = self._catalogue.describe(ends)
                 spans = self._spans(topics, starts, ends)
             self._hold_back([span.table for span in spans.values()])
+            if self.draining.is_set():
+                return  # held back for too long: the query ends, and the next one begins here
             settled = self._settle_all(frame, spans)
         self._show(topics, ends, started / 1000)
         result = "ok" if settled == len(spans) else "partial"
@@ -252,9 +257,10 @@ class BatchRunner:
 
     def _failed(self, table: ServiceTable, errors: Sequence[TaskError]) -> str:
         error, topic = errors[0], table.source.topic
-        self._failures[topic] = self._failures.get(topic, 0) + 1
+        if error.kind not in _PASSING_ERRORS:
+            self._failures[topic] = self._failures.get(topic, 0) + 1
         code = _PARKING_ERRORS.get(error.kind)
-        if code is None and self._failures[topic] >= _FAILURES_MAX:
+        if code is None and self._failures.get(topic, 0) >= _FAILURES_MAX:
             code = ParkCode.JOB_DIED
         self._driver.log.error(
             "table-failed",
