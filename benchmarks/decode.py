@@ -1,7 +1,8 @@
 """Decoding of change events beside the floor: pyarrow.json reading the same payloads into typed
 columns.
 
-Run: python -m benchmarks.decode [--rows N] [--repeats N]. Seeded; processor time of one thread each; medians. Events
+Run: python -m benchmarks.decode [--rows N] [--repeats N]. Seeded; processor time of one thread
+each; medians. Events
 are of 23 columns and 1.4 kB, both images, two columns changed. The malformed ones are what broken
 producers send: half of them no JSON (cut off, empty, a raw line break, text), half JSON with a
 wrong type or a number out of range. The floor can't read those, so it is measured on the sound
