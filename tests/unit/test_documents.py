@@ -1,0 +1,53 @@
+"""The documents name what there is, and all of it."""
+
+from __future__ import annotations
+
+import re
+
+from lakesplice.formats.debezium.values import DeadReason
+from lakesplice.model.manifest import ParkCode
+from tests.support.machine import ROOT
+
+DOCS = ROOT / "docs"
+LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+
+
+def test_every_park_code_has_a_section() -> None:
+    text = (DOCS / "operations.md").read_text()
+    assert set(re.findall(r"^### `([a-z-]+)`$", text, re.MULTILINE)) == set(ParkCode)
+
+
+def test_every_reason_of_a_dead_letter_is_explained() -> None:
+    text = (DOCS / "operations.md").read_text()
+    assert not [reason for reason in DeadReason if f"`{reason}`" not in text]
+
+
+def test_operations_name_only_metrics_that_there_are() -> None:
+    known = set(re.findall(r"^## `(lakesplice_\w+)`", (DOCS / "metrics.md").read_text(), re.M))
+    named = set(re.findall(r"\blakesplice_[a-z_]+\b", (DOCS / "operations.md").read_text()))
+    assert named <= known
+    decisions = "".join(path.read_text() for path in (DOCS / "decisions").glob("*.md"))
+    assert (
+        set(re.findall(r"\blakesplice_[a-z_]+\b", decisions))
+        - {
+            "lakesplice_change",
+            "lakesplice_dead_letter",
+        }
+        <= known
+    )
+
+
+def test_decisions_are_numbered_without_a_gap() -> None:
+    numbers = sorted(int(path.name[:4]) for path in (DOCS / "decisions").glob("*.md"))
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_every_link_leads_to_a_file() -> None:
+    pages = [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]
+    broken = [
+        (page.name, target)
+        for page in pages
+        for target in LINK.findall(page.read_text())
+        if not (page.parent / target).exists()
+    ]
+    assert not broken
