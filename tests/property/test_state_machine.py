@@ -193,6 +193,14 @@ class TableMachine(RuleBasedStateMachine):
         self.trap.arm(calls, how)
         self.guarded(lambda: self.driver.batch(self.ends(self.driver, ahead)))
 
+    @rule(key=st.integers(0, KEYS - 1), first=PARTITIONS)
+    def hear_of_the_later_change_first(self, key: int, first: int) -> None:
+        self.driver.batch()
+        here = self.driver.table.next_offsets((0, 1))
+        self.send(self.source.put(key), first)
+        self.send(self.source.put(key), 1 - first)
+        self.driver.batch({**here, 1 - first: self.source.topic.ends[1 - first]})
+
     @rule(back=st.integers(-3, 3))
     def run_a_batch_from_elsewhere(self, back: int) -> None:
         here, ends = self.driver.table.next_offsets((0, 1)), self.source.topic.ends
