@@ -16,7 +16,8 @@ JARS_DIR = "LAKESPLICE_SPARK__JARS_DIR"
 
 def shared_dir(*parts: str) -> Path:
     """A folder of the shared corpora and captures: SHARED_CORPORA, else beside the checkout."""
-    shared = Path(os.environ.get("SHARED_CORPORA") or ROOT.parent / "shared")
+    # Resolved, since readers answer with real paths.
+    shared = Path(os.environ.get("SHARED_CORPORA") or ROOT.parent / "shared").resolve()
     wanted = shared.joinpath(*parts)
     if not wanted.exists():
         pytest.skip(f"no shared corpora: {'/'.join(parts)} (set SHARED_CORPORA to their folder)")
