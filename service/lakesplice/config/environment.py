@@ -23,9 +23,6 @@ PREFIX = "LAKESPLICE_"
 _SERVICE_LINK = re.compile(
     r"_SERVICE_(HOST|PORT(_\w+)?)$|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$"
 )
-# What sets up a checkout and runs its tests reads these, so they may well be in the environment.
-_ALIASES = {"LAKESPLICE_JARS": "LAKESPLICE_SPARK__JARS_DIR"}
-_NO_SETTINGS = frozenset(("LAKESPLICE_SHARED",))
 # Stricter than for a single name, since all variables have much in common.
 _NEAR = 0.85
 _LINK_ADDRESS = re.compile(r"(tcp|udp|sctp)://")
@@ -45,7 +42,7 @@ def from_environment(environment: Mapping[str, str], root: type[BaseModel]) -> V
     found = Variables()
     # In order of name a whole section comes before single settings of it, which then win.
     for name in sorted(environment):
-        if name.upper().startswith(PREFIX) and not _is_foreign(name, environment[name]):
+        if name.upper().startswith(PREFIX) and not _is_service_link(name, environment[name]):
             _take(name, environment[name], root, found)
     return found
 
@@ -67,8 +64,7 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _take(name: str, text: str, root: type[BaseModel], found: Variables) -> None:
-    setting = _ALIASES.get(name.upper(), name)
-    place = _place(setting[len(PREFIX) :].lower().split("__"), root)
+    place = _place(name[len(PREFIX) :].lower().split("__"), root)
     if place is None:
         found.problems.append(Problem(name, _unknown(name, root)))
         return
@@ -103,10 +99,6 @@ def _place(parts: list[str], root: type[BaseModel]) -> tuple[Path, bool] | None:
         is_options = info.annotation is Options
         is_structured = is_options or below is not None
     return tuple(parts), is_structured
-
-
-def _is_foreign(name: str, value: str) -> bool:
-    return name.upper() in _NO_SETTINGS or _is_service_link(name, value)
 
 
 def _is_service_link(name: str, value: str) -> bool:

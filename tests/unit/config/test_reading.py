@@ -154,11 +154,6 @@ def test_a_misspelt_variable_is_refused_with_the_right_one(
     assert complaint in refusal(tmp_path, **{name: "1"})
 
 
-def test_the_variables_of_a_checkout_are_understood(tmp_path: Path) -> None:
-    settings = read(tmp_path, LAKESPLICE_JARS="/jars", LAKESPLICE_SHARED="/corpora")
-    assert settings.spark.jars_dir == "/jars"
-
-
 def test_the_variables_of_kubernetes_services_are_no_settings(tmp_path: Path) -> None:
     read(
         tmp_path,
