@@ -148,10 +148,8 @@ def _typed(name: str, kind: str) -> Any:
         # Connect's decimals are big-endian two's complement, here of at most 7 bytes.
         number = f.conv(f.hex(f.unbase64(column)), 16, 10).cast("bigint")
         bits = f.length(f.unbase64(column)) * 8
-        signed = number - f.when(
-            number >= f.shiftleft(f.lit(1).cast("bigint"), bits - 1),
-            f.shiftleft(f.lit(1).cast("bigint"), bits),
-        ).otherwise(0)
+        negative = number >= f.pow(f.lit(2), bits - 1).cast("bigint")
+        signed = number - f.when(negative, f.pow(f.lit(2), bits).cast("bigint")).otherwise(0)
         return (signed / 100).cast("decimal(7,2)").alias(name)
     if kind == "timestamp_micros":
         return f.timestamp_micros(column).alias(name)

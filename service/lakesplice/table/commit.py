@@ -263,11 +263,12 @@ def deltas_are_as_read(now: Snapshot, intent: Evolve) -> Conflict | None:
 
 
 def schema_is_the_one_before(now: Snapshot, intent: Evolve) -> Conflict | None:
-    """The present schema is the one that the new one extends."""
+    """The present schema is the one that the new one extends, by one version or by several."""
     schema = now.manifest.schema
     before = intent.schema.at(schema.version)
     # The key of a table without columns is not known yet, so it is none of what has to be equal.
-    if intent.schema.version == schema.version + 1 and before.columns == schema.columns:
+    extends = before.versions == schema.versions and before.columns == schema.columns
+    if intent.schema.version > schema.version and extends:
         return None
     return Conflict(ConflictCode.SCHEMA, f"version {schema.version} is another now")
 

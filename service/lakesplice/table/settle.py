@@ -14,9 +14,13 @@ from lakesplice.model.manifest import DeadLetterRef
 from lakesplice.planning.evolution import plan_evolution
 from lakesplice.planning.intake import PartitionReport
 from lakesplice.table.append import Appended
-from lakesplice.table.commit import Conflict
+from lakesplice.table.commit import Conflict, ConflictCode
 from lakesplice.table.held import HeldTable
 from lakesplice.table.ingest import ingest_intent, moves_nothing
+
+
+# The next round plans on what compaction left. Any other conflict would be met again, and again.
+_MOVED_BY_COMPACTION = {ConflictCode.FILES, ConflictCode.DELTAS}
 
 
 @dataclass(frozen=True)
@@ -50,8 +54,9 @@ def settle(table: HeldTable, brought: Brought) -> Settled | Conflict:
         if table.snapshot is None:
             table.be_born(schema)
         else:
-            # Should compaction have moved files meanwhile: the next round plans on what it left.
-            table.evolve(schema)
+            outcome = table.evolve(schema)
+            if isinstance(outcome, Conflict) and outcome.reason not in _MOVED_BY_COMPACTION:
+                return outcome
         return Settled.AGAIN
     table.be_born(schema)
     assert table.snapshot is not None

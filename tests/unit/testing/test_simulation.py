@@ -125,3 +125,18 @@ def test_rows_from_before_an_added_column_keep_null_until_they_change(
     require_true(source, driver.table.store)
     driver.compact()
     require_finished(source, driver)
+
+
+def test_two_columns_added_within_a_batch_are_taken_at_once(
+    source: Source, lake: LocalStore
+) -> None:
+    driver = driver_of(source, lake)
+    put(source, range(3))
+    assert driver.batch() is Settled.DONE
+    source.add_column("first", None)
+    put(source, range(2))
+    source.add_column("second", 5)
+    put(source, range(3), partition=1)  # this partition never shows the first column alone
+    assert driver.batch() is Settled.DONE
+    assert driver.table.schema.names[-2:] == ("first", "second")
+    require_true(source, driver.table.store)
