@@ -25,10 +25,12 @@ _RESET = "reset the table to read it anew under the source's present schema"
 
 @dataclass(frozen=True, slots=True)
 class Fits:
-    """The image has exactly the columns of `version`; `mapping` takes its names to stored ones.
+    """The image has the columns of `version`; `mapping` takes its names to stored ones.
 
     For an earlier version `until` is a position where the next one is known to have been in force:
-    from there on the image is no straggler but shows a column dropped, and `went_back` says so.
+    from there on the image is no straggler but shows a column dropped, and `went_back` says so. The
+    image may then have some of the next version's columns, too: several ALTERs may have passed in
+    other partitions, or before the table was born, and were seen as one.
     """
 
     version: int
@@ -74,7 +76,8 @@ def fit(current: TableSchema, image: SourceSchema) -> SchemaFit:
 
 def went_back(schema: TableSchema, earlier: Fits) -> Unfit:
     """Return what an image of an earlier version comes to from `earlier.until` on."""
-    return _gone(schema.columns[schema.versions[earlier.version]], ())
+    gone = (column for column in schema.columns if column.source_name not in earlier.mapping)
+    return _gone(next(gone), ())
 
 
 def plan_evolution(
@@ -201,12 +204,16 @@ def _grown(current: TableSchema, image: SourceSchema, new: Sequence[SourceField]
 
 
 def _version_of(current: TableSchema, image: SourceSchema) -> int | None:
-    """Return the latest version whose columns are the image's; types are known to agree."""
+    """Return the latest version all of whose columns the image has, if the next has all of its.
+
+    Types are known to agree.
+    """
     names = _names(image)
     for version in range(current.version, -1, -1):
-        columns = current.columns[: current.versions[version]]
-        if len(columns) == len(names) and all(column.source_name in names for column in columns):
-            return version
+        had = {column.source_name for column in current.columns[: current.versions[version]]}
+        if had <= names:
+            following = current.columns[: current.versions[min(version + 1, current.version)]]
+            return version if names <= {column.source_name for column in following} else None
     return None
 
 

@@ -79,8 +79,6 @@ def test_the_order_of_fields_and_of_the_key_does_not_matter() -> None:
     [
         (image("", id="long"), ParkCode.NO_KEY, ["no primary key"]),
         (image("nr", id="long"), ParkCode.NO_KEY, ["'nr'"]),
-        (image(id="long", name="string"), ParkCode.SCHEMA_CHANGE,
-         ["'balance'", "decimal(12,2)", "gone"]),
         (image(id="long", name="string", credit="decimal(12,2)"), ParkCode.SCHEMA_CHANGE,
          ["'balance'", "'credit' is new"]),
         (image(id="long", name="string", balance="decimal(16,4)"), ParkCode.SCHEMA_CHANGE,
@@ -151,3 +149,24 @@ def test_a_step_back_is_seen_also_below_the_position_recorded_for_the_later_vers
     assert schema.version == 2
     assert isinstance(verdicts[V1], Unfit)
     assert isinstance(verdicts[V2], Fits)
+
+
+def test_a_dropped_column_parks_from_the_position_on_where_it_was_met() -> None:
+    without = image(id="long", name="string")
+    dropped = plan_evolution(grown(V1), [(at(100), without)])[1][without]
+    assert isinstance(dropped, Unfit)
+    assert dropped.code is ParkCode.SCHEMA_CHANGE
+    assert all(word in dropped.detail for word in ("'balance'", "decimal(12,2)", "gone"))
+
+
+def test_a_straggler_of_a_version_that_was_never_met_fits() -> None:
+    """Another partition was ahead: the table grew by two ALTERs at once, or was born after one."""
+    schema = grown(V1, V3)
+    between = plan_evolution(schema, [(at(199), V2)])[1][V2]
+    assert isinstance(between, Fits)
+    assert set(between.mapping) == {"id", "phone", "name", "balance"}
+    before = plan_evolution(grown(V2), [(at(99), V1)])[1][V1]
+    assert isinstance(before, Fits)
+    dropped = plan_evolution(schema, [(at(200), V2)])[1][V2]
+    assert isinstance(dropped, Unfit)
+    assert "'score'" in dropped.detail
