@@ -18,6 +18,7 @@ _NO_COMPACTION = {
     "deltas_max": 10_000,
     "bytes_max": 2**40,
     "ratio_max": 100.0,
+    "changes_per_page_min": 1_000_000,
     "age_max": "30d",
     "back_pressure_deltas": 100_000,
 }

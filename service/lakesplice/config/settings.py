@@ -177,6 +177,12 @@ class CompactionSettings(Section):
         le=100,
         description="Waiting changes that a table may have per row of its base files, as a ratio.",
     )
+    changes_per_page_min: float = Field(
+        default=200.0,
+        gt=0,
+        le=1_000_000,
+        description="Waiting changes per touched page (of 4096 rows) that make a rewrite worth it.",
+    )
     back_pressure_deltas: int = Field(
         default=200,
         ge=2,

@@ -58,6 +58,7 @@ class Compactor:
             bytes_max=settings.bytes_max,
             age_seconds_max=settings.age_max,
             ratio_max=settings.ratio_max,
+            changes_per_page_min=settings.changes_per_page_min,
             rows_per_page=ROWS_PER_PAGE,
         ).due_by(settings.back_pressure_deltas)
         self._upkeep = Upkeep(driver, session)
