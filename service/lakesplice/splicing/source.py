@@ -1,0 +1,136 @@
+"""A Parquet file to splice from: its footer, and its indexes as they are asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from lakesplice.splicing.enums import Codec, Encoding, PageKind
+from lakesplice.splicing.footer import Chunk, Footer, Leaf, Span, read_footer
+from lakesplice.splicing.page_headers import Page, read_page, walk
+from lakesplice.splicing.page_index import ColumnIndex, OffsetIndex
+from lakesplice.splicing.place import Place
+from lakesplice.splicing.reasons import Reason
+
+_READABLE = frozenset(Encoding) - {Encoding.ALP}
+_REFUSED_CODECS = {Codec.LZ4: Reason.LEGACY_LZ4, Codec.LZO: Reason.LZO}
+# Until then a page's first prefix came from the page before it (PARQUET-246).
+_PAGES_STAND_ALONE = (1, 8, 2)
+
+
+class SourceFile:
+    """An open file and what was read of it; `name` is what errors call it.
+
+    Opening reads the footer and raises what `read_footer` does. Every method that reads blocks, may
+    be called by several threads, and raises `CorruptFileError` with file, place and reason.
+    """
+
+    def __init__(self, source: pa.NativeFile, name: str) -> None:
+        self.source, self.name = source, name
+        self.size: int = source.size()
+        self.footer: Footer = read_footer(source, name)
+        self._offset_indexes: dict[tuple[int, int], OffsetIndex | None] = {}
+        self._column_indexes: dict[tuple[int, int], ColumnIndex | None] = {}
+        self._old_deltas = _pages_need_their_predecessor(self.footer.created_by)
+
+    def chunk(self, row_group: int, column: int) -> Chunk:
+        """Return a chunk of the footer."""
+        return self.footer.row_groups[row_group].chunks[column]
+
+    def leaf(self, column: int) -> Leaf:
+        """Return a column of the schema."""
+        return self.footer.leaves[column]
+
+    def place(self, row_group: int, column: int) -> Place:
+        """Return a chunk's place, for errors."""
+        name = self.leaf(column).name
+        return Place(self.name, f"row group {row_group}, column {column} ({name})")
+
+    def key_value(self, key: bytes) -> bytes | None:
+        """Return an entry of the file's key-value metadata; the first of that key."""
+        return next((v for k, v in self.footer.key_values or () if k == key), None)
+
+    def read(self, offset: int, length: int) -> pa.Buffer:
+        """Return exactly these bytes."""
+        data = self.source.read_at(length, offset)
+        if len(data) != length:
+            place = Place(self.name, f"bytes {offset} to {offset + length}")
+            raise place.corrupt("the file ends before them", size=self.size)
+        return pa.py_buffer(data)
+
+    def offset_index(self, row_group: int, column: int) -> OffsetIndex | None:
+        """Return where the data pages are, checked against chunk and rows; None without one."""
+        key = row_group, column
+        if key not in self._offset_indexes:
+            self._offset_indexes[key] = self._read_offset_index(row_group, column)
+        return self._offset_indexes[key]
+
+    def column_index(self, row_group: int, column: int) -> ColumnIndex | None:
+        """Return the bounds of the data pages, as many as the offset index has; None without."""
+        key = row_group, column
+        if key not in self._column_indexes:
+            self._column_indexes[key] = self._read_column_index(row_group, column)
+        return self._column_indexes[key]
+
+    def dictionary_page(self, row_group: int, column: int) -> Page | None:
+        """Return the chunk's first page if it is a dictionary."""
+        chunk = self.chunk(row_group, column)
+        if not chunk.compressed_size:
+            return None
+        page = read_page(self.source, chunk.start, chunk.end, self.place(row_group, column))
+        return page if page.header.kind is PageKind.DICTIONARY else None
+
+    def pages(self, row_group: int, column: int) -> Iterator[Page]:
+        """Yield all pages of a chunk, the dictionary first, without any index."""
+        yield from walk(self.source, self.chunk(row_group, column), self.place(row_group, column))
+
+    def refusal(self, row_group: int, column: int) -> Reason | None:
+        """Say why the chunk can't be spliced page by page, by the footer alone; reads nothing."""
+        chunk = self.chunk(row_group, column)
+        if chunk.raw.get(1) is not None:
+            return Reason.EXTERNAL_FILE
+        if not self.leaf(column).flat:
+            return Reason.NESTED
+        if chunk.codec in _REFUSED_CODECS:
+            return _REFUSED_CODECS[Codec(chunk.codec)]
+        if chunk.codec not in frozenset(Codec):
+            return Reason.UNKNOWN_CODEC
+        if not _READABLE.issuperset(chunk.encodings):
+            return Reason.UNKNOWN_ENCODING
+        if self._old_deltas and Encoding.DELTA_BYTE_ARRAY in chunk.encodings:
+            return Reason.OLD_DELTA_BYTE_ARRAY
+        return Reason.NO_PAGE_INDEX if chunk.offset_index is None else None
+
+    def _read_offset_index(self, row_group: int, column: int) -> OffsetIndex | None:
+        chunk = self.chunk(row_group, column)
+        if chunk.offset_index is None:
+            return None
+        place = self.place(row_group, column).within("the offset index")
+        index = OffsetIndex.decode(self._bytes(chunk.offset_index), place)
+        index.check(chunk.start, chunk.end, self.footer.row_groups[row_group].num_rows, place)
+        return index
+
+    def _read_column_index(self, row_group: int, column: int) -> ColumnIndex | None:
+        span = self.chunk(row_group, column).column_index
+        pages = self.offset_index(row_group, column)
+        if span is None or pages is None:
+            return None
+        place = self.place(row_group, column).within("the column index")
+        index = ColumnIndex.decode(self._bytes(span), place)
+        if len(index) != len(pages):
+            raise place.corrupt("it has another number of pages than the offset index")
+        return index
+
+    def _bytes(self, span: Span) -> bytes:
+        data: bytes = self.read(span.offset, span.length).to_pybytes()
+        return data
+
+
+def _pages_need_their_predecessor(created_by: str | None) -> bool:
+    found = re.match(r"parquet-mr\b(?: version (\d+)\.(\d+)\.(\d+))?", created_by or "")
+    if found is None:
+        return False
+    version = tuple(int(part) for part in found.groups() if part is not None)
+    return version < _PAGES_STAND_ALONE

@@ -1,0 +1,76 @@
+"""Runs of Thrift varints, all at once.
+
+An index of a few hundred pages is a few thousand integers: one by one they would cost milliseconds
+a column, in a run some fifty microseconds.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Int64s: TypeAlias = NDArray[np.int64]
+_UInt64s: TypeAlias = NDArray[np.uint64]
+_BYTES_MAX = 10
+
+
+def decode_varints(data: NDArray[np.uint8], count: int) -> tuple[_UInt64s, int] | None:
+    """Return the first `count` varints and the number of their bytes.
+
+    None where there are fewer, or one has more than 64 bits.
+    """
+    data = data[: count * _BYTES_MAX]
+    ends = np.flatnonzero(data < 128)[:count]
+    if len(ends) < count:
+        return None
+    if not count:
+        return np.empty(0, np.uint64), 0
+    starts = np.empty_like(ends)
+    starts[0], starts[1:] = 0, ends[:-1] + 1
+    sizes = ends - starts + 1
+    longest = int(sizes.max())
+    if longest > _BYTES_MAX or (longest == _BYTES_MAX and _overflow(data[ends], sizes)):
+        return None
+    values = (data[starts] & 127).astype(np.uint64)
+    for at in range(1, longest):
+        of = np.flatnonzero(sizes > at)
+        part = (data[starts[of] + at] & 127).astype(np.uint64)
+        values[of] |= part << np.uint64(7 * at)
+    return values, int(ends[-1]) + 1
+
+
+def _overflow(last_bytes: NDArray[np.uint8], sizes: NDArray[np.intp]) -> bool:
+    return bool((last_bytes[sizes == _BYTES_MAX] > 1).any())
+
+
+def encode_varints(values: _UInt64s) -> bytes:
+    """Return the varints of `values`, each as short as it can be."""
+    if not len(values):
+        return b""
+    sizes = np.ones(len(values), np.int64)
+    longest = max(1, -(-int(values.max()).bit_length() // 7))
+    for at in range(1, longest):
+        sizes += values >> np.uint64(7 * at) != 0
+    ends = np.cumsum(sizes)
+    starts = ends - sizes
+    out = np.empty(int(ends[-1]), np.uint8)
+    out[starts] = values & np.uint64(127)
+    for at in range(1, longest):
+        of = np.flatnonzero(sizes > at)
+        places = starts[of] + at
+        out[places - 1] |= np.uint8(128)
+        out[places] = values[of] >> np.uint64(7 * at) & np.uint64(127)
+    return out.tobytes()
+
+
+def zigzag(values: Int64s) -> _UInt64s:
+    """Return signed integers as the unsigned ones that are written for them."""
+    return (values << np.int64(1) ^ values >> np.int64(63)).view(np.uint64)
+
+
+def unzigzag(values: _UInt64s) -> Int64s:
+    """Return the signed integers that were written as `values`."""
+    low = values & np.uint64(1)
+    return (values >> np.uint64(1)).view(np.int64) ^ -low.view(np.int64)
