@@ -1,0 +1,197 @@
+"""Which row of a file each change is for: by the values of key columns, or by a row position."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from lakesplice.errors import UsageError
+from lakesplice.planning.edits import ColumnEdit, Edits, Rows
+from lakesplice.splicing.footer import read_footer
+from lakesplice.splicing.values import as_key, fitted, refuse_rebased
+from lakesplice.splicing.whole import reading
+
+# Larger than the changes where it can be: each batch is joined with all of them.
+_BATCH_ROWS = 1 << 20
+_CHANGE, _ROW = "change", "row"
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """The changes as edits of a file's rows; `unmatched` of them have a key that no row has."""
+
+    edits: Edits
+    unmatched: int
+
+
+def match_by_key(
+    source: pa.NativeFile, name: str, changes: pa.Table, key: Sequence[str]
+) -> Matched:
+    """Find each change's row by its key: equal values in all columns of `key`; null equals nothing.
+
+    Every other column of `changes` is edited at every row found. Streams the key columns of
+    `source`; holds `changes` and about 2 ** 20 keys. Raises `UsageError` where changes share a key
+    or lack one, where two rows have the key of a change, and as `fitted` does; `CorruptFileError`.
+    """
+    schema = _schema(source, name)
+    _check_names(schema, changes.column_names, list(key), name)
+    wanted = pl.DataFrame({at: _key_of(changes, schema, at) for at in key}, strict=False)
+    _refuse_bad_keys(wanted, key)
+    rows, found = _found(source, name, key, wanted)
+    counts = np.bincount(found, minlength=changes.num_rows)
+    if len(counts) and counts.max() > 1:
+        example = wanted.row(int(counts.argmax()), named=True)
+        raise UsageError(
+            "rows of the file share a key, so it can't tell which to change; name more columns",
+            file=name,
+            key=example,
+            rows=int(counts.max()),
+        )
+    edits = _edits(schema, changes, list(key), rows, found, name)
+    return Matched(edits, changes.num_rows - len(rows))
+
+
+def match_by_position(source: pa.NativeFile, name: str, changes: pa.Table, column: str) -> Matched:
+    """Take each change's row from `column`, its position counted from 0; the rest is edited there.
+
+    Raises `UsageError` where a position is null, beyond the file or given twice, and as `fitted`
+    does; `CorruptFileError`.
+    """
+    schema = _schema(source, name)
+    if column not in changes.column_names:
+        raise UsageError("the changes have no such column", column=column)
+    others = [at for at in changes.column_names if at != column]
+    _check_names(schema, others, [], name)
+    positions = _positions(changes.column(column), column)
+    rows_in_file = read_footer(source, name).num_rows
+    order = np.argsort(positions, kind="stable")
+    rows = positions[order]
+    if len(rows) and (rows[0] < 0 or rows[-1] >= rows_in_file):
+        beyond = int(rows[0] if rows[0] < 0 else rows[-1])
+        raise UsageError(
+            "a position is beyond the file; the first row is 0", position=beyond, rows=rows_in_file
+        )
+    if (twice := np.flatnonzero(rows[1:] == rows[:-1])).size:
+        raise UsageError("a position is given twice", position=int(rows[twice[0]]))
+    return Matched(_edits(schema, changes, [column], rows, order, name), 0)
+
+
+def _schema(source: pa.NativeFile, name: str) -> pa.Schema:
+    # First, since pyarrow ends the process on some encrypted files.
+    read_footer(source, name)
+    with reading(name, "footer"):
+        return pq.ParquetFile(source, pre_buffer=False).schema_arrow
+
+
+def _check_names(schema: pa.Schema, columns: list[str], key: list[str], name: str) -> None:
+    if absent := [at for at in key if at not in columns]:
+        raise UsageError("the changes lack a column of the key", columns=absent)
+    if len(set(columns)) < len(columns):
+        raise UsageError("the changes name a column twice", columns=columns)
+    unknown = [at for at in columns if not schema.get_all_field_indices(at)]
+    if unknown:
+        raise UsageError(
+            "the changes have columns that the file lacks; leave them out",
+            file=name,
+            columns=unknown,
+            known=schema.names,
+        )
+    if double := [at for at in columns if len(schema.get_all_field_indices(at)) > 1]:
+        raise UsageError("the file has columns of one name; they can't be told apart", names=double)
+    if len(columns) == len(key):
+        raise UsageError("the changes have no column besides the key, so nothing to change")
+
+
+def _key_of(changes: pa.Table, schema: pa.Schema, column: str) -> pl.Series:
+    field = schema.field(column)
+    return as_key(fitted(changes.column(column), field.with_nullable(True)), column)
+
+
+def _refuse_bad_keys(wanted: pl.DataFrame, key: Sequence[str]) -> None:
+    if empty := [at for at in key if wanted[at].null_count()]:
+        raise UsageError("a change has no key: null in its key columns", columns=empty)
+    twice = wanted.is_duplicated()
+    if twice.any():
+        raise UsageError(
+            "changes share a key; keep one for each",
+            changes=int(twice.sum()),
+            key=wanted.filter(twice).row(0, named=True),
+        )
+
+
+def _found(
+    source: pa.NativeFile, name: str, key: Sequence[str], wanted: pl.DataFrame
+) -> tuple[Rows, Rows]:
+    """Rows in ascending order, and for each the change that has its key."""
+    numbered = wanted.with_row_index(_numbering(key, _CHANGE))
+    rows, changes = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    first = 0
+    for batch in _key_batches(source, name, key):
+        frame = pl.DataFrame({at: as_key(batch.column(at), at) for at in key}, strict=False)
+        both = frame.with_row_index(_numbering(key, _ROW)).join(numbered, on=list(key), how="inner")
+        both = both.sort(_numbering(key, _ROW))
+        rows.append(both[_numbering(key, _ROW)].to_numpy().astype(np.int64) + first)
+        changes.append(both[_numbering(key, _CHANGE)].to_numpy().astype(np.int64))
+        first += batch.num_rows
+    return np.concatenate(rows), np.concatenate(changes)
+
+
+def _numbering(key: Sequence[str], name: str) -> str:
+    """A name that no key column has."""
+    return name + "_" * (1 + max(len(at) for at in key))
+
+
+def _key_batches(source: pa.NativeFile, name: str, key: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    with reading(name, "key columns"):
+        file = pq.ParquetFile(source, pre_buffer=False)
+        yield from file.iter_batches(_BATCH_ROWS, columns=list(key))
+
+
+def _positions(column: pa.ChunkedArray, name: str) -> Rows:
+    if not pa.types.is_integer(column.type) or column.null_count:
+        raise UsageError(
+            "positions must be whole numbers without null", column=name, type=str(column.type)
+        )
+    try:
+        positions: Rows = column.cast(pa.int64()).to_numpy()
+    except pa.ArrowInvalid as error:
+        raise UsageError("a position is beyond any file", column=name, cause=str(error)) from None
+    return positions
+
+
+def _edits(
+    schema: pa.Schema,
+    changes: pa.Table,
+    leave_out: list[str],
+    rows: Rows,
+    order: Rows,
+    name: str,
+) -> Edits:
+    taken = pa.array(order)
+    columns: dict[str, ColumnEdit] = {}
+    for at in changes.column_names:
+        if at in leave_out:
+            continue
+        values = fitted(_one_array(changes.column(at), at, taken), schema.field(at))
+        refuse_rebased(values, schema.metadata or {}, at, name)
+        columns[at] = ColumnEdit(rows, values)
+    return Edits(rows, columns)
+
+
+def _one_array(column: pa.ChunkedArray, name: str, order: pa.Array) -> pa.Array:
+    try:
+        values: Any = pc.take(column, order)
+        return values.combine_chunks() if values.num_chunks != 1 else values.chunk(0)
+    except (pa.ArrowInvalid, pa.ArrowCapacityError, NotImplementedError) as error:
+        raise UsageError(
+            "a column's changes don't fit into one Arrow array; split them into several files",
+            column=name,
+            cause=str(error),
+        ) from None

@@ -1,0 +1,279 @@
+"""The plain rewrite of any Parquet file: every value is decoded and encoded anew.
+
+It is what remains for a file whose pages can't be spliced, and what a splice is compared with. The
+new file is written as the old one was (`likeness.py`); bloom filters are not written again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from lakesplice.errors import CorruptFileError, StorageError, UnsupportedError
+from lakesplice.planning.edits import ColumnEdit, Edits, apply_edits
+from lakesplice.splicing.enums import PageKind
+from lakesplice.splicing.likeness import (
+    ORIGINAL_CREATED_BY,
+    lost_by,
+    options_like,
+    sorting_like,
+)
+from lakesplice.splicing.source import SourceFile
+
+# A row group is held whole while it is written; one that decodes to more comes out as several.
+ROW_GROUP_BYTES_MAX = 128 * 1024 * 1024
+_BATCH_BYTES = 8 * 1024 * 1024
+_BATCH_ROWS_MIN, _BATCH_ROWS_MAX = 256, 1 << 17
+_WAY_ROUND = "write the file anew with the program that made it"
+
+
+@dataclass(frozen=True, slots=True)
+class _PageFacts:
+    """What pyarrow doesn't tell of a file's pages; see `options_like`."""
+
+    rows_per_page: int | None
+    checksums: bool
+    v2: bool
+
+
+def _page_facts(file: SourceFile) -> _PageFacts:
+    """Look at the page index of the first row group, and at its first data page."""
+    if not file.footer.row_groups or not file.footer.leaves:
+        return _PageFacts(None, checksums=False, v2=False)
+    group = file.footer.row_groups[0]
+    indexes = (file.offset_index(0, column) for column in range(len(group.chunks)))
+    pages = [int(one.rows(group.num_rows).max()) for one in indexes if one is not None and len(one)]
+    headers = (page.header for page in file.pages(0, 0) if page.header.is_data)
+    first = next(headers, None)
+    return _PageFacts(
+        max(pages) if pages else None,
+        checksums=first is not None and first.crc is not None,
+        v2=first is not None and first.kind == PageKind.DATA_V2,
+    )
+
+
+def rewrite_whole(
+    source: pa.NativeFile,
+    name: str,
+    edits: Edits,
+    sink: Any,
+) -> int:
+    """Write `source` with `edits` to `sink` and return the number of rows; neither is closed.
+
+    `sink` is what pyarrow writes to. Rows and row groups stay where they are, but that a row group
+    larger than ROW_GROUP_BYTES_MAX in memory is cut. Memory holds one row group, decoded and
+    encoded. Checksums of pages are verified. Raises `CorruptFileError` naming `name` where the
+    source can't be decoded, `UnsupportedError` where it is encrypted or a column's type can't be
+    written again. Blocks.
+    """
+    # First, since pyarrow ends the process on some encrypted files.
+    pages = _page_facts(SourceFile(source, name))
+    with reading(name, "footer"):
+        reader = _Reader(source, name)
+    schema = _with_origin(reader)
+    options = options_like(
+        reader.file,
+        rows_per_page=pages.rows_per_page,
+        checksums=pages.checksums,
+        pages_v2=pages.v2,
+    )
+    _refuse_losses(reader, schema, options)
+    order = sorting_like(reader.file, edits.columns)
+    writer = pq.ParquetWriter(sink, schema, sorting_columns=order, **options)
+    try:
+        rows = 0
+        for group in reader.groups(edits):
+            writer.write_table(group, row_group_size=max(1, group.num_rows))
+            rows += group.num_rows
+        writer.close()
+    except BaseException:
+        # Closed after a failure it would raise an error of its own in place of this one.
+        writer.is_open = False
+        raise
+    return rows
+
+
+class _Reader:
+    """Decodes a file row group by row group."""
+
+    def __init__(self, source: pa.NativeFile, name: str) -> None:
+        self._source, self.name = source, name
+        self.file = self._opened("ns")
+        if "INT96" in {self.file.schema.column(at).physical_type for at in self._leaves}:
+            self.file = self._opened(self._int96_unit())
+
+    @property
+    def _leaves(self) -> range:
+        return range(len(self.file.schema))
+
+    def groups(self, edits: Edits) -> Iterator[pa.Table]:
+        """Yield the file's rows with the edits, in order, as tables to become row groups."""
+        first = 0
+        for at in range(self.file.metadata.num_row_groups):
+            held: list[pa.Table] = []
+            size = 0
+            for table in self._batches(at):
+                held.append(edited(table, edits.within(first, first + table.num_rows)))
+                first += table.num_rows
+                size += held[-1].nbytes
+                if size >= ROW_GROUP_BYTES_MAX:
+                    yield pa.concat_tables(held)
+                    held, size = [], 0
+            if held:
+                yield pa.concat_tables(held)
+
+    def _batches(self, at: int) -> Iterator[pa.Table]:
+        with reading(self.name, f"row group {at}"):
+            group = self.file.metadata.row_group(at)
+            rows, size = group.num_rows, max(1, group.total_byte_size)
+            wanted = min(max(rows * _BATCH_BYTES // size, _BATCH_ROWS_MIN), _BATCH_ROWS_MAX)
+            read = 0
+            for batch in self.file.iter_batches(wanted, row_groups=[at]):
+                read += batch.num_rows
+                yield pa.Table.from_batches([batch])
+        if read != rows:
+            raise CorruptFileError(
+                "a row group has another number of rows than its footer says; restore the file",
+                file=self.name,
+                place=f"row group {at}",
+            )
+
+    def _opened(self, int96_unit: str) -> pq.ParquetFile:
+        return pq.ParquetFile(
+            self._source,
+            coerce_int96_timestamp_unit=int96_unit,
+            page_checksum_verification=True,
+            pre_buffer=False,
+        )
+
+    def _int96_unit(self) -> str:
+        """Microseconds, if nanoseconds can't reach all values; both at once nothing can hold."""
+        fine, coarse = self.file, self._opened("us")
+        names = [
+            self.file.schema.column(at).path
+            for at in self._leaves
+            if self.file.schema.column(at).physical_type == "INT96"
+        ]
+        too_fine = too_far = False
+        for at in range(fine.metadata.num_row_groups):
+            batches = zip(
+                fine.iter_batches(_BATCH_ROWS_MAX, row_groups=[at], columns=names),
+                coarse.iter_batches(_BATCH_ROWS_MAX, row_groups=[at], columns=names),
+                strict=True,
+            )
+            for exact, wide in batches:
+                for one, other in zip(exact.columns, wide.columns, strict=True):
+                    if not pa.types.is_timestamp(one.type):
+                        raise UnsupportedError(
+                            f"INT96 within lists or structs can't be written; {_WAY_ROUND}",
+                            file=self.name,
+                        )
+                    nanos, micros = _integers(one), _integers(other)
+                    reached = nanos // 1000 == micros
+                    too_far |= not reached.all()
+                    too_fine |= bool((nanos[reached] % 1000).any())
+        if too_far and too_fine:
+            raise UnsupportedError(
+                "INT96 times with nanoseconds and beyond the years 1677 to 2262 fit no one type;"
+                f" {_WAY_ROUND}",
+                file=self.name,
+            )
+        return "us" if too_far else "ns"
+
+
+def edited(table: pa.Table, edits: Edits) -> pa.Table:
+    """Return `table` with the edits, for columns of any type; rows count from its first."""
+    simple: dict[str, ColumnEdit] = {}
+    for name, edit in edits.columns.items():
+        kind = table.schema.field(name).type
+        if _is_simple(kind):
+            values = edit.values if edit.values.type == kind else edit.values.cast(kind)
+            simple[name] = ColumnEdit(edit.rows, values)
+        else:
+            at = table.schema.get_field_index(name)
+            table = table.set_column(at, table.field(at), _taken(table.column(at), edit))
+    return apply_edits(table, Edits(edits.rows, simple))
+
+
+def _is_simple(kind: pa.DataType) -> bool:
+    return not (
+        pa.types.is_nested(kind)
+        or pa.types.is_dictionary(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_null(kind)
+        or isinstance(kind, pa.BaseExtensionType)
+    )
+
+
+def _taken(column: pa.ChunkedArray, edit: ColumnEdit) -> pa.ChunkedArray:
+    kind, values = column.type, edit.values
+    if pa.types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+        values = values.cast(kind.value_type)
+    source = np.arange(len(column))
+    source[edit.rows] = len(column) + np.arange(len(edit.rows))
+    taken = pa.chunked_array([*column.chunks, values], type=column.type).take(pa.array(source))
+    if not pa.types.is_dictionary(kind):
+        return taken
+    return pc.dictionary_encode(taken.combine_chunks()).cast(kind)
+
+
+def _integers(times: pa.Array) -> Any:
+    return times.cast(pa.int64()).drop_null().to_numpy()
+
+
+def _with_origin(reader: _Reader) -> pa.Schema:
+    """The schema with all metadata, and who wrote the file first."""
+    schema = reader.file.schema_arrow
+    metadata: Mapping[bytes, bytes] = schema.metadata or {}
+    if ORIGINAL_CREATED_BY in metadata:
+        return schema
+    origin = (reader.file.metadata.created_by or "").encode()
+    return schema.with_metadata({**metadata, ORIGINAL_CREATED_BY: origin})
+
+
+def _refuse_losses(reader: _Reader, schema: pa.Schema, options: Mapping[str, Any]) -> None:
+    """Write no row at all, and compare what columns that makes with those there are."""
+    sink = pa.BufferOutputStream()
+    try:
+        pq.ParquetWriter(sink, schema, **options).close()
+        lost = lost_by(reader.file, pq.ParquetFile(pa.BufferReader(sink.getvalue())).schema)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        lost = [str(error)]
+    if lost:
+        raise UnsupportedError(
+            f"a column's type can't be written again; {_WAY_ROUND}",
+            file=reader.name,
+            columns=lost[:5],
+        )
+
+
+@contextmanager
+def reading(name: str, place: str) -> Iterator[None]:
+    """Say which file it was and where; an error number means that the store failed."""
+    try:
+        yield
+    except (pa.ArrowNotImplementedError, NotImplementedError) as error:
+        raise UnsupportedError(
+            f"a Parquet file holds what can't be decoded; {_WAY_ROUND}",
+            file=name,
+            place=place,
+            cause=str(error),
+        ) from error
+    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+        if getattr(error, "errno", None) is not None:
+            raise StorageError("a file can't be read", file=name, cause=str(error)) from error
+        raise CorruptFileError(
+            "a Parquet file can't be decoded; restore it",
+            file=name,
+            place=place,
+            cause=str(error),
+        ) from error

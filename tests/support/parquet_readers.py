@@ -1,0 +1,326 @@
+"""One Parquet file through every reader of the matrix, whole or through a filter.
+
+Each reader has code of its own for pages, dictionaries, statistics and indexes (pyarrow and DuckDB
+in C++, Polars, DataFusion and arro3 in Rust, chDB's and Spark's two). They map types differently,
+so a reader is compared with itself: what it makes of one file with what it makes of another.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from arro3.io import read_parquet
+from datafusion import SessionConfig, SessionContext
+
+Value = bool | int | float | str | dt.date | Decimal
+_OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "=": lambda column, value: column == value,
+    "<": lambda column, value: column < value,
+    ">=": lambda column, value: column >= value,
+}
+
+
+@dataclass(frozen=True)
+class Condition:
+    """`column operator value`; the operator may be `=`, `<`, `>=`, `in`, `is null`."""
+
+    column: str
+    operator: str
+    values: tuple[Value, ...] = ()
+
+    def holds(self, table: pa.Table) -> Any:
+        """For each row of `table`, whether it matches."""
+        return np.asarray(pc.fill_null(self.expressed(table.column(self.column)), False))
+
+    def expressed(self, column: Any) -> Any:
+        """The condition on an Arrow column or a field of a dataset."""
+        if self.operator == "is null":
+            return column.is_null() if isinstance(column, pc.Expression) else pc.is_null(column)
+        if self.operator == "in":
+            values = pa.array(self.values, _scalar(self.values[0]).type)
+            if isinstance(column, pc.Expression):
+                return column.isin(values)
+            return pc.is_in(column, values.cast(_dense(column.type)))
+        value = _scalar(self.values[0])
+        if isinstance(column, pc.Expression):
+            return _OPERATORS[self.operator](column, value)
+        dense = column.cast(_dense(column.type))
+        return _COMPARED[self.operator](dense, value.cast(dense.type))
+
+    def sql(self, literal: Callable[[Value], str]) -> str:
+        """The condition in SQL."""
+        name = f'"{self.column}"'
+        if self.operator == "is null":
+            return f"{name} is null"
+        if self.operator == "in":
+            return f"{name} in ({', '.join(literal(value) for value in self.values)})"
+        return f"{name} {self.operator} {literal(self.values[0])}"
+
+
+_COMPARED = {"=": pc.equal, "<": pc.less, ">=": pc.greater_equal}
+
+
+def _dense(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _scalar(value: Value) -> pa.Scalar:
+    return pa.scalar(value)
+
+
+def _ansi(value: Value) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case Decimal():
+            digits, exponent = value.as_tuple().digits, value.as_tuple().exponent
+            assert isinstance(exponent, int)
+            return f"cast('{value:f}' as decimal({max(len(digits), -exponent, 1)},{-exponent}))"
+        case dt.date():
+            return f"date '{value.isoformat()}'"
+        case str():
+            return f"'{value}'"
+        case float():
+            return f"cast('{value!r}' as double)"
+    return str(value)
+
+
+def _clickhouse(value: Value) -> str:
+    match value:
+        case Decimal():
+            exponent = value.as_tuple().exponent
+            assert isinstance(exponent, int)
+            return f"toDecimal128('{value:f}', {-exponent})"
+        case dt.date():
+            return f"toDate32('{value.isoformat()}')"
+        case float():
+            return repr(value)
+    return _ansi(value)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A reader by name; `filters` where it can be given a condition."""
+
+    name: str
+    read: Callable[[Path, Condition | None], pa.Table]
+    filters: bool = True
+
+
+def by_pyarrow(path: Path, condition: Condition | None) -> pa.Table:
+    """Through pyarrow, which verifies checksums and prunes row groups by statistics."""
+    wanted = None if condition is None else condition.expressed(pc.field(condition.column))
+    return pq.read_table(path, filters=wanted, page_checksum_verification=True)
+
+
+def by_duckdb(path: Path, condition: Condition | None) -> pa.Table:
+    """Through DuckDB, which prunes row groups by statistics, dictionaries and bloom filters."""
+    with duckdb.connect(config={"threads": 1}) as database:
+        database.execute("set timezone = 'UTC'")
+        where = "" if condition is None else f" where {condition.sql(_ansi)}"
+        return database.sql(f"select * from read_parquet('{path}'){where}").to_arrow_table()
+
+
+def by_polars(path: Path, condition: Condition | None) -> pa.Table:
+    """Through Polars; a condition is evaluated while it decodes."""
+    frame = pl.scan_parquet(path, parallel="columns" if condition is None else "prefiltered")
+    if condition is not None:
+        column = pl.col(condition.column)
+        match condition.operator:
+            case "is null":
+                frame = frame.filter(column.is_null())
+            case "in":
+                frame = frame.filter(column.is_in(list(condition.values)))
+            case operator:
+                frame = frame.filter(_OPERATORS[operator](column, pl.lit(condition.values[0])))
+    return frame.collect().to_arrow()
+
+
+def by_datafusion(path: Path, condition: Condition | None, batch_rows: int = 8192) -> pa.Table:
+    """Through DataFusion, which prunes pages by the index and selects rows while it decodes."""
+    settings = {
+        "pushdown_filters": "true",
+        "reorder_filters": "true",
+        "bloom_filter_on_read": "true",
+    }
+    config = SessionConfig().with_target_partitions(1).with_batch_size(batch_rows)
+    for name, value in settings.items():
+        config = config.set(f"datafusion.execution.parquet.{name}", value)
+    context = SessionContext(config)
+    context.register_parquet("t", str(path))
+    where = "" if condition is None else f" where {condition.sql(_ansi)}"
+    return pa.table(context.sql(f"select * from t{where}").to_arrow_table())
+
+
+def by_arro3(path: Path, condition: Condition | None) -> pa.Table:
+    """Through arro3."""
+    assert condition is None
+    return pa.table(read_parquet(str(path)).read_all())
+
+
+def by_chdb(path: Path, condition: Condition | None, **settings: int) -> pa.Table:
+    """Through ClickHouse's reader, pruning by statistics, page index and bloom filters."""
+    import chdb
+
+    where = "" if condition is None else f" where {condition.sql(_clickhouse)}"
+    given = {
+        "input_format_parquet_filter_push_down": 1,
+        "input_format_parquet_page_filter_push_down": 1,
+        "input_format_parquet_bloom_filter_push_down": 1,
+        "output_format_arrow_string_as_string": 0,
+        "max_threads": 1,
+        **settings,
+    }
+    options = ", ".join(f"{name} = {value}" for name, value in given.items())
+    query = f"select * from file('{path}', Parquet){where} settings {options}"
+    answer = chdb.query(query, "Arrow").bytes()
+    return pa.ipc.open_file(pa.BufferReader(answer)).read_all()
+
+
+IN_PROCESS: Sequence[Reader] = (
+    Reader("pyarrow", by_pyarrow),
+    Reader("DuckDB", by_duckdb),
+    Reader("Polars", by_polars),
+    Reader("DataFusion", by_datafusion),
+    Reader("DataFusion, 1,000 rows a batch", lambda p, c: by_datafusion(p, c, 1000)),
+    Reader("arro3", by_arro3, filters=False),
+    Reader("chDB", by_chdb),
+    Reader("chDB, 1,000 rows a block", lambda p, c: by_chdb(p, c, max_block_size=1000)),
+)
+
+
+@cache
+def spark_session() -> Any:
+    """A Spark session of this process, for reading Parquet."""
+    from lakesplice.spark.session import build_session
+
+    return build_session(
+        "local[1]",
+        "1g",
+        [],
+        {
+            "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+            "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+            "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+            "spark.sql.legacy.parquet.nanosAsLong": "true",
+            "spark.sql.files.maxPartitionBytes": "1g",
+        },
+    )
+
+
+@dataclass(frozen=True)
+class SparkReader:
+    """Spark with one choice of its settings."""
+
+    vectorized: bool = True
+    column_index: bool = True
+    batch_rows: int = 4096
+
+    @property
+    def reader(self) -> Reader:
+        """It as a `Reader`."""
+        kind = f"{self.batch_rows} rows a batch" if self.vectorized else "row by row"
+        index = "" if self.column_index else ", no column index"
+        return Reader(f"Spark, {kind}{index}", self.read)
+
+    def read(self, path: Path, condition: Condition | None) -> pa.Table:
+        """The file's rows in order."""
+        spark = spark_session()
+        spark.conf.set("spark.sql.parquet.enableVectorizedReader", str(self.vectorized).lower())
+        spark.conf.set("spark.sql.parquet.columnarReaderBatchSize", str(self.batch_rows))
+        spark.conf.set("spark.sql.parquet.recordLevelFilter.enabled", "true")
+        index = str(self.column_index).lower()
+        frame = spark.read.option("parquet.filter.columnindex.enabled", index).parquet(str(path))
+        if condition is not None:
+            frame = frame.where(condition.sql(_ansi).replace('"', "`"))
+        return frame.toArrow()
+
+
+SPARK: Sequence[Reader] = tuple(
+    one.reader
+    for one in (
+        SparkReader(),
+        SparkReader(batch_rows=1000),
+        SparkReader(batch_rows=37, column_index=False),
+        SparkReader(vectorized=False),
+        SparkReader(vectorized=False, column_index=False),
+    )
+)
+
+
+def same(one: pa.Table, other: pa.Table) -> bool:
+    """Whether two tables hold the same values, bit by bit, under the same names and types."""
+    return difference(one, other) is None
+
+
+def difference(one: pa.Table, other: pa.Table) -> str | None:
+    """Say what differs first, or None."""
+    if one.schema.names != other.schema.names or one.schema.types != other.schema.types:
+        return f"columns {one.schema.remove_metadata()} against {other.schema.remove_metadata()}"
+    if one.num_rows != other.num_rows:
+        return f"{one.num_rows} rows against {other.num_rows}"
+    for name, left, right in zip(one.schema.names, one.columns, other.columns, strict=True):
+        a, b = _bits(left), _bits(right)
+        if a.equals(b):
+            continue
+        pairs = enumerate(zip(left.to_pylist(), right.to_pylist(), strict=True))
+        wrong = [(at, x, y) for at, (x, y) in pairs if repr(x) != repr(y)]
+        if wrong:
+            return f"{len(wrong)} values of {name}, first (row, value, value): {wrong[:3]}"
+    return None
+
+
+def _bits(column: pa.ChunkedArray) -> pa.Array:
+    """One array in which NaN equals itself and zeros keep their sign."""
+    whole = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    if isinstance(whole, pa.ChunkedArray):
+        whole = pa.concat_arrays(whole.chunks)
+    if pa.types.is_dictionary(whole.type):
+        whole = whole.dictionary_decode()
+    widths = {pa.float16(): pa.int16(), pa.float32(): pa.int32(), pa.float64(): pa.int64()}
+    return whole.view(widths[whole.type]) if whole.type in widths else whole
+
+
+@dataclass
+class Differences:
+    """What readers saw that they should not have."""
+
+    found: list[str] = field(default_factory=list)
+
+    def note(self, reader: Reader, what: str, seen: str | None) -> None:
+        """Keep it, if anything was seen."""
+        if seen is not None:
+            self.found.append(f"{reader.name}, {what}: {seen}")
+
+
+def compare(
+    path: Path, plain: Path, conditions: Iterable[Condition], readers: Sequence[Reader]
+) -> list[str]:
+    """Read `path` with every reader and return what differs from what it makes of `plain`.
+
+    Both have a column `k` that numbers the rows; conditions are evaluated on `plain` by pyarrow.
+    """
+    differences = Differences()
+    truth = pq.read_table(plain)
+    for reader in readers:
+        expected, got = reader.read(plain, None), reader.read(path, None)
+        differences.note(reader, "scan", difference(expected, got))
+        for condition in conditions if reader.filters else ():
+            rows = np.flatnonzero(condition.holds(truth))
+            through = reader.read(path, condition)
+            differences.note(
+                reader, str(condition), difference(expected.take(pa.array(rows)), through)
+            )
+    return differences.found
