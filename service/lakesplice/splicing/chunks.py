@@ -83,10 +83,11 @@ class Chunk:
         """Where its first page starts, dictionary included.
 
         Writers have set the dictionary's offset to 0 or to that of the first data page where there
-        was none; as readers do, one that isn't below the data pages' is not believed.
+        was none; as readers do, one that isn't below the data pages' is not believed. A chunk of a
+        dictionary alone has no other.
         """
-        offset = self.dictionary_page_offset
-        return offset if offset and offset < self.data_page_offset else self.data_page_offset
+        offset, data = self.dictionary_page_offset, self.data_page_offset
+        return offset if offset and (offset < data or not data) else data
 
     @property
     def end(self) -> int:
@@ -110,9 +111,9 @@ class Chunk:
             data_page_offset=of.i64(9, "data_page_offset", 0),
             dictionary_page_offset=of.i64_or_none(11, "dictionary_page_offset", 0),
             index_page_offset=of.i64_or_none(10, "index_page_offset"),
-            statistics=of.struct_or_none(12, "statistics"),
+            statistics=of.struct_or_none(12),
             encoding_stats=_encoding_stats(metadata, place),
-            size_statistics=of.struct_or_none(16, "size_statistics"),
+            size_statistics=of.struct_or_none(16),
             bloom_offset=of.i64_or_none(14, "bloom_filter_offset", 0),
             bloom_length=of.i32_or_none(15, "bloom_filter_length", 0),
             offset_index=_span(
@@ -194,7 +195,7 @@ class RowGroup:
             sorting_columns=_sorting_columns(found, place),
             file_offset=fields.i64_or_none(5, "file_offset"),
             total_compressed_size=fields.i64_or_none(6, "total_compressed_size"),
-            ordinal=fields.i16_or_none(7, "ordinal"),
+            ordinal=fields.i16_or_none(7),
             raw=found,
         )
 
@@ -247,8 +248,8 @@ def _sorting_columns(group: Struct, place: Place) -> tuple[SortingColumn, ...] |
     return tuple(
         SortingColumn(
             of.i32(1, "column_idx", 0),
-            bool(of.boolean_or_none(2, "descending")),
-            bool(of.boolean_or_none(3, "nulls_first")),
+            bool(of.boolean_or_none(2)),
+            bool(of.boolean_or_none(3)),
         )
         for of in each
     )

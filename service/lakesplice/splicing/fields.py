@@ -1,6 +1,7 @@
 """Typed access to a Thrift structure's fields, and the making of new ones.
 
-A field that is missing, of another type, or out of its range is a `CorruptFileError` that names it.
+A field of another type counts as missing, as it does for every reader that Thrift generates. One
+that must be there and is missing, or is out of its range, is a `CorruptFileError` that names it.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ class Fields:
     def __init__(self, struct: Struct, place: Place) -> None:
         self._struct, self._place = struct, place
 
-    def i16_or_none(self, field_id: int, name: str) -> int | None:
+    def i16_or_none(self, field_id: int) -> int | None:
         """Return an i16."""
-        return self._integer(field_id, Wire.I16, name, None)
+        value: int | None = self._value(field_id, Wire.I16)
+        return value
 
     def i32(self, field_id: int, name: str, least: int | None = None) -> int:
         """Return an i32 that must be there."""
@@ -42,18 +44,18 @@ class Fields:
         """Return an i64."""
         return self._integer(field_id, Wire.I64, name, least)
 
-    def boolean_or_none(self, field_id: int, name: str) -> bool | None:
+    def boolean_or_none(self, field_id: int) -> bool | None:
         """Return a boolean."""
-        value: bool | None = self._value(field_id, Wire.TRUE, name)
+        value: bool | None = self._value(field_id, Wire.TRUE)
         return value
 
     def binary(self, field_id: int, name: str) -> bytes:
         """Return bytes that must be there."""
-        return self._needed(self.binary_or_none(field_id, name), name)
+        return self._needed(self.binary_or_none(field_id), name)
 
-    def binary_or_none(self, field_id: int, name: str) -> bytes | None:
+    def binary_or_none(self, field_id: int) -> bytes | None:
         """Return bytes."""
-        value: bytes | None = self._value(field_id, Wire.BINARY, name)
+        value: bytes | None = self._value(field_id, Wire.BINARY)
         return value
 
     def text(self, field_id: int, name: str) -> str:
@@ -62,11 +64,11 @@ class Fields:
 
     def struct(self, field_id: int, name: str) -> Struct:
         """Return a structure that must be there."""
-        return self._needed(self.struct_or_none(field_id, name), name)
+        return self._needed(self.struct_or_none(field_id), name)
 
-    def struct_or_none(self, field_id: int, name: str) -> Struct | None:
+    def struct_or_none(self, field_id: int) -> Struct | None:
         """Return a structure."""
-        value: Struct | None = self._value(field_id, Wire.STRUCT, name)
+        value: Struct | None = self._value(field_id, Wire.STRUCT)
         return value
 
     def structs(self, field_id: int, name: str) -> tuple[Struct, ...]:
@@ -98,30 +100,26 @@ class Fields:
         return tuple(self._text(value, name) for value in self.binaries(field_id, name))
 
     def _integer(self, field_id: int, wire: Wire, name: str, least: int | None) -> int | None:
-        value: int | None = self._value(field_id, wire, name)
+        value: int | None = self._value(field_id, wire)
         if value is not None and least is not None and value < least:
             raise self._place.corrupt(f"{name} is too small", value=value)
         return value
 
     def _list(self, field_id: int, wire: Wire, name: str) -> tuple[Any, ...] | None:
-        value: List | None = self._value(field_id, Wire.LIST, name)
+        value: List | None = self._value(field_id, Wire.LIST)
         if value is None or not value.values:
             return None if value is None else ()
         if value.wire is not wire:
             raise self._place.corrupt(f"{name} is a list of another type", type=value.wire.name)
         return value.values
 
-    def _value(self, field_id: int, wire: Wire, name: str) -> Any:
+    def _value(self, field_id: int, wire: Wire) -> Any:
         found = self._struct.fields.get(field_id)
-        if found is None:
-            return None
-        if found[0] is not wire:
-            raise self._place.corrupt(f"{name} has another type", type=found[0].name)
-        return found[1]
+        return found[1] if found is not None and found[0] is wire else None
 
     def _needed(self, value: T | None, name: str) -> T:
         if value is None:
-            raise self._place.corrupt(f"{name} is missing")
+            raise self._place.corrupt(f"{name} is missing or has another type")
         return value
 
     def _text(self, value: bytes, name: str) -> str:

@@ -74,7 +74,7 @@ class Footer:
         _refuse_encryption(found, place)
         fields = Fields(found, place)
         groups = enumerate(fields.structs(4, "row_groups"))
-        created_by = fields.binary_or_none(6, "created_by")
+        created_by = fields.binary_or_none(6)
         footer = cls(
             version=fields.i32(1, "version"),
             schema=fields.structs(2, "schema"),
@@ -156,7 +156,7 @@ def _check(footer: Footer, place: Place) -> None:
         for leaf, chunk in zip(footer.leaves, group.chunks, strict=True):
             _check_chunk(chunk, leaf, group, footer.start, here)
     rows = sum(group.num_rows for group in footer.row_groups)
-    if rows != footer.num_rows:
+    if footer.num_rows not in (rows, 0):  # 0 is what parquet-rs 0.3 wrote whatever there was
         raise place.corrupt(
             "its row groups have another number of rows", rows=footer.num_rows, found=rows
         )
@@ -174,7 +174,7 @@ def _check_chunk(chunk: Chunk, leaf: Leaf, group: RowGroup, limit: int, place: P
     if chunk.raw.get(1) is not None:
         return  # its bytes are in another file
     spans = {
-        "pages": Span(chunk.start, chunk.compressed_size),
+        "pages": Span(chunk.start, chunk.compressed_size) if chunk.compressed_size else None,
         "offset index": chunk.offset_index,
         "column index": chunk.column_index,
         "bloom filter": Span(chunk.bloom_offset, chunk.bloom_length or 0)
@@ -221,7 +221,7 @@ def _key_values(found: Struct, place: Place) -> tuple[KeyValue, ...] | None:
     if pairs is None:
         return None
     each = (Fields(pair, place) for pair in pairs)
-    return tuple((of.binary(1, "key"), of.binary_or_none(2, "value")) for of in each)
+    return tuple((of.binary(1, "key"), of.binary_or_none(2)) for of in each)
 
 
 def _key_value(key: bytes, value: bytes | None) -> Struct:

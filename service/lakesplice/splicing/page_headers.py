@@ -125,13 +125,13 @@ def _details(kind: PageKind, fields: Fields, place: Place) -> dict[str, Any]:
     found: dict[str, Any] = {"num_values": of.i32(1, "num_values", 0)}
     if kind is PageKind.DICTIONARY:
         found |= {"encoding": of.i32(2, "encoding")}
-        return found | {"is_sorted": of.boolean_or_none(3, "is_sorted")}
+        return found | {"is_sorted": of.boolean_or_none(3)}
     if kind is PageKind.DATA:
         return found | {
             "encoding": of.i32(2, "encoding"),
             "definition_encoding": of.i32(3, "definition_level_encoding"),
             "repetition_encoding": of.i32(4, "repetition_level_encoding"),
-            "statistics": of.struct_or_none(5, "statistics"),
+            "statistics": of.struct_or_none(5),
         }
     return found | {
         "nulls": of.i32(2, "num_nulls", 0),
@@ -139,8 +139,8 @@ def _details(kind: PageKind, fields: Fields, place: Place) -> dict[str, Any]:
         "encoding": of.i32(4, "encoding"),
         "definition_bytes": of.i32(5, "definition_levels_byte_length", 0),
         "repetition_bytes": of.i32(6, "repetition_levels_byte_length", 0),
-        "is_compressed": of.boolean_or_none(7, "is_compressed"),
-        "statistics": of.struct_or_none(8, "statistics"),
+        "is_compressed": of.boolean_or_none(7),
+        "statistics": of.struct_or_none(8),
     }
 
 

@@ -33,15 +33,15 @@ class Statistics:
         """Read the typed fields; raises `CorruptFileError`."""
         fields = Fields(struct, place)
         return cls(
-            min_value=fields.binary_or_none(6, "min_value"),
-            max_value=fields.binary_or_none(5, "max_value"),
+            min_value=fields.binary_or_none(6),
+            max_value=fields.binary_or_none(5),
             null_count=fields.i64_or_none(3, "null_count", 0),
             distinct_count=fields.i64_or_none(4, "distinct_count", 0),
             nan_count=fields.i64_or_none(9, "nan_count", 0),
-            min_exact=fields.boolean_or_none(8, "is_min_value_exact"),
-            max_exact=fields.boolean_or_none(7, "is_max_value_exact"),
-            min_legacy=fields.binary_or_none(2, "min"),
-            max_legacy=fields.binary_or_none(1, "max"),
+            min_exact=fields.boolean_or_none(8),
+            max_exact=fields.boolean_or_none(7),
+            min_legacy=fields.binary_or_none(2),
+            max_legacy=fields.binary_or_none(1),
             raw=struct,
         )
 

@@ -8,13 +8,16 @@ https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TypeAlias
 
+import numpy as np
+
 from lakesplice.errors import CorruptFileError, UnsupportedError
 from lakesplice.splicing.place import Place
+from lakesplice.splicing.varints import decode_varints, encode_varints, unzigzag, zigzag
 
 
 class Wire(IntEnum):
@@ -103,6 +106,7 @@ LIMITS = Limits()
 _BITS = {Wire.I16: 16, Wire.I32: 32, Wire.I64: 64}
 _WIRES = tuple(Wire)
 _LIST_SIZE_FOLLOWS = 15
+_RUN_MIN = 32  # from here on a list of numbers, flags or equally long bytes is read at once
 
 
 def decode_struct(
@@ -185,8 +189,31 @@ class _Reader:
             return List(Wire.TRUE if kind == 2 else self._wire(kind, empty=True), ())
         wire = self._wire(kind)
         self._open(size, 1, depth)
-        values = tuple([self._value(kind, depth) for _ in range(size)])
-        return List(Wire.TRUE if kind == 2 else wire, values)
+        values = self._run(kind, size) if size >= _RUN_MIN else None
+        if values is None:
+            values = [self._value(kind, depth) for _ in range(size)]
+        return List(Wire.TRUE if kind == 2 else wire, tuple(values))
+
+    def _run(self, kind: int, size: int) -> Sequence[Value] | None:
+        """Read many values at once; None where they, or their type, need one at a time."""
+        if kind in (1, 2):
+            return [byte == 1 for byte in self._take(size)]
+        if kind in (5, 6):
+            found = decode_varints(np.frombuffer(self._data, np.uint8, offset=self.at), size)
+            if found is None or (kind == 5 and int(found[0].max()) >> 32):
+                return None
+            self.at += found[1]
+            return unzigzag(found[0]).tolist()  # type: ignore[no-any-return]
+        length = self._data[self.at] if kind == 8 else 128
+        if length > 127 or size * (length + 1) > self._size - self.at:
+            return None
+        step, start = length + 1, self.at + 1
+        end = self.at + size * step
+        if bytes(self._data[self.at : end : step]) != bytes((length,)) * size:
+            return None
+        values = bytes(self._data[start:end])
+        self.at = end
+        return [values[at : at + length] for at in range(0, len(values) + 1, step)]
 
     def _map(self, depth: int) -> Map:
         size = self._varint()
@@ -291,16 +318,16 @@ def _put_struct(out: bytearray, struct: Struct) -> None:
 
 
 def _put_value(out: bytearray, wire: Wire, value: Value) -> None:
-    if isinstance(value, Struct):
+    if isinstance(value, bytes):
+        if wire is Wire.BINARY:
+            put_varint(out, len(value))
+        out += value
+    elif isinstance(value, Struct):
         _put_struct(out, value)
     elif isinstance(value, List):
         _put_list(out, value)
     elif isinstance(value, Map):
         _put_map(out, value)
-    elif isinstance(value, bytes):
-        if wire is Wire.BINARY:
-            put_varint(out, len(value))
-        out += value
     elif wire is Wire.TRUE:
         out.append(Wire.TRUE if value else Wire.FALSE)
     elif wire is Wire.BYTE:
@@ -319,8 +346,14 @@ def _put_list(out: bytearray, found: List) -> None:
     out.append(min(size, _LIST_SIZE_FOLLOWS) << 4 | found.wire)
     if size >= _LIST_SIZE_FOLLOWS:
         put_varint(out, size)
-    for value in found.values:
-        _put_value(out, found.wire, value)
+    if size >= _RUN_MIN and found.wire is Wire.TRUE:
+        out += bytes([Wire.TRUE if value else Wire.FALSE for value in found.values])
+    elif size >= _RUN_MIN and found.wire in (Wire.I32, Wire.I64):
+        values = np.array(found.values, np.int32 if found.wire is Wire.I32 else np.int64)
+        out += encode_varints(zigzag(values.astype(np.int64)))
+    else:
+        for value in found.values:
+            _put_value(out, found.wire, value)
 
 
 def _put_map(out: bytearray, found: Map) -> None:
