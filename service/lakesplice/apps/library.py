@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 from urllib.parse import unquote, urlsplit
 
+import pyarrow as pa
+
 from lakesplice.errors import UnsupportedError
 from lakesplice.storage.local import LocalStore
-from lakesplice.table import facade
+from lakesplice.storage.log_keeper import DeltaLogKeeper
+from lakesplice.storage.system import SystemClock, SystemEntropy
+from lakesplice.table.hand_fed import HandFedTable, Rows, Tools, create_table
+from lakesplice.table.rewriters import best_rewriter
 
 
-class Table(facade.Table):
-    """A table of a lake; open it by its folder."""
+class Table(HandFedTable):
+    """A table of a lake; open it by its folder, or make one that is fed by hand."""
 
     @classmethod
     def open(cls, uri: str | Path, *, version: int | None = None) -> Self:
@@ -21,7 +27,25 @@ class Table(facade.Table):
         The newest version is opened, or a given one. Blocks on reading the log and the manifest.
         Raises `TableNotFoundError`, `VersionNotFoundError`, `UnsupportedError` for other storage.
         """
-        return cls(LocalStore(_local_path(uri)), version)
+        path = _local_path(uri)
+        return cls(LocalStore(path), _tools(path), version)
+
+    @classmethod
+    def create(cls, uri: str | Path, data: pa.Schema | Rows, *, key: Sequence[str]) -> Self:
+        """Make a table that is fed by hand, with the rows of `data` or, given a schema, without.
+
+        `uri` is its folder, as for `open`; `key` names its key columns. Blocks; a stream is written
+        as it comes. Either all of it is visible or nothing. `UsageError` if the folder holds a
+        table, for a column type without an exact counterpart, and if a key is null or occurs twice.
+        """
+        path = _local_path(uri)
+        store, tools = LocalStore(path), _tools(path)
+        create_table(store, data, key, tools)
+        return cls(store, tools)
+
+
+def _tools(path: Path) -> Tools:
+    return Tools(SystemClock(), SystemEntropy(), best_rewriter(), DeltaLogKeeper(path))
 
 
 def _local_path(uri: str | Path) -> Path:

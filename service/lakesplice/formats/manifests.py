@@ -2,7 +2,8 @@
 
 File groups are written as 16 hexadecimal digits, since JSON numbers lose precision in other
 readers; positions as the pair of their integers. Unknown fields are passed over; a `format` above
-ours is refused. Source: docs/format.md, "Manifest".
+ours is refused. A table fed by hand has format 2, since who does not know `upserts` would lay its
+partial changes over rows as whole ones. Source: docs/format.md, "Manifest".
 """
 
 from __future__ import annotations
@@ -24,12 +25,14 @@ from lakesplice.model.manifest import (
     PartitionState,
     RunRef,
     SourceState,
+    UpsertState,
 )
 from lakesplice.model.position import Position
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType
 
 FORMAT = 1
+FORMAT_BY_HAND = 2
 # What indexing into JSON of another shape raises; a type beyond ours or a value out of its range
 # come as errors of our own, which are named already.
 _MALFORMED = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)
@@ -38,7 +41,7 @@ _MALFORMED = (ValueError, TypeError, KeyError, AttributeError, IndexError, Recur
 def encode_manifest(manifest: Manifest) -> bytes:
     """Return the manifest as one line of JSON."""
     value = {
-        "format": FORMAT,
+        "format": FORMAT if manifest.upserts is None else FORMAT_BY_HAND,
         "generation": manifest.generation,
         "schema": _schema_out(manifest.schema),
         "source": None if manifest.source is None else _source_out(manifest.source),
@@ -54,6 +57,8 @@ def encode_manifest(manifest: Manifest) -> bytes:
         ],
         "parked": None if manifest.parked is None else _parked_out(manifest.parked),
     }
+    if manifest.upserts is not None:
+        value["upserts"] = _upserts_out(manifest.upserts)
     return json.dumps(value, separators=(",", ":")).encode() + b"\n"
 
 
@@ -74,7 +79,7 @@ def decode_manifest(data: bytes, path: str) -> Manifest:
 
 def _require_known_format(value: Any, path: str) -> None:
     written_by = int(value["format"])
-    if written_by > FORMAT:
+    if written_by > FORMAT_BY_HAND:
         raise UnsupportedError(
             "a newer Lakesplice wrote the table's state; upgrade this one",
             path=path,
@@ -99,6 +104,7 @@ def _manifest_in(value: Any) -> Manifest:
             for ref in value["dead_letters"]
         ),
         parked=None if value["parked"] is None else _parked_in(value["parked"]),
+        upserts=None if value.get("upserts") is None else _upserts_in(value["upserts"]),
     )
 
 
@@ -229,6 +235,22 @@ def _file_out(file: FileRef) -> dict[str, Any]:
 
 def _file_in(value: Any) -> FileRef:
     return FileRef(str(value["path"]), int(value["bytes"]), str(value["checksum"]))
+
+
+def _upserts_out(upserts: UpsertState) -> dict[str, Any]:
+    return {
+        "position": upserts.position,
+        "has_deleted": upserts.has_deleted,
+        "transactions": dict(upserts.transactions),
+    }
+
+
+def _upserts_in(value: Any) -> UpsertState:
+    return UpsertState(
+        position=int(value["position"]),
+        has_deleted=bool(value["has_deleted"]),
+        transactions={str(name): int(number) for name, number in value["transactions"].items()},
+    )
 
 
 def _parked_out(parked: ParkReason) -> dict[str, Any]:

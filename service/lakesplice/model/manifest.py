@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from lakesplice.model.address import BaseFile
-from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.schema import TableSchema
 
 
@@ -82,6 +82,19 @@ class SourceState:
     partitions: Mapping[int, PartitionState] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class UpsertState:
+    """Where a table stands that is fed by hand, without a source.
+
+    `position` is that of its newest upsert, `has_deleted` whether any row was ever deleted.
+    `transactions` holds, per application, the highest transaction that was applied.
+    """
+
+    position: int
+    has_deleted: bool = False
+    transactions: Mapping[str, int] = field(default_factory=dict)
+
+
 class ParkCode(StrEnum):
     """Why a table is parked."""
 
@@ -95,6 +108,7 @@ class ParkCode(StrEnum):
     TRUNCATED = "truncated"
     CORRUPT = "corrupt"
     JOB_DIED = "job-died"
+    FED_BY_HAND = "fed-by-hand"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +128,7 @@ class Manifest:
 
     `files` maps a base file's path to it. `runs` and `deltas` are ordered oldest first; of two runs
     that hold one key the newer wins. `generation` is that of the driver that wrote the manifest.
+    A table has a `source`, or it is fed by hand and has `upserts`, never both.
     """
 
     generation: int
@@ -124,6 +139,12 @@ class Manifest:
     runs: tuple[RunRef, ...] = ()
     dead_letters: tuple[DeadLetterRef, ...] = ()
     parked: ParkReason | None = None
+    upserts: UpsertState | None = None
+
+    @property
+    def ordering(self) -> Ordering:
+        """What the positions of the table's rows are."""
+        return Ordering.BINLOG if self.upserts is None else Ordering.COMMIT
 
     @property
     def groups(self) -> frozenset[int]:

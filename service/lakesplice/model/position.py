@@ -8,11 +8,16 @@ numbers and kept as two signed 64-bit integers, so that every engine can compare
 
 The rank puts a delete before a create at the same place: a primary-key update is both, at one
 offset and row. Equal positions mean the same change.
+
+In a table fed by hand a position is (0, the version that the upsert was meant to become). Another
+commit may take that version first; a second upsert never does without being planned anew. So each
+upsert's position is above all earlier ones' and at most its version.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from lakesplice.errors import UnsupportedError
 
@@ -22,6 +27,17 @@ OFFSET_BITS = 41
 ROW_BITS = 21
 RANK_DELETE = 0
 RANK_OTHER = 1
+
+
+class Ordering(StrEnum):
+    """What positions are; one table never mixes two.
+
+    BINLOG: places in the source's binlog, as this module packs them. COMMIT: versions of the
+    table, which is fed by hand; each change was computed against the rows it is laid over.
+    """
+
+    BINLOG = "binlog"
+    COMMIT = "commit"
 
 
 @dataclass(frozen=True, slots=True, order=True)

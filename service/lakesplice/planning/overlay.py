@@ -7,6 +7,11 @@ chain of digests from the row's state to the winner's: then the union of the cha
 enough. Otherwise every column is written, which is always right and only costs more. A delete
 changes no user column; a tombstone has no digest, so whatever follows it writes every column.
 
+In a table fed by hand (`Ordering.COMMIT`) every set is trusted, since its change was computed
+against the rows as they then were; it names the columns that the change has values for. A change
+may be partial, so a column's value is that of the newest change which has it. What makes a deleted
+row live again has them all.
+
 A tombstone's user columns other than the key therefore mean nothing: they are what the row held
 when some delete happened to be merged.
 """
@@ -36,6 +41,7 @@ from lakesplice.model.names import (
     ROW_DIGEST,
     SOURCE_TS,
 )
+from lakesplice.model.position import Ordering
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.changed import bitmap_bytes, bitmap_rows, changes_column
 from lakesplice.planning.edits import ColumnEdit, Edits, Rows
@@ -124,7 +130,13 @@ def state_columns(schema: TableSchema) -> tuple[str, ...]:
     return (*schema.key, POSITION_FILE, POSITION_OFFSET, ROW_DIGEST)
 
 
-def overlay(placed: Placed, state: pa.Table, schema: TableSchema, path: str) -> Edits:
+def overlay(
+    placed: Placed,
+    state: pa.Table,
+    schema: TableSchema,
+    path: str,
+    ordering: Ordering = Ordering.BINLOG,
+) -> Edits:
     """Decide what the waiting changes make of their rows.
 
     `state` holds the present rows at `placed.addressed`, in that order, with at least
@@ -146,7 +158,10 @@ def overlay(placed: Placed, state: pa.Table, schema: TableSchema, path: str) -> 
     deleted = _numbers(live.changes, OP)[live.order[winners]] == Op.DELETE
     rows = live.rows[winners]
     chosen = live.order[winners]
-    columns = _user_edits(live, owner[kept], starts, deleted, state, schema)
+    if ordering is Ordering.COMMIT:
+        columns = _partial_edits(live, starts, deleted, schema)
+    else:
+        columns = _user_edits(live, owner[kept], starts, deleted, state, schema)
     columns |= {
         name: ColumnEdit(rows, _taken(live.changes, name, chosen))
         for name in (POSITION_FILE, POSITION_OFFSET, SOURCE_TS)
@@ -203,6 +218,24 @@ def _user_edits(
         if column.name in schema.key or column.name not in live.changes.column_names:
             continue
         at = winners[changes_column(united, trusted, column.id) & ~deleted]
+        if len(at):
+            values = _taken(live.changes, column.name, live.order[at])
+            edits[column.name] = ColumnEdit(live.rows[at], values)
+    return edits
+
+
+def _partial_edits(
+    live: Placed, starts: Rows, deleted: Mask, schema: TableSchema
+) -> dict[str, ColumnEdit]:
+    sets, known = bitmap_rows(_taken(live.changes, CHANGED, live.order), bitmap_bytes(schema))
+    places = np.arange(len(live.rows))
+    edits = {}
+    for column in schema.columns:
+        if column.name in schema.key or column.name not in live.changes.column_names:
+            continue
+        having = np.where(changes_column(sets, known, column.id), places, -1)
+        newest = np.maximum.reduceat(having, starts)
+        at = newest[(newest >= 0) & ~deleted]
         if len(at):
             values = _taken(live.changes, column.name, live.order[at])
             edits[column.name] = ColumnEdit(live.rows[at], values)

@@ -19,7 +19,7 @@ from lakesplice.formats.deltas import encode_delta
 from lakesplice.formats.parquet import write_base
 from lakesplice.formats.rowindex import encode_run
 from lakesplice.model.address import GROUP_BITS, Segment
-from lakesplice.model.change import Op, delta_schema
+from lakesplice.model.change import Op
 from lakesplice.model.manifest import DeltaRef, FileRef, Manifest, RunRef
 from lakesplice.model.names import (
     GROUP,
@@ -87,7 +87,7 @@ def append(
     delta = file = run = None
     if known.any():
         located = _located(folded.filter(pa.array(known)), group[known], row[known])
-        delta = _write_delta(store, located, plan.schema, entropy)
+        delta = write_delta(store, located, plan.schema, entropy)
     if not known.all():
         file, run = _write_inserts(store, folded.filter(pa.array(~known)), plan.schema, entropy)
     updated = int(known.sum())
@@ -101,11 +101,10 @@ def _located(
     return changes.append_column(GROUP, pa.array(group)).append_column(ROW, pa.array(row))
 
 
-def _write_delta(
-    store: Store, located: pa.Table, schema: TableSchema, entropy: Entropy
-) -> DeltaRef:
-    data = encode_delta(located.select(delta_schema(schema).names), schema)
-    ref = _put(store, layout.delta_path(entropy), data)
+def write_delta(store: Store, located: pa.Table, schema: TableSchema, entropy: Entropy) -> DeltaRef:
+    """Write a delta of located changes; user columns that `located` lacks are not in it."""
+    data = encode_delta(located, schema)
+    ref = put_file(store, layout.delta_path(entropy), data)
     groups, counts = np.unique(located[GROUP].to_numpy(), return_counts=True)
     waiting = {int(group): int(count) for group, count in zip(groups, counts, strict=True)}
     return DeltaRef(ref, located.num_rows, schema.version, waiting)
@@ -129,10 +128,11 @@ def _write_run(store: Store, rows: pa.Table, group: int, entropy: Entropy) -> Ru
     high, low = rows[KEY_HIGH].to_numpy(), rows[KEY_LOW].to_numpy()
     order = np.lexsort((low, high))
     data = encode_run(high[order], low[order], np.full(len(order), group, np.int64), order)
-    return RunRef(_put(store, layout.run_path(entropy), data), len(order))
+    return RunRef(put_file(store, layout.run_path(entropy), data), len(order))
 
 
-def _put(store: Store, path: str, data: bytes) -> FileRef:
+def put_file(store: Store, path: str, data: bytes) -> FileRef:
+    """Create a file of ours durably and return what a manifest says of it."""
     with store.writer(path) as sink:
         sink.write(data)
     return FileRef(path, len(data), checksum(data))

@@ -50,6 +50,7 @@ from lakesplice.table.intents import (
     NewFile,
     Redirect,
     Splice,
+    Upsert,
 )
 from lakesplice.table.layout import commit_path, manifest_path
 from lakesplice.table.ports import Clock, Entropy, Store
@@ -69,6 +70,7 @@ __all__ = [
     "NewFile",
     "Redirect",
     "Splice",
+    "Upsert",
     "commit",
     "create",
 ]
@@ -92,6 +94,7 @@ class ConflictCode(StrEnum):
     DELTAS = "deltas"
     RUNS = "runs"
     VERSION = "version"
+    UPSERTS = "upserts"
     CONTENTION = "contention"
 
 
@@ -167,7 +170,7 @@ def generation_is_current(now: Snapshot, intent: Intent) -> None:
         )
 
 
-def table_is_running(now: Snapshot, _intent: Ingest) -> Conflict | None:
+def table_is_running(now: Snapshot, _intent: Ingest | Upsert) -> Conflict | None:
     """The table was not parked."""
     parked = now.manifest.parked
     return (
@@ -199,13 +202,13 @@ def offsets_continue(now: Snapshot, intent: Ingest) -> Conflict | None:
     return None
 
 
-def groups_are_live(now: Snapshot, intent: Ingest) -> Conflict | None:
+def groups_are_live(now: Snapshot, intent: Ingest | Upsert) -> Conflict | None:
     """Every file group that a delta addresses is live."""
     gone = intent.addressed_groups - now.manifest.groups
     return Conflict(ConflictCode.GROUPS, f"no longer live: {len(gone)} groups") if gone else None
 
 
-def index_has_no_newer_keys(now: Snapshot, intent: Ingest) -> Conflict | None:
+def index_has_no_newer_keys(now: Snapshot, intent: Ingest | Upsert) -> Conflict | None:
     """No keys were added to the index since the changes were located."""
     newest = max((run.keys_version for run in now.manifest.runs), default=0)
     if newest <= intent.planned_on:
@@ -215,13 +218,25 @@ def index_has_no_newer_keys(now: Snapshot, intent: Ingest) -> Conflict | None:
     )
 
 
-def schema_is_as_written(now: Snapshot, intent: Ingest) -> Conflict | None:
+def schema_is_as_written(now: Snapshot, intent: Ingest | Upsert) -> Conflict | None:
     """The schema is the one that the changes were written in."""
     version = now.manifest.schema.version
     if version == intent.schema_version:
         return None
     return Conflict(
         ConflictCode.SCHEMA, f"version {version} now, written in {intent.schema_version}"
+    )
+
+
+def rows_are_as_read(now: Snapshot, intent: Upsert) -> Conflict | None:
+    """The table is fed by hand, and no other upsert came in since this one was located."""
+    upserts = now.manifest.upserts
+    if upserts is None:
+        return Conflict(ConflictCode.UPSERTS, "the table is fed by a source")
+    if upserts.position == intent.read:
+        return None
+    return Conflict(
+        ConflictCode.UPSERTS, f"upsert {upserts.position} now, located after {intent.read}"
     )
 
 
@@ -289,6 +304,13 @@ PRECONDITIONS: Mapping[type[Intent], tuple[Precondition, ...]] = {
         generation_is_current,
         table_is_running,
         offsets_continue,
+        groups_are_live,
+        index_has_no_newer_keys,
+        schema_is_as_written,
+    ),
+    Upsert: (
+        table_is_running,
+        rows_are_as_read,
         groups_are_live,
         index_has_no_newer_keys,
         schema_is_as_written,

@@ -70,7 +70,7 @@ def compact_files(
     }
     for file in files:
         placed = waiting.place(file.segments, file.path)
-        edits = _edits(store, file, placed, manifest.schema)
+        edits = _edits(store, file, placed, manifest)
         counts["stale"] += edits.stale
         if not len(edits.rows):
             continue
@@ -101,16 +101,17 @@ def splice_of(generation: int, parts: Sequence[Compacted]) -> Splice:
     return Splice(generation, replaced, consumed, dict(sorted(counts.items())))
 
 
-def _edits(store: Store, file: BaseFile, placed: Placed, schema: TableSchema) -> Edits:
+def _edits(store: Store, file: BaseFile, placed: Placed, manifest: Manifest) -> Edits:
     if not len(placed.rows):
         return Edits()
+    schema = manifest.schema
     names = state_columns(schema)
     with open_base(store, file, schema) as reader:
         states = [
             reader.read(row_group, names).take(pa.array(part.addressed))
             for row_group, part in _parts(reader, placed)
         ]
-    return overlay(placed, pa.concat_tables(states), schema, file.path)
+    return overlay(placed, pa.concat_tables(states), schema, file.path, manifest.ordering)
 
 
 def _parts(reader: BaseReader, placed: Placed) -> Iterator[tuple[int, Placed]]:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterable
 
 from lakesplice.errors import TableNotFoundError
-from lakesplice.model.manifest import Manifest, ParkReason, PartitionState, SourceState
+from lakesplice.model.manifest import Manifest, ParkCode, ParkReason, PartitionState, SourceState
 from lakesplice.model.schema import TableSchema
 from lakesplice.table.commit import Committed, Conflict, commit, create
 from lakesplice.table.intents import Create, Evolve, Intent, Redirect
@@ -62,7 +62,10 @@ class HeldTable:
 
     @property
     def parked(self) -> ParkReason | None:
-        """Why the table is parked, or None."""
+        """Why the table is parked, or None; one fed by hand takes nothing from a source."""
+        if self.manifest.upserts is not None:
+            detail = "the table is fed by hand; exclude its topic, or give the table another folder"
+            return ParkReason(ParkCode.FED_BY_HAND, detail, self.source.topic)
         return self.manifest.parked
 
     def states(self, partitions: Iterable[int]) -> dict[int, PartitionState]:

@@ -17,6 +17,7 @@ from lakesplice.model.manifest import (
     ParkReason,
     RunRef,
     SourceState,
+    UpsertState,
 )
 from lakesplice.model.schema import TableSchema
 
@@ -33,13 +34,20 @@ class NewFile:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Version 0 of a table, at the start of its source or parked at once."""
+    """Version 0 of a table, at the start of its source or parked at once.
+
+    A table fed by hand has `upserts` instead of a `source`, and may start with rows.
+    """
 
     generation: int
     schema: TableSchema = field(default_factory=TableSchema)
     source: SourceState | None = None
     parked: ParkReason | None = None
     log_retention_hours: int = 168
+    upserts: UpsertState | None = None
+    files: tuple[NewFile, ...] = ()
+    runs: tuple[RunRef, ...] = ()
+    counts: Counts = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +71,28 @@ class Ingest:
     runs: tuple[RunRef, ...] = ()
     dead_letters: tuple[DeadLetterRef, ...] = ()
     parked: ParkReason | None = None
+    counts: Counts = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Upsert:
+    """Rows given by hand, located and written against the version `planned_on`.
+
+    `read` is the position of the newest upsert at that version, `upserts` the state after this one.
+    `application` names whose `transactions` of it moved on, "" if none did. The rest is as for
+    `Ingest`. The generation is the one read: such a table has no driver to depose.
+    """
+
+    generation: int
+    planned_on: int
+    read: int
+    upserts: UpsertState
+    schema_version: int
+    addressed_groups: frozenset[int] = frozenset()
+    files: tuple[NewFile, ...] = ()
+    deltas: tuple[DeltaRef, ...] = ()
+    runs: tuple[RunRef, ...] = ()
+    application: str = ""
     counts: Counts = field(default_factory=dict)
 
 
@@ -120,4 +150,4 @@ class Redirect:
     runs: tuple[RunRef, ...] | None = None
 
 
-Intent = Create | Ingest | Splice | IndexMerge | Evolve | Redirect
+Intent = Create | Ingest | Upsert | Splice | IndexMerge | Evolve | Redirect

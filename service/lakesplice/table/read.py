@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from lakesplice.formats.parquet import BaseReader
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.names import IS_DELETED
-from lakesplice.model.schema import TableSchema
 from lakesplice.planning.edits import apply_edits
 from lakesplice.planning.filters import Filter
 from lakesplice.planning.overlay import Placed, Waiting, overlay, state_columns
@@ -59,7 +58,7 @@ def scan(store: Store, manifest: Manifest, request: Request) -> Iterator[pa.Tabl
         groups, wanted = manifest.groups, _wanted(request)
         waiting = Waiting.of(read_waiting(store, deltas, manifest.schema, groups, wanted))
     for raw in _read(store, manifest, waiting, request):
-        rows = _asked_for(_overlaid(raw, manifest.schema, request), request)
+        rows = _asked_for(_overlaid(raw, manifest, request), request)
         if rows.num_rows:
             yield rows
 
@@ -91,11 +90,12 @@ def _read(
                     yield _Raw(path, reader.read(row_group, columns), None)
 
 
-def _overlaid(raw: _Raw, schema: TableSchema, request: Request) -> pa.Table:
+def _overlaid(raw: _Raw, manifest: Manifest, request: Request) -> pa.Table:
     if raw.part is None:
         return raw.rows
+    schema = manifest.schema
     state = raw.rows.select(list(state_columns(schema))).take(pa.array(raw.part.addressed))
-    edits = overlay(raw.part, state, schema, raw.path)
+    edits = overlay(raw.part, state, schema, raw.path, manifest.ordering)
     return apply_edits(raw.rows.select(list(_wanted(request))), edits)
 
 

@@ -18,7 +18,6 @@ from lakesplice.table.commit import Conflict, ConflictCode
 from lakesplice.table.held import HeldTable
 from lakesplice.table.ingest import ingest_intent, moves_nothing
 
-
 # The next round plans on what compaction left. Any other conflict would be met again, and again.
 _MOVED_BY_COMPACTION = {ConflictCode.FILES, ConflictCode.DELTAS}
 

@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from lakesplice.errors import UsageError
-from lakesplice.formats.log.actions import OUR_PROTOCOL, Action, Add, Remove, TableMetadata
+from lakesplice.formats.log.actions import (
+    OUR_PROTOCOL,
+    Action,
+    Add,
+    ApplicationTransaction,
+    Remove,
+    TableMetadata,
+)
 from lakesplice.formats.log.schema_json import encode_schema
 from lakesplice.formats.parquet import stats_columns
 from lakesplice.model.manifest import DeltaRef, Manifest, RunRef, SourceState
@@ -21,6 +28,7 @@ from lakesplice.table.intents import (
     NewFile,
     Redirect,
     Splice,
+    Upsert,
 )
 
 STATS_COLUMNS = "delta.dataSkippingStatsColumns"
@@ -47,12 +55,15 @@ class Transition:
 
 def transition(before: Manifest, intent: Intent, moment: Moment) -> Transition:
     """Return what `intent` makes of `before`; `UsageError` if it contradicts itself."""
-    before = replace(before, generation=intent.generation)
+    if not isinstance(intent, Upsert):  # which comes without a driver and deposes none
+        before = replace(before, generation=intent.generation)
     match intent:
         case Create():
             return _create(intent, moment)
         case Ingest():
             return _ingest(before, intent, moment)
+        case Upsert():
+            return _upsert(before, intent, moment)
         case Splice():
             return _splice(before, intent, moment)
         case IndexMerge():
@@ -75,7 +86,15 @@ def view_floor(manifest: Manifest) -> dict[int, int]:
 
 
 def _create(intent: Create, moment: Moment) -> Transition:
-    manifest = Manifest(intent.generation, intent.schema, intent.source, parked=intent.parked)
+    manifest = Manifest(
+        intent.generation,
+        intent.schema,
+        intent.source,
+        files={new.base.path: new.base for new in intent.files},
+        runs=_stamped(intent.runs, moment.version),
+        parked=intent.parked,
+        upserts=intent.upserts,
+    )
     retention = f"interval {intent.log_retention_hours} hours"
     properties = {
         "delta.enableInCommitTimestamps": "true",
@@ -84,7 +103,8 @@ def _create(intent: Create, moment: Moment) -> Transition:
         "delta.deletedFileRetentionDuration": retention,
     }
     metadata = _with_schema(replace(moment.metadata, properties=properties), intent.schema)
-    return Transition(manifest, "CREATE TABLE", (OUR_PROTOCOL, metadata))
+    adds = tuple(_add(new, moment) for new in intent.files)
+    return Transition(manifest, "CREATE TABLE", (OUR_PROTOCOL, metadata, *adds), intent.counts)
 
 
 def _ingest(before: Manifest, intent: Ingest, moment: Moment) -> Transition:
@@ -104,6 +124,24 @@ def _ingest(before: Manifest, intent: Ingest, moment: Moment) -> Transition:
     )
     actions = tuple(_add(new, moment) for new in intent.files)
     return Transition(manifest, "INGEST", actions, intent.counts)
+
+
+def _upsert(before: Manifest, intent: Upsert, moment: Moment) -> Transition:
+    _require_addressed(intent)
+    manifest = replace(
+        before,
+        upserts=intent.upserts,
+        files=dict(before.files) | {new.base.path: new.base for new in intent.files},
+        deltas=before.deltas
+        + tuple(replace(delta, committed_ms=moment.timestamp_ms) for delta in intent.deltas),
+        runs=before.runs + _stamped(intent.runs, moment.version),
+    )
+    actions: tuple[Action, ...] = tuple(_add(new, moment) for new in intent.files)
+    if intent.application:
+        number = intent.upserts.transactions[intent.application]
+        told = ApplicationTransaction(intent.application, number, moment.timestamp_ms)
+        actions = (told, *actions)
+    return Transition(manifest, "UPSERT", actions, intent.counts)
 
 
 def _splice(before: Manifest, intent: Splice, moment: Moment) -> Transition:
@@ -148,11 +186,11 @@ def _redirect(before: Manifest, intent: Redirect, moment: Moment) -> Transition:
     return Transition(manifest, "REDIRECT")
 
 
-def _require_addressed(intent: Ingest) -> None:
+def _require_addressed(intent: Ingest | Upsert) -> None:
     for delta in intent.deltas:
         if not intent.addressed_groups >= delta.waiting.keys():
             raise UsageError(
-                "a delta holds groups that its ingest does not name", path=delta.file.path
+                "a delta holds groups that its commit does not name", path=delta.file.path
             )
 
 

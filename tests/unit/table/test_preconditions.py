@@ -14,7 +14,13 @@ from typing import Any
 import pytest
 
 from lakesplice.errors import FencedError
-from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState, SourceState
+from lakesplice.model.manifest import (
+    ParkCode,
+    ParkReason,
+    PartitionState,
+    SourceState,
+    UpsertState,
+)
 from lakesplice.model.schema import Column
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.table import commit as commits
@@ -27,6 +33,7 @@ from lakesplice.table.intents import (
     Intent,
     Redirect,
     Splice,
+    Upsert,
 )
 from lakesplice.table.snapshot import Snapshot
 from tests.support.tables import SCHEMA, TableUnderTest, local_table
@@ -249,7 +256,88 @@ def _offsets_fell_back(before: Snapshot, after: Snapshot) -> bool:
     return new.partitions[0].next_offset < old.partitions[0].next_offset
 
 
+def upsert(table: TableUnderTest, **changes: Any) -> Upsert:
+    """An upsert planned on the newest version, of a row in a file of its own unless told."""
+    now = table.now()
+    assert now.manifest.upserts is not None
+    read, position = now.manifest.upserts.position, now.version + 1
+    version = now.manifest.schema.version
+    intent = Upsert(1, now.version, read, UpsertState(position), version)
+    return replace(intent, **(changes or {"files": (table.file(9),)}))
+
+
+def _upsert_overtaken_by_parking(table: TableUnderTest) -> Intent:
+    late = upsert(table)
+    table.committed(Redirect(1, table.now().version, parked=PARKED))
+    return late
+
+
+def _parked_and_written(before: Snapshot, after: Snapshot) -> bool:
+    return after.manifest.parked is not None and 9 in after.manifest.groups
+
+
+def _upsert_overtaken_by_another(table: TableUnderTest) -> Intent:
+    late = upsert(table, deltas=(table.delta(1),), addressed_groups=frozenset({1}))
+    table.committed(upsert(table, deltas=(table.delta(1),), addressed_groups=frozenset({1})))
+    return late
+
+
+def _two_changes_at_one_position(before: Snapshot, after: Snapshot) -> bool:
+    same = before.manifest.upserts == after.manifest.upserts
+    return same and len(after.manifest.deltas) == 2
+
+
+def _upsert_for_a_group_that_is_gone(table: TableUnderTest) -> Intent:
+    return upsert(table, deltas=(table.delta(404),), addressed_groups=frozenset({404}))
+
+
+def _upsert_located_before_the_index_was_rebuilt(table: TableUnderTest) -> Intent:
+    late = upsert(table, files=(table.file(9),), runs=(table.run(),))
+    table.committed(Redirect(1, table.now().version, runs=(table.run(),)))
+    return late
+
+
+def _rows_of_keys_that_were_there(before: Snapshot, after: Snapshot) -> bool:
+    return 9 in after.manifest.groups
+
+
+def _upsert_in_the_schema_before(table: TableUnderTest) -> Intent:
+    late = upsert(table)
+    table.committed(Evolve.of(1, table.now().manifest, SCHEMA.with_columns([SCORE], ("id",))))
+    return late
+
+
 CELLS = {
+    "upsert: parked": Cell(
+        commits.table_is_running,
+        ConflictCode.PARKED,
+        _upsert_overtaken_by_parking,
+        _parked_and_written,
+    ),
+    "upsert: rows": Cell(
+        commits.rows_are_as_read,
+        ConflictCode.UPSERTS,
+        _upsert_overtaken_by_another,
+        _two_changes_at_one_position,
+    ),
+    "upsert: groups": Cell(
+        commits.groups_are_live,
+        ConflictCode.GROUPS,
+        _upsert_for_a_group_that_is_gone,
+        _changes_wait_for_no_row,
+    ),
+    "upsert: index": Cell(
+        commits.index_has_no_newer_keys,
+        ConflictCode.INDEX,
+        _upsert_located_before_the_index_was_rebuilt,
+        _rows_of_keys_that_were_there,
+    ),
+    "upsert: schema": Cell(
+        commits.schema_is_as_written,
+        ConflictCode.SCHEMA,
+        _upsert_in_the_schema_before,
+        _column_lost_in_new_rows,
+    ),
     "ingest: generation": Cell(
         commits.generation_is_current, None, _ingest_of_a_deposed_driver, _generation_fell
     ),
@@ -358,8 +446,13 @@ BREAKING = {
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> TableUnderTest:
+def table(tmp_path: Path, request: pytest.FixtureRequest) -> TableUnderTest:
     table = local_table(tmp_path)
+    name = getattr(request.node, "callspec", None)
+    if name is not None and str(name.params["name"]).startswith("upsert"):
+        rows = {"files": (table.file(1),), "runs": (table.run(),)}
+        table.create(source=None, upserts=UpsertState(0), **rows)
+        return table
     table.create()
     table.committed(table.ingest(0, files=(table.file(1),), runs=(table.run(), table.run())))
     return table
@@ -407,6 +500,7 @@ def test_without_its_precondition_a_late_commit_breaks_off(
 def test_every_precondition_of_every_intent_has_its_cell(table: TableUnderTest) -> None:
     prefixes = {
         "ingest": Ingest,
+        "upsert": Upsert,
         "splice": Splice,
         "merge": IndexMerge,
         "evolve": Evolve,

@@ -33,7 +33,7 @@ from lakesplice.spark.rewrites import RewriteTask, rewrite_files
 from lakesplice.table.commit import Committed
 from lakesplice.table.compact import Compacted, splice_of
 from lakesplice.table.intents import Splice
-from lakesplice.table.rewrite import PlainRewriter
+from lakesplice.table.rewriters import best_rewriter
 from lakesplice.telemetry import catalogue as metric
 
 _TASK_BYTES = 256 * 2**20
@@ -188,7 +188,7 @@ class Compactor:
         self, table: ServiceTable, manifest: Manifest, shares: Sequence[tuple[str, ...]]
     ) -> list[Compacted]:
         rewrite = [
-            RewriteTask(table.store, manifest, paths, PlainRewriter(), self._driver.entropy)
+            RewriteTask(table.store, manifest, paths, best_rewriter(), self._driver.entropy)
             for paths in shares
         ]
         for _ in rewrite:

@@ -19,6 +19,7 @@ decoding.
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Sequence
 
 import polars as pl
@@ -48,9 +49,11 @@ def encode_delta(located: pa.Table, schema: TableSchema) -> bytes:
     """Return a delta of located changes, sorted by address and position, stamped with the schema
     version.
 
-    `located` has the columns of `delta_schema(schema)` in any order; others are left out.
+    `located` has the columns of `delta_schema(schema)` in any order; others are left out. User
+    columns that it lacks are not in the file: no change has a value for them.
     """
-    layout = delta_schema(schema)
+    absent = set(schema.names) - set(located.column_names)
+    layout = pa.schema([field for field in delta_schema(schema) if field.name not in absent])
     ordered = located.select(layout.names).cast(layout).sort_by(_ADDRESS_ORDER)
     written = pl.from_arrow(_written(ordered))
     assert isinstance(written, pl.DataFrame)
@@ -75,10 +78,10 @@ def decode_delta(
 ) -> pa.Table:
     """Return the changes of a delta in the layout of the present schema, in the order of the file.
 
-    `version` is the schema version that the manifest gives for the delta; columns added since are
-    null. `columns` limits the result to some columns of `delta_schema(schema)`, in the order given.
-    The caller has compared the file's checksum. Raises `CorruptFileError` for anything that is not
-    such a file.
+    `version` is the schema version that the manifest gives for the delta; columns added since, and
+    those that the file lacks, are null. `columns` limits the result to some columns of
+    `delta_schema(schema)`, in the order given. The caller has compared the file's checksum. Raises
+    `CorruptFileError` for anything that is not such a file.
     """
     metadata, sync = read_head(data, path)
     if metadata.get(SCHEMA_VERSION) != str(version).encode():
@@ -91,20 +94,28 @@ def decode_delta(
     layout = delta_schema(schema)
     fields = [layout.field(name) for name in (layout.names if columns is None else columns)]
     written = delta_schema(schema.at(version))
-    present = [field.name for field in fields if field.name in written.names]
+    held = set(written.names) - (set(schema.names) - _names(metadata, path))
+    present = [field.name for field in fields if field.name in held]
     if any(pa.types.is_decimal(written.field(name).type) for name in present):
         data = _with_plain_bytes(metadata, data[sync:], path)
     table = _read(data, present or [GROUP], path)
     rows = table.num_rows
     return pa.table(
         [
-            _restore(table, field, path)
-            if field.name in written.names
-            else pa.nulls(rows, field.type)
+            _restore(table, field, path) if field.name in held else pa.nulls(rows, field.type)
             for field in fields
         ],
         schema=pa.schema(fields),
     )
+
+
+def _names(metadata: dict[str, bytes], path: str) -> set[str]:
+    try:
+        return {field["name"] for field in json.loads(metadata[_SCHEMA])["fields"]}
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptFileError(
+            "a delta's schema cannot be read; restore the file", path=path, cause=str(error)
+        ) from error
 
 
 def _with_plain_bytes(metadata: dict[str, bytes], blocks: bytes, path: str) -> bytes:

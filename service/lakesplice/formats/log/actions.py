@@ -75,6 +75,18 @@ class DomainMetadata:
 
 
 @dataclass(frozen=True, slots=True)
+class ApplicationTransaction:
+    """An application's transaction `number` is in the table, for other tools to see.
+
+    Never read back: the manifest says it of our tables.
+    """
+
+    application: str
+    number: int
+    updated_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class CommitInfo:
     """What a commit says of itself; a foreign one may say nothing.
 
@@ -90,4 +102,12 @@ class CommitInfo:
     metrics: Mapping[str, int] = field(default_factory=dict)
 
 
-Action = CommitInfo | TableProtocol | TableMetadata | DomainMetadata | Remove | Add
+Action = (
+    CommitInfo
+    | TableProtocol
+    | TableMetadata
+    | DomainMetadata
+    | ApplicationTransaction
+    | Remove
+    | Add
+)

@@ -14,6 +14,7 @@ from lakesplice.errors import CorruptFileError
 from lakesplice.formats.log.actions import (
     Action,
     Add,
+    ApplicationTransaction,
     CommitInfo,
     DomainMetadata,
     Remove,
@@ -73,6 +74,14 @@ def _encode(action: Action) -> dict[str, Any]:
                     "domain": action.domain,
                     "configuration": action.configuration,
                     "removed": action.removed,
+                }
+            }
+        case ApplicationTransaction():
+            return {
+                "txn": {
+                    "appId": action.application,
+                    "version": action.number,
+                    "lastUpdated": action.updated_ms,
                 }
             }
         case Remove():

@@ -9,6 +9,7 @@ from lakesplice.errors import CorruptFileError, UnsupportedError
 from lakesplice.formats.log.actions import (
     Action,
     Add,
+    ApplicationTransaction,
     CommitInfo,
     DomainMetadata,
     Remove,
@@ -50,7 +51,7 @@ class _Draft:
                 self.domains.pop(action.domain, None)
             case DomainMetadata():
                 self.domains[action.domain] = action
-            case CommitInfo():
+            case CommitInfo() | ApplicationTransaction():
                 pass
             case TableProtocol():
                 _require_readable(action)

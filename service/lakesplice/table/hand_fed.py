@@ -1,0 +1,245 @@
+"""`HandFedTable`: a table that can be written as well as read, if no source feeds it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from lakesplice.errors import RetryableError, StorageError, UsageError
+from lakesplice.model.manifest import Manifest, UpsertState
+from lakesplice.model.schema import TableSchema
+from lakesplice.planning.compaction import tasks, work
+from lakesplice.planning.hand_fed import hand_fed_schema, stored_rows
+from lakesplice.planning.index_merge import plan_merge
+from lakesplice.table import compact
+from lakesplice.table.commit import Committed, commit, create
+from lakesplice.table.facade import Table
+from lakesplice.table.intents import Create, IndexMerge, Intent, Splice
+from lakesplice.table.maintenance import Maintenance
+from lakesplice.table.new_rows import write_new_rows
+from lakesplice.table.ports import Clock, Entropy, LogKeeper, Rewriter, Store
+from lakesplice.table.runs import RunCache, write_merged
+from lakesplice.table.upsert import Given, Upserted, Upserter, now_scalar, require_fed_by_hand
+
+ATTEMPTS_MAX = 20
+THREADS = 2
+# A thread per file while there are threads.
+_TASK_BYTES = 1
+_LOG_RETENTION_HOURS = 168
+_CHECKPOINT_EVERY = 20
+
+Rows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader
+"""What is taken as rows; besides, anything with Arrow's stream interface (Polars, DuckDB)."""
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What a table that is written needs besides its store."""
+
+    clock: Clock
+    entropy: Entropy
+    rewriter: Rewriter
+    keeper: LogKeeper
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What a compaction did; `version` shows it. All zero if nothing waited."""
+
+    version: int
+    files: int = 0
+    changes: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+
+
+def create_table(store: Store, given: pa.Schema | Rows, key: Sequence[str], tools: Tools) -> None:
+    """Make version 0 of a table fed by hand, with rows or without; `store` is its own folder.
+
+    Blocks. Rows of a stream are written as they come: memory holds those of one base file and 28
+    bytes per key. `UsageError` if the folder holds a table, for a type without an exact
+    counterpart, and if a key is null or occurs twice: then nothing is visible.
+    """
+    reader = None if isinstance(given, pa.Schema) else _reader(given)
+    schema = hand_fed_schema(given if reader is None else reader.schema, key)
+    now = now_scalar(tools.clock)
+    tables = _stored(reader, schema) if reader is not None else ()
+    new = write_new_rows(store, tables, 0, now, schema, tools.entropy)
+    counts = {"inserted": sum(run.entries for run in new.runs)}
+    intent = Create(
+        0,
+        schema,
+        log_retention_hours=_LOG_RETENTION_HOURS,
+        upserts=UpsertState(0),
+        files=new.files,
+        runs=new.runs,
+        counts=counts if counts["inserted"] else {},
+    )
+    outcome = create(store, intent, clock=tools.clock, entropy=tools.entropy)
+    if not isinstance(outcome, Committed):
+        raise UsageError(outcome.detail, store=repr(store))
+
+
+class HandFedTable(Table):
+    """A table as `Table` shows it, that takes upserts unless a source feeds it.
+
+    After each call that writes, the version it made is open. Calls of other threads, processes and
+    machines on the same table are safe; one object is used by one thread at a time.
+    """
+
+    def __init__(self, store: Store, tools: Tools, version: int | None = None) -> None:
+        super().__init__(store, version)
+        self._tools = tools
+        self._upserter = Upserter(store, tools.clock, tools.entropy)
+        self._log = Maintenance(
+            store,
+            tools.keeper,
+            tools.clock,
+            checkpoint_every=_CHECKPOINT_EVERY,
+            retention_seconds=_LOG_RETENTION_HOURS * 3600,
+        )
+
+    def upsert(
+        self,
+        changes: Rows | None = None,
+        *,
+        delete: Rows | None = None,
+        transaction: tuple[str, int] | None = None,
+        fill_new_rows: bool = False,
+    ) -> Upserted:
+        """Write whole or partial rows by key, and delete rows by key, in one commit.
+
+        `changes` has the key and any other columns, by stored or source names: rows with a known
+        key get these values and keep the others, rows with a new key are inserted. A new row needs
+        every column, or `fill_new_rows` to store null in those that `changes` lacks. `delete` has
+        the key; other columns of it are not looked at, keys that no row has are passed over.
+
+        `transaction` is (application, number), numbers rising: one that is not above the
+        application's last does nothing, so a call whose outcome is unknown can be repeated.
+
+        The real-time view shows it at once, the read-optimised view new rows at once and the rest
+        after `compact`. Blocks; holds `changes` in memory. Beside other writers it is located and
+        written again if need be, at most 20 times; then `RetryableError`, and nothing was changed.
+        `UsageError` if a key is given twice or null, a column or its values do not fit, or a source
+        feeds the table; `ParkedTableError`; `StorageError` with the effect unknown.
+        """
+        snapshot = self.snapshot
+        require_fed_by_hand(snapshot.manifest)
+        schema = snapshot.manifest.schema
+        given = Given(
+            _all(changes, schema, ()),
+            _all(delete, schema, schema.key),
+            transaction,
+            fill_new_rows,
+        )
+        self._snapshot, done = self._upserter.upsert(snapshot, given)
+        return done
+
+    def compact(self, *, threads: int = THREADS) -> Compacted:
+        """Bring all waiting changes into the base files, so that every reader sees them.
+
+        Also merges runs of the row index when they have become many, and keeps the log short.
+        Blocks. Beside other writers it goes on with what they left; `RetryableError` if they were
+        always faster. `UsageError` for a table that a source feeds: its service compacts it.
+        `CorruptFileError` for a damaged file, `StorageError`.
+        """
+        total = Compacted(self.version)
+        for _ in range(ATTEMPTS_MAX):
+            self.refresh()
+            manifest = self.snapshot.manifest
+            require_fed_by_hand(manifest)
+            if not manifest.deltas:
+                self._upkeep()
+                return total
+            splice = self._splice(manifest, threads)
+            if self._commit(splice):
+                total = _summed(self.version, splice)
+                self._upkeep()
+                return total
+        raise RetryableError("other writers of this table were always faster; try again later")
+
+    def _splice(self, manifest: Manifest, threads: int) -> Splice:
+        shares = tasks(work(manifest), _TASK_BYTES, max(1, threads))
+
+        def rewritten(paths: tuple[str, ...]) -> compact.Compacted:
+            tools = self._tools
+            return compact.compact_files(
+                self._store, manifest, paths, tools.rewriter, tools.entropy
+            )
+
+        with ThreadPoolExecutor(max(1, threads)) as pool:
+            parts = list(pool.map(rewritten, shares))
+        return compact.splice_of(manifest.generation, parts)
+
+    def _upkeep(self) -> None:
+        self._merge_runs()
+        # A checkpoint only saves time; the next compaction makes up for one that failed.
+        with suppress(StorageError):
+            self._log.care(self.snapshot)
+
+    def _merge_runs(self) -> None:
+        manifest = self.snapshot.manifest
+        places = plan_merge([run.entries for run in manifest.runs])
+        if places is None:
+            return
+        inputs = manifest.runs[places.start : places.stop]
+        output = write_merged(self._store, inputs, RunCache(), self._tools.entropy)
+        paths = tuple(run.file.path for run in inputs)
+        # Lost against another writer it is done the next time.
+        self._commit(IndexMerge(manifest.generation, paths, output))
+
+    def _commit(self, intent: Intent) -> bool:
+        tools = self._tools
+        outcome = commit(
+            self._store, self.snapshot, intent, clock=tools.clock, entropy=tools.entropy
+        )
+        if isinstance(outcome, Committed):
+            self._snapshot = outcome.snapshot
+        return isinstance(outcome, Committed)
+
+
+def _summed(version: int, splice: Splice) -> Compacted:
+    counts = splice.counts
+    return Compacted(
+        version,
+        len(splice.replaced),
+        counts["changes"],
+        counts["bytes_read"],
+        counts["bytes_written"],
+    )
+
+
+def _reader(given: Rows) -> pa.RecordBatchReader:
+    if isinstance(given, pa.RecordBatchReader):
+        return given
+    if isinstance(given, pa.RecordBatch):
+        given = pa.Table.from_batches([given])
+    if isinstance(given, pa.Table):
+        return given.to_reader()
+    try:
+        return pa.RecordBatchReader.from_stream(given)
+    except TypeError as error:
+        raise UsageError(
+            "rows are given as Arrow: a table, batches or anything with its stream interface",
+            found=type(given).__name__,
+        ) from error
+
+
+def _stored(reader: pa.RecordBatchReader, schema: TableSchema) -> Iterator[pa.Table]:
+    for batch in reader:
+        if batch.num_rows:
+            yield stored_rows(pa.Table.from_batches([batch]), schema)
+
+
+def _all(given: Rows | None, schema: TableSchema, columns: Sequence[str]) -> pa.Table:
+    """The rows in one table; without any, one without rows that has the key alone."""
+    if given is None:
+        fields = [schema.arrow.field(name) for name in schema.key]
+        return pa.schema(fields).empty_table()
+    table = given if isinstance(given, pa.Table) else _reader(given).read_all()
+    return stored_rows(table, schema, columns)

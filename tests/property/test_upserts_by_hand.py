@@ -1,0 +1,114 @@
+"""A table fed by hand, by several handles that know nothing of each other, against a dict."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from lakesplice.errors import UsageError
+from lakesplice.storage.local import LocalStore
+from tests.support.by_hand import (
+    COLUMNS,
+    Row,
+    created,
+    given,
+    opened,
+    require_rows,
+    require_sound_index,
+)
+from tests.support.simulated import memory_folder
+
+HANDLES = st.integers(0, 1)
+KEYS = st.integers(0, 5)
+VALUES = {
+    "name": st.none() | st.sampled_from(["a", "b", "ü" * 20, ""]),
+    "n": st.none() | st.integers(-(1 << 31), (1 << 31) - 1),
+    "price": st.none() | st.decimals(-999, 999, places=2).map(Decimal),
+}
+ROWS = st.lists(
+    st.fixed_dictionaries({"id": KEYS, **VALUES}), max_size=5, unique_by=lambda row: row["id"]
+)
+COLUMN_SETS = st.sets(st.sampled_from([*VALUES])).map(lambda names: ["id", *sorted(names)])
+
+
+class Upserts(RuleBasedStateMachine):
+    """The dict holds what the table has to; a call that the table refuses changes neither."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp(dir=memory_folder()))
+        self.store = LocalStore(self.folder).within("shop/goods")
+        self.truth: dict[int, Row] = {}
+        self.transactions = 0
+        self.last: tuple[list[Row], int] | None = None
+        self.tables = [created(self.store), opened(self.store, 99)]
+
+    @rule(handle=HANDLES, rows=ROWS, columns=COLUMN_SETS, fills=st.booleans())
+    def write(self, handle: int, rows: list[Row], columns: list[str], fills: bool) -> None:
+        changes = given(rows, columns)
+        new = [row["id"] for row in rows if row["id"] not in self.truth]
+        if new and not fills and len(columns) < len(COLUMNS.names):
+            with pytest.raises(UsageError, match="new rows need all columns"):
+                self.tables[handle].upsert(changes)
+            return
+        done = self.tables[handle].upsert(changes, fill_new_rows=fills)
+        assert (done.inserted, done.updated) == (len(new), len(rows) - len(new))
+        self._apply(rows, columns)
+
+    @rule(handle=HANDLES, keys=st.sets(KEYS), rows=ROWS)
+    def delete_and_write(self, handle: int, keys: set[int], rows: list[Row]) -> None:
+        kept = [row for row in rows if row["id"] not in keys]
+        gone = given([{"id": key} for key in sorted(keys)], ["id"])
+        done = self.tables[handle].upsert(given(kept, COLUMNS.names), delete=gone)
+        assert done.deleted == len(keys & self.truth.keys())
+        self.truth = {key: row for key, row in self.truth.items() if key not in keys}
+        self._apply(kept, COLUMNS.names)
+
+    @rule(handle=HANDLES, rows=ROWS, repeats=st.booleans())
+    def write_in_a_transaction(self, handle: int, rows: list[Row], repeats: bool) -> None:
+        if repeats and self.last is not None:
+            old, number = self.last
+            changes = given(old, COLUMNS.names)
+            assert self.tables[handle].upsert(changes, transaction=("p", number)).repeated
+            return
+        self.transactions += 1
+        self.last = rows, self.transactions
+        changes = given(rows, COLUMNS.names)
+        done = self.tables[handle].upsert(changes, transaction=("p", self.transactions))
+        assert not done.repeated
+        self._apply(rows, COLUMNS.names)
+
+    @rule(handle=HANDLES)
+    def compact(self, handle: int) -> None:
+        table = self.tables[handle]
+        table.compact()
+        assert not table.snapshot.manifest.deltas
+
+    @invariant()
+    def every_handle_shows_the_truth(self) -> None:
+        for table in self.tables:
+            # The one that did not write last is behind until it looks.
+            require_rows(table.refresh(), self.truth)
+
+    def teardown(self) -> None:
+        require_sound_index(self.store, self.tables[0])
+        shutil.rmtree(self.folder)
+
+    def _apply(self, rows: list[Row], columns: list[str]) -> None:
+        empty: Row = dict.fromkeys(COLUMNS.names)
+        for row in rows:
+            old = self.truth.get(row["id"], empty)
+            self.truth[row["id"]] = {**old, **{name: row[name] for name in columns}}
+
+
+TestUpserts = Upserts.TestCase
+TestUpserts.settings = settings(
+    max_examples=min(40, settings().max_examples), stateful_step_count=20, print_blob=True
+)

@@ -1,0 +1,72 @@
+"""A table fed by hand beside a dict that says what it has to hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from lakesplice.table.hand_fed import HandFedTable, Tools, create_table
+from lakesplice.table.index import check
+from lakesplice.table.ports import Store
+from lakesplice.table.read import View
+from lakesplice.table.rewrite import PlainRewriter
+from lakesplice.testing.doubles import FixedClock, SeededEntropy
+
+COLUMNS = pa.schema(
+    [
+        pa.field("id", pa.int64()),
+        pa.field("name", pa.string()),
+        pa.field("n", pa.int32()),
+        pa.field("price", pa.decimal128(9, 2)),
+    ]
+)
+Row = dict[str, Any]
+
+
+class NoKeeper:
+    """`LogKeeper` that writes nothing."""
+
+    def checkpoint(self, version: int) -> None:
+        """See `LogKeeper.checkpoint`."""
+
+
+def tools(seed: int = 1) -> Tools:
+    return Tools(FixedClock(), SeededEntropy(seed), PlainRewriter(), NoKeeper())
+
+
+def created(store: Store, rows: Iterable[Row] = (), seed: int = 1) -> HandFedTable:
+    create_table(store, given(rows, COLUMNS.names), ["id"], tools(seed))
+    return opened(store, seed + 1)
+
+
+def opened(store: Store, seed: int = 7) -> HandFedTable:
+    return HandFedTable(store, tools(seed))
+
+
+def given(rows: Iterable[Row], columns: Iterable[str]) -> pa.Table:
+    """The rows with these columns alone."""
+    chosen = pa.schema([COLUMNS.field(name) for name in columns])
+    picked = [{name: row.get(name) for name in chosen.names} for row in rows]
+    return pa.Table.from_pylist(picked, schema=chosen)
+
+
+def rows_of(table: HandFedTable, view: str = View.REAL_TIME) -> dict[int, Row]:
+    rows = table.read(view).to_pylist()
+    found = {row["id"]: row for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+def require_rows(table: HandFedTable, truth: Mapping[int, Row]) -> None:
+    """The real-time view is the truth, the other one, too, if nothing waits; the index is sound."""
+    assert rows_of(table) == dict(truth)
+    if not table.snapshot.manifest.deltas:
+        assert rows_of(table, View.READ_OPTIMISED) == dict(truth)
+
+
+def require_sound_index(store: Store, table: HandFedTable) -> None:
+    report = check(store, table.snapshot)
+    assert report.sound, report
+    assert report.duplicates == 0

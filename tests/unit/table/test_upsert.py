@@ -1,0 +1,401 @@
+"""Upserts: rows by key into a table that no source feeds."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import lakesplice
+from lakesplice.errors import ParkedTableError, RetryableError, UsageError
+from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState, SourceState
+from lakesplice.storage.local import LocalStore
+from lakesplice.table import new_rows, upsert
+from lakesplice.table.commit import Conflict, ConflictCode
+from lakesplice.table.hand_fed import HandFedTable
+from lakesplice.table.held import HeldTable
+from lakesplice.table.intents import Ingest, Redirect
+from lakesplice.table.read import View
+from lakesplice.testing.doubles import FixedClock, SeededEntropy
+from lakesplice.testing.faulty_store import Call, FaultyStore
+from tests.support.by_hand import (
+    COLUMNS,
+    Row,
+    created,
+    given,
+    opened,
+    require_rows,
+    require_sound_index,
+    rows_of,
+    tools,
+)
+from tests.support.tables import local_table
+
+WHOLE = COLUMNS.names
+
+
+def row(key: int, name: str | None = "a", n: int | None = 1, price: str = "1.50") -> Row:
+    return {"id": key, "name": name, "n": n, "price": Decimal(price)}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LocalStore:
+    return LocalStore(tmp_path / "lake").within("shop/goods")
+
+
+@pytest.fixture
+def table(store: LocalStore) -> HandFedTable:
+    return created(store, [row(1), row(2, "b"), row(3, "c", 7)])
+
+
+def test_whole_rows_change_known_keys_and_insert_new_ones(table: HandFedTable) -> None:
+    done = table.upsert(given([row(2, "B", 9), row(4)], WHOLE))
+    assert (done.version, done.inserted, done.updated, done.deleted) == (1, 1, 1, 0)
+    require_rows(table, {1: row(1), 2: row(2, "B", 9), 3: row(3, "c", 7), 4: row(4)})
+
+
+def test_partial_rows_leave_absent_columns_as_they_are(table: HandFedTable) -> None:
+    table.upsert(given([row(1, n=5), row(3, n=None)], ["id", "n"]))
+    require_rows(table, {1: row(1, n=5), 2: row(2, "b"), 3: row(3, "c", None)})
+    table.compact()
+    require_rows(table, {1: row(1, n=5), 2: row(2, "b"), 3: row(3, "c", None)})
+
+
+def test_waiting_partial_rows_of_one_key_complete_each_other(table: HandFedTable) -> None:
+    table.upsert(given([row(1, n=5)], ["id", "n"]))
+    table.upsert(given([row(1, name="new")], ["name", "id"]))
+    table.upsert(given([row(1, n=6)], ["id", "n"]))
+    truth = {1: row(1, "new", 6), 2: row(2, "b"), 3: row(3, "c", 7)}
+    require_rows(table, truth)
+    assert table.compact().changes == 3
+    require_rows(table, truth)
+
+
+def test_columns_that_are_not_given_are_in_no_delta(table: HandFedTable, store: LocalStore) -> None:
+    table.upsert(given([row(1, n=5)], ["id", "n"]))
+    (delta,) = table.snapshot.manifest.deltas
+    names = pl.read_avro(store.root / delta.file.path).columns
+    assert {"id", "n"} <= set(names)
+    assert not {"name", "price"} & set(names)
+
+
+def test_a_new_row_without_all_columns_is_refused_unless_nulls_are_asked_for(
+    table: HandFedTable,
+) -> None:
+    changes = given([row(1, n=5), row(9, n=5)], ["id", "n"])
+    with pytest.raises(UsageError, match=r"new rows need all columns.*rows=1.*'id': 9"):
+        table.upsert(changes)
+    assert table.refresh().version == 0
+    table.upsert(changes, fill_new_rows=True)
+    assert rows_of(table)[9] == {"id": 9, "name": None, "n": 5, "price": None}
+    assert rows_of(table)[1] == row(1, n=5)
+
+
+def test_deleted_rows_are_gone_from_both_views_after_compaction(table: HandFedTable) -> None:
+    done = table.upsert(delete=given([row(1), row(77)], WHOLE))
+    assert (done.deleted, done.updated) == (1, 0)
+    require_rows(table, {2: row(2, "b"), 3: row(3, "c", 7)})
+    table.compact()
+    require_rows(table, {2: row(2, "b"), 3: row(3, "c", 7)})
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_a_deleted_row_comes_back_with_nothing_of_what_it_was(
+    table: HandFedTable, store: LocalStore, compacted: bool
+) -> None:
+    table.upsert(delete=given([row(3)], ["id"]))
+    if compacted:
+        table.compact()
+    again = given([row(3, n=8)], ["id", "n"])
+    with pytest.raises(UsageError, match="new rows need all columns"):
+        table.upsert(again)
+    done = table.upsert(again, fill_new_rows=True)
+    assert (done.inserted, done.updated) == (1, 0)
+    table.upsert(given([row(3, name="z")], ["id", "name"]))
+    truth = {1: row(1), 2: row(2, "b"), 3: {"id": 3, "name": "z", "n": 8, "price": None}}
+    require_rows(table, truth)
+    table.compact()
+    require_rows(table, truth)
+    require_sound_index(store, table)
+
+
+def test_what_would_change_nothing_commits_nothing(table: HandFedTable) -> None:
+    table.upsert(delete=given([row(1)], ["id"]))
+    assert table.upsert(delete=given([row(1), row(50)], ["id"])).version == 1
+    assert table.upsert(given([], WHOLE)).version == 1
+    assert table.upsert().version == 1
+
+
+def test_a_transaction_is_applied_once(table: HandFedTable) -> None:
+    first = table.upsert(given([row(1, "x")], WHOLE), transaction=("job", 5))
+    again = table.upsert(given([row(1, "y")], WHOLE), transaction=("job", 5))
+    older = table.upsert(given([row(1, "y")], WHOLE), transaction=("job", 4))
+    assert [first.repeated, again.repeated, older.repeated] == [False, True, True]
+    assert rows_of(table)[1]["name"] == "x"
+    assert not table.upsert(given([row(1, "y")], WHOLE), transaction=("other", 1)).repeated
+    assert rows_of(table)[1]["name"] == "y"
+
+
+def test_a_transaction_without_effect_is_remembered(table: HandFedTable) -> None:
+    assert table.upsert(given([], WHOLE), transaction=("job", 1)).version == 1
+    assert table.upsert(given([row(1, "y")], WHOLE), transaction=("job", 1)).repeated
+
+
+def test_other_tools_see_transactions_and_rows(table: HandFedTable, store: LocalStore) -> None:
+    table.upsert(given([row(4)], WHOLE), transaction=("job", 3))
+    found = deltalake.DeltaTable(str(store.root))
+    assert found.transaction_version("job") == 3
+    assert sorted(found.to_pyarrow_table().column("id").to_pylist()) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"id": [1, 1], "n": [1, 2]}, "given twice"),
+        ({"id": [1, None], "n": [1, 2]}, "null"),
+        ({"n": [1]}, "whole key"),
+        ({"id": [1], "colour": ["red"]}, "no such column"),
+        ({"id": [1], "n": ["five"]}, "not of its type"),
+        ({"id": [1], "n": [1 << 40]}, "holds values that its type cannot"),
+        ({"id": [1], "n": [1.5]}, "not of its type"),
+    ],
+)
+def test_changes_that_do_not_fit_are_refused(
+    table: HandFedTable, changes: dict[str, list[Any]], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        table.upsert(pa.table(changes))
+    assert table.refresh().version == 0
+
+
+def test_a_key_both_written_and_deleted_is_refused(table: HandFedTable) -> None:
+    with pytest.raises(UsageError, match="given twice"):
+        table.upsert(given([row(1)], WHOLE), delete=given([row(1)], ["id"]))
+
+
+def test_rows_come_from_anything_with_arrow_in_it(table: HandFedTable) -> None:
+    changes = given([row(1, "x")], WHOLE)
+    table.upsert(changes.to_reader())
+    table.upsert(changes.to_batches()[0])
+    table.upsert(pl.DataFrame(changes))
+    assert rows_of(table)[1]["name"] == "x"
+    with pytest.raises(UsageError, match="as Arrow"):
+        table.upsert([row(1)])  # type: ignore[arg-type]
+
+
+def test_another_upsert_in_between_makes_it_locate_again(store: LocalStore) -> None:
+    created(store, [row(1)])
+    rival = opened(store, 20)
+
+    def insert_first(call: Call) -> None:
+        if call.path.endswith(".parquet") and call.method == "writer" and rival.version == 0:
+            rival.upsert(given([row(5, "rival", 1)], WHOLE))
+
+    late = HandFedTable(FaultyStore(store, before_call=insert_first), tools(30))
+    done = late.upsert(given([row(5, "late", 2)], WHOLE))
+    assert (done.version, done.inserted, done.updated) == (2, 0, 1)
+    require_rows(late, {1: row(1), 5: row(5, "late", 2)})
+    require_sound_index(store, late)
+
+
+def test_a_compaction_in_between_costs_nothing(store: LocalStore) -> None:
+    table = created(store, [row(1), row(2)])
+    table.upsert(given([row(1, n=2)], ["id", "n"]))
+    written: list[str] = []
+
+    def compact_first(call: Call) -> None:
+        if call.method == "writer" and call.path.endswith(".avro"):
+            written.append(call.path)
+        if call.method == "put_new" and "manifests" in call.path and table.version == 1:
+            table.compact()
+
+    late = HandFedTable(FaultyStore(store, before_call=compact_first), tools(30))
+    done = late.upsert(given([row(1, name="late")], ["id", "name"]))
+    assert (done.version, len(written)) == (3, 1)
+    require_rows(late, {1: row(1, "late", 2), 2: row(2)})
+    # Planned to be version 2, which the compaction took.
+    assert late.snapshot.manifest.upserts is not None
+    assert late.snapshot.manifest.upserts.position == 2
+    late.upsert(given([row(1, name="later")], ["id", "name"]))
+    late.compact()
+    require_rows(late, {1: row(1, "later", 2), 2: row(2)})
+
+
+def test_upserts_and_compaction_of_another_are_taken_up_by_a_compaction(store: LocalStore) -> None:
+    table = created(store, [row(1), row(2)])
+    table.upsert(given([row(1, n=2)], ["id", "n"]))
+    rival = opened(store, 20)
+
+    def act_first(call: Call) -> None:
+        if call.method == "put_new" and "manifests" in call.path and rival.version == 1:
+            rival.upsert(given([row(2, n=3)], ["id", "n"]))
+            rival.compact()
+
+    late = HandFedTable(FaultyStore(store, before_call=act_first), tools(30))
+    late.compact()
+    require_rows(late, {1: row(1, n=2), 2: row(2, n=3)})
+    assert not late.snapshot.manifest.deltas
+
+
+def test_who_always_loses_is_told_so(store: LocalStore) -> None:
+    created(store, [row(1)])
+    rival = opened(store, 20)
+
+    def always(call: Call) -> None:
+        if call.method == "put_new" and "manifests" in call.path:
+            rival.upsert(given([row(1, n=rival.version)], ["id", "n"]))
+
+    late = HandFedTable(FaultyStore(store, before_call=always), tools(30))
+    with pytest.raises(RetryableError, match="always faster"):
+        late.upsert(given([row(1, name="late")], ["id", "name"]))
+    assert rows_of(rival)[1]["name"] == "a"
+
+
+def test_a_parked_table_takes_no_upsert(table: HandFedTable, store: LocalStore) -> None:
+    held = HeldTable(store, SourceState("t", "i"), 1, FixedClock(), SeededEntropy(5))
+    held.commit(Redirect(1, 0, parked=ParkReason(ParkCode.CORRUPT, "mend it")))
+    with pytest.raises(ParkedTableError, match="mend it"):
+        table.upsert(given([row(1)], WHOLE))
+
+
+def test_a_table_that_a_source_feeds_refuses_upserts(tmp_path: Path) -> None:
+    fed = local_table(tmp_path)
+    fed.create()
+    table = opened(fed.store)
+    for act in (lambda: table.upsert(pa.table({"id": [1]})), table.compact):
+        refused: Callable[[], object] = act
+        with pytest.raises(UsageError, match="fed by a source"):
+            refused()
+
+
+def test_a_table_fed_by_hand_refuses_a_source(table: HandFedTable, store: LocalStore) -> None:
+    source = SourceState("t.shop.goods", "topic", {0: PartitionState(0)})
+    held = HeldTable(store, source, 1, FixedClock(), SeededEntropy(5))
+    assert held.parked is not None
+    assert held.parked.code is ParkCode.FED_BY_HAND
+    to = SourceState("t.shop.goods", "topic", {0: PartitionState(5)})
+    outcome = held.commit(Ingest(1, 0, {0: 0}, to, table.snapshot.manifest.schema.version))
+    assert isinstance(outcome, Conflict)
+    assert outcome.reason is ConflictCode.OFFSETS
+
+
+def test_a_manifest_of_a_table_fed_by_hand_is_none_that_older_readers_take(
+    table: HandFedTable, store: LocalStore
+) -> None:
+    table.upsert(delete=given([row(1)], ["id"]), transaction=("job", 2))
+    path = max(path for path in store.list("_lakesplice/manifests/"))
+    manifest = json.loads(store.read(path))
+    assert manifest["format"] == 2
+    assert manifest["source"] is None
+    assert manifest["upserts"] == {
+        "position": 1,
+        "has_deleted": True,
+        "transactions": {"job": 2},
+    }
+
+
+def test_large_upserts_write_a_delta_per_file_and_streams_a_file_per_so_many_rows(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(new_rows, "ROWS_PER_FILE", 10)
+    monkeypatch.setattr(upsert, "CHANGES_PER_DELTA", 8)
+    rows = [row(key, f"n{key}") for key in range(35)]
+    table = created(store, rows)
+    files = [file.rows for file in table.snapshot.manifest.files.values()]
+    assert sorted(files) == [5, 10, 10, 10]
+    table.upsert(given([row(key, f"m{key}") for key in range(35)], WHOLE))
+    assert len(table.snapshot.manifest.deltas) > 1
+    assert all(len(delta.waiting) < 3 for delta in table.snapshot.manifest.deltas)
+    truth = {key: row(key, f"m{key}") for key in range(35)}
+    require_rows(table, truth)
+    table.compact()
+    require_rows(table, truth)
+    require_sound_index(store, table)
+
+
+def test_a_table_is_created_with_its_rows_or_not_at_all(store: LocalStore) -> None:
+    with pytest.raises(UsageError, match="occurs twice"):
+        created(store, [row(1), row(1)])
+    assert not list(store.list("_delta_log/"))
+    created(store, [row(1)], seed=11)
+    with pytest.raises(UsageError, match="holds a table already"):
+        created(store, [row(2)], seed=21)
+    require_rows(opened(store), {1: row(1)})
+
+
+def test_runs_of_the_index_stay_few(store: LocalStore) -> None:
+    table = created(store)
+    for key in range(20):
+        table.upsert(given([row(key)], WHOLE))
+        table.compact()
+    assert len(table.snapshot.manifest.runs) < 9
+    require_rows(table, {key: row(key) for key in range(20)})
+    require_sound_index(store, table)
+
+
+ZONED = dt.datetime(2024, 5, 6, 7, 8, 9, 123456, tzinfo=dt.UTC)
+MOMENT = ZONED.replace(tzinfo=None)
+TYPES: list[tuple[pa.DataType, Any, Any]] = [
+    (pa.bool_(), True, True),
+    (pa.int8(), -1, -1),
+    (pa.uint32(), 1 << 31, 1 << 31),
+    (pa.float16(), 1.5, 1.5),
+    (pa.float64(), 0.1, 0.1),
+    (pa.decimal128(38, 3), Decimal("-1.125"), Decimal("-1.125")),
+    (pa.large_string(), "ü", "ü"),
+    (pa.dictionary(pa.int8(), pa.string()), "d", "d"),
+    (pa.binary(2), b"ab", b"ab"),
+    (pa.date32(), dt.date(2024, 5, 6), dt.date(2024, 5, 6)),
+    (pa.timestamp("us", "Europe/Berlin"), ZONED, ZONED),
+    (pa.timestamp("ms", "UTC"), ZONED.replace(microsecond=0), ZONED.replace(microsecond=0)),
+    (pa.timestamp("ns"), MOMENT, ZONED),
+]
+
+
+@pytest.mark.parametrize(("kind", "value", "read"), TYPES, ids=lambda v: str(v)[:20])
+def test_values_of_every_type_come_back(
+    store: LocalStore, kind: pa.DataType, value: Any, read: Any
+) -> None:
+    data = pa.table({"k": pa.array(["x", "y"]), "v": pa.array([value, None], kind)})
+    lakesplice.Table.create(store.root, data, key=["k"])
+    table = lakesplice.Table.open(store.root)
+    assert table.read().column("v").to_pylist() == [read, None]
+    table.upsert(data.set_column(1, "v", pa.array([None, value], kind)))
+    table.compact()
+    assert table.read("read_optimised").column("v").to_pylist() == [None, read]
+
+
+@pytest.mark.parametrize("kind", [pa.uint64(), pa.time64("us"), pa.list_(pa.int8()), pa.null()])
+def test_a_type_without_a_counterpart_is_refused(store: LocalStore, kind: pa.DataType) -> None:
+    schema = pa.schema([("k", pa.int64()), ("v", kind)])
+    with pytest.raises(UsageError, match="no exact counterpart"):
+        lakesplice.Table.create(store.root, schema, key=["k"])
+
+
+def test_a_timestamp_with_a_zone_is_no_wall_clock(store: LocalStore) -> None:
+    schema = pa.schema([("k", pa.int64()), ("v", pa.timestamp("us"))])
+    table = lakesplice.Table.create(store.root, schema, key=["k"])
+    with pytest.raises(UsageError, match="not of its type"):
+        table.upsert(pa.table({"k": [1], "v": pa.array([ZONED], pa.timestamp("us", "UTC"))}))
+
+
+@pytest.mark.parametrize("key", [[], ["nope"], ["k", "k"]])
+def test_a_key_has_to_be_columns(store: LocalStore, key: list[str]) -> None:
+    with pytest.raises(UsageError, match="needs a key"):
+        lakesplice.Table.create(store.root, pa.schema([("k", pa.int64())]), key=key)
+
+
+def test_composite_keys_and_strange_names(store: LocalStore) -> None:
+    data = pa.table({"a b": ["x", "xy"], "_op": ["yz", "z"], "Wert €": [1, 2]})
+    table = lakesplice.Table.create(store.root, data, key=["_op", "a b"])
+    table.upsert(pa.table({"_op": ["z"], "a b": ["xy"], "Wert €": [3]}))
+    rows = table.read(View.REAL_TIME, ["a b", "_op", "Wert €"]).to_pylist()
+    assert [row["Wert €"] for row in rows] == [1, 3]
