@@ -99,7 +99,7 @@ class Footer:
             2: structs(self.schema),
             3: i64(self.num_rows),
             4: structs(group.to_struct() for group in self.row_groups),
-            6: binary(created_by.encode(errors="surrogateescape")) if created_by else None,
+            6: binary(None if created_by is None else created_by.encode(errors="surrogateescape")),
             7: structs(self.column_orders),
         }
         if self.key_values is None:
@@ -137,9 +137,9 @@ def read_footer(source: pa.NativeFile, name: str) -> Footer:
     if length + 8 > len(tail):
         tail = source.read_at(length + 8, start)
     found, end = decode_struct(tail[-8 - length : -8], place=place)
-    if end > length:
-        raise place.corrupt("the footer is longer than its length says", length=length)
     footer = Footer.from_struct(found, place, start)
+    if end != length:
+        raise place.corrupt("something lies behind the footer", length=length, end=end)
     _check(footer, place)
     return footer
 

@@ -1,0 +1,115 @@
+"""Files by other writers, good and damaged: each is read to its last page header, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lakesplice.errors import CorruptFileError, UnsupportedError
+from lakesplice.splicing.reasons import Reason
+from lakesplice.splicing.source import SourceFile
+
+Shared = Callable[..., Path]
+
+GOOD, BAD = "parquet-testing-data", "parquet-testing-bad_data"
+# Its dictionary's header isn't counted in the chunk's size, so that the last page ends behind it.
+PAGES_BEYOND_THEIR_CHUNK = "nation.dict-malformed.parquet"
+# A list where the length of a bloom filter belongs: ignored, as all readers do, and not kept.
+A_FIELD_OF_ANOTHER_TYPE = "dict-page-offset-zero.parquet"
+# Flags in lists as an older parquet-rs wrote them: 0 for false instead of 2.
+FALSE_IS_ZERO = (
+    "geography-lines.parquet",
+    "geography-points.parquet",
+    "geography-polygons.parquet",
+)
+# What is wrong, where it can be seen without decoding a page.
+SEEN = {
+    "ARROW-GH-41317.parquet": "encodings is a list of another type",
+    "ARROW-GH-41321.parquet": "ends in the middle of a value",
+    "ARROW-RS-GH-6229-DICTHEADER.parquet": "pages lie outside the file",
+    "ARROW-RS-GH-6229-LEVELS.parquet": "pages have another number of values",
+    "PARQUET-1481.parquet": "no such physical type",
+}
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(
+        path for path in folder.rglob("*") if ".parquet" in path.name and path.suffix != ".json"
+    )
+
+
+def look_into(path: Path) -> SourceFile:
+    source = SourceFile(pa.memory_map(str(path)), path.name)
+    for group in range(len(source.footer.row_groups)):
+        for column in range(len(source.footer.leaves)):
+            pages = [page for page in source.pages(group, column) if page.header.is_data]
+            index = source.offset_index(group, column)
+            bounds = source.column_index(group, column)
+            if index is not None:
+                assert index.offsets.tolist() == [page.offset for page in pages]
+                assert index.ends.tolist() == [page.end for page in pages]
+                assert bounds is None or len(bounds) == len(pages)
+    return source
+
+
+def test_every_good_file_is_read_to_its_last_page_header(shared: Shared) -> None:
+    found = files(shared("corpora", GOOD))
+    assert len(found) > 60
+    for path in found:
+        if path.suffix == ".encrypted":
+            with pytest.raises(UnsupportedError) as refused:
+                look_into(path)
+            assert refused.value.facts["reason"] == Reason.ENCRYPTED
+        elif path.name != PAGES_BEYOND_THEIR_CHUNK:
+            look_into(path)
+
+
+def test_every_footer_and_index_is_written_back_byte_for_byte(shared: Shared) -> None:
+    for path in files(shared("corpora", GOOD)):
+        if path.suffix == ".encrypted" or path.name == A_FIELD_OF_ANOTHER_TYPE:
+            continue
+        source, data = SourceFile(pa.memory_map(str(path)), path.name), path.read_bytes()
+        assert source.footer.encode() == data[source.footer.start :], path.name
+        for group, row_group in enumerate(source.footer.row_groups):
+            for column, chunk in enumerate(row_group.chunks):
+                index = source.offset_index(group, column)
+                bounds = source.column_index(group, column)
+                if index is not None and (span := chunk.offset_index):
+                    assert index.encode() == data[span.offset : span.end], path.name
+                if bounds is not None and (span := chunk.column_index):
+                    same = bounds.encode() == data[span.offset : span.end]
+                    assert same or path.name in FALSE_IS_ZERO, path.name
+
+
+def test_every_page_header_is_written_back_byte_for_byte(shared: Shared) -> None:
+    for path in files(shared("corpora", GOOD)):
+        if path.suffix == ".encrypted" or path.name == PAGES_BEYOND_THEIR_CHUNK:
+            continue
+        source, data = SourceFile(pa.memory_map(str(path)), path.name), path.read_bytes()
+        for group in range(len(source.footer.row_groups)):
+            for column in range(len(source.footer.leaves)):
+                for page in source.pages(group, column):
+                    header = data[page.offset : page.body_offset]
+                    assert page.header.encode() == header, path.name
+
+
+def test_every_damaged_file_is_refused_by_name_or_damaged_within_its_pages(shared: Shared) -> None:
+    found = files(shared("corpora", BAD))
+    assert len(found) >= 8
+    for path in found:
+        if path.name not in SEEN:
+            look_into(path)
+            continue
+        with pytest.raises(CorruptFileError, match=SEEN[path.name]) as refused:
+            look_into(path)
+        assert refused.value.facts["path"] == path.name
+        assert refused.value.facts["place"]
+
+
+def test_a_page_beyond_its_chunk_is_refused_with_its_place(shared: Shared) -> None:
+    with pytest.raises(CorruptFileError, match="ends behind its chunk") as refused:
+        look_into(shared("corpora", GOOD, PAGES_BEYOND_THEIR_CHUNK))
+    assert str(refused.value.facts["place"]).startswith("the page at 421 of row group 0, column 1")
