@@ -13,6 +13,7 @@ from pyspark.sql.functions import col
 
 from lakesplice.spark.decode_stage import STAGE_DDL, decode_records
 from lakesplice.spark.plan import BatchPlan, TopicResult, gather
+from lakesplice.spark.workers import keep_zip_directories
 from lakesplice.spark.write_stage import ANSWER_DDL, write_ranges
 
 _COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value")
@@ -41,8 +42,10 @@ def run_batch(frame: DataFrame, plan: BatchPlan) -> dict[str, TopicResult]:
 
 
 def _decode(plan: Any, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    keep_zip_directories()
     return decode_records(plan.value, batches)
 
 
 def _write(plan: Any, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    keep_zip_directories()
     return write_ranges(plan.value, batches)
