@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lakesplice.apps.cli.output import Listing, ListingOption, age, json_line, print_table, show
+from lakesplice.apps.cli.pages import inspect_pages
 from lakesplice.apps.cli.tables import TableArgument
 from lakesplice.errors import UsageError
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from lakesplice.table.snapshot import Snapshot
 
 app = typer.Typer(
-    help="Look inside a table: its log, its deltas, its row index, its manifest.",
+    help="Look inside a table: its log, deltas, row index, manifest; or a file: its pages.",
     no_args_is_help=True,
 )
 VersionOption = Annotated[
@@ -30,6 +31,8 @@ LimitOption = Annotated[int, typer.Option("--limit", min=1, help="The most that 
 _LOG_COLUMNS = ("version", "operation", "added", "removed", "bytes_added", "id")
 _DELTA_COLUMNS = ("path", "rows", "waiting", "groups", "bytes", "schema_version", "age")
 _RUN_COLUMNS = ("path", "entries", "groups", "bytes", "keys_version")
+
+app.command("pages")(inspect_pages)
 
 
 @app.command("log")
