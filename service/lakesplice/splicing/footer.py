@@ -40,6 +40,8 @@ MAGIC = b"PAR1"
 _ENCRYPTED_MAGIC = b"PARE"
 # Footers of a hundred chunks fit, so one read fetches them.
 _TAIL_BYTES = 64 * 1024
+# A length is not to be believed so far that memory would run out.
+_FOOTER_BYTES_MAX = 128 * 1024 * 1024
 _NOWHERE = Place("", "footer")
 
 KeyValue = tuple[bytes, bytes | None]
@@ -134,6 +136,8 @@ def read_footer(source: pa.NativeFile, name: str) -> Footer:
     start = size - 8 - length
     if start < len(MAGIC):
         raise place.corrupt("the footer is longer than the file", length=length, size=size)
+    if length > _FOOTER_BYTES_MAX:
+        raise place.too_large("the footer has more bytes than are read at once", length=length)
     if length + 8 > len(tail):
         tail = source.read_at(length + 8, start)
     found, end = decode_struct(tail[-8 - length : -8], place=place)

@@ -63,7 +63,9 @@ class OffsetIndex:
         return OffsetIndex(self.offsets + delta, self.sizes, self.first_rows, self.unencoded)
 
     def check(self, start: int, end: int, num_rows: int, place: Place) -> None:
-        """Raise `CorruptFileError` unless the pages rise within [start, end) and cover the rows."""
+        """Raise `CorruptFileError` unless the pages lie in [start, end), each at the end of the one
+        before, the last to `end`, and their rows rise from 0 to below `num_rows`.
+        """
         if not len(self):
             if num_rows:
                 raise place.corrupt("it has no pages, but there are rows", rows=num_rows)
@@ -74,8 +76,9 @@ class OffsetIndex:
         if (self.sizes <= 0).any() or (offsets < start).any() or (offsets > end).any():
             raise place.corrupt("a page is empty or lies outside its chunk", start=start, end=end)
         ends = self.ends
-        if (offsets[1:] < ends[:-1]).any() or ends[-1] > end:
-            raise place.corrupt("its pages overlap or end behind their chunk", end=end)
+        # No writer leaves gaps; an entry that was moved would be copied without being noticed.
+        if (offsets[1:] != ends[:-1]).any() or ends[-1] != end:
+            raise place.corrupt("its pages do not follow each other to their chunk's end", end=end)
 
     @classmethod
     def decode(cls, buffer: bytes, place: Place) -> Self:
@@ -132,10 +135,10 @@ def _decode_run(buffer: bytes, place: Place) -> tuple[tuple[Int64s, Int64s, Int6
     if (body[:, (0, 2, 4, 6)] != (_OFFSET, _SIZE, _ROW, _STOP)).any():
         return None
     offsets, sizes, rows = (unzigzag(body[:, column].copy()) for column in (1, 3, 5))
-    if (sizes >= 1 << 31).any():
+    if (sizes != sizes.astype(np.int32)).any():
         return None
     rest, _ = decode_struct(buffer, at + run[1], place=place, last_id=1)
-    return (offsets, sizes, rows), rest
+    return None if 1 in rest.fields else ((offsets, sizes, rows), rest)
 
 
 def _locations(index: Struct, place: Place) -> tuple[Int64s, Int64s, Int64s]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakesplice.errors import CorruptFileError
+from lakesplice.errors import CorruptFileError, UnsupportedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,15 @@ class Place:
         """Return the error for a defect found here; the caller raises it."""
         return CorruptFileError(
             f"a Parquet file is damaged: {reason}; restore or rebuild it",
+            path=self.path,
+            place=self.part,
+            **facts,
+        )
+
+    def too_large(self, what: str, **facts: object) -> UnsupportedError:
+        """Return the error for metadata beyond what is read at once; the caller raises it."""
+        return UnsupportedError(
+            f"a Parquet file's metadata is too large: {what}; write it as several files",
             path=self.path,
             place=self.part,
             **facts,

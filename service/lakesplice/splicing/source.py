@@ -16,6 +16,8 @@ from lakesplice.splicing.reasons import Reason
 
 _READABLE = frozenset(Encoding) - {Encoding.ALP}
 _REFUSED_CODECS = {Codec.LZ4: Reason.LEGACY_LZ4, Codec.LZO: Reason.LZO}
+# Some hundred thousand pages with bounds of the usual length.
+_INDEX_BYTES_MAX = 32 * 1024 * 1024
 # Until then a page's first prefix came from the page before it (PARQUET-246).
 _PAGES_STAND_ALONE = (1, 8, 2)
 
@@ -24,7 +26,8 @@ class SourceFile:
     """An open file and what was read of it; `name` is what errors call it.
 
     Opening reads the footer and raises what `read_footer` does. Every method that reads blocks, may
-    be called by several threads, and raises `CorruptFileError` with file, place and reason.
+    be called by several threads, and raises `CorruptFileError` with file, place and reason, or
+    `UnsupportedError` where an index is too large.
     """
 
     def __init__(self, source: pa.NativeFile, name: str) -> None:
@@ -108,7 +111,7 @@ class SourceFile:
         if chunk.offset_index is None:
             return None
         place = self.place(row_group, column).within("the offset index")
-        index = OffsetIndex.decode(self._bytes(chunk.offset_index), place)
+        index = OffsetIndex.decode(self._bytes(chunk.offset_index, place), place)
         index.check(chunk.start, chunk.end, self.footer.row_groups[row_group].num_rows, place)
         return index
 
@@ -118,12 +121,14 @@ class SourceFile:
         if span is None or pages is None:
             return None
         place = self.place(row_group, column).within("the column index")
-        index = ColumnIndex.decode(self._bytes(span), place)
+        index = ColumnIndex.decode(self._bytes(span, place), place)
         if len(index) != len(pages):
             raise place.corrupt("it has another number of pages than the offset index")
         return index
 
-    def _bytes(self, span: Span) -> bytes:
+    def _bytes(self, span: Span, place: Place) -> bytes:
+        if span.length > _INDEX_BYTES_MAX:
+            raise place.too_large("an index has more bytes than are read", length=span.length)
         data: bytes = self.read(span.offset, span.length).to_pybytes()
         return data
 

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from lakesplice.errors import CorruptFileError, UnsupportedError
+from lakesplice.errors import CorruptFileError
 from lakesplice.splicing.place import Place
 from lakesplice.splicing.varints import decode_varints, encode_varints, unzigzag, zigzag
 
@@ -236,12 +236,8 @@ class _Reader:
     def _spend(self, values: int) -> None:
         self._left -= values
         if self._left < 0:
-            raise UnsupportedError(
-                "a Parquet file's metadata holds more values than are read at once; split the file",
-                path=self._place.path,
-                place=self._place.part,
-                values_max=self._limits.values_max,
-            )
+            limit = self._limits.values_max
+            raise self._place.too_large("it holds more values than are read at once", limit=limit)
 
     def _wire(self, kind: int, *, empty: bool = False) -> Wire:
         if kind > Wire.UUID or (kind == Wire.STOP and not empty):

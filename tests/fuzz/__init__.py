@@ -1,0 +1,1 @@
+"""Coverage-guided fuzzing of what reads Parquet's metadata; see CONTRIBUTING.md."""

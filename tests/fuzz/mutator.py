@@ -1,0 +1,97 @@
+"""Changes to a structure's values, so that what is fuzzed lies behind the codec too."""
+
+from __future__ import annotations
+
+from random import Random
+
+from lakesplice.errors import CorruptFileError, UnsupportedError
+from lakesplice.splicing.place import Place
+from lakesplice.splicing.thrift import (
+    Field,
+    Limits,
+    List,
+    Struct,
+    Value,
+    Wire,
+    decode_struct,
+    encode_struct,
+)
+
+_BITS = {Wire.BYTE: 8, Wire.I16: 16, Wire.I32: 32, Wire.I64: 64}
+_LIMITS = Limits(values_max=20_000)
+
+
+def mutated(data: bytes, chance: Random) -> bytes | None:
+    """The encoded structure with one value changed; None if it is none."""
+    try:
+        found, end = decode_struct(data, place=Place("", ""), limits=_LIMITS)
+    except (CorruptFileError, UnsupportedError):
+        return None
+    return encode_struct(_struct(found, chance)) + data[end:]
+
+
+def _struct(found: Struct, chance: Random) -> Struct:
+    fields = dict(found.fields)
+    if not fields or chance.random() < 0.05:
+        fields[chance.randint(1, 12)] = _new(chance)
+        return Struct(fields)
+    field_id = chance.choice(list(fields))
+    if chance.random() < 0.1:
+        del fields[field_id]
+    else:
+        fields[field_id] = _field(fields[field_id], chance)
+    return Struct(fields)
+
+
+def _field(found: Field, chance: Random) -> Field:
+    wire, value = found
+    if chance.random() < 0.03:
+        return _new(chance)
+    return wire, _value(wire, value, chance)
+
+
+def _value(wire: Wire, value: Value, chance: Random) -> Value:
+    if isinstance(value, Struct):
+        return _struct(value, chance)
+    if isinstance(value, List):
+        return _list(value, chance)
+    if isinstance(value, bytes) and wire is Wire.BINARY:
+        return value[: chance.randint(0, len(value))] + chance.randbytes(chance.randint(0, 3))
+    if isinstance(value, bool):
+        return not value
+    return _integer(wire, value, chance) if isinstance(value, int) else value
+
+
+def _list(found: List, chance: Random) -> List:
+    values = list(found.values)
+    if not values:
+        return found
+    at, how = chance.randrange(len(values)), chance.random()
+    if how < 0.15:
+        del values[at]
+    elif how < 0.3:
+        values.insert(at, values[chance.randrange(len(values))])
+    else:
+        values[at] = _value(found.wire, values[at], chance)
+    return List(found.wire, tuple(values))
+
+
+def _integer(wire: Wire, value: int, chance: Random) -> int:
+    top = 1 << _BITS[wire] - 1
+    new = chance.choice(
+        [0, 1, -1, top - 1, -top, value + 1, value - 1, -value, value * 2, chance.randrange(top)]
+    )
+    return max(-top, min(top - 1, new))
+
+
+def _new(chance: Random) -> Field:
+    wire = chance.choice(list(_BITS))
+    return chance.choice(
+        [
+            (wire, _integer(wire, 7, chance)),
+            (Wire.BINARY, chance.randbytes(3)),
+            (Wire.TRUE, True),
+            (Wire.STRUCT, Struct()),
+            (Wire.LIST, List(wire, (1, 2, 3))),
+        ]
+    )

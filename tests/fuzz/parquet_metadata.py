@@ -1,0 +1,121 @@
+"""What any bytes must do: give values that come back, or an error with file, place and reason.
+
+The first byte of an input chooses what the others are: one structure of the metadata, or a file.
+Of a file the last two bytes are the footer's length; magic and length are put where they belong, so
+that a change of the footer's size does not stop at the first check.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from lakesplice.errors import CorruptFileError, UnsupportedError
+from lakesplice.splicing.footer import MAGIC, Statistics, read_footer
+from lakesplice.splicing.page_headers import PageHeader
+from lakesplice.splicing.page_index import ColumnIndex, OffsetIndex
+from lakesplice.splicing.place import Place
+from lakesplice.splicing.source import SourceFile
+from lakesplice.splicing.thrift import Struct, decode_struct, encode_struct
+
+PLACE = Place("fuzzed.parquet", "anywhere")
+
+
+def look_at(data: bytes) -> None:
+    """Read the input as what its first byte says; fails unless it is read well or refused well."""
+    if data:
+        target = TARGETS[data[0] % len(TARGETS)]
+        refused_by_name(lambda: target(data[1:]))
+
+
+def refused_by_name(read: Callable[[], object]) -> None:
+    try:
+        read()
+    except (CorruptFileError, UnsupportedError) as error:
+        facts = error.facts.keys()
+    else:
+        return
+    assert facts >= {"path", "place"}
+
+
+def look_at_structure(data: bytes) -> None:
+    found, end = decode_struct(data, place=PLACE)
+    assert 0 < end <= len(data)
+    written = encode_struct(found)
+    again, written_end = decode_struct(written, place=PLACE)
+    assert (again, written_end) == (found, len(written))
+
+
+def look_at_offset_index(data: bytes) -> None:
+    index = OffsetIndex.decode(data, PLACE)
+    again = OffsetIndex.decode(index.encode(), PLACE)
+    for name in ("offsets", "sizes", "first_rows"):
+        assert getattr(again, name).tolist() == getattr(index, name).tolist()
+    one_by_one, _ = decode_struct(data, place=PLACE)
+    locations = one_by_one.get(1)
+    assert [of.get(1) for of in locations.values] == index.offsets.tolist()  # type: ignore[union-attr]
+    refused_by_name(lambda: index.check(4, 1 << 40, 1 << 40, PLACE))
+
+
+def look_at_column_index(data: bytes) -> None:
+    index = ColumnIndex.decode(data, PLACE)
+    again = ColumnIndex.decode(index.encode(), PLACE)
+    assert (again.min_values, again.max_values) == (index.min_values, index.max_values)
+    assert again.null_pages.tolist() == index.null_pages.tolist()
+
+
+def look_at_page_header(data: bytes) -> None:
+    header, end = PageHeader.decode(data, 0, PLACE)
+    assert 0 < end <= len(data)
+    again, _ = PageHeader.decode(header.encode(), 0, PLACE)
+    for name in PageHeader.__slots__:
+        if name != "raw":
+            assert getattr(again, name) == getattr(header, name)
+    if header.statistics is not None:
+        look_at_statistics(header.statistics)
+
+
+def look_at_file(data: bytes) -> None:
+    whole = as_file(data)
+    source = SourceFile(pa.BufferReader(whole), "fuzzed.parquet")
+    for group, row_group in enumerate(source.footer.row_groups[:3]):
+        for column, chunk in enumerate(row_group.chunks[:10]):
+            source.refusal(group, column)
+            refused_by_name(lambda g=group, c=column: source.column_index(g, c))  # type: ignore[misc]
+            refused_by_name(lambda g=group, c=column: source.dictionary_page(g, c))  # type: ignore[misc]
+            refused_by_name(lambda g=group, c=column: list(source.pages(g, c)))  # type: ignore[misc]
+            if chunk.statistics is not None:
+                refused_by_name(lambda s=chunk.statistics: look_at_statistics(s))  # type: ignore[misc]
+    start = source.footer.start
+    again = read_footer(pa.BufferReader(whole[:start] + source.footer.encode()), "fuzzed.parquet")
+    assert again.encode() == source.footer.encode()
+
+
+def look_at_statistics(found: Struct) -> None:
+    statistics = Statistics.from_struct(found, PLACE)
+    assert Statistics.from_struct(statistics.to_struct(), PLACE).null_count == statistics.null_count
+
+
+def as_file(data: bytes) -> bytes:
+    """A file of an input: its footer is as long as the last two bytes say."""
+    length = min(int.from_bytes(data[-2:], "little"), max(len(data) - 2, 0))
+    return MAGIC + data[:-2] + struct.pack("<I", length) + MAGIC
+
+
+def as_input(file: bytes) -> bytes | None:
+    """The input that gives a file; None if its footer is too long for one."""
+    length = int.from_bytes(file[-8:-4], "little")
+    if length >= 1 << 16 or file[:4] != MAGIC or file[-4:] != MAGIC:
+        return None
+    return bytes((TARGETS.index(look_at_file),)) + file[4:-8] + length.to_bytes(2, "little")
+
+
+TARGETS = [
+    look_at_structure,
+    look_at_offset_index,
+    look_at_column_index,
+    look_at_page_header,
+    look_at_file,
+]
