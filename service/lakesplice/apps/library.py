@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 
 from lakesplice.errors import UnsupportedError
+from lakesplice.storage.copying import FileSink
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.log_keeper import DeltaLogKeeper
 from lakesplice.storage.system import SystemClock, SystemEntropy
@@ -45,7 +46,7 @@ class Table(HandFedTable):
 
 
 def _tools(path: Path) -> Tools:
-    return Tools(SystemClock(), SystemEntropy(), best_rewriter(), DeltaLogKeeper(path))
+    return Tools(SystemClock(), SystemEntropy(), best_rewriter(FileSink), DeltaLogKeeper(path))
 
 
 def _local_path(uri: str | Path) -> Path:

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Reason(StrEnum):
-    """Found in the footer alone; the words are also a metric's label."""
+    """The words are also a metric's label. The first ones are found in the footer alone."""
 
     NESTED = "nested"
     NO_PAGE_INDEX = "no_page_index"
@@ -17,3 +17,10 @@ class Reason(StrEnum):
     OLD_DELTA_BYTE_ARRAY = "old_delta_byte_array"
     EXTERNAL_FILE = "external_file"
     ENCRYPTED = "encrypted"
+    # Found while a chunk is planned or encoded.
+    MANY_PAGES = "many_pages"
+    ERASED_DICTIONARY = "erased_dictionary"
+    DICTIONARY_DECAYED = "dictionary_decayed"
+    DICTIONARY_REPEATS = "dictionary_repeats"
+    PAGES_OUT_OF_ORDER = "pages_out_of_order"
+    OTHER_LAYOUT = "other_layout"

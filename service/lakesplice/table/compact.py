@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lakesplice.errors import CorruptFileError
-from lakesplice.formats.parquet import BaseReader
+from lakesplice.formats.parquet import BaseReader, WrittenBase
 from lakesplice.model.address import BaseFile
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.schema import TableSchema
@@ -34,7 +34,7 @@ class Compacted:
 
     A file whose waiting changes were all stale is not in `replaced`; they are consumed all the
     same. `counts`: `changes` consumed, of which `stale`; `rows` edited; `bytes_read`,
-    `bytes_written`.
+    `bytes_written`; and the rewriter's own.
     """
 
     replaced: Mapping[str, NewFile]
@@ -61,21 +61,16 @@ def compact_files(
     changes = read_waiting(store, manifest.deltas, manifest.schema, groups)
     waiting = Waiting.of(changes)
     replaced: dict[str, NewFile] = {}
-    counts = {
-        "changes": changes.num_rows,
-        "stale": 0,
-        "rows": 0,
-        "bytes_read": 0,
-        "bytes_written": 0,
-    }
+    counts = Counter(changes=changes.num_rows, stale=0, rows=0, bytes_read=0, bytes_written=0)
     for file in files:
         placed = waiting.place(file.segments, file.path)
         edits = _edits(store, file, placed, manifest)
         counts["stale"] += edits.stale
         if not len(edits.rows):
             continue
-        new = _rewrite(store, file, edits, manifest.schema, rewriter, entropy)
+        new, more = _rewrite(store, file, edits, manifest.schema, rewriter, entropy)
         replaced[file.path] = new
+        counts.update(more)
         counts["rows"] += len(edits.rows)
         counts["bytes_read"] += file.bytes
         counts["bytes_written"] += new.base.bytes
@@ -128,19 +123,25 @@ def _rewrite(
     schema: TableSchema,
     rewriter: Rewriter,
     entropy: Entropy,
-) -> NewFile:
+) -> tuple[NewFile, Mapping[str, int]]:
     splices = file.splices + 1
+    written: list[WrittenBase] = []
+
+    def write(sink: pa.NativeFile) -> WrittenBase:
+        written.append(rewriter.rewrite(source, file, edits, schema, sink))
+        return written[0]
+
     path = base_path(file.segments[0].group, splices, entropy)
     with store.open(file.path) as source:
         new = create_base(
             store,
             path,
             file.segments,
-            lambda sink: rewriter.rewrite(source, file, edits, schema, sink),
+            write,
             splices=splices,
         )
     _verify(store, new.base, edits, schema)
-    return new
+    return new, written[0].counts
 
 
 def _verify(store: Store, file: BaseFile, edits: Edits, schema: TableSchema) -> None:

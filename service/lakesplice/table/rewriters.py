@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from lakesplice.splicing.copying import OpenSink, StreamSink
+from lakesplice.splicing.options import Options
+from lakesplice.table.page_rewriter import PageRewriter
 from lakesplice.table.ports import Rewriter
-from lakesplice.table.rewrite import PlainRewriter
 
 
-def best_rewriter() -> Rewriter:
-    """Return the fastest rewriter there is; all write files that hold the same."""
-    return PlainRewriter()
+def best_rewriter(open_sink: OpenSink = StreamSink, threads: int = 1) -> Rewriter:
+    """Return the fastest rewriter there is; all write files that hold the same.
+
+    `open_sink` is the store's way to copy bytes; columns are encoded by `threads` threads.
+    """
+    return PageRewriter(Options(threads=threads), open_sink)

@@ -39,6 +39,11 @@ class BaseReader:
     def __exit__(self, *_: object) -> None:
         self._source.close()
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The columns that the file has; of its schema's, the others were added later."""
+        return self._names
+
     @cached_property
     def row_groups(self) -> tuple[tuple[int, int], ...]:
         """The half-open ranges of rows of the file's row groups."""

@@ -11,8 +11,8 @@ Spark's vectorized reader returns wrong rows for the other order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -36,11 +36,15 @@ _NO_BYTE_LIMIT = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class WrittenBase:
-    """What was written: rows, exact statistics (`add.stats` of the log), where its pages end."""
+    """What was written: rows, exact statistics (`add.stats` of the log), where its pages end.
+
+    `counts` are the rewriter's own, for the metrics.
+    """
 
     rows: int
     stats: str
     pages_end: int
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 def write_base(tables: Iterable[pa.Table], schema: TableSchema, sink: pa.NativeFile) -> WrittenBase:

@@ -1,0 +1,65 @@
+"""Where a spliced file goes: written in order, in part copied from other files.
+
+A sink that knows how the source lies on disk or in an object store copies without touching the
+bytes (`storage/` has one for the local disk; an object store would copy parts). `StreamSink` is
+the plain one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from lakesplice.errors import CorruptFileError
+
+_BLOCK_BYTES = 8 * 1024 * 1024
+
+
+class Sink(Protocol):
+    """A new file, written from its start to its end by one thread. All calls block."""
+
+    def write(self, data: Any) -> None:
+        """Append bytes: anything with the buffer protocol."""
+        ...
+
+    def copy(self, source: pa.NativeFile, offset: int, length: int) -> None:
+        """Append `length` bytes of `source` from `offset`; its position may be moved.
+
+        `CorruptFileError` if the source ends before.
+        """
+        ...
+
+    def tell(self) -> int:
+        """Return how many bytes were appended."""
+        ...
+
+
+OpenSink = Callable[[pa.NativeFile], Sink]
+
+
+class StreamSink:
+    """`Sink` on anything pyarrow can write to, copying through a buffer."""
+
+    def __init__(self, stream: pa.NativeFile) -> None:
+        self._stream = stream
+        self._start: int = stream.tell()
+
+    def write(self, data: Any) -> None:
+        """See `Sink.write`."""
+        self._stream.write(data)
+
+    def copy(self, source: pa.NativeFile, offset: int, length: int) -> None:
+        """See `Sink.copy`."""
+        end = offset + length
+        while offset < end:
+            block = source.read_at(min(_BLOCK_BYTES, end - offset), offset)
+            if not block:
+                raise CorruptFileError("a file ends before its pages do; restore it", offset=offset)
+            self._stream.write(block)
+            offset += len(block)
+
+    def tell(self) -> int:
+        """See `Sink.tell`."""
+        return int(self._stream.tell()) - self._start

@@ -1,0 +1,107 @@
+"""What the file says of an edited chunk's values: bounds of its pages, statistics of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from lakesplice.splicing.bounds import boundary_order, extremes, numbers
+from lakesplice.splicing.codec import EncodedPages
+from lakesplice.splicing.footer import Leaf, Statistics
+from lakesplice.splicing.likeness import ORIGINAL_CREATED_BY
+from lakesplice.splicing.page_index import ColumnIndex, Int64s
+from lakesplice.splicing.source import SourceFile
+from lakesplice.splicing.thrift import EMPTY, Struct
+
+# pyarrow writes bounds whole or not at all; other writers cut long ones in the column index.
+_WHOLE_BOUNDS = b"parquet-cpp-arrow"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Description:
+    """The new column index, if there can be one, and what the statistics are folded from."""
+
+    leaf: Leaf
+    column_index: ColumnIndex | None
+    before: Statistics
+    exact: bool
+
+    @property
+    def encoded(self) -> pa.Buffer | None:
+        """The column index's bytes."""
+        return None if self.column_index is None else pa.py_buffer(self.column_index.encode())
+
+    def statistics(self, nulls_before: int, nulls_after: int) -> Struct:
+        """Return the chunk's statistics, where the touched pages had and have so many nulls."""
+        count = self.before.null_count
+        nulls = None if count is None else count - nulls_before + nulls_after
+        bounds = self._extremes()
+        return Statistics(
+            min_value=bounds[0] if bounds else None,
+            max_value=bounds[1] if bounds else None,
+            null_count=nulls,
+            min_exact=self.exact if bounds else None,
+            max_exact=self.exact if bounds else None,
+        ).to_struct()
+
+    def _extremes(self) -> tuple[bytes, bytes] | None:
+        index = self.column_index
+        return None if index is None else extremes(self.leaf, *_filled(index))
+
+
+def described(
+    source: SourceFile,
+    row_group: int,
+    column: int,
+    pages: Int64s,
+    encoded: Sequence[EncodedPages],
+    chosen: Sequence[Sequence[int]],
+) -> Description:
+    """Return the description of a chunk whose `pages` were encoded anew, `encoded[i]` being those
+    at `chosen[i]` of them; the other pages' bounds are taken over.
+    """
+    leaf, chunk = source.leaf(column), source.chunk(row_group, column)
+    place = source.place(row_group, column)
+    before = Statistics.from_struct(chunk.statistics or EMPTY, place)
+    index = source.column_index(row_group, column)
+    if index is not None:
+        for part, mine in zip(encoded, chosen, strict=True):
+            index = None if index is None else _replaced(index, pages[list(mine)], part)
+    if index is not None:
+        order = boundary_order(leaf, *_filled(index))
+        index = replace(index, boundary_order=int(order))
+    exact = numbers(leaf) is not None or bounds_are_whole(source)
+    return Description(leaf, index, before, exact)
+
+
+def bounds_are_whole(source: SourceFile) -> bool:
+    """Return whether no writer of the file cut the bounds of its column indexes."""
+    origin = source.key_value(ORIGINAL_CREATED_BY)
+    writer = origin or (source.footer.created_by or "").encode(errors="surrogateescape")
+    return writer.startswith(_WHOLE_BOUNDS)
+
+
+def _replaced(index: ColumnIndex, at: Int64s, part: EncodedPages) -> ColumnIndex | None:
+    new = part.column_index
+    if new is None:
+        return None
+    null_pages = index.null_pages.copy()
+    null_pages[at] = new.null_pages
+    lows, highs = list(index.min_values), list(index.max_values)
+    for page, low, high in zip(at.tolist(), new.min_values, new.max_values, strict=True):
+        lows[page], highs[page] = low, high
+    nulls = index.null_counts
+    if nulls is not None and new.null_counts is not None:
+        nulls = nulls.copy()
+        nulls[at] = new.null_counts
+    else:
+        nulls = None
+    return ColumnIndex(null_pages, tuple(lows), tuple(highs), index.boundary_order, nulls)
+
+
+def _filled(index: ColumnIndex) -> tuple[list[bytes], list[bytes]]:
+    at = np.flatnonzero(~index.null_pages).tolist()
+    return [index.min_values[page] for page in at], [index.max_values[page] for page in at]

@@ -1,0 +1,63 @@
+"""A chunk's dictionary, extended at its end.
+
+Old entries keep their places, so pages that refer to them stay valid. What the dictionary held when
+its chunk was last encoded whole is remembered in the chunk's own key-value metadata, so that it is
+known how far it has grown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesplice.splicing.footer import Chunk
+from lakesplice.splicing.laying import bits
+from lakesplice.splicing.thrift import EMPTY, List, Struct, Value, Wire
+
+_METADATA, _KEY_VALUES = 3, 8  # fields of ColumnChunk and of ColumnMetaData
+_ENTRIES = b"lakesplice.dictionary_entries"
+
+
+def extended(old: pa.Array, values: pa.Array) -> pa.Array:
+    """Return `old` and behind it, once each, those of `values` that it lacks; nulls aside.
+
+    Floating-point values are the same if their bits are.
+    """
+    keys, entries = bits(values), bits(old)
+    lacking = pc.and_(pc.is_valid(keys), pc.invert(pc.is_in(keys, value_set=entries)))
+    added = pc.unique(keys.filter(lacking))
+    return pa.concat_arrays([old, added.view(old.type)]) if len(added) else old
+
+
+def entries_at_first(chunk: Chunk) -> int | None:
+    """Return the number of entries the dictionary had before it was first extended, if known."""
+    for pair in _pairs(chunk):
+        text = pair.get(2)
+        if pair.get(1) == _ENTRIES and isinstance(text, bytes) and text.isdigit():
+            return int(text)
+    return None
+
+
+def with_entries_at_first(chunk: Chunk, entries: int | None) -> Chunk:
+    """Return the chunk's description with that number remembered; None forgets it."""
+    kept = [pair for pair in _pairs(chunk) if pair.get(1) != _ENTRIES]
+    if entries is not None:
+        text = str(entries).encode()
+        kept.append(Struct({1: (Wire.BINARY, _ENTRIES), 2: (Wire.BINARY, text)}))
+    pairs = (Wire.LIST, List(Wire.STRUCT, tuple(kept))) if kept else None
+    metadata = _metadata(chunk).replaced({_KEY_VALUES: pairs})
+    return replace(chunk, raw=chunk.raw.replaced({_METADATA: (Wire.STRUCT, metadata)}))
+
+
+def _pairs(chunk: Chunk) -> list[Struct]:
+    found: Value | None = _metadata(chunk).get(_KEY_VALUES)
+    if not isinstance(found, List):
+        return []
+    return [pair for pair in found.values if isinstance(pair, Struct)]
+
+
+def _metadata(chunk: Chunk) -> Struct:
+    found = chunk.raw.get(_METADATA)
+    return found if isinstance(found, Struct) else EMPTY

@@ -1,0 +1,60 @@
+"""How a splice goes about its work, and what it did."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from lakesplice.splicing.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Settings of a splice.
+
+    `threads`: columns encoded at a time. `page_share_max`: the share of a chunk's pages above which
+    a chunk with a dictionary is encoded anew. `erase`: nothing of an old value may remain, in
+    dictionaries either. `verify`: look at what was written.
+    """
+
+    threads: int = 1
+    page_share_max: float = 0.8
+    erase: bool = False
+    verify: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What was copied and what encoded, of one chunk or of a file.
+
+    `wholes` names the columns of which a chunk was encoded whole, with the first reason.
+    """
+
+    pages_copied: int = 0
+    pages_encoded: int = 0
+    bytes_copied: int = 0
+    bytes_encoded: int = 0
+    bloom_filters_dropped: int = 0
+    wholes: Mapping[str, Reason] = field(default_factory=dict)
+
+    @classmethod
+    def total(cls, tallies: Iterable[Tally]) -> Tally:
+        """Return the sum; of a column's reasons the first."""
+        sums: Counter[str] = Counter()
+        wholes: dict[str, Reason] = {}
+        for tally in tallies:
+            for name in _COUNTS:
+                sums[name] += getattr(tally, name)
+            for column, reason in tally.wholes.items():
+                wholes.setdefault(column, reason)
+        return cls(**sums, wholes=wholes)
+
+
+_COUNTS = (
+    "pages_copied",
+    "pages_encoded",
+    "bytes_copied",
+    "bytes_encoded",
+    "bloom_filters_dropped",
+)

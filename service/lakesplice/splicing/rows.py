@@ -1,0 +1,71 @@
+"""Chosen rows of a flat column, decoded from no more pages than hold them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from lakesplice.errors import UnsupportedError, UsageError
+from lakesplice.splicing.codec import decode_pages
+from lakesplice.splicing.images import dictionary_bytes
+from lakesplice.splicing.page_index import Int64s
+from lakesplice.splicing.plan import runs, touched_pages
+from lakesplice.splicing.reasons import Reason
+from lakesplice.splicing.source import SourceFile
+
+
+def read_rows(source: SourceFile, name: str, rows: Int64s) -> pa.Array:
+    """Return the column's values at `rows`, which ascend without repetition.
+
+    In the type that the pages decode to. Blocks; checks checksums. Raises `CorruptFileError`,
+    `UnsupportedError` for a chunk that isn't flat, `UsageError` for a column that isn't there.
+    """
+    column = next((leaf.column for leaf in source.footer.leaves if leaf.path == (name,)), None)
+    if column is None:
+        raise UsageError("the file has no such flat column", path=source.name, column=name)
+    found, first = [], 0
+    for at, group in enumerate(source.footer.row_groups):
+        start, stop = (int(n) for n in np.searchsorted(rows, (first, first + group.num_rows)))
+        if stop > start:
+            found.append(_read(source, at, column, rows[start:stop] - first))
+        first += group.num_rows
+    if not found:
+        return pa.nulls(0)
+    return pa.concat_arrays(found)
+
+
+def _read(source: SourceFile, row_group: int, column: int, rows: Int64s) -> pa.Array:
+    chunk, place = source.chunk(row_group, column), source.place(row_group, column)
+    reason = source.refusal(row_group, column)
+    if reason not in (None, Reason.NO_PAGE_INDEX):
+        raise UnsupportedError(
+            "a column chunk can't be read page by page",
+            path=source.name,
+            place=place.part,
+            reason=str(reason),
+        )
+    head = dictionary_bytes(source, row_group, column)
+    index = source.offset_index(row_group, column)
+    if index is None:
+        buffers = [source.read(chunk.start + head, chunk.compressed_size - head)]
+        count, at = chunk.num_values, rows
+    else:
+        pages = touched_pages(index.first_rows, rows)
+        buffers = []
+        for first, last in runs(pages):
+            offset = int(index.offsets[first])
+            buffers.append(source.read(offset, int(index.ends[last]) - offset))
+        counts = index.rows(chunk.num_values)[pages]
+        page = np.searchsorted(index.first_rows[pages], rows, side="right") - 1
+        at = rows - index.first_rows[pages][page] + (np.cumsum(counts) - counts)[page]
+        count = int(counts.sum())
+    values = decode_pages(
+        source.leaf(column),
+        chunk,
+        source.read(chunk.start, head) if head else None,
+        buffers,
+        count,
+        source.footer.created_by,
+        place,
+    )
+    return values.take(pa.array(at))

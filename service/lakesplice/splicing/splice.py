@@ -1,0 +1,133 @@
+"""Edits of a Parquet file: its next version, in which only what changed is encoded anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+import pyarrow as pa
+
+from lakesplice.errors import UsageError
+from lakesplice.planning.edits import Edits
+from lakesplice.splicing.assemble import Assembled, GroupPlan, MakeImage, assemble
+from lakesplice.splicing.copying import Sink
+from lakesplice.splicing.editing import check_editable, edited_chunk
+from lakesplice.splicing.footer import Footer, RowGroup
+from lakesplice.splicing.images import copied_chunk
+from lakesplice.splicing.laying import refused
+from lakesplice.splicing.options import Options
+from lakesplice.splicing.reasons import Reason
+from lakesplice.splicing.source import SourceFile
+from lakesplice.splicing.verify import verify_written
+
+__all__ = ["DEFAULTS", "Options", "Spliced", "splice"]
+
+DEFAULTS = Options()
+
+
+@dataclass(frozen=True, slots=True)
+class Spliced:
+    """What was written and how; `columns_whole` names columns of which a chunk was encoded whole,
+    with the first reason. Pages end at `pages_end`; `footer` is the new one.
+    """
+
+    rows: int
+    pages_copied: int
+    pages_encoded: int
+    bytes_copied: int
+    bytes_encoded: int
+    columns_whole: Mapping[str, Reason]
+    bloom_filters_dropped: int
+    pages_end: int
+    footer: Footer
+
+
+def splice(
+    source: pa.NativeFile, name: str, edits: Edits, sink: Sink, options: Options = DEFAULTS
+) -> Spliced:
+    """Write `source` with `edits` to `sink`; neither is closed. Rows stay where they are.
+
+    Edited columns are named as in the file's schema, their values of the type pyarrow reads the
+    column as. Blocks. Raises `CorruptFileError` naming `name`, place and reason for a damaged
+    source; `UnsupportedError` with a `reason`, nothing being written, where the edited columns
+    can't be spliced; `UsageError` for edits of rows or columns that the file doesn't have.
+    """
+    file = SourceFile(source, name)
+    columns = _columns(file, edits)
+    _check(file, columns, edits)
+    groups, first = [], 0
+    for at, group in enumerate(file.footer.row_groups):
+        part = edits.within(first, first + group.num_rows)
+        first += group.num_rows
+        groups.append(_group(file, at, columns, part, options))
+    written = assemble(file.footer, groups, sink, options.threads)
+    if options.verify:
+        verify_written(file, written, name)
+    return spliced(written)
+
+
+def spliced(written: Assembled) -> Spliced:
+    """Return the summary of what was assembled."""
+    tally = written.tally
+    return Spliced(
+        rows=written.footer.num_rows,
+        pages_copied=tally.pages_copied,
+        pages_encoded=tally.pages_encoded,
+        bytes_copied=tally.bytes_copied,
+        bytes_encoded=tally.bytes_encoded,
+        columns_whole=tally.wholes,
+        bloom_filters_dropped=tally.bloom_filters_dropped,
+        pages_end=written.pages_end,
+        footer=written.footer,
+    )
+
+
+def _group(
+    file: SourceFile, row_group: int, columns: Mapping[int, str], edits: Edits, options: Options
+) -> GroupPlan:
+    makers: list[MakeImage] = []
+    edited: set[int] = set()
+    for column in range(len(file.footer.leaves)):
+        edit = edits.columns.get(columns.get(column, ""))
+        if edit is None or not len(edit.rows):
+            makers.append(partial(copied_chunk, file, row_group, column))
+        else:
+            makers.append(partial(edited_chunk, file, row_group, column, edit, options))
+            edited.add(column)
+    return GroupPlan(_still_sorted(file.footer.row_groups[row_group], edited), makers)
+
+
+def _check(file: SourceFile, columns: Mapping[int, str], edits: Edits) -> None:
+    """Refuse before anything is written, so that the caller can write the file another way."""
+    first = 0
+    for row_group, group in enumerate(file.footer.row_groups):
+        part = edits.within(first, first + group.num_rows)
+        first += group.num_rows
+        for column, name in columns.items():
+            if name in part.columns:
+                check_editable(file, row_group, column)
+        for column in range(len(group.chunks)):
+            if file.refusal(row_group, column) is Reason.EXTERNAL_FILE:
+                raise refused(file, row_group, column, Reason.EXTERNAL_FILE)
+
+
+def _still_sorted(group: RowGroup, edited: set[int]) -> RowGroup:
+    order = group.sorting_columns
+    if order and any(column.column in edited for column in order):
+        return replace(group, sorting_columns=None)
+    return group
+
+
+def _columns(file: SourceFile, edits: Edits) -> dict[int, str]:
+    """The leaves that are edited, by their number."""
+    found = {
+        leaf.column: leaf.path[0] for leaf in file.footer.leaves if leaf.path[0] in edits.columns
+    }
+    missing = edits.columns.keys() - set(found.values())
+    if missing:
+        raise UsageError("the file has no such column", path=file.name, columns=sorted(missing))
+    for name, edit in edits.columns.items():
+        if len(edit.rows) and not 0 <= edit.rows[0] <= edit.rows[-1] < file.footer.num_rows:
+            raise UsageError("the file has no such row", path=file.name, column=name)
+    return found

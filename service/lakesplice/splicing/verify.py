@@ -1,0 +1,59 @@
+"""What was written is looked at before anyone relies on it.
+
+`verify_written` needs no more than what the assembler knows: the footer is decoded again from its
+bytes, sizes must add up and chunks touch. `verify_edits` opens the new file and decodes the edited
+rows' pages, checksums included.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lakesplice.errors import CorruptFileError
+from lakesplice.planning.edits import ColumnEdit, Edits
+from lakesplice.splicing.assemble import Assembled
+from lakesplice.splicing.footer import MAGIC, Footer
+from lakesplice.splicing.laying import bits, stored
+from lakesplice.splicing.place import Place
+from lakesplice.splicing.rows import read_rows
+from lakesplice.splicing.source import SourceFile
+from lakesplice.splicing.thrift import decode_struct
+
+
+def verify_written(source: SourceFile, written: Assembled, name: str) -> None:
+    """Raise `CorruptFileError` unless the footer says what was written of the source's rows."""
+    place = Place(name, "footer of the new file")
+    encoded = written.footer.encode()
+    found, _ = decode_struct(encoded, place=place)
+    footer = Footer.from_struct(found, place, written.footer.start)
+    if footer.num_rows != source.footer.num_rows or len(footer.leaves) != len(source.footer.leaves):
+        raise place.corrupt("it describes other rows than were written; this is a defect")
+    at = len(MAGIC)
+    for group in footer.row_groups:
+        for chunk in group.chunks:
+            if chunk.compressed_size and chunk.start != at:
+                raise place.corrupt("its chunks don't touch; this is a defect", offset=at)
+            at += chunk.compressed_size
+    if at != written.pages_end:
+        raise place.corrupt("its chunks don't end where the pages do; this is a defect")
+
+
+def verify_edits(source: pa.NativeFile, name: str, edits: Edits) -> None:
+    """Raise `CorruptFileError` unless the file `name` holds the edits.
+
+    Reads the footer, the indexes of the edited columns and the pages of the edited rows. Blocks.
+    """
+    file = SourceFile(source, name)
+    for column, edit in edits.columns.items():
+        if len(edit.rows):
+            _verify(file, column, edit)
+
+
+def _verify(file: SourceFile, column: str, edit: ColumnEdit) -> None:
+    found = read_rows(file, column, edit.rows)
+    if not bits(found).equals(bits(stored(edit.values, found.type))):
+        raise CorruptFileError(
+            "a spliced file does not hold what was meant; check the disk",
+            path=file.name,
+            column=column,
+        )

@@ -1,0 +1,88 @@
+"""The page splice as compaction's rewriter; what it can't do falls back to the plain rewrite."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakesplice.errors import UnsupportedError
+from lakesplice.formats.parquet import BaseReader, WrittenBase, delta_stats
+from lakesplice.model.address import BaseFile
+from lakesplice.model.schema import TableSchema
+from lakesplice.planning.edits import Edits
+from lakesplice.splicing.copying import OpenSink, StreamSink
+from lakesplice.splicing.footer import MAGIC, Footer
+from lakesplice.splicing.options import Options
+from lakesplice.splicing.splice import Spliced, splice
+from lakesplice.table.ports import Rewriter
+from lakesplice.table.rewrite import PlainRewriter
+
+OLDER_SCHEMA = "older_schema"
+FALLBACK = "fallback_"
+WHOLE = "whole_"
+
+
+@dataclass(frozen=True)
+class PageRewriter:
+    """`Rewriter` that copies pages without an edited row as bytes; memory holds a few chunks.
+
+    `open_sink` says how bytes are copied into what the store opened. `WrittenBase.counts` has
+    `pages_copied`, `pages_encoded`, `bytes_copied`, `bytes_encoded`, for each reason why chunks
+    were encoded whole `whole_<reason>`, the columns, and for each why a file was rewritten plainly
+    `fallback_<reason>`, 1.
+    """
+
+    options: Options = field(default_factory=Options)
+    open_sink: OpenSink = StreamSink
+    fallback: Rewriter = field(default_factory=PlainRewriter)
+
+    def rewrite(
+        self,
+        source: pa.NativeFile,
+        file: BaseFile,
+        edits: Edits,
+        schema: TableSchema,
+        sink: pa.NativeFile,
+    ) -> WrittenBase:
+        """See `Rewriter.rewrite`."""
+        present = BaseReader(source, file, schema).names
+        if len(present) < len(schema.arrow.names):
+            return self._plain(source, file, edits, schema, sink, OLDER_SCHEMA)
+        try:
+            done = splice(source, file.path, edits, self.open_sink(sink), self.options)
+        except UnsupportedError as error:
+            # Raised before anything is written.
+            reason = str(error.facts.get("reason", "unsupported"))
+            return self._plain(source, file, edits, schema, sink, reason)
+        return WrittenBase(done.rows, _stats(done.footer, schema), done.pages_end, _counts(done))
+
+    def _plain(
+        self,
+        source: pa.NativeFile,
+        file: BaseFile,
+        edits: Edits,
+        schema: TableSchema,
+        sink: pa.NativeFile,
+        reason: str,
+    ) -> WrittenBase:
+        written = self.fallback.rewrite(source, file, edits, schema, sink)
+        return replace(written, counts={FALLBACK + reason: 1})
+
+
+def _stats(footer: Footer, schema: TableSchema) -> str:
+    return delta_stats(pq.read_metadata(pa.BufferReader(MAGIC + footer.encode())), schema)
+
+
+def _counts(done: Spliced) -> Mapping[str, int]:
+    counts = {
+        "pages_copied": done.pages_copied,
+        "pages_encoded": done.pages_encoded,
+        "bytes_copied": done.bytes_copied,
+        "bytes_encoded": done.bytes_encoded,
+    }
+    for reason in done.columns_whole.values():
+        counts[WHOLE + reason] = counts.get(WHOLE + reason, 0) + 1
+    return counts
