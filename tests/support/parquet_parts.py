@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakesplice.splicing.place import Place
+from lakesplice.splicing.source import SourceFile
 
 PLACE = Place("some.parquet", "some part")
 EVERYTHING: dict[str, Any] = {
@@ -44,3 +46,18 @@ def some_table(rows: int = 2500) -> pa.Table:
             "holes": pa.array([None if n % 3 == 0 else n / 2 for n in at], pa.float64()),
         }
     )
+
+
+def read_to_the_last_page(path: Path) -> SourceFile:
+    """Find every page by walking, and see that the indexes say the same."""
+    source = SourceFile(pa.memory_map(str(path)), path.name)
+    for group in range(len(source.footer.row_groups)):
+        for column in range(len(source.footer.leaves)):
+            pages = [page for page in source.pages(group, column) if page.header.is_data]
+            index = source.offset_index(group, column)
+            bounds = source.column_index(group, column)
+            if index is not None:
+                assert index.offsets.tolist() == [page.offset for page in pages]
+                assert index.ends.tolist() == [page.end for page in pages]
+                assert bounds is None or len(bounds) == len(pages)
+    return source

@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from lakesplice.splicing.fields import Fields, i16, i32, i32s, i64, struct, structs
-from lakesplice.splicing.fields import binaries as texts
+from lakesplice.splicing.fields import Fields, binaries, i16, i32, i32s, i64, struct, structs
 from lakesplice.splicing.place import Place
 from lakesplice.splicing.thrift import EMPTY, Field, Struct, Wire
 
@@ -145,7 +144,7 @@ class Chunk:
         changes: dict[int, Field | None] = {
             1: i32(self.physical),
             2: i32s(self.encodings),
-            3: texts(name.encode() for name in self.path),
+            3: binaries(name.encode() for name in self.path),
             4: i32(self.codec),
             5: i64(self.num_values),
             6: i64(self.uncompressed_size),
