@@ -72,8 +72,8 @@ class Footer:
 
     @classmethod
     def from_struct(cls, found: Struct, place: Place, start: int = 0) -> Self:
-        """Read the typed fields; raises `CorruptFileError`, or `UnsupportedError` if encrypted."""
-        _refuse_encryption(found, place)
+        """Read the typed fields; raises what `read_footer` does."""
+        _refuse_hidden(found, place)
         fields = Fields(found, place)
         groups = enumerate(fields.structs(4, "row_groups"))
         created_by = fields.binary_or_none(6)
@@ -121,7 +121,8 @@ def read_footer(source: pa.NativeFile, name: str) -> Footer:
     its chunks against its schema and against each other.
 
     Blocks; reads the file's end only. Raises `CorruptFileError` with file, place and reason, or
-    `UnsupportedError` for a file with encrypted parts.
+    `UnsupportedError` for a file with encrypted parts, with pages in other files, or with a footer
+    beyond what is read at once.
     """
     place = Place(name, "footer")
     size = source.size()
@@ -175,8 +176,6 @@ def _check_chunk(chunk: Chunk, leaf: Leaf, group: RowGroup, limit: int, place: P
         refuse("its type is not the schema's", type=chunk.physical, schema=leaf.physical)
     if not leaf.max_repetition and chunk.num_values != group.num_rows:
         refuse("it has another number of values than rows", values=chunk.num_values)
-    if chunk.raw.get(1) is not None:
-        return  # its bytes are in another file
     spans = {
         "pages": Span(chunk.start, chunk.compressed_size) if chunk.compressed_size else None,
         "offset index": chunk.offset_index,
@@ -195,20 +194,27 @@ def _check_apart(footer: Footer, place: Place) -> None:
         (chunk.start, chunk.end)
         for group in footer.row_groups
         for chunk in group.chunks
-        if chunk.compressed_size and chunk.raw.get(1) is None
+        if chunk.compressed_size
     )
     for before, after in pairwise(spans):
         if after[0] < before[1]:
             raise place.corrupt("two chunks overlap", offset=after[0], end=before[1])
 
 
-def _refuse_encryption(found: Struct, place: Place) -> None:
+def _refuse_hidden(found: Struct, place: Place) -> None:
     if found.get(8) is not None:
         raise _encrypted(place)
     for group in Fields(found, place).structs(4, "row_groups"):
         for chunk in Fields(group, place).structs(1, "columns"):
             if chunk.get(8) is not None or chunk.get(9) is not None:
                 raise _encrypted(place)
+            if chunk.get(1) is not None:
+                raise UnsupportedError(
+                    "a Parquet file's pages are in another file; rewrite that one",
+                    path=place.path,
+                    place=place.part,
+                    reason=str(Reason.EXTERNAL_FILE),
+                )
 
 
 def _encrypted(place: Place) -> UnsupportedError:

@@ -195,6 +195,8 @@ class ColumnIndex:
         lists = (index.min_values, index.max_values, index.null_counts, index.nan_counts)
         if any(values is not None and len(values) != len(index) for values in lists):
             raise place.corrupt("its lists have different lengths", pages=len(index))
+        if index.null_counts is not None and (index.null_counts < 0).any():
+            raise place.corrupt("a page has fewer than no nulls")
         return index
 
     def encode(self) -> bytes:

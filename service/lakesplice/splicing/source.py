@@ -92,8 +92,6 @@ class SourceFile:
     def refusal(self, row_group: int, column: int) -> Reason | None:
         """Say why the chunk can't be spliced page by page, by the footer alone; reads nothing."""
         chunk = self.chunk(row_group, column)
-        if chunk.raw.get(1) is not None:
-            return Reason.EXTERNAL_FILE
         if not self.leaf(column).flat:
             return Reason.NESTED
         if chunk.codec in _REFUSED_CODECS:

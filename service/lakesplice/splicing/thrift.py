@@ -186,13 +186,13 @@ class _Reader:
         size = self._varint() if head >> 4 == _LIST_SIZE_FOLLOWS else head >> 4
         kind = head & 15
         if not size:
-            return List(Wire.TRUE if kind == 2 else self._wire(kind, empty=True), ())
+            return List(self._wire(kind, empty=True), ())
         wire = self._wire(kind)
         self._open(size, 1, depth)
         values = self._run(kind, size) if size >= _RUN_MIN else None
         if values is None:
             values = [self._value(kind, depth) for _ in range(size)]
-        return List(Wire.TRUE if kind == 2 else wire, tuple(values))
+        return List(wire, tuple(values))
 
     def _run(self, kind: int, size: int) -> Sequence[Value] | None:
         """Read many values at once; None where they, or their type, need one at a time."""
@@ -242,7 +242,7 @@ class _Reader:
     def _wire(self, kind: int, *, empty: bool = False) -> Wire:
         if kind > Wire.UUID or (kind == Wire.STOP and not empty):
             raise self._corrupt("no such type", type=kind)
-        return _WIRES[kind]
+        return Wire.TRUE if kind == Wire.FALSE else _WIRES[kind]
 
     def _integer(self, bits: int) -> int:
         value = self._varint()

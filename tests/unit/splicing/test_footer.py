@@ -242,6 +242,12 @@ def test_damage_is_named_with_file_place_and_reason(name: str) -> None:
     assert "footer" in str(raised.value.facts["place"])
 
 
+def test_a_file_whose_pages_are_in_another_is_unsupported() -> None:
+    elsewhere = FOOTER.row_groups[0].chunks[0].raw.replaced({1: (Wire.BINARY, b"part-0.parquet")})
+    with pytest.raises(UnsupportedError, match="in another file"):
+        read_footer(opened(with_chunk(raw=elsewhere)), "_metadata")
+
+
 @pytest.mark.parametrize(
     "data",
     [

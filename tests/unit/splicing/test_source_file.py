@@ -10,7 +10,6 @@ from lakesplice.splicing.chunks import Chunk
 from lakesplice.splicing.enums import Codec, Encoding
 from lakesplice.splicing.reasons import Reason
 from lakesplice.splicing.source import SourceFile
-from lakesplice.splicing.thrift import Wire
 from tests.support.parquet_parts import opened, parquet, some_table
 
 FILE = parquet(some_table(300), use_dictionary=False)
@@ -27,7 +26,6 @@ def changed(created_by: str | None = "somebody version 1.0.0", **changes: object
     return SourceFile(opened(FILE[: footer.start] + end), "a.parquet")
 
 
-EXTERNAL = SOURCE.chunk(0, 0).raw.replaced({1: (Wire.BINARY, b"other.parquet")})
 DELTA = (Encoding.DELTA_BYTE_ARRAY,)
 
 
@@ -36,7 +34,6 @@ DELTA = (Encoding.DELTA_BYTE_ARRAY,)
     [
         (changed(), None),
         (changed(created_by=None), None),
-        (changed(raw=EXTERNAL), Reason.EXTERNAL_FILE),
         (changed(offset_index=None), Reason.NO_PAGE_INDEX),
         (changed(column_index=None), None),
         (changed(codec=Codec.LZ4), Reason.LEGACY_LZ4),
