@@ -8,7 +8,8 @@ so a reader is compared with itself: what it makes of one file with what it make
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cache
@@ -161,7 +162,13 @@ def by_datafusion(path: Path, condition: Condition | None, batch_rows: int = 819
     context = SessionContext(config)
     context.register_parquet("t", str(path))
     where = "" if condition is None else f" where {condition.sql(_ansi)}"
-    return pa.table(context.sql(f"select * from t{where}").to_arrow_table())
+    return _without_views(pa.table(context.sql(f"select * from t{where}").to_arrow_table()))
+
+
+def _without_views(table: pa.Table) -> pa.Table:
+    """Columns of views as usual ones: pyarrow can't take rows of views."""
+    dense = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+    return table.cast(pa.schema([f.with_type(dense.get(f.type, f.type)) for f in table.schema]))
 
 
 def by_arro3(path: Path, condition: Condition | None) -> pa.Table:
@@ -179,6 +186,7 @@ def by_chdb(path: Path, condition: Condition | None, **settings: int) -> pa.Tabl
         "input_format_parquet_filter_push_down": 1,
         "input_format_parquet_page_filter_push_down": 1,
         "input_format_parquet_bloom_filter_push_down": 1,
+        "input_format_parquet_preserve_order": 1,
         "output_format_arrow_string_as_string": 0,
         "max_threads": 1,
         **settings,
@@ -294,33 +302,57 @@ def _bits(column: pa.ChunkedArray) -> pa.Array:
 
 
 @dataclass
-class Differences:
-    """What readers saw that they should not have."""
+class Matrix:
+    """Readers; how many files each could read, and how many it could not even before a splice."""
 
-    found: list[str] = field(default_factory=list)
+    readers: Sequence[Reader] = field(repr=False)
+    read: Counter[str] = field(default_factory=Counter, repr=False)
+    unread: Counter[str] = field(default_factory=Counter, repr=False)
 
-    def note(self, reader: Reader, what: str, seen: str | None) -> None:
-        """Keep it, if anything was seen."""
-        if seen is not None:
-            self.found.append(f"{reader.name}, {what}: {seen}")
+    def differences(
+        self, source: Path, path: Path, plain: Path, conditions: Sequence[Condition]
+    ) -> list[str]:
+        """Read `path` with every reader and return what differs from what it makes of `plain`.
+
+        Both have a column `k` that numbers the rows; conditions are evaluated on `plain` by
+        pyarrow. A reader that can't read `source`, of which `path` was made, is left out.
+        """
+        truth = pq.read_table(plain)
+        found: list[str] = []
+        for reader in self.readers:
+            if not _can_read(reader, source, None):
+                self.unread[reader.name] += 1
+                continue
+            self.read[reader.name] += 1
+            expected = reader.read(plain, None)
+            found += _told(reader, expected, path, None)
+            for condition in conditions if reader.filters else ():
+                if not _can_read(reader, source, condition):
+                    continue
+                rows = np.flatnonzero(condition.holds(truth))
+                wanted = expected.take(pa.array(rows))
+                found += _told(reader, wanted, path, condition)
+        return found
 
 
-def compare(
-    path: Path, plain: Path, conditions: Iterable[Condition], readers: Sequence[Reader]
+def _can_read(reader: Reader, path: Path, condition: Condition | None) -> bool:
+    try:
+        reader.read(path, condition)
+    except Exception:  # noqa: BLE001 - each has errors of its own
+        return False
+    return True
+
+
+def _told(
+    reader: Reader,
+    expected: pa.Table,
+    path: Path,
+    condition: Condition | None,
 ) -> list[str]:
-    """Read `path` with every reader and return what differs from what it makes of `plain`.
-
-    Both have a column `k` that numbers the rows; conditions are evaluated on `plain` by pyarrow.
-    """
-    differences = Differences()
-    truth = pq.read_table(plain)
-    for reader in readers:
-        expected, got = reader.read(plain, None), reader.read(path, None)
-        differences.note(reader, "scan", difference(expected, got))
-        for condition in conditions if reader.filters else ():
-            rows = np.flatnonzero(condition.holds(truth))
-            through = reader.read(path, condition)
-            differences.note(
-                reader, str(condition), difference(expected.take(pa.array(rows)), through)
-            )
-    return differences.found
+    what = "scan" if condition is None else str(condition)
+    try:
+        got = reader.read(path, condition)
+    except Exception as error:  # noqa: BLE001 - each has errors of its own
+        return [f"{reader.name}, {what}: {type(error).__name__}: {str(error)[:300]}"]
+    seen = difference(expected, got)
+    return [] if seen is None else [f"{reader.name}, {what}: {seen}"]

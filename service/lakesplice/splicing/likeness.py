@@ -27,7 +27,7 @@ _ENCODINGS = (
     "DELTA_LENGTH_BYTE_ARRAY",
     "DELTA_BYTE_ARRAY",
 )
-_DECIMAL = "DECIMAL"
+_NATIVE_BITS = 32
 _NANOSECONDS = "nanoseconds"
 
 
@@ -110,6 +110,8 @@ def _described(leaf: pq.ColumnSchema) -> str:
 
 def _logical(leaf: pq.ColumnSchema) -> dict[str, Any]:
     kind: dict[str, Any] = json.loads(leaf.logical_type.to_json())
+    if kind.get("Type") == "Int" and kind["isSigned"] and kind["bitWidth"] >= _NATIVE_BITS:
+        return {"Type": "None"}  # says no more than the physical type does
     return {name: value for name, value in kind.items() if "converted_type" not in name}
 
 

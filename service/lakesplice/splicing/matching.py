@@ -50,7 +50,7 @@ def match_by_key(
         example = wanted.row(int(counts.argmax()), named=True)
         raise UsageError(
             "rows of the file share a key, so it can't tell which to change; name more columns",
-            file=name,
+            path=name,
             key=example,
             rows=int(counts.max()),
         )
@@ -99,7 +99,7 @@ def _check_names(schema: pa.Schema, columns: list[str], key: list[str], name: st
     if unknown:
         raise UsageError(
             "the changes have columns that the file lacks; leave them out",
-            file=name,
+            path=name,
             columns=unknown,
             known=schema.names,
         )

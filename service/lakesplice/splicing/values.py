@@ -72,7 +72,7 @@ def refuse_rebased(
         raise UnsupportedError(
             "Spark wrote this file for its old calendar, in which such an early time would be"
             " another; rewrite the file with spark.sql.parquet.datetimeRebaseModeInWrite=CORRECTED",
-            file=name,
+            path=name,
             column=column,
             before=str(limit),
         )

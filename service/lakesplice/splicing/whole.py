@@ -141,7 +141,7 @@ class _Reader:
         if read != rows:
             raise CorruptFileError(
                 "a row group has another number of rows than its footer says; restore the file",
-                file=self.name,
+                path=self.name,
                 place=f"row group {at}",
             )
 
@@ -173,7 +173,7 @@ class _Reader:
                     if not pa.types.is_timestamp(one.type):
                         raise UnsupportedError(
                             f"INT96 within lists or structs can't be written; {_WAY_ROUND}",
-                            file=self.name,
+                            path=self.name,
                         )
                     nanos, micros = _integers(one), _integers(other)
                     reached = nanos // 1000 == micros
@@ -183,7 +183,7 @@ class _Reader:
             raise UnsupportedError(
                 "INT96 times with nanoseconds and beyond the years 1677 to 2262 fit no one type;"
                 f" {_WAY_ROUND}",
-                file=self.name,
+                path=self.name,
             )
         return "us" if too_far else "ns"
 
@@ -251,7 +251,7 @@ def _refuse_losses(reader: _Reader, schema: pa.Schema, options: Mapping[str, Any
     if lost:
         raise UnsupportedError(
             f"a column's type can't be written again; {_WAY_ROUND}",
-            file=reader.name,
+            path=reader.name,
             columns=lost[:5],
         )
 
@@ -264,16 +264,16 @@ def reading(name: str, place: str) -> Iterator[None]:
     except (pa.ArrowNotImplementedError, NotImplementedError) as error:
         raise UnsupportedError(
             f"a Parquet file holds what can't be decoded; {_WAY_ROUND}",
-            file=name,
+            path=name,
             place=place,
             cause=str(error),
         ) from error
     except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
         if getattr(error, "errno", None) is not None:
-            raise StorageError("a file can't be read", file=name, cause=str(error)) from error
+            raise StorageError("a file can't be read", path=name, cause=str(error)) from error
         raise CorruptFileError(
             "a Parquet file can't be decoded; restore it",
-            file=name,
+            path=name,
             place=place,
             cause=str(error),
         ) from error

@@ -10,7 +10,15 @@ from typing import Annotated
 import typer
 
 from lakesplice import __version__
-from lakesplice.apps.cli import dead_letters, indexes, inspection, reading, service, tables
+from lakesplice.apps.cli import (
+    dead_letters,
+    indexes,
+    inspection,
+    reading,
+    service,
+    splicing,
+    tables,
+)
 from lakesplice.errors import ConfigurationError, LakespliceError, UsageError
 
 EXIT_FAILED = 1
@@ -29,6 +37,7 @@ app.command("run")(service.run)
 app.command("config")(service.config)
 app.command("demo")(service.demo)
 app.command("read")(reading.read)
+app.command("splice")(splicing.splice)
 app.command("history")(tables.history)
 app.command("tables")(tables.tables)
 app.command("unpark")(tables.unpark)

@@ -1,0 +1,82 @@
+"""`lakesplice splice`: change rows of any Parquet file, copying the pages that stay."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakesplice.apps.cli.output import Listing, ListingOption, json_line
+
+if TYPE_CHECKING:
+    from lakesplice.apps.spliced import SpliceSummary
+
+
+def splice(
+    source: Annotated[Path, typer.Argument(help="The Parquet file; it stays as it is.")],
+    changes: Annotated[
+        Path, typer.Option("--changes", help="Parquet file with a row for each row to change.")
+    ],
+    out: Annotated[Path, typer.Option("--out", help="The new file to write.")],
+    key: Annotated[
+        str | None, typer.Option("--key", help="Columns that find a row, separated by commas.")
+    ] = None,
+    by_position: Annotated[
+        str | None,
+        typer.Option("--by-position", help="Column of the changes with row positions, from 0."),
+    ] = None,
+    require_all: Annotated[
+        bool, typer.Option("--require-all", help="Refuse changes whose key no row has.")
+    ] = False,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Columns encoded at a time; one per core without it.")
+    ] = None,
+    verify: Annotated[
+        bool, typer.Option(help="Read back what was encoded before the file gets its name.")
+    ] = True,
+    form: ListingOption = Listing.TABLE,
+) -> None:
+    """Write a Parquet file with changed rows; only pages that change are encoded anew.
+
+    Each column of the changes replaces the file's column of that name in the rows found; columns
+    that the changes lack stay as they are.
+    """
+    from lakesplice import splice_file
+
+    names = None if key is None else [name.strip() for name in key.split(",") if name.strip()]
+    summary = splice_file(
+        source,
+        changes,
+        out,
+        key=names,
+        by_position=by_position,
+        require_all=require_all,
+        threads=threads,
+        verify=verify,
+    )
+    if form is Listing.JSON:
+        typer.echo(json_line(asdict(summary)))
+        return
+    for line in _told(summary):
+        typer.echo(line)
+    typer.echo(f"written to {out}", err=True)
+
+
+def _told(summary: SpliceSummary) -> list[str]:
+    columns = ", ".join(summary.columns)
+    told = [f"rows changed: {summary.rows_changed} of {summary.rows}, in {columns}"]
+    if summary.unmatched:
+        told.append(f"changes that found no row: {summary.unmatched}")
+    if summary.rewritten:
+        told.append(f"the whole file was encoded anew: {summary.rewritten}")
+    else:
+        told.append(f"pages copied: {summary.pages_copied}, encoded: {summary.pages_encoded}")
+        told.append(f"bytes copied: {summary.bytes_copied}, encoded: {summary.bytes_encoded}")
+    told += [f"encoded throughout: {name} ({why})" for name, why in summary.encoded_whole.items()]
+    if summary.bloom_filters_dropped:
+        told.append(f"bloom filters dropped: {summary.bloom_filters_dropped}")
+    told.append(f"size: {summary.bytes_before} bytes before, {summary.bytes_after} now")
+    told.append(f"seconds: {summary.seconds:.2f}")
+    return told

@@ -1,0 +1,105 @@
+"""A spliced file is the plain rewrite to every reader: any file, any edits, scans and filters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+
+from tests.support import parquet_files as files
+from tests.support.parquet_readers import IN_PROCESS, SPARK, Matrix, Reader
+from tests.support.parquet_values import COMMON, RARE
+from tests.support.splicing import WAYS, written, wrongs
+
+pytestmark = pytest.mark.parametrize("way", WAYS)
+
+
+def _check(
+    way: str,
+    shape: files.FileShape,
+    edits: Sequence[files.EditShape],
+    matrix: Matrix,
+    scratch: Path,
+) -> None:
+    with TemporaryDirectory(dir=scratch) as name:
+        source, target = Path(name, "source.parquet"), Path(name, "target.parquet")
+        files.write(shape, source)
+        table = pq.read_table(source)
+        drawn = files.drawn_edits(edits, table, shape.seed)
+        written(way, source, drawn, target)
+        asked = files.conditions(table, drawn, shape.seed)
+        found = wrongs(source, drawn, target, asked, matrix)
+        note(f"columns: {pq.read_schema(source)}")
+        assert not found, "\n".join(found)
+
+
+def _shapes(
+    writers: Sequence[str], kinds: Sequence[str]
+) -> st.SearchStrategy[tuple[files.FileShape, list[files.EditShape]]]:
+    return files.file_shapes(writers, kinds).flatmap(
+        lambda shape: st.tuples(st.just(shape), files.edit_shapes(len(shape.columns)))
+    )
+
+
+@pytest.fixture
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("splice")
+
+
+def _used(readers: Sequence[Reader]) -> Iterator[Matrix]:
+    """Readers that must read most of the files they are given."""
+    matrix = Matrix(readers)
+    yield matrix
+    print("unread:", dict(matrix.unread))
+    assert not [name for name, count in matrix.unread.items() if count > matrix.read[name]]
+
+
+@pytest.fixture(scope="module")
+def in_process() -> Iterator[Matrix]:
+    yield from _used(IN_PROCESS)
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Matrix]:
+    yield from _used(SPARK)
+
+
+_several = settings(suppress_health_check=[*HealthCheck], print_blob=True)
+
+
+@_several
+@given(_shapes(["pyarrow"], [*COMMON, *RARE]))
+def test_a_file_of_any_types_reads_as_its_plain_rewrite(
+    way: str,
+    in_process: Matrix,
+    scratch: Path,
+    shape: tuple[files.FileShape, list[files.EditShape]],
+) -> None:
+    _check(way, *shape, in_process, scratch)
+
+
+@_several
+@given(_shapes(["Polars", "DuckDB", "DataFusion"], [*COMMON]))
+def test_a_file_by_any_writer_reads_as_its_plain_rewrite(
+    way: str,
+    in_process: Matrix,
+    scratch: Path,
+    shape: tuple[files.FileShape, list[files.EditShape]],
+) -> None:
+    _check(way, *shape, in_process, scratch)
+
+
+@_several
+@given(_shapes(["pyarrow", "Spark", "DataFusion"], [*COMMON]))
+def test_spark_reads_a_file_as_its_plain_rewrite(
+    way: str,
+    spark: Matrix,
+    scratch: Path,
+    shape: tuple[files.FileShape, list[files.EditShape]],
+) -> None:
+    _check(way, *shape, spark, scratch)
