@@ -5,10 +5,10 @@ VENV   := .venv/bin
 PYTEST := $(VENV)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-crash check lint format bench ci lock clean
+.PHONY: help setup demo test test-crash check lint format bench bench-splice ci lock clean
 
 help: ## What there is to make (this list)
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
 	@echo "  Needs Python 3.11+, Java 17+ and make; the rest is fetched into .venv and a cache."
 	@echo "  PYTHON=python3.12 picks an interpreter, ARGS=\"-k fold\" goes on to pytest, demo or bench."
@@ -40,6 +40,10 @@ format: setup ## Let ruff format the code and mend what it can
 
 bench: setup ## The figures, each beside its peers and floor in the same run
 	@$(VENV)/python -m benchmarks $(ARGS)
+
+bench-splice: setup ## The splice beside Delta, Iceberg, Hudi and others (hours), its table and plot
+	@$(VENV)/python -m benchmarks.splice $(ARGS)
+	@$(VENV)/python -m benchmarks.splice.report
 
 ci: ## What continuous integration runs
 	@bash .ci/run

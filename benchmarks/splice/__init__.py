@@ -1,0 +1,1 @@
+"""The splice beside its peers: `python -m benchmarks.splice`."""

@@ -1,0 +1,216 @@
+"""The figures of `benchmarks.splice` as a page of tables and a plot.
+
+Run: python -m benchmarks.splice.report [--figures FILE] [--out docs/benchmarks]
+
+Writes splice.md and splice.svg. What a part of the run did not measure is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.splice.plot import Dot, Line, dot_plot
+
+DOCS = Path(__file__).parents[2] / "docs" / "benchmarks"
+OURS = "lakesplice"
+Part = Mapping[str, Any]
+Medians = dict[str, dict[str, dict[str, float]]]
+
+_HEAD = """\
+# The splice beside its peers
+
+Written by `python -m benchmarks.splice.report` from [figures/splice.json](figures/splice.json),
+which `make bench-splice` measures: TPC-DS store_sales as DuckDB generates it (23 columns, key
+`ss_item_sk, ss_ticket_number`), {cores} cores, Python {python}. Medians, in seconds.
+
+Every contender starts from the same Parquet file of changes (the key and the changed columns, in
+random order) and ends when every reader of the table's Parquet files sees them. We:
+`Table.upsert`, then `Table.compact`, five system columns beside the user's; the latter alone is the
+*merge step*, its commit included. Peers: MERGE INTO, tuned for two cores. What each table then
+holds was compared with the sums that must come out{wrong}.
+"""
+_UNVERIFIED = "; **not all did**: {cells}"
+
+
+def medians(part: Part) -> Medians:
+    """Return contender -> cell -> phase -> median of its runs, in seconds."""
+    return {
+        contender: {
+            cell["cell"]: {
+                phase: statistics.median(run[phase] for run in cell["runs"])
+                for phase in cell["runs"][0]
+            }
+            for cell in cells
+        }
+        for contender, cells in part["contenders"].items()
+    }
+
+
+def document(figures: Mapping[str, Any]) -> str:
+    """Return the page."""
+    machine = figures["machine"]
+    wrong = _wrong(figures)
+    note = _UNVERIFIED.format(cells=", ".join(wrong)) if wrong else ""
+    sections = [_HEAD.format(**machine, wrong=note)]
+    if "grid" in figures:
+        sections += [_grid("Five, twenty and fifty per cent", figures["grid"]), _PLOT]
+    if "peers" in figures:
+        sections.append(_peers(figures))
+    if "large" in figures:
+        sections.append(_grid("Ten times the size", figures["large"]))
+    if "files" in figures:
+        sections += [_one_file(figures["files"]["one_file"]), _wear(figures["files"]["wear"])]
+    return "\n".join(sections)
+
+
+_PLOT = "![Seconds per cell, on a logarithmic scale](splice.svg)\n"
+
+
+def _grid(title: str, part: Part) -> str:
+    found = medians(part)
+    ours = found.get(OURS, {})
+    rows = []
+    for cell, phases in ours.items():
+        delta = found.get("delta", {}).get(cell, {}).get("whole")
+        vectors = found.get("delta-vectors", {}).get(cell, {}).get("whole")
+        rows.append(
+            [
+                *_described(cell),
+                _seconds(phases["merge"]),
+                _seconds(phases["whole"]),
+                _seconds(delta),
+                _seconds(vectors),
+                _times(delta, phases["merge"]),
+                _times(delta, phases["whole"]),
+                _times(vectors, phases["whole"]),
+            ]
+        )
+    head = [
+        "rows", "columns", "which", "merge step", "end to end", "Delta", "Delta, vectors",
+        "merge step against Delta", "end to end against Delta", "against vectors",
+    ]  # fmt: skip
+    return f"## {title}: scale {part['scale']:g}, {part['rows']:,} rows\n\n{_table(head, rows)}"
+
+
+def _peers(figures: Mapping[str, Any]) -> str:
+    found = medians(figures["peers"])
+    for contender, known in medians(figures.get("grid", {"contenders": {}})).items():
+        found.setdefault(contender, known)
+    first = [OURS, "delta", "delta-vectors"]
+    order = [n for n in first if n in found] + [n for n in found if n not in first]
+    measured = figures["peers"]["contenders"].values()
+    cells = list(dict.fromkeys(cell["cell"] for one in measured for cell in one))
+    rows = [
+        [*_described(cell), *(_seconds(found[n].get(cell, {}).get("whole")) for n in order)]
+        for cell in cells
+    ]
+    note = (
+        "*pyarrow* reads, replaces and writes whole files and knows that this key fits into one"
+        "\nnumber; *copying* copies our base files and changes nothing.\n"
+    )
+    head = ["rows", "columns", "which", *order]
+    return f"## All peers, end to end\n\n{note}\n{_table(head, rows)}"
+
+
+def _one_file(found: Sequence[Mapping[str, Any]]) -> str:
+    rows = []
+    for one in found:
+        splice, plain, copy = (
+            statistics.median(one["seconds"][way]) for way in ("splice", "plain", "copy")
+        )
+        rows.append(
+            [
+                one["change"], f"{splice:.3f}", f"{copy:.3f}", f"{plain:.3f}",
+                f"{splice - copy:.3f}", f"{splice / plain:.2f}",
+            ]
+        )  # fmt: skip
+    head = ["change", "splice", "copying", "plain rewrite", "splice - copying", "splice / plain"]
+    size = found[0]["bytes"] / 2**20
+    return f"## One file of {size:.0f} MiB\n\n{_table(head, rows)}"
+
+
+def _wear(wear: Mapping[str, Any]) -> str:
+    rows = [
+        [engine, *(f"{statistics.median(s[w]):.3f}" for w in ("worn", "fresh")),
+         f"{statistics.median(s['fresh']) / statistics.median(s['worn']):.3f}"]
+        for engine, s in wear["scan_seconds"].items()
+    ]  # fmt: skip
+    more = wear["bytes_worn"] / wear["bytes_fresh"] - 1
+    text = (
+        f"{wear['splices']} splices in a row, each of 1 % of the rows, anywhere, in 3 columns:"
+        f" {wear['bytes_worn']:,} bytes,\nwritten fresh {wear['bytes_fresh']:,}: {more:+.1%}.\n"
+    )
+    head = ["full scan by", "spliced", "fresh", "speed against fresh"]
+    return f"## After {wear['splices']} splices\n\n{text}\n{_table(head, rows)}"
+
+
+def plot(part: Part) -> str:
+    """Return the grid as SVG: a line per cell, a dot per contender, seconds on a log scale."""
+    found = medians(part)
+    series = {
+        "merge step": {cell: p["merge"] for cell, p in found.get(OURS, {}).items()},
+        "Lakesplice, end to end": {cell: p["whole"] for cell, p in found.get(OURS, {}).items()},
+        "Delta, copy-on-write": {c: p["whole"] for c, p in found.get("delta", {}).items()},
+        "Delta, deletion vectors": {
+            c: p["whole"] for c, p in found.get("delta-vectors", {}).items()
+        },
+    }
+    cells = list(series["merge step"])
+    lines = [
+        Line(
+            "{}, {} of 23 columns, {}".format(*_described(cell)),
+            tuple(Dot(name, values[cell]) for name, values in series.items() if cell in values),
+        )
+        for cell in cells
+    ]
+    return dot_plot("store_sales: from a file of changes to every reader", lines, tuple(series))
+
+
+def _wrong(figures: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{contender} {cell['cell']}"
+        for part in ("grid", "peers", "large")
+        for contender, cells in figures.get(part, {"contenders": {}})["contenders"].items()
+        for cell in cells
+        if not cell["right"]
+    ]
+
+
+def _described(cell: str) -> tuple[str, str, str]:
+    share, columns, spread = cell.split("-")
+    return f"{int(share)} %", str(int(columns)), spread
+
+
+def _seconds(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def _times(theirs: float | None, ours: float) -> str:
+    return "" if theirs is None else f"{theirs / ours:.1f}×"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def main() -> None:
+    """Write the page and the plot."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--figures", type=Path, default=DOCS / "figures" / "splice.json")
+    parser.add_argument("--out", type=Path, default=DOCS)
+    args = parser.parse_args()
+    figures = json.loads(args.figures.read_text())
+    args.out.mkdir(parents=True, exist_ok=True)
+    (args.out / "splice.md").write_text(document(figures))
+    if OURS in figures.get("grid", {"contenders": {}})["contenders"]:
+        (args.out / "splice.svg").write_text(plot(figures["grid"]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+"""The splice benchmark on some hundred rows: its contenders end at the truth, its report adds up.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from benchmarks.splice import report
+from benchmarks.splice.data import COLUMNS, GRID, KEY, LARGE, SIX, Cell, changed_columns
+from benchmarks.splice.data import make_changes as make
+from benchmarks.splice.measuring import measure
+from benchmarks.splice.one_file import OneFile, splice_one
+from benchmarks.splice.python_contenders import CONTENDERS
+
+ROWS = 600
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A table of the same names and kinds as store_sales."""
+    keys = {"ss_item_sk": [n % 7 for n in range(ROWS)], "ss_ticket_number": list(range(ROWS))}
+    first = {
+        "ss_net_profit": pa.array([Decimal(n) / 100 for n in range(ROWS)], pa.decimal128(7, 2)),
+        "ss_quantity": pa.array([None if n % 9 == 0 else n % 100 for n in range(ROWS)]),
+        "ss_sales_price": pa.array([Decimal(n % 50) for n in range(ROWS)], pa.decimal128(7, 2)),
+    }
+    rest = {f"other_{at}": [at] * ROWS for at in range(COLUMNS - 5)}
+    path = tmp_path / "store_sales.parquet"
+    pq.write_table(pa.table({**keys, **first, **rest}), path)
+    return path
+
+
+def test_the_grid_is_what_was_asked_for() -> None:
+    assert len(GRID) == len(set(GRID)) == 18
+    assert set(SIX) < set(GRID)
+    assert len(SIX) == 6
+    assert set(LARGE) < set(GRID)
+
+
+@pytest.mark.parametrize("spread", ["uniform", "newest"])
+def test_changes_differ_from_the_rows_they_are_for(
+    source: Path, tmp_path: Path, spread: str
+) -> None:
+    rows, changes = pq.read_table(source), tmp_path / "changes.parquet"
+    assert make(source, Cell(0.05, COLUMNS, spread), changes) == 30
+    new = pq.read_table(changes)
+    assert new.num_columns == COLUMNS
+    tickets = new.column("ss_ticket_number").to_pylist()
+    assert len(set(tickets)) == 30
+    assert (min(tickets) == ROWS - 30) is (spread == "newest")
+    old = rows.take(pa.array(tickets))
+    assert old.column("other_3").to_pylist() != new.column("other_3").to_pylist()
+
+
+@pytest.mark.parametrize("contender", CONTENDERS)
+@pytest.mark.parametrize("columns", [1, COLUMNS])
+def test_every_contender_ends_at_the_truth(
+    source: Path, tmp_path: Path, contender: str, columns: int
+) -> None:
+    changes = tmp_path / "changes.parquet"
+    make(source, Cell(0.2, columns, "uniform"), changes)
+    rows = pq.read_table(source)
+    parts = [tmp_path / f"{at}.parquet" for at in range(2)]
+    for at, part in enumerate(parts):
+        pq.write_table(rows.slice(at * ROWS // 2, ROWS // 2), part)
+    names = list(changed_columns(rows.schema, columns))
+    cell = {
+        "name": "20-01-uniform",
+        "changes": str(changes),
+        "names": names,
+        "sums": _sums(rows, pq.read_table(changes), names),
+    }
+    out = tmp_path / "out.json"
+    task = {"contender": contender, "work": str(tmp_path), "parts": parts, "cells": [cell]}
+    measure({**task, "repeats": 2, "out": out}, CONTENDERS[contender](task))
+    (found,) = json.loads(out.read_text())
+    assert found["right"]
+    assert [set(run) >= {"whole"} for run in found["runs"]] == [True, True]
+
+
+def test_the_splice_of_one_file_is_timed_beside_copy_and_rewrite(
+    source: Path, tmp_path: Path
+) -> None:
+    task = {"work": str(tmp_path), "parts": [source], "megabytes": 0.01}
+    found = splice_one(OneFile(task), 1)
+    assert all(set(one["seconds"]) == {"splice", "plain", "copy"} for one in found)
+
+
+def test_the_report_states_ratios_and_what_went_wrong(tmp_path: Path) -> None:
+    figures = _figures()
+    page = report.document(figures)
+    row = "| 5 % | 3 | uniform | 1.00 | 2.00 | 12.00 | 6.00 | 12.0× | 6.0× | 3.0× |"
+    assert row in page
+    assert "not all did**: delta-rs 05-03-uniform" in page
+    assert "| 5 % | 3 | uniform | 2.00 | 12.00 | 6.00 | 4.00 |" in page
+    assert "| one row, 3 columns | 0.300 | 0.200 | 3.000 | 0.100 | 0.10 |" in page
+    assert "+2.0%" in page
+    assert "| duckdb | 1.000 | 0.900 | 0.900 |" in page
+    picture = ET.fromstring(report.plot(figures["grid"]))
+    assert len([e for e in picture.iter() if e.tag.endswith("circle")]) == 8
+
+
+def _sums(rows: pa.Table, changes: pa.Table, names: Sequence[str]) -> dict[str, str]:
+    new = {tuple(row[key] for key in KEY): row for row in changes.to_pylist()}
+    truth = [new.get(tuple(row[key] for key in KEY), row) for row in rows.to_pylist()]
+    return {name: str(pc.sum(pa.array([row[name] for row in truth])).as_py()) for name in names}
+
+
+def _figures() -> dict[str, Any]:
+    def cell(right: bool = True, **seconds: float) -> list[dict[str, Any]]:
+        return [{"cell": "05-03-uniform", "runs": [seconds] * 3, "right": right}]
+
+    grid = {
+        "lakesplice": cell(upsert=1.0, merge=1.0, whole=2.0),
+        "delta": cell(whole=12.0),
+        "delta-vectors": cell(whole=6.0),
+    }
+    one = {"splice": [0.3], "plain": [3.0], "copy": [0.2]}
+    wear = {
+        "splices": 50,
+        "bytes_worn": 102,
+        "bytes_fresh": 100,
+        "bytes_before": 100,
+        "scan_seconds": {"duckdb": {"worn": [1.0], "fresh": [0.9]}},
+    }
+    return {
+        "machine": {"cores": 2, "python": "3.11"},
+        "grid": {"scale": 1.0, "rows": 100, "contenders": grid},
+        "peers": {"contenders": {"delta-rs": cell(right=False, whole=4.0)}},
+        "files": {
+            "one_file": [{"change": "one row, 3 columns", "bytes": 1 << 27, "seconds": one}],
+            "wear": wear,
+        },
+    }
