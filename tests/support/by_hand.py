@@ -11,7 +11,7 @@ from lakesplice.table.hand_fed import HandFedTable, Tools, create_table
 from lakesplice.table.index import check
 from lakesplice.table.ports import Store
 from lakesplice.table.read import View
-from lakesplice.table.rewrite import PlainRewriter
+from lakesplice.table.rewriters import best_rewriter
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 
 COLUMNS = pa.schema(
@@ -33,7 +33,7 @@ class NoKeeper:
 
 
 def tools(seed: int = 1) -> Tools:
-    return Tools(FixedClock(), SeededEntropy(seed), PlainRewriter(), NoKeeper())
+    return Tools(FixedClock(), SeededEntropy(seed), best_rewriter(), NoKeeper())
 
 
 def created(store: Store, rows: Iterable[Row] = (), seed: int = 1) -> HandFedTable:

@@ -23,7 +23,7 @@ from lakesplice.table.commit import Committed, commit, create
 from lakesplice.table.compact import Compacted, compact_files
 from lakesplice.table.intents import Create, Evolve, Ingest, Intent, NewFile, Splice
 from lakesplice.table.layout import base_path, delta_path
-from lakesplice.table.rewrite import PlainRewriter
+from lakesplice.table.rewriters import best_rewriter
 from lakesplice.table.snapshot import Snapshot
 
 Row = Mapping[str, Any]
@@ -87,7 +87,7 @@ class MadeTable:
 
     def compact(self, paths: Sequence[str] | None = None) -> Compacted:
         chosen = list(self.manifest.files) if paths is None else paths
-        done = compact_files(self.store, self.manifest, chosen, PlainRewriter(), self.entropy)
+        done = compact_files(self.store, self.manifest, chosen, best_rewriter(), self.entropy)
         self._commit(Splice(GENERATION, done.replaced, done.consumed, done.counts))
         return done
 

@@ -16,7 +16,7 @@ from lakesplice.model.schema import TableSchema
 from lakesplice.planning.edits import ColumnEdit, Edits, apply_edits
 from lakesplice.table.compact import compact_files
 from lakesplice.table.facade import Table
-from lakesplice.table.rewrite import PlainRewriter
+from lakesplice.table.rewriters import best_rewriter
 from tests.support.every_type import EVERY_TYPE, HIGH, LOW, row
 from tests.support.made import MadeTable
 
@@ -100,7 +100,7 @@ def test_each_delta_is_read_once_for_all_files(
 
     monkeypatch.setattr(type(table.store), "read", counted)
     paths = list(table.manifest.files)
-    compact_files(table.store, table.manifest, paths, PlainRewriter(), table.entropy)
+    compact_files(table.store, table.manifest, paths, best_rewriter(), table.entropy)
     assert sorted(read) == sorted(delta.file.path for delta in table.manifest.deltas)
 
 
@@ -113,9 +113,9 @@ def test_nothing_is_handed_over_from_a_damaged_or_missing_file(
         data = (tmp_path / path).read_bytes()
         (tmp_path / path).write_bytes(data[:damage] + b"!" + data[damage + 1 :])
         with pytest.raises(CorruptFileError, match=path):
-            compact_files(table.store, table.manifest, paths, PlainRewriter(), table.entropy)
+            compact_files(table.store, table.manifest, paths, best_rewriter(), table.entropy)
         (tmp_path / path).unlink()
         with pytest.raises(MissingFileError, match=path):
-            compact_files(table.store, table.manifest, paths, PlainRewriter(), table.entropy)
+            compact_files(table.store, table.manifest, paths, best_rewriter(), table.entropy)
         (tmp_path / path).write_bytes(data)
     assert table.compact().counts["rows"] == 3

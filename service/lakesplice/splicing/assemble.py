@@ -43,9 +43,10 @@ class GroupPlan:
 
 @dataclass(frozen=True, slots=True)
 class Assembled:
-    """What was written: the footer, where the pages end, and what was copied and encoded."""
+    """What was written: the footer and its bytes, where the pages end, how it came about."""
 
     footer: Footer
+    encoded: bytes
     pages_end: int
     tally: Tally
 
@@ -88,9 +89,10 @@ def assemble(like: Footer, groups: Iterable[GroupPlan], sink: Sink, threads: int
             start=writer.at,
         )
     )
-    writer.write(footer.encode())
+    encoded = footer.encode()
+    writer.write(encoded)
     writer.flush()
-    return Assembled(footer, pages_end, Tally.total(tallies))
+    return Assembled(footer, encoded, pages_end, Tally.total(tallies))
 
 
 class _Writer:

@@ -2,7 +2,7 @@
 
 Pure: rows and counts in, decisions out. The order of a chunk's pages is law: pages with a
 dictionary come first, and a page without one is never followed by one with it, since Spark's
-vectorized reader then returns wrong rows (docs/decisions/0016-page-splice.md).
+vectorized reader then returns wrong rows (docs/decisions/0017-page-splice.md).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Int64s = NDArray[np.int64]
 # A dictionary may outgrow the one the chunk was first written with by so much: entries that are
 # no longer used can't be told from those that are, and all of them are read with every chunk.
 DICTIONARY_GROWTH_MAX = 0.02  # of the chunk's bytes
-DICTIONARY_BYTES_MAX = 1024 * 1024
+DICTIONARY_BYTES_MAX = 2 * 1024 * 1024
 _SMALL_DICTIONARY_BYTES = 4096
 
 
@@ -65,7 +65,7 @@ def dictionary_decayed(
     chunk was last encoded whole.
     """
     grown = dictionary_bytes * (entries - entries_at_first) // max(entries, 1)
-    if dictionary_bytes > DICTIONARY_BYTES_MAX and grown > 0:
+    if dictionary_bytes > DICTIONARY_BYTES_MAX and grown > _SMALL_DICTIONARY_BYTES:
         return True
     return grown > max(_SMALL_DICTIONARY_BYTES, DICTIONARY_GROWTH_MAX * chunk_bytes)
 

@@ -34,7 +34,12 @@ def read_rows(source: SourceFile, name: str, rows: Int64s) -> pa.Array:
     return pa.concat_arrays(found)
 
 
-def _read(source: SourceFile, row_group: int, column: int, rows: Int64s) -> pa.Array:
+def read_column(source: SourceFile, row_group: int, column: int) -> pa.Array:
+    """Return all values of a flat chunk, in the type that its pages decode to."""
+    return _read(source, row_group, column, None)
+
+
+def _read(source: SourceFile, row_group: int, column: int, rows: Int64s | None) -> pa.Array:
     chunk, place = source.chunk(row_group, column), source.place(row_group, column)
     reason = source.refusal(row_group, column)
     if reason not in (None, Reason.NO_PAGE_INDEX):
@@ -46,7 +51,7 @@ def _read(source: SourceFile, row_group: int, column: int, rows: Int64s) -> pa.A
         )
     head = dictionary_bytes(source, row_group, column)
     index = source.offset_index(row_group, column)
-    if index is None:
+    if index is None or rows is None:
         buffers = [source.read(chunk.start + head, chunk.compressed_size - head)]
         count, at = chunk.num_values, rows
     else:
@@ -68,4 +73,4 @@ def _read(source: SourceFile, row_group: int, column: int, rows: Int64s) -> pa.A
         source.footer.created_by,
         place,
     )
-    return values.take(pa.array(at))
+    return values if at is None else values.take(pa.array(at))

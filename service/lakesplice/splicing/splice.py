@@ -54,16 +54,32 @@ def splice(
     can't be spliced; `UsageError` for edits of rows or columns that the file doesn't have.
     """
     file = SourceFile(source, name)
+    check_edits(file, edits)
+    written = assemble(file.footer, edited_groups(file, edits, options), sink, options.threads)
+    return finished(written, file.footer.num_rows, name, options)
+
+
+def check_edits(file: SourceFile, edits: Edits) -> Edits:
+    """Return the edits if they can be carried out; see `splice` for what is raised."""
     columns = _columns(file, edits)
     _check(file, columns, edits)
-    groups, first = [], 0
+    return edits
+
+
+def edited_groups(file: SourceFile, edits: Edits, options: Options) -> list[GroupPlan]:
+    """Return the plans of a file's row groups with checked edits."""
+    columns, groups, first = _columns(file, edits), [], 0
     for at, group in enumerate(file.footer.row_groups):
         part = edits.within(first, first + group.num_rows)
         first += group.num_rows
         groups.append(_group(file, at, columns, part, options))
-    written = assemble(file.footer, groups, sink, options.threads)
+    return groups
+
+
+def finished(written: Assembled, rows: int, name: str, options: Options) -> Spliced:
+    """Check what was assembled of so many rows, and return the summary."""
     if options.verify:
-        verify_written(file, written, name)
+        verify_written(written, rows, name)
     return spliced(written)
 
 

@@ -20,13 +20,13 @@ from lakesplice.splicing.source import SourceFile
 from lakesplice.splicing.thrift import decode_struct
 
 
-def verify_written(source: SourceFile, written: Assembled, name: str) -> None:
-    """Raise `CorruptFileError` unless the footer says what was written of the source's rows."""
+def verify_written(written: Assembled, rows: int, name: str) -> None:
+    """Raise `CorruptFileError` unless the footer says what was written, of so many rows."""
     place = Place(name, "footer of the new file")
-    encoded = written.footer.encode()
-    found, _ = decode_struct(encoded, place=place)
+    found, _ = decode_struct(written.encoded, place=place)
     footer = Footer.from_struct(found, place, written.footer.start)
-    if footer.num_rows != source.footer.num_rows or len(footer.leaves) != len(source.footer.leaves):
+    groups = footer.row_groups
+    if footer.num_rows != rows or any(len(g.chunks) != len(footer.leaves) for g in groups):
         raise place.corrupt("it describes other rows than were written; this is a defect")
     at = len(MAGIC)
     for group in footer.row_groups:

@@ -9,18 +9,20 @@ Addresses do not move, so changes that arrive meanwhile stay valid and wait for 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lakesplice.errors import CorruptFileError
-from lakesplice.formats.parquet import BaseReader, WrittenBase
+from lakesplice.formats.parquet import WrittenBase
 from lakesplice.model.address import BaseFile
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.edits import Edits
 from lakesplice.planning.overlay import Placed, Waiting, overlay, state_columns
+from lakesplice.splicing.rows import read_rows
+from lakesplice.splicing.source import SourceFile
+from lakesplice.splicing.verify import verify_edits
 from lakesplice.table.base import create_base, open_base
 from lakesplice.table.intents import NewFile, Splice
 from lakesplice.table.layout import base_path
@@ -101,19 +103,11 @@ def _edits(store: Store, file: BaseFile, placed: Placed, manifest: Manifest) -> 
         return Edits()
     schema = manifest.schema
     names = state_columns(schema)
-    with open_base(store, file, schema) as reader:
-        states = [
-            reader.read(row_group, names).take(pa.array(part.addressed))
-            for row_group, part in _parts(reader, placed)
-        ]
-    return overlay(placed, pa.concat_tables(states), schema, file.path, manifest.ordering)
-
-
-def _parts(reader: BaseReader, placed: Placed) -> Iterator[tuple[int, Placed]]:
-    for row_group, (first, last) in enumerate(reader.row_groups):
-        part = placed.within(first, last)
-        if len(part.rows):
-            yield row_group, part
+    open_base(store, file, schema).__exit__()  # what it checks, the pages' reader relies on
+    with store.open(file.path) as source:
+        pages = SourceFile(source, file.path)
+        state = {name: read_rows(pages, name, placed.addressed) for name in names}
+    return overlay(placed, pa.table(state), schema, file.path, manifest.ordering)
 
 
 def _rewrite(
@@ -146,25 +140,6 @@ def _rewrite(
 
 def _verify(store: Store, file: BaseFile, edits: Edits, schema: TableSchema) -> None:
     """Read the edited values back: what is committed was seen to be readable and meant."""
-    with open_base(store, file, schema) as reader:
-        for row_group, (first, last) in enumerate(reader.row_groups):
-            part = edits.within(first, last)
-            if not part.columns:
-                continue
-            table = reader.read(row_group, tuple(part.columns))
-            for name, edit in part.columns.items():
-                written = table.column(name).take(pa.array(edit.rows)).combine_chunks()
-                if not _bits(written).equals(_bits(edit.values)):
-                    raise CorruptFileError(
-                        "a rewritten base file does not hold what was meant; check the disk",
-                        path=file.path,
-                        column=name,
-                        rows=[first, last],
-                    )
-
-
-def _bits(values: pa.Array) -> pa.Array:
-    """Values that are equal exactly if their bits are: a NaN is itself, zeros have a sign."""
-    if not pa.types.is_floating(values.type):
-        return values
-    return values.view(pa.int32() if values.type.bit_width == 32 else pa.int64())
+    open_base(store, file, schema).__exit__()
+    with store.open(file.path) as source:
+        verify_edits(source, file.path, edits)

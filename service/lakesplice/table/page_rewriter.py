@@ -11,16 +11,17 @@ import pyarrow.parquet as pq
 from lakesplice.errors import UnsupportedError
 from lakesplice.formats.parquet import BaseReader, WrittenBase, delta_stats
 from lakesplice.model.address import BaseFile
+from lakesplice.model.names import POSITION_FILE
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.edits import Edits
 from lakesplice.splicing.copying import OpenSink, StreamSink
 from lakesplice.splicing.footer import MAGIC, Footer
+from lakesplice.splicing.operations import NewColumn, add_columns
 from lakesplice.splicing.options import Options
 from lakesplice.splicing.splice import Spliced, splice
 from lakesplice.table.ports import Rewriter
 from lakesplice.table.rewrite import PlainRewriter
 
-OLDER_SCHEMA = "older_schema"
 FALLBACK = "fallback_"
 WHOLE = "whole_"
 
@@ -49,10 +50,17 @@ class PageRewriter:
     ) -> WrittenBase:
         """See `Rewriter.rewrite`."""
         present = BaseReader(source, file, schema).names
-        if len(present) < len(schema.arrow.names):
-            return self._plain(source, file, edits, schema, sink, OLDER_SCHEMA)
+        added = [
+            NewColumn(field, before=POSITION_FILE)
+            for field in schema.arrow
+            if field.name not in present
+        ]
+        to, options = self.open_sink(sink), self.options
         try:
-            done = splice(source, file.path, edits, self.open_sink(sink), self.options)
+            if added:
+                done = add_columns(source, file.path, added, edits, to, options)
+            else:
+                done = splice(source, file.path, edits, to, options)
         except UnsupportedError as error:
             # Raised before anything is written.
             reason = str(error.facts.get("reason", "unsupported"))

@@ -258,6 +258,34 @@ COMPACTION_BYTES = _counter(
     TABLE,
     Label("direction", ("read", "written")),
 )
+SPLICED_PAGES = _counter(
+    "spliced_pages",
+    "pages",
+    "Pages of spliced base files: copied as they were, or encoded anew.",
+    "Most of them encoded, for long: raise compaction.ratio_max, so that a page gets more changes.",
+    TABLE,
+    Label("how", ("copied", "encoded")),
+)
+SPLICED_BYTES = _counter(
+    "spliced_bytes",
+    "bytes",
+    "Bytes of pages of spliced base files: copied as they were, or encoded anew. Both together, "
+    "divided by the deltas' bytes, are the write amplification.",
+    "As for `lakesplice_spliced_pages_total`.",
+    TABLE,
+    Label("how", ("copied", "encoded")),
+)
+SPLICE_FALLBACKS = _counter(
+    "splice_fallbacks",
+    "fallbacks",
+    "What a splice could not leave alone, by reason: `file`, a base file written anew whole; "
+    "`column`, a column of a base file encoded anew.",
+    "`file`: something else wrote base files; look who did. Reasons of `column` are part of the "
+    "work.",
+    TABLE,
+    Label("what", ("file", "column")),
+    Label("reason"),
+)
 BASE_FILES = _gauge("base_files", "files", "Base files of the present version.", "None.", TABLE)
 BASE_ROWS = _gauge(
     "base_rows",
@@ -324,6 +352,9 @@ CATALOGUE: tuple[Metric, ...] = (
     COMPACTIONS,
     COMPACTION_SECONDS,
     COMPACTION_BYTES,
+    SPLICED_PAGES,
+    SPLICED_BYTES,
+    SPLICE_FALLBACKS,
     BASE_FILES,
     BASE_ROWS,
     INDEX_RUNS,

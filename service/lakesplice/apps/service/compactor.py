@@ -34,6 +34,7 @@ from lakesplice.storage.copying import FileSink
 from lakesplice.table.commit import Committed
 from lakesplice.table.compact import Compacted, splice_of
 from lakesplice.table.intents import Splice
+from lakesplice.table.page_rewriter import FALLBACK, WHOLE
 from lakesplice.table.rewriters import best_rewriter
 from lakesplice.telemetry import catalogue as metric
 
@@ -205,6 +206,17 @@ class Compactor:
         for direction in ("read", "written"):
             count = counts.get(f"bytes_{direction}", 0)
             metrics.add(metric.COMPACTION_BYTES, count, table=name, direction=direction)
+        for how in ("copied", "encoded"):
+            pages, size = counts.get(f"pages_{how}", 0), counts.get(f"bytes_{how}", 0)
+            metrics.add(metric.SPLICED_PAGES, pages, table=name, how=how)
+            metrics.add(metric.SPLICED_BYTES, size, table=name, how=how)
+        for what, prefix in (("file", FALLBACK), ("column", WHOLE)):
+            for key, count in counts.items():
+                reason = key.removeprefix(prefix)
+                if reason != key:
+                    metrics.add(
+                        metric.SPLICE_FALLBACKS, count, table=name, what=what, reason=reason
+                    )
         self._driver.log.info(
             "compacted", table=name, files=len(intent.replaced), changes=counts.get("changes", 0)
         )

@@ -1,0 +1,249 @@
+"""What else the pages of files can be made into, besides edits (`splice.py`).
+
+Each operation only says what the chunks of the new file are: copied, encoded anew, or fresh; one
+assembler writes them all. All block, close neither sources nor sinks, check what was written, and
+raise `CorruptFileError` for damaged sources and `UnsupportedError` with a `reason`, before anything
+is written, for what they can't do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import pyarrow as pa
+
+from lakesplice.errors import UnsupportedError, UsageError
+from lakesplice.planning.edits import ColumnEdit, Edits
+from lakesplice.splicing.assemble import GroupPlan, MakeImage, assemble
+from lakesplice.splicing.codec import Style
+from lakesplice.splicing.copying import Sink
+from lakesplice.splicing.footer import Footer, Leaf, RowGroup
+from lakesplice.splicing.fresh import cut, fresh_chunk, leaf_of, pages_like, style_like
+from lakesplice.splicing.images import ChunkImage
+from lakesplice.splicing.laying import laid_over, stored
+from lakesplice.splicing.options import Options
+from lakesplice.splicing.place import Place
+from lakesplice.splicing.reasons import Reason
+from lakesplice.splicing.rows import read_column
+from lakesplice.splicing.schemas import column_of, inserted, removed, renumbered
+from lakesplice.splicing.source import SourceFile
+from lakesplice.splicing.splice import DEFAULTS, Spliced, check_edits, edited_groups, finished
+
+
+def merge_files(
+    sources: Sequence[tuple[pa.NativeFile, str]], sink: Sink, options: Options = DEFAULTS
+) -> Spliced:
+    """Write the row groups of several files of one schema one behind the other."""
+    if not sources:
+        raise UsageError("there is nothing to merge")
+    files = [SourceFile(source, name) for source, name in sources]
+    like = files[0].footer
+    groups = []
+    for file in files:
+        if _shape(file.footer) != _shape(like):
+            raise UnsupportedError(
+                "only files of one schema can be merged; rewrite this one first",
+                path=file.name,
+                reason=str(Reason.OTHER_LAYOUT),
+            )
+        groups += _copied(file)
+    rows = sum(file.footer.num_rows for file in files)
+    return finished(assemble(like, groups, sink, options.threads), rows, files[0].name, options)
+
+
+def append_rows(
+    source: pa.NativeFile,
+    name: str,
+    tables: Sequence[pa.Table],
+    sink: Sink,
+    options: Options = DEFAULTS,
+) -> Spliced:
+    """Write the file with each table as a row group behind its own, in the columns' own layout.
+
+    The tables have the file's columns, as pyarrow reads them; the file has flat columns only.
+    """
+    file = SourceFile(source, name)
+    groups = _copied(file)
+    styles = [(leaf, *style_like(file, leaf.column)) for leaf in file.footer.leaves]
+    for leaf, _, _ in styles:
+        if not leaf.flat:
+            raise UnsupportedError(
+                "rows can't be appended to nested columns; write the file anew",
+                path=name,
+                column=leaf.name,
+                reason=str(Reason.NESTED),
+            )
+    for table in tables:
+        makers: list[MakeImage] = [
+            partial(_appended, leaf, style, encoding, table.column(leaf.path[0]), name)
+            for leaf, style, encoding in styles
+        ]
+        groups.append(GroupPlan(_bare_group(table.num_rows), makers))
+    rows = file.footer.num_rows + sum(table.num_rows for table in tables)
+    written = assemble(file.footer, groups, sink, options.threads)
+    return finished(written, rows, name, options)
+
+
+@dataclass(frozen=True, slots=True)
+class NewColumn:
+    """A column to be: its field, what all rows hold (None: null), and before which column it goes
+    (None: behind the last).
+    """
+
+    field: pa.Field
+    value: pa.Scalar | None = None
+    before: str | None = None
+
+
+def add_columns(
+    source: pa.NativeFile,
+    name: str,
+    columns: Sequence[NewColumn],
+    edits: Edits,
+    sink: Sink,
+    options: Options = DEFAULTS,
+) -> Spliced:
+    """Write the file with new columns and with `edits`, which may be of the new columns too."""
+    file = SourceFile(source, name)
+    footer = file.footer
+    old = check_edits(file, _only(edits, {leaf.path[0] for leaf in footer.leaves}))
+    groups = edited_groups(file, old, options)
+    numbers = {leaf.column: leaf.column for leaf in footer.leaves}
+    style = style_like(file, 0)[0] if footer.leaves else Style(6, v2=False, checksums=True)
+    for column in columns:
+        place = Place(name, f"new column {column.field.name}")
+        leaf = leaf_of(column.field, place)
+        before = column.before
+        at = len(footer.leaves) if before is None else column_of(footer, before, name)
+        footer = inserted(footer, at, leaf, column.field)
+        numbers = {old: new + (new >= at) for old, new in numbers.items()}
+        groups = [
+            _with_column(file, group, row_group, at, leaf, column, style, part)
+            for row_group, (group, part) in enumerate(
+                zip(groups, _parts(file, edits.columns.get(column.field.name)), strict=True)
+            )
+        ]
+    groups = [replace(group, like=renumbered(group.like, numbers)) for group in groups]
+    written = assemble(footer, groups, sink, options.threads)
+    return finished(written, file.footer.num_rows, name, options)
+
+
+def drop_column(
+    source: pa.NativeFile, name: str, column: str, sink: Sink, options: Options = DEFAULTS
+) -> Spliced:
+    """Write the file without one of its columns; nothing is encoded."""
+    file = SourceFile(source, name)
+    at = column_of(file.footer, column, name)
+    if len(file.footer.leaves) == 1:
+        raise UsageError("a file's only column can't be dropped", path=name, column=column)
+    footer = removed(file.footer, at)
+    numbers = {
+        leaf.column: leaf.column - (leaf.column > at)
+        for leaf in file.footer.leaves
+        if leaf.column != at
+    }
+    groups = [
+        GroupPlan(renumbered(group.like, numbers), [*group.chunks[:at], *group.chunks[at + 1 :]])
+        for group in _copied(file)
+    ]
+    written = assemble(footer, groups, sink, options.threads)
+    return finished(written, file.footer.num_rows, name, options)
+
+
+def replace_column(
+    source: pa.NativeFile,
+    name: str,
+    field: pa.Field,
+    change: Callable[[pa.Array], pa.Array],
+    sink: Sink,
+    options: Options = DEFAULTS,
+) -> Spliced:
+    """Write the file with the column of the field's name made anew: of its type, `change` giving
+    each row group's values from the old ones.
+    """
+    file = SourceFile(source, name)
+    at = column_of(file.footer, field.name, name)
+    leaf = leaf_of(field, Place(name, f"column {field.name}"))
+    footer = inserted(removed(file.footer, at), at, leaf, field)
+    style, _ = style_like(file, at)
+    others = {other.column: other.column for other in file.footer.leaves if other.column != at}
+    groups = []
+    for row_group, group in enumerate(_copied(file)):
+        makers = [*group.chunks]
+        makers[at] = partial(_replaced, file, row_group, at, leaf, style, change)
+        groups.append(GroupPlan(renumbered(group.like, others), makers))
+    written = assemble(footer, groups, sink, options.threads)
+    return finished(written, file.footer.num_rows, name, options)
+
+
+def _copied(file: SourceFile) -> list[GroupPlan]:
+    return edited_groups(file, Edits(), DEFAULTS)
+
+
+def _appended(
+    leaf: Leaf, style: Style, encoding: int | None, values: pa.ChunkedArray, name: str
+) -> ChunkImage:
+    place = Place(name, f"new rows of column {leaf.name}")
+    whole = values.combine_chunks()
+    arrays = [whole.slice(at, _ROWS_PER_PAGE) for at in range(0, len(whole), _ROWS_PER_PAGE)]
+    return fresh_chunk(leaf, arrays or [whole], style, place, encoding)
+
+
+_ROWS_PER_PAGE = 4096
+
+
+def _with_column(
+    file: SourceFile,
+    group: GroupPlan,
+    row_group: int,
+    at: int,
+    leaf: Leaf,
+    column: NewColumn,
+    style: Style,
+    edit: ColumnEdit | None,
+) -> GroupPlan:
+    def made() -> ChunkImage:
+        rows = file.footer.row_groups[row_group].num_rows
+        value = column.value if column.value is not None else pa.scalar(None, column.field.type)
+        values = pa.repeat(value, rows)
+        if edit is not None and len(edit.rows):
+            values = laid_over(values, edit.rows, stored(edit.values, values.type))
+        arrays = cut(values, pages_like(file, row_group))
+        return fresh_chunk(leaf, arrays, style, Place(file.name, f"new column {leaf.name}"))
+
+    return GroupPlan(group.like, [*group.chunks[:at], made, *group.chunks[at:]])
+
+
+def _replaced(
+    file: SourceFile,
+    row_group: int,
+    column: int,
+    leaf: Leaf,
+    style: Style,
+    change: Callable[[pa.Array], pa.Array],
+) -> ChunkImage:
+    values = change(read_column(file, row_group, column))
+    arrays = cut(values, pages_like(file, row_group))
+    return fresh_chunk(leaf, arrays, style, file.place(row_group, column))
+
+
+def _parts(file: SourceFile, edit: ColumnEdit | None) -> Iterator[ColumnEdit | None]:
+    first = 0
+    for group in file.footer.row_groups:
+        yield None if edit is None else edit.within(first, first + group.num_rows)
+        first += group.num_rows
+
+
+def _only(edits: Edits, names: set[str]) -> Edits:
+    kept = {name: edit for name, edit in edits.columns.items() if name in names}
+    return replace(edits, columns=kept)
+
+
+def _shape(footer: Footer) -> object:
+    return footer.schema[1:]
+
+
+def _bare_group(rows: int) -> RowGroup:
+    return RowGroup(chunks=(), num_rows=rows, total_byte_size=0)
