@@ -6,7 +6,7 @@ https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thr
 from __future__ import annotations
 
 import struct as packing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Self
@@ -16,6 +16,7 @@ import pyarrow as pa
 from lakesplice.errors import UnsupportedError
 from lakesplice.splicing.chunks import Chunk, EncodingCount, RowGroup, SortingColumn, Span
 from lakesplice.splicing.fields import Fields, binary, i32, i64, structs
+from lakesplice.splicing.old_writers import with_true_sizes
 from lakesplice.splicing.place import Place
 from lakesplice.splicing.reasons import Reason
 from lakesplice.splicing.schema import Leaf, leaves_of
@@ -118,7 +119,8 @@ class Footer:
 
 def read_footer(source: pa.NativeFile, name: str) -> Footer:
     """Return the footer of the file `name`, its offsets and sizes checked against the file's size,
-    its chunks against its schema and against each other.
+    its chunks against its schema and against each other; what old writers are known to have got
+    wrong is put right.
 
     Blocks; reads the file's end only. Raises `CorruptFileError` with file, place and reason, or
     `UnsupportedError` for a file with encrypted parts, with pages in other files, or with a footer
@@ -145,8 +147,16 @@ def read_footer(source: pa.NativeFile, name: str) -> Footer:
     footer = Footer.from_struct(found, place, start)
     if end != length:
         raise place.corrupt("something lies behind the footer", length=length, end=end)
+    footer = _mended(footer)
     _check(footer, place)
     return footer
+
+
+def _mended(footer: Footer) -> Footer:
+    groups = with_true_sizes(footer.row_groups, footer.created_by, footer.start)
+    # 0 is what parquet-rs 0.3 wrote however many there were.
+    rows = footer.num_rows or sum(group.num_rows for group in groups)
+    return replace(footer, row_groups=groups, num_rows=rows)
 
 
 def _check(footer: Footer, place: Place) -> None:
@@ -161,7 +171,7 @@ def _check(footer: Footer, place: Place) -> None:
         for leaf, chunk in zip(footer.leaves, group.chunks, strict=True):
             _check_chunk(chunk, leaf, group, footer.start, here)
     rows = sum(group.num_rows for group in footer.row_groups)
-    if footer.num_rows not in (rows, 0):  # 0 is what parquet-rs 0.3 wrote whatever there was
+    if footer.num_rows != rows:
         raise place.corrupt(
             "its row groups have another number of rows", rows=footer.num_rows, found=rows
         )

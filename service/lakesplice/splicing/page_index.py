@@ -155,6 +155,11 @@ def _optional(index: Struct, field_id: int, name: str, place: Place) -> Int64s |
     return None if values is None else np.array(values, np.int64)
 
 
+def _counts(values: Int64s | None) -> Int64s | None:
+    # Older parquet-cpp wrote -1 where it hadn't counted.
+    return None if values is None or (values < 0).any() else values
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class ColumnIndex:
     """Bounds of the values of each page, in the pages' order; a page of nulls has empty ones.
@@ -186,7 +191,7 @@ class ColumnIndex:
             min_values=fields.binaries(2, "min_values"),
             max_values=fields.binaries(3, "max_values"),
             boundary_order=fields.i32(4, "boundary_order"),
-            null_counts=_optional(found, 5, "null_counts", place),
+            null_counts=_counts(_optional(found, 5, "null_counts", place)),
             repetition_histograms=_optional(found, 6, "repetition_level_histograms", place),
             definition_histograms=_optional(found, 7, "definition_level_histograms", place),
             nan_counts=_optional(found, 8, "nan_counts", place),
@@ -195,8 +200,6 @@ class ColumnIndex:
         lists = (index.min_values, index.max_values, index.null_counts, index.nan_counts)
         if any(values is not None and len(values) != len(index) for values in lists):
             raise place.corrupt("its lists have different lengths", pages=len(index))
-        if index.null_counts is not None and (index.null_counts < 0).any():
-            raise place.corrupt("a page has fewer than no nulls")
         return index
 
     def encode(self) -> bytes:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import pyarrow as pa
 
 from lakesplice.splicing.enums import Codec, Encoding, PageKind
 from lakesplice.splicing.footer import Chunk, Footer, Leaf, Span, read_footer
+from lakesplice.splicing.old_writers import pages_need_their_predecessor
 from lakesplice.splicing.page_headers import Page, read_page, walk
 from lakesplice.splicing.page_index import ColumnIndex, OffsetIndex
 from lakesplice.splicing.place import Place
@@ -18,8 +18,6 @@ _READABLE = frozenset(Encoding) - {Encoding.ALP}
 _REFUSED_CODECS = {Codec.LZ4: Reason.LEGACY_LZ4, Codec.LZO: Reason.LZO}
 # Some hundred thousand pages with bounds of the usual length.
 _INDEX_BYTES_MAX = 32 * 1024 * 1024
-# Until then a page's first prefix came from the page before it (PARQUET-246).
-_PAGES_STAND_ALONE = (1, 8, 2)
 
 
 class SourceFile:
@@ -36,7 +34,7 @@ class SourceFile:
         self.footer: Footer = read_footer(source, name)
         self._offset_indexes: dict[tuple[int, int], OffsetIndex | None] = {}
         self._column_indexes: dict[tuple[int, int], ColumnIndex | None] = {}
-        self._old_deltas = _pages_need_their_predecessor(self.footer.created_by)
+        self._old_deltas = pages_need_their_predecessor(self.footer.created_by)
 
     def chunk(self, row_group: int, column: int) -> Chunk:
         """Return a chunk of the footer."""
@@ -129,11 +127,3 @@ class SourceFile:
             raise place.too_large("an index has more bytes than are read", length=span.length)
         data: bytes = self.read(span.offset, span.length).to_pybytes()
         return data
-
-
-def _pages_need_their_predecessor(created_by: str | None) -> bool:
-    found = re.match(r"parquet-mr\b(?: version (\d+)\.(\d+)\.(\d+))?", created_by or "")
-    if found is None:
-        return False
-    version = tuple(int(part) for part in found.groups() if part is not None)
-    return version < _PAGES_STAND_ALONE

@@ -126,6 +126,12 @@ def test_a_page_of_nulls_has_no_bounds() -> None:
     assert bounds.null_counts.tolist() == [100, 0]
 
 
+def test_nulls_that_were_not_counted_are_unknown() -> None:
+    counts = np.array([0, -1], np.int64)
+    index = ColumnIndex(np.array([False, False]), (b"a", b"b"), (b"a", b"b"), 1, counts)
+    assert ColumnIndex.decode(index.encode(), PLACE).null_counts is None
+
+
 def test_lists_of_different_lengths_are_damage() -> None:
     good = ColumnIndex(np.array([False, True]), (b"a", b""), (b"b", b""), 0)
     whole, _ = decode_struct(good.encode(), place=PLACE)

@@ -1,0 +1,68 @@
+"""Old writers' known mistakes: what a file's `created_by` says about it, and what is put right."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+
+from lakesplice.splicing.chunks import Chunk, RowGroup
+
+# Until then a page's first prefix came from the page before it (PARQUET-246).
+_PAGES_STAND_ALONE = (1, 8, 2)
+# Until then a chunk's sizes lacked its dictionary's header (PARQUET-816). Other readers look a
+# hundred bytes further too.
+_SIZES_ARE_TRUE = (1, 2, 9)
+_HEADER_BYTES_MAX = 100
+
+
+def pages_need_their_predecessor(created_by: str | None) -> bool:
+    """Return whether DELTA_BYTE_ARRAY pages can't be read one by one."""
+    return _older(created_by, _PAGES_STAND_ALONE)
+
+
+def with_true_sizes(
+    row_groups: tuple[RowGroup, ...], created_by: str | None, limit: int
+) -> tuple[RowGroup, ...]:
+    """Return the row groups with chunks as long as they are; `limit` is where the footer starts.
+
+    A chunk that ends a few bytes before the next one lacks a header's size: nothing else lies
+    between chunks.
+    """
+    if not _older(created_by, _SIZES_ARE_TRUE):
+        return row_groups
+    chunks = sorted(
+        (chunk for group in row_groups for chunk in group.chunks), key=lambda chunk: chunk.start
+    )
+    gaps = {chunk.start: gap for chunk, gap in _gaps(chunks, limit) if 0 < gap <= _HEADER_BYTES_MAX}
+    return tuple(
+        replace(
+            group, chunks=tuple(_longer(chunk, gaps.get(chunk.start, 0)) for chunk in group.chunks)
+        )
+        for group in row_groups
+    )
+
+
+def _gaps(chunks: list[Chunk], limit: int) -> Iterator[tuple[Chunk, int]]:
+    for chunk, following in pairwise(chunks):
+        yield chunk, following.start - chunk.end
+    if chunks:
+        yield chunks[-1], limit - chunks[-1].end
+
+
+def _longer(chunk: Chunk, size: int) -> Chunk:
+    if not size:
+        return chunk
+    return replace(
+        chunk,
+        compressed_size=chunk.compressed_size + size,
+        uncompressed_size=chunk.uncompressed_size + size,
+    )
+
+
+def _older(created_by: str | None, version: tuple[int, ...]) -> bool:
+    found = re.match(r"parquet-mr\b(?: version (\d+)\.(\d+)\.(\d+))?", created_by or "")
+    if found is None:
+        return False
+    return tuple(int(part) for part in found.groups() if part is not None) < version
