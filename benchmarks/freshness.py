@@ -143,7 +143,7 @@ def _be(name: str, task: dict[str, object]) -> int:
     if name == "lakesplice":
         return run(settings(lake, servers, pattern, 200_000, trigger="1s"))
     if name == "seed":
-        seed(task)
+        seed({**task, "contender": name})
     else:
         follow({**task, "contender": "merge"}, Path(str(task["work"])) / "merge.json")
     return 0

@@ -22,6 +22,11 @@ from benchmarks.service import COLUMNS, ingests, offsets, seconds, settings
 from lakesplice import Table
 from lakesplice.apps.service import run
 from lakesplice.spark.jars import DELTA, SPARK_KAFKA, ensure_jars
+from lakesplice.storage.local import LocalStore
+from lakesplice.storage.system import SystemEntropy
+from lakesplice.table.compact import compact_files
+from lakesplice.table.page_rewriter import PageRewriter
+from lakesplice.table.snapshot import open_snapshot
 
 Task = dict[str, Any]
 _DELTA = {
@@ -41,6 +46,25 @@ def ours(task: Task) -> list[float]:
         raise RuntimeError("the service failed; see its log above")
     entries = [e for e in ingests(lake, task["table"]) if sum(offsets(e).values()) > task["start"]]
     return [seconds(entry) for entry in entries]
+
+
+def compaction(task: Task) -> list[float]:
+    """What one batch's changes cost to compact, without commit, on one core; then all are
+    compacted.
+    """
+    lake = Path(task["work"]) / "lake"
+    store = LocalStore(lake).within(f"shop/{task['table']}")
+    first = next(
+        e for e in ingests(lake, task["table"]) if sum(offsets(e).values()) > task["start"]
+    )
+    manifest = open_snapshot(store, first.version).manifest
+    started = time.time()
+    done = compact_files(store, manifest, list(manifest.files), PageRewriter(), SystemEntropy())
+    ended = time.time()
+    print(dict(done.counts))
+    pattern = task["topic"].replace(".", "\\.")
+    run(settings(lake, task["servers"], pattern, task["size"], deltas_max=1), once=True)
+    return [started, ended]
 
 
 def load(task: Task) -> list[float]:
@@ -216,7 +240,7 @@ def main() -> None:
     """Run the contender that the first argument describes."""
     task: Task = json.loads(sys.argv[1])
     contenders: dict[str, Callable[[Task], list[float]]] = {
-        "load": load, "seed": seed, "lakesplice": ours, "floor": floor,
+        "load": load, "seed": seed, "lakesplice": ours, "compaction": compaction, "floor": floor,
         "merge": merge, "merge-vectors": merge,
     }  # fmt: skip
     Path(task["out"]).write_text(json.dumps(contenders[task["contender"]](task)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from lakesplice.config import Settings
 from lakesplice.storage.local import LocalStore
@@ -14,7 +15,7 @@ from lakesplice.testing.shop.tables import WIDE
 COLUMNS = {column.name: column.declared for column in WIDE.columns}
 
 # Benchmarks of ingest leave compaction out and state its cost by itself.
-_NO_COMPACTION = {
+_NO_COMPACTION: dict[str, Any] = {
     "deltas_max": 10_000,
     "bytes_max": 2**40,
     "ratio_max": 100.0,
@@ -25,9 +26,16 @@ _NO_COMPACTION = {
 
 
 def settings(
-    lake: Path, servers: str, pattern: str, size: int, *, trigger: str = "5m", cores: int = 2
+    lake: Path,
+    servers: str,
+    pattern: str,
+    size: int,
+    *,
+    trigger: str = "5m",
+    cores: int = 2,
+    deltas_max: int = _NO_COMPACTION["deltas_max"],
 ) -> Settings:
-    """Return the settings of a service without compaction, for topics of wide tables."""
+    """Return the settings of a service for topics of wide tables; by default it won't compact."""
     return Settings.model_validate(
         {
             "kafka": {
@@ -39,7 +47,7 @@ def settings(
             "trigger": trigger,
             "spark": {"master": f"local[{cores}]"},
             "metrics": {"enabled": False},
-            "compaction": _NO_COMPACTION,
+            "compaction": {**_NO_COMPACTION, "deltas_max": deltas_max},
             "tables": [{"match": "shop.*", "columns": COLUMNS}],
         }
     )
