@@ -5,8 +5,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from lakesplice.errors import CorruptFileError
-from lakesplice.splicing.chunks import Chunk
+from lakesplice.errors import CorruptFileError, UnsupportedError
+from lakesplice.splicing.chunks import Chunk, Span
 from lakesplice.splicing.enums import Codec, Encoding
 from lakesplice.splicing.reasons import Reason
 from lakesplice.splicing.source import SourceFile
@@ -99,3 +99,13 @@ def test_bytes_are_read_exactly_or_the_file_is_damaged() -> None:
 def test_key_values_are_found_by_key() -> None:
     assert SOURCE.key_value(b"ARROW:schema") is not None
     assert SOURCE.key_value(b"nothing") is None
+
+
+def test_an_index_beyond_reason_is_refused_before_it_is_read() -> None:
+    footer, filler = SOURCE.footer, bytes(33 << 20)
+    group = footer.row_groups[0]
+    chunk = replace(group.chunks[0], offset_index=Span(footer.start, len(filler)))
+    groups = (replace(group, chunks=(chunk, *group.chunks[1:])),)
+    data = FILE[: footer.start] + filler + replace(footer, row_groups=groups).encode()
+    with pytest.raises(UnsupportedError, match="too large"):
+        SourceFile(opened(data), "a.parquet").offset_index(0, 0)
