@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from random import Random
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from lakesplice.splicing.page_index import ColumnIndex, OffsetIndex
 from lakesplice.splicing.source import SourceFile
 from lakesplice.splicing.thrift import List, Map, Struct, Wire, decode_struct, encode_struct
 from lakesplice.splicing.varints import decode_varints, encode_varints, unzigzag, zigzag
+from tests.fuzz.mutator import mutated
 from tests.support.parquet_parts import PLACE, opened, parquet, some_table
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -270,3 +272,17 @@ def test_an_unchanged_footer_is_written_back_byte_for_byte(kind: str) -> None:
     stream = io.BytesIO(WHOLE[kind])
     stream.seek(source.footer.start)
     assert source.footer.encode() == stream.read()
+
+
+@pytest.mark.parametrize("kind", WHOLE)
+@given(st.integers(0, 1 << 32), st.integers(1, 3))
+def test_a_file_with_any_value_of_its_footer_changed_is_read_or_refused(
+    kind: str, seed: int, changes: int
+) -> None:
+    whole, chance = WHOLE[kind], Random(seed)
+    start = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    footer = whole[start:-8]
+    for _ in range(changes):
+        footer = mutated(footer, chance) or footer
+    data = whole[:start] + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+    value_or_named_error(lambda: look_into(data))
