@@ -14,7 +14,7 @@ from lakesplice.storage.copying import FileSink
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.log_keeper import DeltaLogKeeper
 from lakesplice.storage.system import SystemClock, SystemEntropy
-from lakesplice.table.hand_fed import HandFedTable, Rows, Tools, create_table
+from lakesplice.table.hand_fed import THREADS, HandFedTable, Rows, Tools, create_table
 from lakesplice.table.rewriters import best_rewriter
 
 
@@ -46,7 +46,9 @@ class Table(HandFedTable):
 
 
 def _tools(path: Path) -> Tools:
-    return Tools(SystemClock(), SystemEntropy(), best_rewriter(FileSink), DeltaLogKeeper(path))
+    return Tools(
+        SystemClock(), SystemEntropy(), best_rewriter(FileSink, THREADS), DeltaLogKeeper(path)
+    )
 
 
 def _local_path(uri: str | Path) -> Path:

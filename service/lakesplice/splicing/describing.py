@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from lakesplice.splicing.bounds import boundary_order, extremes, numbers
-from lakesplice.splicing.codec import EncodedPages
 from lakesplice.splicing.footer import Leaf, Statistics
 from lakesplice.splicing.likeness import ORIGINAL_CREATED_BY
-from lakesplice.splicing.page_index import ColumnIndex, Int64s
+from lakesplice.splicing.page_index import ColumnIndex
+from lakesplice.splicing.recoding import Recoded
 from lakesplice.splicing.source import SourceFile
 from lakesplice.splicing.thrift import EMPTY, Struct
 
@@ -53,23 +53,17 @@ class Description:
 
 
 def described(
-    source: SourceFile,
-    row_group: int,
-    column: int,
-    pages: Int64s,
-    encoded: Sequence[EncodedPages],
-    chosen: Sequence[Sequence[int]],
+    source: SourceFile, row_group: int, column: int, done: Sequence[Recoded]
 ) -> Description:
-    """Return the description of a chunk whose `pages` were encoded anew, `encoded[i]` being those
-    at `chosen[i]` of them; the other pages' bounds are taken over.
+    """Return the description of a chunk some pages of which were encoded anew; the others' bounds
+    are taken over.
     """
     leaf, chunk = source.leaf(column), source.chunk(row_group, column)
     place = source.place(row_group, column)
     before = Statistics.from_struct(chunk.statistics or EMPTY, place)
     index = source.column_index(row_group, column)
     if index is not None:
-        for part, mine in zip(encoded, chosen, strict=True):
-            index = None if index is None else _replaced(index, pages[list(mine)], part)
+        index = _replaced(index, done)
     if index is not None:
         order = boundary_order(leaf, *_filled(index))
         index = replace(index, boundary_order=int(order))
@@ -84,21 +78,22 @@ def bounds_are_whole(source: SourceFile) -> bool:
     return writer.startswith(_WHOLE_BOUNDS)
 
 
-def _replaced(index: ColumnIndex, at: Int64s, part: EncodedPages) -> ColumnIndex | None:
-    new = part.column_index
-    if new is None:
-        return None
-    null_pages = index.null_pages.copy()
-    null_pages[at] = new.null_pages
+def _replaced(index: ColumnIndex, done: Sequence[Recoded]) -> ColumnIndex | None:
+    null_pages, nulls = index.null_pages.copy(), index.null_counts
+    nulls = None if nulls is None else nulls.copy()
     lows, highs = list(index.min_values), list(index.max_values)
-    for page, low, high in zip(at.tolist(), new.min_values, new.max_values, strict=True):
-        lows[page], highs[page] = low, high
-    nulls = index.null_counts
-    if nulls is not None and new.null_counts is not None:
-        nulls = nulls.copy()
-        nulls[at] = new.null_counts
-    else:
-        nulls = None
+    parts = ((part, at) for one in done for part, at in zip(one.parts, one.pages, strict=True))
+    for part, at in parts:
+        new = part.column_index
+        if new is None:
+            return None
+        null_pages[at] = new.null_pages
+        for page, low, high in zip(at.tolist(), new.min_values, new.max_values, strict=True):
+            lows[page], highs[page] = low, high
+        if nulls is not None and new.null_counts is not None:
+            nulls[at] = new.null_counts
+        else:
+            nulls = None
     return ColumnIndex(null_pages, tuple(lows), tuple(highs), index.boundary_order, nulls)
 
 

@@ -1,27 +1,24 @@
 """A column chunk with new values in some rows: its touched pages are encoded anew, the others stay.
 
-    read touched pages -> decode once -> lay the values over -> extend the dictionary -> encode once
+    extend the dictionary -> encode touched pages anew, span by span -> describe the chunk
 
-Each page keeps its rows, its version and the kind of its encoding, so what the footer says about
-encodings stays true, and pages with a dictionary stay before those without.
+What the footer says about encodings stays true, and pages with a dictionary stay before those
+without.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from lakesplice.planning.edits import ColumnEdit
+from lakesplice.splicing.checksums import check_chunk
 from lakesplice.splicing.codec import (
     EncodedPages,
-    Style,
     decode_dictionary,
-    decode_pages,
-    decoded,
-    encode_pages,
     with_dictionary,
     writable,
 )
@@ -31,16 +28,19 @@ from lakesplice.splicing.dictionaries import (
     extended,
     with_entries_at_first,
 )
-from lakesplice.splicing.enums import PageKind
+from lakesplice.splicing.enums import Encoding, PageKind
 from lakesplice.splicing.images import ChunkImage, Copied, Piece, dictionary_bytes
-from lakesplice.splicing.laying import bits, laid_over, refused, stored
+from lakesplice.splicing.laying import refused, stored
 from lakesplice.splicing.options import Options, Tally
 from lakesplice.splicing.page_headers import PageHeader, read_page
 from lakesplice.splicing.page_index import Int64s, OffsetIndex
-from lakesplice.splicing.plan import dictionary_decayed, dictionary_ends, plan_chunk, runs
+from lakesplice.splicing.plan import dictionary_decayed, dictionary_ends, plan_chunk
 from lakesplice.splicing.reasons import Reason
+from lakesplice.splicing.recoding import Dictionary, Recoded, Recoder, spans
 from lakesplice.splicing.rewriting import rewritten_chunk
 from lakesplice.splicing.source import SourceFile
+
+_LEVELS = frozenset((Encoding.RLE, Encoding.BIT_PACKED))
 
 
 class _EncodeWhole(Exception):
@@ -51,7 +51,7 @@ class _EncodeWhole(Exception):
 
 
 def check_editable(source: SourceFile, row_group: int, column: int) -> None:
-    """Raise `UnsupportedError` with a `reason` where `edited_chunk` would; reads nothing."""
+    """Raise `UnsupportedError` with a `reason` where the chunk can't be edited; reads nothing."""
     reason = source.refusal(row_group, column)
     if reason not in (None, Reason.NO_PAGE_INDEX):
         raise refused(source, row_group, column, reason)
@@ -70,213 +70,133 @@ def edited_chunk(
     index = source.offset_index(row_group, column)
     if index is None:
         return rewritten_chunk(source, row_group, column, edit, Reason.NO_PAGE_INDEX)
-    dictionary = dictionary_bytes(source, row_group, column)
-    plan = plan_chunk(index.first_rows, edit.rows, has_dictionary=dictionary > 0, options=options)
+    plan = plan_chunk(
+        index.first_rows,
+        edit.rows,
+        dictionary_bytes(source, row_group, column),
+        source.chunk(row_group, column).compressed_size,
+        options,
+    )
     if plan.whole is not None:
         return rewritten_chunk(source, row_group, column, edit, plan.whole)
     try:
-        chunk = _Chunk(source, row_group, column, index, dictionary, plan.pages)
-        return chunk.edited(edit, options)
+        return _Chunk(source, row_group, column, index, plan.pages).edited(edit, options)
     except _EncodeWhole as found:
         return rewritten_chunk(source, row_group, column, edit, found.reason)
 
 
-@dataclass(frozen=True, eq=False)
-class _Touched:
-    """The touched pages: `first_rows` and `rows` in the row group, `starts` in what was decoded."""
-
-    headers: list[PageHeader]
-    old_uncompressed: int
-    values: pa.Array
-    first_rows: Int64s
-    rows: Int64s
-    starts: Int64s
-
-    def laid_over(self, edit: ColumnEdit, values: pa.Array) -> pa.Array:
-        page = np.searchsorted(self.first_rows, edit.rows, side="right") - 1
-        at = edit.rows - self.first_rows[page] + self.starts[page]
-        return laid_over(self.values, at, values)
-
-    def edited_in(self, pages: Sequence[int], edit: ColumnEdit, values: pa.Array) -> pa.Array:
-        """Those of the edit's values that come into some of the pages."""
-        if len(pages) == len(self.rows):
-            return values
-        page = np.searchsorted(self.first_rows, edit.rows, side="right") - 1
-        return values.filter(pa.array(np.isin(page, np.array(pages))))
-
-    def page(self, values: pa.Array, number: int) -> pa.Array:
-        return values.slice(int(self.starts[number]), int(self.rows[number]))
-
-
 class _Chunk:
-    """One chunk being edited."""
+    """One chunk being edited at some of its pages."""
 
     def __init__(
-        self,
-        source: SourceFile,
-        row_group: int,
-        column: int,
-        index: OffsetIndex,
-        dictionary: int,
-        pages: Int64s,
+        self, source: SourceFile, row_group: int, column: int, index: OffsetIndex, pages: Int64s
     ) -> None:
         self._source, self._row_group, self._column = source, row_group, column
-        self._index, self._pages, self._dictionary_bytes = index, pages, dictionary
+        self._index, self._pages = index, pages
         self._chunk, self._leaf = source.chunk(row_group, column), source.leaf(column)
         self._place = source.place(row_group, column)
-        self._created_by = source.footer.created_by
-        self._dictionary_page = source.read(self._chunk.start, dictionary) if dictionary else None
+        head = dictionary_bytes(source, row_group, column)
+        self._dictionary_page = source.read(self._chunk.start, head) if head else None
 
     def edited(self, edit: ColumnEdit, options: Options) -> ChunkImage:
-        touched = self._read()
-        self._check_order(touched)
-        values = stored(edit.values, touched.values.type)
-        new = touched.laid_over(edit, values)
-        encoded: list[EncodedPages] = []
-        chosen: list[list[int]] = []
-        grown: EncodedPages | None = None
-        kinds = [header.encoding for header in touched.headers]
-        for kind in dict.fromkeys(kinds):
-            mine = [at for at, other in enumerate(kinds) if other == kind]
-            arrays = [touched.page(new, at) for at in mine]
-            style = Style.of(self._chunk, touched.headers[mine[0]])
-            old = dictionary = None
-            if with_dictionary(kind):
-                old = self._dictionary()
-                dictionary = extended(old, touched.edited_in(mine, edit, values))
-            pages = encode_pages(self._leaf, arrays, kind, style, self._place, dictionary)
-            if pages is None:
-                raise refused(self._source, self._row_group, self._column, Reason.OTHER_LAYOUT)
-            if dictionary is not None and old is not None:
-                self._check_dictionary(pages, dictionary)
-                grown = pages if len(dictionary) > len(old) else grown
-            if options.verify:
-                self._verify(pages, [touched.page(new, at) for at in mine])
-            encoded.append(pages)
-            chosen.append(mine)
-        return self._image(touched, new, encoded, chosen, grown)
-
-    def _verify(self, pages: EncodedPages, meant: Sequence[pa.Array]) -> None:
-        values = pa.concat_arrays(meant)
-        written = decoded(self._leaf, self._chunk, pages, len(values), self._place)
-        if not bits(written).equals(bits(values)):
-            raise self._place.corrupt("new pages don't hold what was meant; this is a defect")
-
-    def _read(self) -> _Touched:
-        buffers, headers = [], []
-        uncompressed = 0
-        index, source = self._index, self._source
-        for first, last in runs(self._pages):
-            offset = int(index.offsets[first])
-            data = source.read(offset, int(index.ends[last]) - offset)
-            buffers.append(data)
-            view = data.to_pybytes()
-            for page in range(first, last + 1):
-                at = int(index.offsets[page]) - offset
-                header, end = PageHeader.decode(view, at, self._place)
-                if not header.is_data:
-                    raise self._place.corrupt("its offset index names no data page", page=page)
-                headers.append(header)
-                uncompressed += header.uncompressed_size + end - at
-        rows = index.rows(source.footer.row_groups[self._row_group].num_rows)[self._pages]
-        for header, count in zip(headers, rows, strict=True):
-            if header.num_values != count:
-                raise self._place.corrupt("a page has other rows than its index says")
-        values = decode_pages(
-            self._leaf,
-            self._chunk,
+        if options.verify:
+            rows = self._chunk.num_values
+            check_chunk(self._source, self._row_group, self._column, self._index, rows)
+        dictionary = self._dictionary(edit)
+        recoder = Recoder(
+            self._source,
+            self._row_group,
+            self._column,
+            self._index,
             self._dictionary_page,
-            buffers,
-            int(rows.sum()),
-            self._created_by,
-            self._place,
+            dictionary,
         )
-        first_rows = index.first_rows[self._pages]
-        return _Touched(headers, uncompressed, values, first_rows, rows, np.cumsum(rows) - rows)
+        done = []
+        for span in spans(self._pages, self._index, self._chunk.num_values):
+            done.append(recoder.recode(span, edit, verify=options.verify))
+            self._check_dictionary(done[-1], dictionary)
+        return self._image(done, dictionary)
 
-    def _check_order(self, touched: _Touched) -> None:
-        """Pages stay in the law's order if they were."""
-        if self._dictionary_page is None:
-            return
-        stats = self._chunk.encoding_stats
-        if stats is not None and all(
-            with_dictionary(count.encoding)
-            for count in stats
-            if count.kind in (PageKind.DATA, PageKind.DATA_V2)
-        ):
-            flags = [with_dictionary(header.encoding) for header in touched.headers]
-        else:
-            end, offsets = self._chunk.end, self._index.offsets.tolist()
-            headers = (read_page(self._source.source, at, end, self._place) for at in offsets)
-            flags = [with_dictionary(page.header.encoding) for page in headers]
-        if dictionary_ends(flags) is None:
-            raise _EncodeWhole(Reason.PAGES_OUT_OF_ORDER)
-
-    def _dictionary(self) -> pa.Array:
+    def _dictionary(self, edit: ColumnEdit) -> Dictionary | None:
+        """The dictionary with what the pages that refer to it will need; None if none does."""
         page = self._dictionary_page
         if page is None:
-            raise self._place.corrupt("a page refers to a dictionary that isn't there")
-        return decode_dictionary(self._leaf, self._chunk, page, self._created_by, self._place)
+            return None
+        flags = self._with_dictionary()
+        count = dictionary_ends(flags)
+        if count is None:
+            raise _EncodeWhole(Reason.PAGES_OUT_OF_ORDER)
+        if count == 0 or not len(self._pages) or self._pages[0] >= count:
+            return None
+        created_by = self._source.footer.created_by
+        old = decode_dictionary(self._leaf, self._chunk, page, created_by, self._place)
+        end = self._chunk.num_values if count == len(flags) else self._index.first_rows[count]
+        stop = int(np.searchsorted(edit.rows, end))
+        return Dictionary(
+            page, extended(old, stored(edit.values.slice(0, stop), old.type)), len(old)
+        )
 
-    def _check_dictionary(self, pages: EncodedPages, dictionary: pa.Array) -> None:
-        if pages.dictionary_entries != len(dictionary):
+    def _with_dictionary(self) -> list[bool]:
+        """Which of the chunk's data pages refer to its dictionary."""
+        stats = self._chunk.encoding_stats
+        if stats is not None:
+            kinds = {s.encoding for s in stats if s.kind in (PageKind.DATA, PageKind.DATA_V2)}
+        else:
+            kinds = set(self._chunk.encodings) - _LEVELS
+        if kinds and all(with_dictionary(kind) for kind in kinds):
+            return [True] * len(self._index)
+        # Headers only: what follows them is not decoded.
+        pages = (
+            read_page(self._source.source, at, self._chunk.end, self._place)
+            for at in self._index.offsets.tolist()
+        )
+        return [with_dictionary(page.header.encoding) for page in pages]
+
+    def _check_dictionary(self, done: Recoded, dictionary: Dictionary | None) -> None:
+        part = _with_its_dictionary(done)
+        if dictionary is None or part is None:
+            return
+        if part.dictionary_entries != len(dictionary.entries):
             raise _EncodeWhole(Reason.DICTIONARY_REPEATS)
-        if dictionary_decayed(
-            len(dictionary),
-            entries_at_first(self._chunk) or self._old_entries(),
-            pages.dictionary_uncompressed,
-            self._chunk.compressed_size,
+        at_first = entries_at_first(self._chunk) or dictionary.old
+        size = self._chunk.compressed_size
+        if dictionary.grown and dictionary_decayed(
+            len(dictionary.entries), at_first, part.dictionary_uncompressed, size
         ):
             raise _EncodeWhole(Reason.DICTIONARY_DECAYED)
 
-    def _old_entries(self) -> int:
-        assert self._dictionary_page is not None
-        header, _ = PageHeader.decode(self._dictionary_page.to_pybytes(), 0, self._place)
-        return header.num_values
-
-    def _image(
-        self,
-        touched: _Touched,
-        new: pa.Array,
-        encoded: Sequence[EncodedPages],
-        chosen: Sequence[Sequence[int]],
-        grown: EncodedPages | None,
-    ) -> ChunkImage:
-        pages: list[pa.Buffer] = [pa.py_buffer(b"")] * len(self._pages)
-        for part, mine in zip(encoded, chosen, strict=True):
-            for at, page in zip(mine, part.slices(), strict=True):
-                pages[at] = page
-        chunk = self._chunk
-        uncompressed = sum(part.uncompressed for part in encoded) - touched.old_uncompressed
-        head = self._dictionary_bytes
-        pieces: list[Piece] = [Copied(self._source, chunk.start, head)] if head else []
-        if grown is not None and grown.dictionary is not None:
-            entries = entries_at_first(chunk) or self._old_entries()
-            chunk = with_entries_at_first(chunk, entries)
-            header, start = PageHeader.decode(
-                self._dictionary_page.to_pybytes() if self._dictionary_page else b"", 0, self._place
-            )
+    def _image(self, done: Sequence[Recoded], dictionary: Dictionary | None) -> ChunkImage:
+        pages = _by_number(done)
+        chunk, uncompressed = self._chunk, sum(part.uncompressed for part in done)
+        page, pieces = self._dictionary_page, list[Piece]()
+        head = 0 if page is None else page.size
+        grown = self._grown(done, dictionary)
+        if grown is not None and grown.dictionary is not None and dictionary is not None:
+            at_first = entries_at_first(chunk) or dictionary.old
+            chunk = with_entries_at_first(chunk, at_first)
+            header, start = PageHeader.decode(dictionary.page.to_pybytes(), 0, self._place)
             uncompressed += grown.dictionary_uncompressed - header.uncompressed_size - start
             head = grown.dictionary.size
-            pieces = [grown.dictionary]
+            pieces.append(grown.dictionary)
+        elif head:
+            pieces.append(Copied(self._source, chunk.start, head))
         sizes = self._index.sizes.copy()
-        sizes[self._pages] = [page.size for page in pages]
+        sizes[self._pages] = [pages[number].size for number in self._pages.tolist()]
         index = OffsetIndex(head + np.cumsum(sizes) - sizes, sizes, self._index.first_rows)
-        pieces += self._pieces(pages)
-        bounds = described(
-            self._source, self._row_group, self._column, self._pages, encoded, chosen
-        )
+        bounds = described(self._source, self._row_group, self._column, done)
         size = head + int(sizes.sum())
-        new_bytes = sum(page.size for page in pages) + (head if grown is not None else 0)
+        new_bytes = sum(data.size for data in pages.values()) + (head if grown else 0)
         return ChunkImage(
             chunk=replace(
                 chunk,
                 compressed_size=size,
                 uncompressed_size=chunk.uncompressed_size + uncompressed,
-                statistics=bounds.statistics(touched.values.null_count, new.null_count),
+                statistics=bounds.statistics(
+                    sum(part.nulls_before for part in done), sum(part.nulls_after for part in done)
+                ),
                 size_statistics=None,
             ),
-            pieces=tuple(pieces),
+            pieces=(*pieces, *self._pieces(pages)),
             dictionary_bytes=head,
             index=index,
             column_index=bounds.encoded,
@@ -290,29 +210,43 @@ class _Chunk:
             ),
         )
 
-    def _pieces(self, new: Sequence[pa.Buffer]) -> list[Piece]:
+    def _grown(self, done: Sequence[Recoded], dictionary: Dictionary | None) -> EncodedPages | None:
+        if dictionary is None or not dictionary.grown:
+            return None
+        return next(part for part in map(_with_its_dictionary, done) if part is not None)
+
+    def _pieces(self, new: dict[int, pa.Buffer]) -> list[Piece]:
         """The data pages in their order: runs of untouched ones, and the new."""
         pieces: list[Piece] = []
-        index = self._index
-
-        def copy(first: int, last: int) -> None:
-            # Page by page where the writer left gaps; they usually touch.
-            for run_first, run_last in _touching(index, first, last):
-                start = int(index.offsets[run_first])
-                pieces.append(Copied(self._source, start, int(index.ends[run_last]) - start))
-
         done = 0
-        for page, data in zip(self._pages.tolist(), new, strict=True):
-            if page > done:
-                copy(done, page - 1)
+        for number, data in new.items():
+            pieces += self._copies(done, number)
             pieces.append(data)
-            done = page + 1
-        if done < len(index):
-            copy(done, len(index) - 1)
-        return pieces
+            done = number + 1
+        return pieces + self._copies(done, len(self._index))
+
+    def _copies(self, first: int, end: int) -> list[Piece]:
+        """Pages [first, end) as they are; one piece unless the writer left gaps between them."""
+        if first == end:
+            return []
+        index = self._index
+        gaps = np.flatnonzero(index.offsets[first + 1 : end] != index.ends[first : end - 1]) + first
+        firsts, lasts = [first, *(gaps + 1).tolist()], [*gaps.tolist(), end - 1]
+        return [
+            Copied(self._source, int(index.offsets[a]), int(index.ends[b] - index.offsets[a]))
+            for a, b in zip(firsts, lasts, strict=True)
+        ]
 
 
-def _touching(index: OffsetIndex, first: int, last: int) -> list[tuple[int, int]]:
-    gaps = np.flatnonzero(index.offsets[first + 1 : last + 1] != index.ends[first:last]) + first
-    bounds = [first, *(gaps + 1).tolist(), last + 1]
-    return [(bounds[at], bounds[at + 1] - 1) for at in range(len(bounds) - 1)]
+def _with_its_dictionary(done: Recoded) -> EncodedPages | None:
+    return next((part for part in done.parts if part.dictionary is not None), None)
+
+
+def _by_number(done: Sequence[Recoded]) -> dict[int, pa.Buffer]:
+    found = {
+        number: data
+        for recoded in done
+        for part, numbers in zip(recoded.parts, recoded.pages, strict=True)
+        for number, data in zip(numbers.tolist(), part.slices(), strict=True)
+    }
+    return dict(sorted(found.items()))

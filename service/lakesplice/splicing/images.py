@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from lakesplice.errors import CorruptFileError, UnsupportedError
+from lakesplice.splicing.checksums import check_chunk
 from lakesplice.splicing.footer import Chunk
 from lakesplice.splicing.options import Tally
 from lakesplice.splicing.page_index import OffsetIndex
@@ -51,8 +52,12 @@ class ChunkImage:
     tally: Tally
 
 
-def copied_chunk(source: SourceFile, row_group: int, column: int) -> ChunkImage:
-    """Return a chunk as it is. Blocks; reads its indexes. Raises `CorruptFileError`."""
+def copied_chunk(
+    source: SourceFile, row_group: int, column: int, *, verify: bool = True
+) -> ChunkImage:
+    """Return a chunk as it is. Blocks; reads its indexes, and its pages if their checksums are to
+    be verified. Raises `CorruptFileError`.
+    """
     chunk = source.chunk(row_group, column)
     if source.refusal(row_group, column) is Reason.EXTERNAL_FILE:
         raise UnsupportedError(
@@ -61,6 +66,8 @@ def copied_chunk(source: SourceFile, row_group: int, column: int) -> ChunkImage:
             place=source.place(row_group, column).part,
         )
     index = source.offset_index(row_group, column)
+    if verify and index is not None and source.leaf(column).flat:
+        check_chunk(source, row_group, column, index, chunk.num_values)
     span, bloom = chunk.column_index, _bloom(source, chunk)
     return ChunkImage(
         chunk=chunk,

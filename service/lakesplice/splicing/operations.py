@@ -48,7 +48,7 @@ def merge_files(
                 path=file.name,
                 reason=str(Reason.OTHER_LAYOUT),
             )
-        groups += _copied(file)
+        groups += _copied(file, options)
     rows = sum(file.footer.num_rows for file in files)
     return finished(assemble(like, groups, sink, options.threads), rows, files[0].name, options)
 
@@ -65,7 +65,7 @@ def append_rows(
     The tables have the file's columns, as pyarrow reads them; the file has flat columns only.
     """
     file = SourceFile(source, name)
-    groups = _copied(file)
+    groups = _copied(file, options)
     styles = [(leaf, *style_like(file, leaf.column)) for leaf in file.footer.leaves]
     for leaf, _, _ in styles:
         if not leaf.flat:
@@ -146,7 +146,7 @@ def drop_column(
     }
     groups = [
         GroupPlan(renumbered(group.like, numbers), [*group.chunks[:at], *group.chunks[at + 1 :]])
-        for group in _copied(file)
+        for group in _copied(file, options)
     ]
     written = assemble(footer, groups, sink, options.threads)
     return finished(written, file.footer.num_rows, name, options)
@@ -170,7 +170,7 @@ def replace_column(
     style, _ = style_like(file, at)
     others = {other.column: other.column for other in file.footer.leaves if other.column != at}
     groups = []
-    for row_group, group in enumerate(_copied(file)):
+    for row_group, group in enumerate(_copied(file, options)):
         makers = [*group.chunks]
         makers[at] = partial(_replaced, file, row_group, at, leaf, style, change)
         groups.append(GroupPlan(renumbered(group.like, others), makers))
@@ -178,8 +178,8 @@ def replace_column(
     return finished(written, file.footer.num_rows, name, options)
 
 
-def _copied(file: SourceFile) -> list[GroupPlan]:
-    return edited_groups(file, Edits(), DEFAULTS)
+def _copied(file: SourceFile, options: Options) -> list[GroupPlan]:
+    return edited_groups(file, Edits(), options)
 
 
 def _appended(

@@ -15,7 +15,7 @@ class Options:
 
     `threads`: columns encoded at a time. `page_share_max`: the share of a chunk's pages above which
     a chunk with a dictionary is encoded anew. `erase`: nothing of an old value may remain, in
-    dictionaries either. `verify`: look at what was written.
+    dictionaries either. `verify`: decode what was encoded, check the checksums of what is copied.
     """
 
     threads: int = 1

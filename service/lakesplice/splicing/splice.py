@@ -107,7 +107,7 @@ def _group(
     for column in range(len(file.footer.leaves)):
         edit = edits.columns.get(columns.get(column, ""))
         if edit is None or not len(edit.rows):
-            makers.append(partial(copied_chunk, file, row_group, column))
+            makers.append(partial(copied_chunk, file, row_group, column, verify=options.verify))
         else:
             makers.append(partial(edited_chunk, file, row_group, column, edit, options))
             edited.add(column)
