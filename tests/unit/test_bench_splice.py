@@ -1,5 +1,4 @@
-"""The splice benchmark on some hundred rows: its contenders end at the truth, its report adds up.
-"""
+"""The splice benchmark on some hundred rows: contenders end at the truth, the report adds up."""
 
 from __future__ import annotations
 
