@@ -24,13 +24,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakesplice.model.position import Position
 
 Integers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+
+_MARIADB_PARTS = 2  # behind the domain
+_DIGITS_MAX = 18  # below 2^63
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,61 +113,84 @@ def _high(file: Integers, offset: Integers, start: Position) -> Position:
 
 @dataclass(frozen=True, slots=True)
 class _Streams:
-    """Per row the stream and the number of its GTID; the stream is null where there is no GTID."""
+    """Per row the stream of its GTID, as an index into `names` or -1 for none, and its number."""
 
-    rows: pl.DataFrame
+    names: tuple[str, ...]
+    stream: Integers
+    number: Integers
 
     @classmethod
     def of(cls, gtid: pa.StringArray) -> _Streams:
         """Read `domain-server-number` (MariaDB) and `uuid:number`, `uuid:tag:number` (MySQL)."""
-        frame = pl.DataFrame({"gtid": pl.Series(pl.from_arrow(gtid), dtype=pl.String)})
-        # The rows of a transaction follow each other: reading each run's first is enough.
-        run = frame.select(pl.col("gtid").rle_id()).to_series()
-        firsts = frame.select(pl.col("gtid").filter(pl.col("gtid").rle_id().is_first_distinct()))
-        parts = firsts.select(
-            mysql=pl.col("gtid").str.splitn(":", 3), mariadb=pl.col("gtid").str.splitn("-", 3)
-        ).select(
-            source=pl.col("mysql").struct[0],
-            middle=pl.col("mysql").struct[1],
-            last=pl.col("mysql").struct[2],
-            domain=pl.col("mariadb").struct[0],
-            number=pl.col("mariadb").struct[2],
-        )
-        tagged = pl.concat_str("source", "middle", separator=":")
-        stream = (
-            pl.when(pl.col("middle").is_null())
-            .then("domain")
-            .when(pl.col("last").is_null())
-            .then("source")
-            .otherwise(tagged)
-        )
-        number = (
-            pl.when(pl.col("middle").is_null())
-            .then("number")
-            .when(pl.col("last").is_null())
-            .then("middle")
-            .otherwise("last")
-        ).cast(pl.Int64, strict=False)
-        read = parts.select(stream=pl.when(number.is_not_null()).then(stream), number=number)
-        return cls(read[run])
+        alike = _numbers_of_one_stream(gtid)
+        if alike is not None:
+            name, numbers = alike
+            return cls((name,), np.zeros(len(gtid), np.int64), numbers)
+        encoded = gtid.dictionary_encode()
+        read = [_read(text) for text in encoded.dictionary.to_pylist()]
+        names = tuple(sorted({found[0] for found in read if found}))
+        place = {name: at for at, name in enumerate(names)}
+        # One more for the rows without a GTID.
+        streams = np.array([place[found[0]] if found else -1 for found in read] + [-1], np.int64)
+        numbers = np.array([found[1] if found else -1 for found in read] + [-1], np.int64)
+        rows = encoded.indices.fill_null(len(read)).to_numpy()
+        return cls(names, streams[rows], numbers[rows])
 
     def head(self, count: int) -> _Streams:
-        return _Streams(self.rows.head(count))
+        return _Streams(self.names, self.stream[:count], self.number[:count])
 
     def highest(self, seen: Mapping[str, int]) -> dict[str, int]:
         """Return `seen` raised by the rows."""
-        grouped = self.rows.drop_nulls("stream").group_by("stream").agg(pl.col("number").max())
-        met = dict(grouped.iter_rows())
+        met = {
+            name: int(self.number[self.stream == at].max())
+            for at, name in enumerate(self.names)
+            if np.any(self.stream == at)
+        }
         return {name: max(met.get(name, 0), seen.get(name, 0)) for name in sorted({*met, *seen})}
 
     def met_before(self, asked: Mask, seen: Mapping[str, int]) -> Mask:
         """Mark the rows asked about whose GTID isn't above the highest before them."""
         found = np.zeros(len(asked), dtype=np.bool_)
-        stream = self.rows["stream"]
         # A handful of streams: the servers or domains that ever wrote to the source.
-        for name in stream.filter(pl.Series(asked)).drop_nulls().unique():
-            rows = (stream == name).fill_null(False).arg_true().to_numpy()
-            numbers = self.rows["number"].gather(rows).to_numpy()
-            before = np.maximum.accumulate(np.concatenate(([seen.get(name, -1)], numbers)))[:-1]
+        for at in np.unique(self.stream[asked]):
+            if at < 0:
+                continue
+            rows = np.flatnonzero(self.stream == at)
+            numbers = self.number[rows]
+            least = seen.get(self.names[at], -1)
+            before = np.maximum.accumulate(np.concatenate(([least], numbers)))[:-1]
             found[rows] = numbers <= before
         return found
+
+
+def _read(gtid: str) -> tuple[str, int] | None:
+    """Return a GTID's stream and number."""
+    source, *rest = gtid.split(":", 2)
+    if rest:
+        stream, number = ":".join((source, *rest[:-1])), rest[-1]
+    else:
+        stream, *rest = gtid.split("-", 2)
+        number = rest[-1] if len(rest) == _MARIADB_PARTS else ""
+    if not (number.isascii() and number.isdecimal() and len(number) <= _DIGITS_MAX):
+        return None
+    return stream, int(number)
+
+
+def _numbers_of_one_stream(gtid: pa.StringArray) -> tuple[str, Integers] | None:
+    """Return the stream and each row's number where all rows are of one stream; most often they
+    are, and then nothing needs to be read one by one.
+    """
+    if not len(gtid) or gtid.null_count:
+        return None
+    first = gtid[0].as_py()
+    read = _read(first)
+    if read is None:
+        return None
+    prefix = first.rstrip("0123456789")
+    if not pc.all(pc.starts_with(gtid, prefix)).as_py():
+        return None
+    digits = pc.utf8_slice_codeunits(gtid, len(prefix))
+    longest = pc.max(pc.utf8_length(digits)).as_py()
+    if longest > _DIGITS_MAX or not pc.all(pc.match_substring_regex(digits, "^[0-9]+$")).as_py():
+        return None
+    return read[0], digits.cast(pa.int64()).to_numpy()

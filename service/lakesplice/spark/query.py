@@ -23,6 +23,11 @@ from lakesplice.errors import CorruptFileError, RetryableError
 Offsets = Mapping[str, Mapping[int, int]]
 _OFFSETS_LINE = 2
 
+# A consumer per topic partition stays open and holds what it fetched and what it fetches next: with
+# the client's own 1 MiB each, 400 partitions outgrow a heap of 2 GiB.
+_FETCH_BYTES_IN_ALL = 64 << 20
+_FETCH_BYTES_MIN, _FETCH_BYTES_MAX = 64 << 10, 1 << 20
+
 
 @dataclass(frozen=True)
 class QueryPlan:
@@ -89,6 +94,7 @@ class Query:
         options = {
             # Spark waits this long once per topic partition; the default is half a second.
             "kafka.fetch.max.wait.ms": "10",
+            "kafka.max.partition.fetch.bytes": str(_fetch_bytes(plan.starts)),
             **{f"kafka.{name}": value for name, value in plan.options.items()},
             "kafka.bootstrap.servers": plan.bootstrap_servers,
             "kafka.isolation.level": "read_committed",
@@ -125,3 +131,10 @@ class Query:
             topic: {int(number): offset for number, offset in partitions.items()}
             for topic, partitions in parsed.items()
         }
+
+
+def _fetch_bytes(starts: Offsets) -> int:
+    """Return how much is fetched of a partition at once; a larger record still comes whole."""
+    partitions = sum(len(numbers) for numbers in starts.values())
+    share = _FETCH_BYTES_IN_ALL // max(1, partitions)
+    return max(_FETCH_BYTES_MIN, min(_FETCH_BYTES_MAX, share))

@@ -147,3 +147,17 @@ def test_batches_of_any_size_come_to_what_the_rule_says_row_by_row(rows: Rows, c
             None if whole.first_violation is None else whole.first_violation - len(rows[:cut])
         )
         assert (rest.first_violation, rest.high, rest.seen) == (expected, whole.high, whole.seen)
+
+
+@pytest.mark.parametrize("prefix", ["0-7-", "3e11fa47-71ca-11e1-9e33-c80aa9429562:", "u:tag:"])
+def test_gtids_of_one_stream_are_read_as_beside_those_of_others(prefix: str) -> None:
+    numbers = [5, 6, 6, 10, 9]
+    alike = pa.array([f"{prefix}{number}" for number in numbers])
+    mixed = pa.concat_arrays([alike, pa.array(["9-9-1", None, "nonsense", f"{prefix}x"])])
+    rising = np.arange(len(mixed), dtype=np.int64)
+    zeros = np.zeros(len(mixed), np.int64)
+    one = check_order(zeros[:5], rising[:5], alike, BEFORE_ALL, {})
+    many = check_order(zeros, rising, mixed, BEFORE_ALL, {})
+    assert one.seen == dict.fromkeys(one.seen, 10)
+    assert len(one.seen) == 1
+    assert many.seen == {**one.seen, "9": 1}
