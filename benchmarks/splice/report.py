@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.splice.aims import file_aims, peer_aims, table_aims
 from benchmarks.splice.plot import Dot, Line, dot_plot
 
 DOCS = Path(__file__).parents[2] / "docs" / "benchmarks"
@@ -65,6 +66,7 @@ def document(figures: Mapping[str, Any]) -> str:
         sections.append(_grid("Ten times the size", figures["large"]))
     if "files" in figures:
         sections += [_one_file(figures["files"]["one_file"]), _wear(figures["files"]["wear"])]
+    sections.append(_aims(figures))
     return "\n".join(sections)
 
 
@@ -97,10 +99,24 @@ def _grid(title: str, part: Part) -> str:
     return f"## {title}: scale {part['scale']:g}, {part['rows']:,} rows\n\n{_table(head, rows)}"
 
 
+def _aims(figures: Mapping[str, Any]) -> str:
+    found = _everybody(figures)
+    aims = [*table_aims(found), *peer_aims(found)]
+    if "files" in figures:
+        aims += file_aims(figures["files"])
+    rows = [[a.text, f"{a.worst:.2f}", a.where, "yes" if a.met else "**no**"] for a in aims]
+    head = ["aim", "furthest from it", "where", "met"]
+    return f"## What was aimed at\n\n{_table(head, rows)}"
+
+
+def _everybody(figures: Mapping[str, Any]) -> Medians:
+    nobody: Part = {"contenders": {}}
+    main, peers = (medians(figures.get(part, nobody)) for part in ("grid", "peers"))
+    return main | {name: cells for name, cells in peers.items() if name not in main}
+
+
 def _peers(figures: Mapping[str, Any]) -> str:
-    found = medians(figures["peers"])
-    for contender, known in medians(figures.get("grid", {"contenders": {}})).items():
-        found.setdefault(contender, known)
+    found = _everybody(figures)
     first = [OURS, "delta", "delta-vectors"]
     order = [n for n in first if n in found] + [n for n in found if n not in first]
     measured = figures["peers"]["contenders"].values()

@@ -105,6 +105,9 @@ def test_the_report_states_ratios_and_what_went_wrong(tmp_path: Path) -> None:
     assert "| one row, 3 columns | 0.300 | 0.200 | 3.000 | 0.100 | 0.10 |" in page
     assert "+2.0%" in page
     assert "| duckdb | 1.000 | 0.900 | 0.900 |" in page
+    aim = "merge step at least 10 times as fast as Delta: at most 3 columns, up to 20 %"
+    assert f"| {aim} | 12.00 | 05-03-uniform | yes |" in page
+    assert "scanned at 0.95 of the speed | 0.90 | duckdb | **no** |" in page
     picture = ET.fromstring(report.plot(figures["grid"]))
     assert len([e for e in picture.iter() if e.tag.endswith("circle")]) == 8
 

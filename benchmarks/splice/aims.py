@@ -1,0 +1,92 @@
+"""What the splice is to be, and whether the figures say that it is."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Seconds = Mapping[str, Mapping[str, Mapping[str, float]]]
+_UP_TO, _ALL = 20, 23
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """One aim and the figure that is furthest from it."""
+
+    text: str
+    worst: float
+    where: str
+    met: bool
+
+
+def table_aims(grid: Seconds) -> Iterator[Aim]:
+    """Yield the aims against Delta's copy-on-write, of cells measured for both."""
+    for phase, name, most in (("merge", "merge step", (10, 6, 3)), ("whole", "whole", (5, 3, 2))):
+        kinds: tuple[tuple[str, Callable[[int, int], bool]], ...] = (
+            ("at most 3 columns, up to 20 %", lambda s, c: c < _ALL and s <= _UP_TO),
+            ("at most 3 columns, 50 %", lambda s, c: c < _ALL and s > _UP_TO),
+            ("all columns", lambda _s, c: c == _ALL),
+        )
+        for (kind, belongs), times in zip(kinds, most, strict=True):
+            ratios = {
+                cell: grid["delta"][cell]["whole"] / seconds[phase]
+                for cell, seconds in grid.get("lakesplice", {}).items()
+                if cell in grid.get("delta", {}) and belongs(*_share_and_columns(cell))
+            }
+            if ratios:
+                cell = min(ratios, key=ratios.__getitem__)
+                text = f"{name} at least {times} times as fast as Delta: {kind}"
+                yield Aim(text, ratios[cell], cell, ratios[cell] >= times)
+
+
+def peer_aims(found: Seconds) -> Iterator[Aim]:
+    """Yield the aim to be faster than every peer, end to end; copying is no peer."""
+    ours = found.get("lakesplice", {})
+    ratios = {
+        f"{peer} {cell}": seconds["whole"] / ours[cell]["whole"]
+        for peer, cells in found.items()
+        if peer not in ("lakesplice", "copying")
+        for cell, seconds in cells.items()
+        if cell in ours
+    }
+    if ratios:
+        worst = min(ratios, key=ratios.__getitem__)
+        yield Aim("whole faster than every peer", ratios[worst], worst, ratios[worst] > 1)
+
+
+def file_aims(files: Mapping[str, Any]) -> Iterator[Aim]:
+    """Yield the aims for one file and for fifty splices."""
+    medians = {
+        one["change"]: {way: statistics.median(s) for way, s in one["seconds"].items()}
+        for one in files["one_file"]
+    }
+    small = {
+        change: found["splice"] - found["copy"]
+        for change, found in medians.items()
+        if change.startswith(("one row", "newest 1 %"))
+    }
+    if small:
+        worst = max(small, key=small.__getitem__)
+        text = "one row or the newest 1 %: at most 0.2 s more than copying the file"
+        yield Aim(text, small[worst], worst, small[worst] <= 0.2)
+    against = {change: found["splice"] / found["plain"] for change, found in medians.items()}
+    worst = max(against, key=against.__getitem__)
+    text = "never slower than 1.1 times the plain rewrite"
+    yield Aim(text, against[worst], worst, against[worst] <= 1.1)
+    wear = files["wear"]
+    more = wear["bytes_worn"] / wear["bytes_fresh"]
+    yield Aim(f"after {wear['splices']} splices at most 3 % larger", more, "", more <= 1.03)
+    speeds = {
+        engine: statistics.median(s["fresh"]) / statistics.median(s["worn"])
+        for engine, s in wear["scan_seconds"].items()
+    }
+    slowest = min(speeds, key=speeds.__getitem__)
+    text = f"after {wear['splices']} splices scanned at 0.95 of the speed"
+    yield Aim(text, speeds[slowest], slowest, speeds[slowest] >= 0.95)
+
+
+def _share_and_columns(cell: str) -> tuple[int, int]:
+    share, columns, _ = cell.split("-")
+    return int(share), int(columns)
