@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -25,9 +26,12 @@ def extended(old: pa.Array, values: pa.Array) -> pa.Array:
 
     Floating-point values are the same if their bits are.
     """
-    keys, entries = bits(values), bits(old)
-    lacking = pc.and_(pc.is_valid(keys), pc.invert(pc.is_in(keys, value_set=entries)))
-    added = pc.unique(keys.filter(lacking))
+    wanted = pc.unique(bits(values).drop_null())
+    # The hash table is of the few that are wanted, not of the dictionary.
+    there = pc.unique(pc.index_in(bits(old), value_set=wanted).drop_null())
+    lacking = np.ones(len(wanted), np.bool_)
+    lacking[there.to_numpy()] = False
+    added = wanted.filter(pa.array(lacking))
     return pa.concat_arrays([old, added.view(old.type)]) if len(added) else old
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from lakesplice.errors import CorruptFileError
 from lakesplice.planning.edits import ColumnEdit, Edits
 from lakesplice.splicing.assemble import Assembled
-from lakesplice.splicing.footer import MAGIC, Footer
+from lakesplice.splicing.footer import MAGIC
 from lakesplice.splicing.laying import bits, stored
 from lakesplice.splicing.place import Place
 from lakesplice.splicing.rows import read_rows
@@ -24,12 +24,14 @@ def verify_written(written: Assembled, rows: int, name: str) -> None:
     """Raise `CorruptFileError` unless the footer says what was written, of so many rows."""
     place = Place(name, "footer of the new file")
     found, _ = decode_struct(written.encoded, place=place)
-    footer = Footer.from_struct(found, place, written.footer.start)
+    footer = written.footer
+    if found != footer.to_struct():
+        raise place.corrupt("it reads otherwise than it was written; this is a defect")
     groups = footer.row_groups
     if footer.num_rows != rows or any(len(g.chunks) != len(footer.leaves) for g in groups):
         raise place.corrupt("it describes other rows than were written; this is a defect")
     at = len(MAGIC)
-    for group in footer.row_groups:
+    for group in groups:
         for chunk in group.chunks:
             if chunk.compressed_size and chunk.start != at:
                 raise place.corrupt("its chunks don't touch; this is a defect", offset=at)
