@@ -32,10 +32,10 @@ class ColumnEdit:
 class Edits:
     """All edits of one file, or of a range of its rows.
 
-    `rows` are the rows that get a newer state; every system column is edited at all of them, a user
-    column only where it changed, a key column never. `applied` counts the changes above their row's
-    position, those that a later one supersedes included; `stale` those at or below it and
-    repetitions.
+    `rows` are the rows that get a newer state; every system column is edited at all of them (in a
+    table fed by hand only where its value may change), a user column only where it changed, a key
+    column never. `applied` counts the changes above their row's position, those that a later one
+    supersedes included; `stale` those at or below it and repetitions.
     """
 
     rows: Rows = field(default_factory=lambda: np.empty(0, np.int64))

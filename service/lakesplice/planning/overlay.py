@@ -158,14 +158,15 @@ def overlay(
     deleted = _numbers(live.changes, OP)[live.order[winners]] == Op.DELETE
     rows = live.rows[winners]
     chosen = live.order[winners]
-    if ordering is Ordering.COMMIT:
-        columns = _partial_edits(live, starts, deleted, schema)
-    else:
-        columns = _user_edits(live, owner[kept], starts, deleted, state, schema)
-    columns |= {
+    columns = {
         name: ColumnEdit(rows, _taken(live.changes, name, chosen))
-        for name in (POSITION_FILE, POSITION_OFFSET, SOURCE_TS)
+        for name in (POSITION_OFFSET, SOURCE_TS)
     }
+    if ordering is Ordering.COMMIT:
+        columns |= _partial_edits(live, starts, deleted, schema) | _fates(live, starts, deleted)
+        return Edits(rows, columns, applied=len(kept), stale=len(alive) - len(kept))
+    columns |= _user_edits(live, owner[kept], starts, deleted, state, schema)
+    columns[POSITION_FILE] = ColumnEdit(rows, _taken(live.changes, POSITION_FILE, chosen))
     digests = pc.if_else(pa.array(~deleted), _taken(live.changes, ROW_DIGEST, chosen), None)
     columns[ROW_DIGEST] = ColumnEdit(rows, digests)
     columns[IS_DELETED] = ColumnEdit(rows, pa.array(deleted))
@@ -240,6 +241,19 @@ def _partial_edits(
             values = _taken(live.changes, column.name, live.order[at])
             edits[column.name] = ColumnEdit(live.rows[at], values)
     return edits
+
+
+def _fates(live: Placed, starts: Rows, deleted: Mask) -> dict[str, ColumnEdit]:
+    """Edit `_is_deleted` where a row went or came back; an update finds a live row and leaves it.
+
+    So the pages of that column stay untouched by updates, as those of `_position_file`, always 0,
+    and `_row_digest`, always null, do.
+    """
+    op = _numbers(live.changes, OP)[live.order]
+    turned = np.logical_or.reduceat(op != Op.UPDATE, starts)
+    if not turned.any():
+        return {}
+    return {IS_DELETED: ColumnEdit(live.rows[starts][turned], pa.array(deleted[turned]))}
 
 
 def _linked(live: Placed, owner: Rows, starts: Rows, state: pa.Table) -> Mask:
