@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.support import parquet_files as files
 from tests.support.parquet_readers import IN_PROCESS, SPARK, Matrix, Reader
 from tests.support.parquet_values import COMMON, RARE
-from tests.support.splicing import WAYS, written, wrongs
+from tests.support.splicing import WAYS, read, written, wrongs
 
 pytestmark = pytest.mark.parametrize("way", WAYS)
 
@@ -29,7 +29,7 @@ def _check(
     with TemporaryDirectory(dir=scratch) as name:
         source, target = Path(name, "source.parquet"), Path(name, "target.parquet")
         files.write(shape, source)
-        table = pq.read_table(source)
+        table = read(source)
         drawn = files.drawn_edits(edits, table, shape.seed)
         written(way, source, drawn, target)
         asked = files.conditions(table, drawn, shape.seed)

@@ -21,6 +21,7 @@ from typing import Any
 from tests.support.machine import ROOT
 
 NO_CHANGE, ONE_ROW = "no change", "one row"
+_READ_BYTES_MAX = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -160,18 +161,24 @@ def _nulls(schema: Any, columns: list[str], row: int) -> Any:
 
 def _wrongs(source: Path, target: Path, columns: list[str], row: int) -> Iterator[str]:
     """What each reader of the source makes of the target, against its own view of the source."""
-    from lakesplice.splicing.whole import edited
-    from tests.support.parquet_readers import IN_PROCESS, difference
+    import pyarrow as pa
 
+    from lakesplice.splicing.footer import read_footer
+    from lakesplice.splicing.whole import edited
+    from tests.support.parquet_readers import IN_PROCESS, attempt, difference
+
+    with pa.memory_map(str(source)) as opened:
+        footer = read_footer(opened, source.name)
+    if sum(group.total_byte_size for group in footer.row_groups) > _READ_BYTES_MAX:
+        return
     for reader in IN_PROCESS:
-        try:
-            before = reader.read(source, None)
-        except Exception:  # noqa: BLE001 - it can't read the source either
+        before = attempt(reader, source)
+        # Some go by row counts that old writers got wrong; a splice puts them right.
+        if isinstance(before, str) or before.num_rows != footer.num_rows:
             continue
-        try:
-            after = reader.read(target, None)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is wrong
-            yield f"{reader.name}: {type(error).__name__}: {str(error)[:300]}"
+        after = attempt(reader, target)
+        if isinstance(after, str):
+            yield f"{reader.name}: {after}"
             continue
         seen = difference(edited(before, _nulls(before.schema, columns, row)), after)
         if seen is not None:

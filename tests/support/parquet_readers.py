@@ -283,11 +283,18 @@ def difference(one: pa.Table, other: pa.Table) -> str | None:
         a, b = _bits(left), _bits(right)
         if a.equals(b):
             continue
-        pairs = enumerate(zip(left.to_pylist(), right.to_pylist(), strict=True))
+        pairs = enumerate(zip(_shown(left), _shown(right), strict=True))
         wrong = [(at, x, y) for at, (x, y) in pairs if repr(x) != repr(y)]
         if wrong:
             return f"{len(wrong)} values of {name}, first (row, value, value): {wrong[:3]}"
     return None
+
+
+def _shown(column: pa.ChunkedArray) -> list[Any]:
+    try:
+        return list(column.to_pylist())
+    except (OverflowError, ValueError):  # Python's times end in the year 9999
+        return list(column.cast(pa.int64()).to_pylist())
 
 
 def _bits(column: pa.ChunkedArray) -> pa.Array:
@@ -320,14 +327,14 @@ class Matrix:
         truth = pq.read_table(plain)
         found: list[str] = []
         for reader in self.readers:
-            if not _can_read(reader, source, None):
+            if isinstance(attempt(reader, source), str):
                 self.unread[reader.name] += 1
                 continue
             self.read[reader.name] += 1
             expected = reader.read(plain, None)
             found += _told(reader, expected, path, None)
             for condition in conditions if reader.filters else ():
-                if not _can_read(reader, source, condition):
+                if isinstance(attempt(reader, source, condition), str):
                     continue
                 rows = np.flatnonzero(condition.holds(truth))
                 wanted = expected.take(pa.array(rows))
@@ -335,12 +342,14 @@ class Matrix:
         return found
 
 
-def _can_read(reader: Reader, path: Path, condition: Condition | None) -> bool:
+def attempt(reader: Reader, path: Path, condition: Condition | None = None) -> pa.Table | str:
+    """What the reader makes of a file, or the text of its error."""
     try:
-        reader.read(path, condition)
-    except Exception:  # noqa: BLE001 - each has errors of its own
-        return False
-    return True
+        return reader.read(path, condition)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - Rust's panics are no `Exception`
+        return f"{type(error).__name__}: {str(error)[:300]}"
 
 
 def _told(
@@ -350,9 +359,6 @@ def _told(
     condition: Condition | None,
 ) -> list[str]:
     what = "scan" if condition is None else str(condition)
-    try:
-        got = reader.read(path, condition)
-    except Exception as error:  # noqa: BLE001 - each has errors of its own
-        return [f"{reader.name}, {what}: {type(error).__name__}: {str(error)[:300]}"]
-    seen = difference(expected, got)
+    got = attempt(reader, path, condition)
+    seen = got if isinstance(got, str) else difference(expected, got)
     return [] if seen is None else [f"{reader.name}, {what}: {seen}"]

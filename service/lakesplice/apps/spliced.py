@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 
 from lakesplice.errors import StorageError, UnsupportedError, UsageError
 from lakesplice.planning.edits import Edits
-from lakesplice.splicing.copying import StreamSink
 from lakesplice.splicing.footer import read_footer
 from lakesplice.splicing.matching import Matched, match_by_key, match_by_position
 from lakesplice.splicing.options import Options
 from lakesplice.splicing.splice import Spliced, splice
 from lakesplice.splicing.whole import reading, rewrite_whole
+from lakesplice.storage.copying import FileSink
 from lakesplice.storage.local import LocalStore
 
 
@@ -120,7 +120,7 @@ def _written(
 ) -> _Outcome:
     try:
         with _appearing(target) as stream:
-            done = splice(opened, str(source), edits, StreamSink(stream), options)
+            done = splice(opened, str(source), edits, FileSink(stream), options)
         return _Outcome(done.rows, done, None)
     except UnsupportedError as refusal:
         reason = str(refusal.facts.get("reason", refusal.message))

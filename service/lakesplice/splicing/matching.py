@@ -87,7 +87,8 @@ def _schema(source: pa.NativeFile, name: str) -> pa.Schema:
     # First, since pyarrow ends the process on some encrypted files.
     read_footer(source, name)
     with reading(name, "footer"):
-        return pq.ParquetFile(source, pre_buffer=False).schema_arrow
+        file = pq.ParquetFile(source, pre_buffer=False, coerce_int96_timestamp_unit="us")
+        return file.schema_arrow
 
 
 def _check_names(schema: pa.Schema, columns: list[str], key: list[str], name: str) -> None:
@@ -150,7 +151,7 @@ def _numbering(key: Sequence[str], name: str) -> str:
 
 def _key_batches(source: pa.NativeFile, name: str, key: Sequence[str]) -> Iterator[pa.RecordBatch]:
     with reading(name, "key columns"):
-        file = pq.ParquetFile(source, pre_buffer=False)
+        file = pq.ParquetFile(source, pre_buffer=False, coerce_int96_timestamp_unit="us")
         yield from file.iter_batches(_BATCH_ROWS, columns=list(key))
 
 

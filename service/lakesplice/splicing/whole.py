@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from lakesplice.errors import CorruptFileError, StorageError, UnsupportedError
+from lakesplice.errors import CorruptFileError, StorageError, UnsupportedError, UsageError
 from lakesplice.planning.edits import ColumnEdit, Edits, apply_edits
 from lakesplice.splicing.enums import PageKind
 from lakesplice.splicing.likeness import (
@@ -71,7 +71,7 @@ def rewrite_whole(
     larger than ROW_GROUP_BYTES_MAX in memory is cut. Memory holds one row group, decoded and
     encoded. Checksums of pages are verified. Raises `CorruptFileError` naming `name` where the
     source can't be decoded, `UnsupportedError` where it is encrypted or a column's type can't be
-    written again. Blocks.
+    written again, `UsageError` where an edit's values don't fit their column. Blocks.
     """
     # First, since pyarrow ends the process on some encrypted files.
     pages = _page_facts(SourceFile(source, name))
@@ -154,38 +154,36 @@ class _Reader:
         )
 
     def _int96_unit(self) -> str:
-        """Microseconds, if nanoseconds can't reach all values; both at once nothing can hold."""
-        fine, coarse = self.file, self._opened("us")
+        """Microseconds, which reach further, unless times are finer; milliseconds reach all."""
+        files = (self.file, self._opened("us"), self._opened("ms"))
         names = [
             self.file.schema.column(at).path
             for at in self._leaves
             if self.file.schema.column(at).physical_type == "INT96"
         ]
-        too_fine = too_far = False
-        for at in range(fine.metadata.num_row_groups):
-            batches = zip(
-                fine.iter_batches(_BATCH_ROWS_MAX, row_groups=[at], columns=names),
-                coarse.iter_batches(_BATCH_ROWS_MAX, row_groups=[at], columns=names),
-                strict=True,
-            )
-            for exact, wide in batches:
-                for one, other in zip(exact.columns, wide.columns, strict=True):
-                    if not pa.types.is_timestamp(one.type):
-                        raise UnsupportedError(
-                            f"INT96 within lists or structs can't be written; {_WAY_ROUND}",
-                            path=self.name,
-                        )
-                    nanos, micros = _integers(one), _integers(other)
-                    reached = nanos // 1000 == micros
+        too_fine = too_far = too_far_at_all = False
+        for at in range(self.file.metadata.num_row_groups):
+            batches = (one.iter_batches(_BATCH_ROWS_MAX, [at], names) for one in files)
+            for exact, wide, widest in zip(*batches, strict=True):
+                for columns in zip(exact.columns, wide.columns, widest.columns, strict=True):
+                    nanos, micros, millis = (self._integers(column) for column in columns)
+                    reached = nanos // 1_000_000 == millis
                     too_far |= not reached.all()
+                    too_far_at_all |= not (micros // 1000 == millis).all()
                     too_fine |= bool((nanos[reached] % 1000).any())
-        if too_far and too_fine:
+        if too_far_at_all or (too_far and too_fine):
             raise UnsupportedError(
-                "INT96 times with nanoseconds and beyond the years 1677 to 2262 fit no one type;"
-                f" {_WAY_ROUND}",
+                f"INT96 times are too far apart or too fine for one type; {_WAY_ROUND}",
                 path=self.name,
             )
-        return "us" if too_far else "ns"
+        return "ns" if too_fine else "us"
+
+    def _integers(self, times: pa.Array) -> Any:
+        if not pa.types.is_timestamp(times.type):
+            raise UnsupportedError(
+                f"INT96 within lists or structs can't be written; {_WAY_ROUND}", path=self.name
+            )
+        return times.cast(pa.int64()).drop_null().to_numpy()
 
 
 def edited(table: pa.Table, edits: Edits) -> pa.Table:
@@ -194,12 +192,22 @@ def edited(table: pa.Table, edits: Edits) -> pa.Table:
     for name, edit in edits.columns.items():
         kind = table.schema.field(name).type
         if _is_simple(kind):
-            values = edit.values if edit.values.type == kind else edit.values.cast(kind)
-            simple[name] = ColumnEdit(edit.rows, values)
+            simple[name] = ColumnEdit(edit.rows, _cast(edit.values, kind, name))
         else:
             at = table.schema.get_field_index(name)
             table = table.set_column(at, table.field(at), _taken(table.column(at), edit))
     return apply_edits(table, Edits(edits.rows, simple))
+
+
+def _cast(values: pa.Array, kind: pa.DataType, column: str) -> pa.Array:
+    if values.type == kind:
+        return values
+    try:
+        return values.cast(kind)
+    except pa.ArrowInvalid as error:
+        raise UsageError(
+            "new values don't fit a column's type", column=column, type=str(kind), cause=str(error)
+        ) from None
 
 
 def _is_simple(kind: pa.DataType) -> bool:
@@ -224,10 +232,6 @@ def _taken(column: pa.ChunkedArray, edit: ColumnEdit) -> pa.ChunkedArray:
     if not pa.types.is_dictionary(kind):
         return taken
     return pc.dictionary_encode(taken.combine_chunks()).cast(kind)
-
-
-def _integers(times: pa.Array) -> Any:
-    return times.cast(pa.int64()).drop_null().to_numpy()
 
 
 def _with_origin(reader: _Reader) -> pa.Schema:
