@@ -29,8 +29,8 @@ def test_help_names_every_command(lakesplice: CommandLine) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        *("run", "config", "demo", "read", "history", "tables", "unpark", "version"),
-        *("index check", "index rebuild", "dlq list"),
+        *("run", "config", "demo", "read", "history", "tables", "unpark", "splice"),
+        *("version", "index check", "index rebuild", "dlq list"),
         *("inspect log", "inspect manifest", "inspect deltas", "inspect index"),
     ],
 )
