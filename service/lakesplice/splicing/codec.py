@@ -45,6 +45,11 @@ def with_dictionary(encoding: int) -> bool:
     return encoding in _WITH_DICTIONARY
 
 
+def compression(codec: int) -> str:
+    """Return pyarrow's name of a codec."""
+    return _CODECS[Codec(codec)]
+
+
 @dataclass(frozen=True, slots=True)
 class Style:
     """How the pages of a chunk are written beside their encoding."""
@@ -215,7 +220,7 @@ def writable(leaf: Leaf, created_by: str | None, place: Place) -> bool:
 def _options(encoding: int | None, style: Style, given: bool) -> dict[str, Any]:
     options: dict[str, Any] = {
         "version": "2.6",
-        "compression": _CODECS[Codec(style.codec)],
+        "compression": compression(style.codec),
         "use_dictionary": encoding is None or given,
         "dictionary_pagesize_limit": _NO_LIMIT if given else DICTIONARY_BYTES_MAX,
         "store_decimal_as_integer": True,

@@ -13,9 +13,10 @@ from lakesplice.planning.edits import Edits
 from lakesplice.splicing.assemble import Assembled, GroupPlan, MakeImage, assemble
 from lakesplice.splicing.copying import Sink
 from lakesplice.splicing.editing import check_editable, edited_chunk
-from lakesplice.splicing.footer import Footer, RowGroup
+from lakesplice.splicing.footer import Footer, Leaf, RowGroup
 from lakesplice.splicing.images import copied_chunk
 from lakesplice.splicing.laying import refused
+from lakesplice.splicing.nested import NestedChunks, check_nested
 from lakesplice.splicing.options import Options
 from lakesplice.splicing.reasons import Reason
 from lakesplice.splicing.source import SourceFile
@@ -104,13 +105,21 @@ def _group(
 ) -> GroupPlan:
     makers: list[MakeImage] = []
     edited: set[int] = set()
-    for column in range(len(file.footer.leaves)):
-        edit = edits.columns.get(columns.get(column, ""))
+    nested: dict[str, NestedChunks] = {}
+    for column, leaf in enumerate(file.footer.leaves):
+        name = columns.get(column, "")
+        edit = edits.columns.get(name)
         if edit is None or not len(edit.rows):
             makers.append(partial(copied_chunk, file, row_group, column, verify=options.verify))
-        else:
+            continue
+        edited.add(column)
+        if leaf.flat:
             makers.append(partial(edited_chunk, file, row_group, column, edit, options))
-            edited.add(column)
+        else:
+            leaves = _leaves(file, name)
+            if name not in nested:
+                nested[name] = NestedChunks(file, row_group, leaves, edit)
+            makers.append(partial(nested[name].image, leaves.index(leaf)))
     return GroupPlan(_still_sorted(file.footer.row_groups[row_group], edited), makers)
 
 
@@ -121,11 +130,19 @@ def _check(file: SourceFile, columns: Mapping[int, str], edits: Edits) -> None:
         part = edits.within(first, first + group.num_rows)
         first += group.num_rows
         for column, name in columns.items():
-            if name in part.columns:
+            if name not in part.columns:
+                continue
+            if file.leaf(column).flat:
                 check_editable(file, row_group, column)
+            else:
+                check_nested(file, row_group, _leaves(file, name))
         for column in range(len(group.chunks)):
             if file.refusal(row_group, column) is Reason.EXTERNAL_FILE:
                 raise refused(file, row_group, column, Reason.EXTERNAL_FILE)
+
+
+def _leaves(file: SourceFile, name: str) -> list[Leaf]:
+    return [leaf for leaf in file.footer.leaves if leaf.path[0] == name]
 
 
 def _still_sorted(group: RowGroup, edited: set[int]) -> RowGroup:

@@ -1,0 +1,204 @@
+"""A nested column edited: the chunks of its leaves are decoded together and encoded whole.
+
+Its leaves are one array of pyarrow's and their pages need not line up, so nothing would be gained
+page by page. The schema stays as it is; pyarrow must only store the same leaves at the same levels.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakesplice.planning.edits import ColumnEdit
+from lakesplice.splicing.codec import compression
+from lakesplice.splicing.enums import Codec
+from lakesplice.splicing.footer import MAGIC, Chunk, Footer, Leaf, RowGroup
+from lakesplice.splicing.fresh import ROWS_PER_PAGE, style_like
+from lakesplice.splicing.images import ChunkImage, dictionary_bytes
+from lakesplice.splicing.laying import refused, stored
+from lakesplice.splicing.options import Tally
+from lakesplice.splicing.reasons import Reason
+from lakesplice.splicing.source import SourceFile
+from lakesplice.splicing.thrift import EMPTY, Struct, Wire
+
+_CHILDREN = 5  # a field of SchemaElement
+
+
+def check_nested(source: SourceFile, row_group: int, leaves: list[Leaf]) -> None:
+    """Raise `UnsupportedError` with a `reason` where the column can't be written again."""
+    for leaf in leaves:
+        reason = source.refusal(row_group, leaf.column)
+        if reason not in (None, Reason.NESTED, Reason.NO_PAGE_INDEX):
+            raise refused(source, row_group, leaf.column, reason)
+        if source.chunk(row_group, leaf.column).codec in (Codec.LZ4, Codec.LZO):
+            raise refused(source, row_group, leaf.column, Reason.LEGACY_LZ4)
+    place = source.place(row_group, leaves[0].column)
+    try:
+        schema = pq.read_schema(pa.BufferReader(MAGIC + _footer(source, leaves, (), 0).encode()))
+        empty = _written(source, leaves, schema.empty_table())
+    except pa.ArrowNotImplementedError:
+        raise refused(source, row_group, leaves[0].column, Reason.OTHER_LAYOUT) from None
+    except (pa.ArrowException, OSError) as error:
+        raise place.corrupt("its type cannot be read", cause=str(error)) from error
+    if [_layout(leaf) for leaf in empty.footer.leaves] != [_layout(leaf) for leaf in leaves]:
+        raise refused(source, row_group, leaves[0].column, Reason.OTHER_LAYOUT)
+
+
+class NestedChunks:
+    """The chunks of a nested column in one row group, with an edit; made once, by any thread."""
+
+    def __init__(
+        self, source: SourceFile, row_group: int, leaves: list[Leaf], edit: ColumnEdit
+    ) -> None:
+        self._source, self._row_group, self._leaves = source, row_group, leaves
+        self._edit, self._lock = edit, threading.Lock()
+        self._made: list[ChunkImage] | None = None
+
+    def image(self, number: int) -> ChunkImage:
+        """Return the chunk of the column's `number`-th leaf; raises `CorruptFileError`."""
+        with self._lock:
+            if self._made is None:
+                self._made = self._images()
+            return self._made[number]
+
+    def _images(self) -> list[ChunkImage]:
+        values = self._decoded()
+        at = np.arange(len(values))
+        at[self._edit.rows] = len(values) + np.arange(len(self._edit.rows))
+        new = pa.concat_arrays([values, stored(self._edit.values, values.type)]).take(pa.array(at))
+        name = self._leaves[0].path[0]
+        place = self._source.place(self._row_group, self._leaves[0].column)
+        field = pa.field(name, new.type, self._leaves[0].max_definition > 0)
+        written = _written(self._source, self._leaves, pa.table([new], schema=pa.schema([field])))
+        if len(written.footer.row_groups) != 1:
+            raise place.corrupt("it has more rows than a row group is written with", rows=len(new))
+        return [self._image(leaf, number, written) for number, leaf in enumerate(self._leaves)]
+
+    def _decoded(self) -> pa.Array:
+        source, group = self._source, self._source.footer.row_groups[self._row_group]
+        parts, chunks, at = [MAGIC], [], len(MAGIC)
+        for leaf in self._leaves:
+            chunk = source.chunk(self._row_group, leaf.column)
+            head = dictionary_bytes(source, self._row_group, leaf.column)
+            parts.append(source.read(chunk.start, chunk.compressed_size))
+            chunks.append(_bare(chunk, at, head))
+            at += chunk.compressed_size
+        footer = _footer(source, self._leaves, tuple(chunks), group.num_rows)
+        place = source.place(self._row_group, self._leaves[0].column)
+        try:
+            table = pq.ParquetFile(
+                pa.BufferReader(b"".join([*parts, footer.encode()])),
+                page_checksum_verification=True,
+                arrow_extensions_enabled=False,
+            ).read(use_threads=False)
+        except (pa.ArrowException, OSError) as error:
+            raise place.corrupt("its pages cannot be decoded", cause=str(error)) from error
+        values = table.column(0).combine_chunks()
+        if len(values) != group.num_rows:
+            raise place.corrupt("its pages hold another number of rows", rows=len(values))
+        return values
+
+    def _image(self, leaf: Leaf, number: int, written: SourceFile) -> ChunkImage:
+        old, new = self._source.chunk(self._row_group, leaf.column), written.chunk(0, number)
+        index, span = written.offset_index(0, number), new.column_index
+        size = new.compressed_size
+        return ChunkImage(
+            chunk=replace(
+                old,
+                codec=new.codec,
+                encodings=new.encodings,
+                encoding_stats=new.encoding_stats,
+                num_values=new.num_values,
+                compressed_size=size,
+                uncompressed_size=new.uncompressed_size,
+                statistics=new.statistics,
+                size_statistics=None,
+            ),
+            pieces=(written.read(new.start, size),),
+            dictionary_bytes=dictionary_bytes(written, 0, number),
+            index=None if index is None else index.shifted(-new.start),
+            column_index=None if span is None else written.read(span.offset, span.length),
+            bloom=None,
+            tally=Tally(
+                pages_encoded=0 if index is None else len(index),
+                bytes_encoded=size,
+                bloom_filters_dropped=int(bool(old.bloom_offset)),
+                wholes={leaf.name: Reason.NESTED},
+            ),
+        )
+
+
+def _written(source: SourceFile, leaves: list[Leaf], table: pa.Table) -> SourceFile:
+    style, _ = style_like(source, leaves[0].column)
+    buffer = pa.BufferOutputStream()
+    writer = pq.ParquetWriter(
+        buffer,
+        table.schema,
+        version="2.6",
+        compression=compression(style.codec),
+        store_decimal_as_integer=True,
+        store_schema=False,
+        write_page_index=True,
+        write_page_checksum=style.checksums,
+        data_page_version="2.0" if style.v2 else "1.0",
+        max_rows_per_page=ROWS_PER_PAGE,
+    )
+    if table.num_rows:
+        writer.write_table(table, row_group_size=1 << 30)
+    writer.close()
+    return SourceFile(pa.BufferReader(buffer.getvalue()), f"{source.name}, new pages")
+
+
+def _footer(source: SourceFile, leaves: list[Leaf], chunks: tuple[Chunk, ...], rows: int) -> Footer:
+    """A file of this column alone, its schema taken as it is."""
+    root = Struct({4: (Wire.BINARY, b"schema"), _CHILDREN: (Wire.I32, 1)})
+    group = RowGroup(chunks=chunks, num_rows=rows, total_byte_size=1)
+    return Footer(
+        version=2,
+        schema=(root, *_subtree(source.footer.schema, leaves[0].column)),
+        num_rows=rows,
+        row_groups=(group,) if chunks else (),
+        created_by=source.footer.created_by,
+    )
+
+
+def _subtree(schema: tuple[Struct, ...], first_leaf: int) -> tuple[Struct, ...]:
+    """The elements of the top-level column whose first leaf has that number."""
+    at, leaf = 1, 0
+    while at < len(schema):
+        end, left, found = at, 1, 0
+        while left:
+            children = schema[end].get(_CHILDREN) or 0
+            assert isinstance(children, int)
+            left += children - 1
+            found += not children
+            end += 1
+        if leaf == first_leaf:
+            return schema[at:end]
+        at, leaf = end, leaf + found
+    raise AssertionError(first_leaf)
+
+
+def _bare(chunk: Chunk, at: int, head: int) -> Chunk:
+    return replace(
+        chunk,
+        data_page_offset=at + head,
+        dictionary_page_offset=at if head else None,
+        index_page_offset=None,
+        statistics=None,
+        size_statistics=None,
+        bloom_offset=None,
+        bloom_length=None,
+        offset_index=None,
+        column_index=None,
+        file_offset=0,
+        raw=EMPTY,
+    )
+
+
+def _layout(leaf: Leaf) -> tuple[object, ...]:
+    return (leaf.physical, leaf.type_length, leaf.max_definition, leaf.max_repetition)
