@@ -36,6 +36,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("lakesplice")
     group.addoption("--kills", type=int, default=5, help="how often the crash tests kill (5)")
     group.addoption("--seed", type=int, default=None, help="the seed of the crash tests (random)")
+    group.addoption(
+        "--splice-examples", type=int, default=10, help="files drawn per test of readers (10)"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Profiles of tests whose single example is a file through every reader: seconds each."""
+    wanted: int = config.getoption("--splice-examples")
+    # Without shrinking, which would take minutes: a file found is small, and printed.
+    several = hypothesis.settings(
+        deadline=None,
+        suppress_health_check=[*hypothesis.HealthCheck],
+        max_examples=wanted,
+        phases=(hypothesis.Phase.explicit, hypothesis.Phase.reuse, hypothesis.Phase.generate),
+    )
+    hypothesis.settings.register_profile("readers", several)
+    hypothesis.settings.register_profile("readers of Spark", several, max_examples=-(-wanted // 3))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -185,8 +185,9 @@ def conditions(table: pa.Table, edits: Edits, seed: int, most: int = 4) -> list[
             found.append(Condition(str(name), ">=", (old[0],)))
         if new:
             found.append(Condition(str(name), "<", (new[0],)))
-    nullable = [name for name in table.column_names if table.schema.field(name).nullable]
-    found += [Condition(name, "is null") for name in nullable[:1]]
+    # ClickHouse knows no list or struct that is null.
+    flat = [field for field in table.schema if not pa.types.is_nested(field.type)]
+    found += [Condition(field.name, "is null") for field in flat if field.nullable][:1]
     picked = random.permutation(len(found))[:most]
     return [found[at] for at in picked]
 

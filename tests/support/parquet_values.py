@@ -77,7 +77,7 @@ def _pool(kind: pa.DataType, random: Random, size: int) -> pa.Array:
         return _pool(kind.value_type, random, size).dictionary_encode().cast(kind)
     if pa.types.is_list(kind):
         return pa.array(
-            [None if n == 3 else [*range(n)] for n in random.integers(0, 5, size)], kind
+            [[0, None] if n == 3 else [*range(n)] for n in random.integers(0, 5, size)], kind
         )
     if pa.types.is_struct(kind):
         return pa.array([{"a": int(n), "b": f"b{n % 9}"} for n in range(size)], kind)

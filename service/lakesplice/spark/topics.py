@@ -2,19 +2,29 @@
 
 One client library means one set of options: what `kafka.options` says of TLS and SASL holds for
 reading records and for asking about them alike.
+
+Every look at a Java object from here is a round trip. Hundreds of topics would take thousands of
+them, seconds in all, so answers come over as a whole, as the text that Java makes of them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.sql import SparkSession
 
 from lakesplice.errors import SourceUnavailable
+
+_LISTING = re.compile(r"\(name=([^,]+), topicId=([^,]+), internal=(true|false)\)")
+_DESCRIPTION = re.compile(r"\(name=([^,]+), internal=(?:true|false), partitions=(.*?), authorized")
+_PARTITION = re.compile(r"\(partition=(\d+),")
+_OFFSET = re.compile(r"[{ ]([^ =]+)-(\d+)=ListOffsetsResultInfo\(offset=(-?\d+),")
+
+_Asked = TypeVar("_Asked", bound=tuple[Any, ...])
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,37 +68,34 @@ class TopicCatalogue:
             properties.put(name, value)
         self._properties = properties
         self._client: Any = None
+        self._requests: dict[str, tuple[object, Any]] = {}
 
     def matching(self, pattern: str) -> list[str]:
         """Return the names of the topics that match `pattern` as a whole, sorted, internal ones
         left out.
         """
-        names = self._ask(lambda client: client.listTopics().names().get())
+        listed = self._ask(lambda client: client.listTopics().listings().get())
+        names = [name for name, _id, internal in _LISTING.findall(listed) if internal == "false"]
         return sorted(name for name in names if re.fullmatch(pattern, name))
 
     def describe(self, names: Iterable[str]) -> dict[str, Topic]:
         """Return what the broker has of the topics; one that does not exist is left out."""
-        wanted = set(names)
-        existing = wanted & set(self._ask(lambda client: client.listTopics().names().get()))
+        listed = _LISTING.findall(self._ask(lambda client: client.listTopics().listings().get()))
+        ids = {name: topic_id for name, topic_id, _internal in listed}
+        existing = frozenset(names) & ids.keys()
         if not existing:
             return {}
-        described = self._ask(
-            lambda client: client.describeTopics(self._list(existing)).allTopicNames().get()
-        )
-        partitions = {
-            entry.getKey(): [info.partition() for info in entry.getValue().partitions()]
-            for entry in described.entrySet()
-        }
+        partitions = self._partitions(existing)
         earliest = self._offsets(partitions, "earliest")
         latest = self._offsets(partitions, "latest")
         return {
-            entry.getKey(): Topic(
-                entry.getKey(),
-                entry.getValue().topicId().toString(),
-                {at: earliest[entry.getKey(), at] for at in partitions[entry.getKey()]},
-                {at: latest[entry.getKey(), at] for at in partitions[entry.getKey()]},
+            name: Topic(
+                name,
+                ids[name],
+                {at: earliest[name, at] for at in numbers},
+                {at: latest[name, at] for at in numbers},
             )
-            for entry in described.entrySet()
+            for name, numbers in partitions.items()
         }
 
     def close(self) -> None:
@@ -97,37 +104,59 @@ class TopicCatalogue:
             self._client.close()
             self._client = None
 
+    def _partitions(self, names: Set[str]) -> dict[str, tuple[int, ...]]:
+        request = self._remembered("describe", tuple(sorted(names)), self._names)
+        told = self._ask(lambda client: client.describeTopics(request).allTopicNames().get())
+        found = {
+            name: tuple(int(number) for number in _PARTITION.findall(partitions))
+            for name, partitions in _DESCRIPTION.findall(told)
+        }
+        if found.keys() != names or not all(found.values()):
+            raise _misread("describeTopics", told)
+        return found
+
     def _offsets(
-        self, partitions: Mapping[str, Iterable[int]], which: str
+        self, partitions: Mapping[str, Sequence[int]], which: str
     ) -> dict[tuple[str, int], int]:
-        admin = self._jvm.org.apache.kafka.clients.admin
-        common = self._jvm.org.apache.kafka.common
-        request = self._jvm.java.util.HashMap()
-        for topic, numbers in partitions.items():
-            for number in numbers:
-                spec = getattr(admin.OffsetSpec, which)()
-                request.put(common.TopicPartition(topic, number), spec)
+        asked = tuple((name, at) for name in sorted(partitions) for at in partitions[name])
+        request = self._remembered(which, asked, lambda pairs: self._at(pairs, which))
         # Latest means the last stable offset: what a read_committed consumer can reach.
         level = self._jvm.org.apache.kafka.common.IsolationLevel.valueOf("READ_COMMITTED")
-        options = admin.ListOffsetsOptions(level)
-        answer = self._ask(lambda client: client.listOffsets(request, options).all().get())
-        return {
-            (entry.getKey().topic(), entry.getKey().partition()): entry.getValue().offset()
-            for entry in answer.entrySet()
-        }
+        options = self._jvm.org.apache.kafka.clients.admin.ListOffsetsOptions(level)
+        told = self._ask(lambda client: client.listOffsets(request, options).all().get())
+        found = {(name, int(at)): int(offset) for name, at, offset in _OFFSET.findall(told)}
+        if found.keys() != set(asked):
+            raise _misread("listOffsets", told)
+        return found
 
-    def _list(self, names: Iterable[str]) -> Any:
-        result = self._jvm.java.util.ArrayList()
+    def _remembered(self, question: str, asked: _Asked, build: Callable[[_Asked], Any]) -> Any:
+        """The Java object to ask with: the same one before each batch, as a rule."""
+        known = self._requests.get(question)
+        if known is None or known[0] != asked:
+            known = self._requests[question] = asked, build(asked)
+        return known[1]
+
+    def _names(self, names: Iterable[str]) -> Any:
+        request = self._jvm.java.util.ArrayList()
         for name in names:
-            result.add(name)
-        return result
+            request.add(name)
+        return request
 
-    def _ask(self, question: Any) -> Any:
+    def _at(self, pairs: Iterable[tuple[str, int]], which: str) -> Any:
+        request = self._jvm.java.util.HashMap()
+        partition = self._jvm.org.apache.kafka.common.TopicPartition
+        spec = getattr(self._jvm.org.apache.kafka.clients.admin.OffsetSpec, which)()
+        for topic, number in pairs:
+            request.put(partition(topic, number), spec)
+        return request
+
+    def _ask(self, question: Any) -> str:
+        """Return the text of the answer."""
         try:
             if self._client is None:
                 admin = self._jvm.org.apache.kafka.clients.admin.AdminClient
                 self._client = admin.create(self._properties)
-            return question(self._client)
+            return str(question(self._client).toString())
         except Py4JJavaError as error:
             cause = str(error.java_exception).splitlines()[0]
             raise SourceUnavailable(
@@ -135,3 +164,11 @@ class TopicCatalogue:
                 bootstrap_servers=self._servers,
                 cause=cause,
             ) from error
+
+
+def _misread(question: str, told: str) -> SourceUnavailable:
+    return SourceUnavailable(
+        "Kafka's client answered in another form than expected; use the jars that were pinned",
+        question=question,
+        answer=told[:200],
+    )

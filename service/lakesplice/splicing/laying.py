@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lakesplice.errors import UnsupportedError
+from lakesplice.errors import UnsupportedError, UsageError
 from lakesplice.planning.edits import ColumnEdit, Edits, apply_edits
 from lakesplice.splicing.page_index import Int64s
 from lakesplice.splicing.reasons import Reason
@@ -23,6 +23,13 @@ def stored(values: pa.Array, kind: pa.DataType) -> pa.Array:
     if isinstance(values, pa.ExtensionArray):
         values = values.storage
     return values if values.type == kind else values.cast(kind)
+
+
+def null_refused(source: SourceFile, column: str) -> UsageError:
+    """Return the error for a null where a column can have none."""
+    return UsageError(
+        "a column that has no nulls can't be given one", path=source.name, column=column
+    )
 
 
 def refused(source: SourceFile, row_group: int, column: int, reason: Reason) -> UnsupportedError:

@@ -19,7 +19,7 @@ from lakesplice.splicing.enums import Codec
 from lakesplice.splicing.footer import MAGIC, Chunk, Footer, Leaf, RowGroup
 from lakesplice.splicing.fresh import ROWS_PER_PAGE, style_like
 from lakesplice.splicing.images import ChunkImage, dictionary_bytes
-from lakesplice.splicing.laying import refused, stored
+from lakesplice.splicing.laying import null_refused, refused, stored
 from lakesplice.splicing.options import Tally
 from lakesplice.splicing.reasons import Reason
 from lakesplice.splicing.source import SourceFile
@@ -28,8 +28,10 @@ from lakesplice.splicing.thrift import EMPTY, Struct, Wire
 _CHILDREN = 5  # a field of SchemaElement
 
 
-def check_nested(source: SourceFile, row_group: int, leaves: list[Leaf]) -> None:
-    """Raise `UnsupportedError` with a `reason` where the column can't be written again."""
+def check_nested(source: SourceFile, row_group: int, leaves: list[Leaf], edit: ColumnEdit) -> None:
+    """Raise `UnsupportedError` with a `reason` where the column can't be written again, and
+    `UsageError` for nulls in a column that has none.
+    """
     for leaf in leaves:
         reason = source.refusal(row_group, leaf.column)
         if reason not in (None, Reason.NESTED, Reason.NO_PAGE_INDEX):
@@ -38,7 +40,7 @@ def check_nested(source: SourceFile, row_group: int, leaves: list[Leaf]) -> None
             raise refused(source, row_group, leaf.column, Reason.LEGACY_LZ4)
     place = source.place(row_group, leaves[0].column)
     try:
-        schema = pq.read_schema(pa.BufferReader(MAGIC + _footer(source, leaves, (), 0).encode()))
+        schema = _schema(source, leaves)
         empty = _written(source, leaves, schema.empty_table())
     except pa.ArrowNotImplementedError:
         raise refused(source, row_group, leaves[0].column, Reason.OTHER_LAYOUT) from None
@@ -46,6 +48,9 @@ def check_nested(source: SourceFile, row_group: int, leaves: list[Leaf]) -> None
         raise place.corrupt("its type cannot be read", cause=str(error)) from error
     if [_layout(leaf) for leaf in empty.footer.leaves] != [_layout(leaf) for leaf in leaves]:
         raise refused(source, row_group, leaves[0].column, Reason.OTHER_LAYOUT)
+    field = schema.field(0)
+    if _null_in_vain(field, stored(edit.values, field.type)):
+        raise null_refused(source, field.name)
 
 
 class NestedChunks:
@@ -56,6 +61,7 @@ class NestedChunks:
     ) -> None:
         self._source, self._row_group, self._leaves = source, row_group, leaves
         self._edit, self._lock = edit, threading.Lock()
+        self._place = source.place(row_group, leaves[0].column)
         self._made: list[ChunkImage] | None = None
 
     def image(self, number: int) -> ChunkImage:
@@ -70,12 +76,12 @@ class NestedChunks:
         at = np.arange(len(values))
         at[self._edit.rows] = len(values) + np.arange(len(self._edit.rows))
         new = pa.concat_arrays([values, stored(self._edit.values, values.type)]).take(pa.array(at))
-        name = self._leaves[0].path[0]
-        place = self._source.place(self._row_group, self._leaves[0].column)
-        field = pa.field(name, new.type, self._leaves[0].max_definition > 0)
-        written = _written(self._source, self._leaves, pa.table([new], schema=pa.schema([field])))
+        schema = _schema(self._source, self._leaves)
+        written = _written(self._source, self._leaves, pa.table([new], schema=schema))
         if len(written.footer.row_groups) != 1:
-            raise place.corrupt("it has more rows than a row group is written with", rows=len(new))
+            raise self._place.corrupt(
+                "it has more rows than a row group is written with", rows=len(new)
+            )
         return [self._image(leaf, number, written) for number, leaf in enumerate(self._leaves)]
 
     def _decoded(self) -> pa.Array:
@@ -88,19 +94,19 @@ class NestedChunks:
             chunks.append(_bare(chunk, at, head))
             at += chunk.compressed_size
         footer = _footer(source, self._leaves, tuple(chunks), group.num_rows)
-        place = source.place(self._row_group, self._leaves[0].column)
+        values = self._read(pa.BufferReader(b"".join([*parts, footer.encode()])))
+        if len(values) != group.num_rows:
+            raise self._place.corrupt("its pages hold another number of rows", rows=len(values))
+        return values
+
+    def _read(self, file: pa.NativeFile) -> pa.Array:
         try:
             table = pq.ParquetFile(
-                pa.BufferReader(b"".join([*parts, footer.encode()])),
-                page_checksum_verification=True,
-                arrow_extensions_enabled=False,
+                file, page_checksum_verification=True, arrow_extensions_enabled=False
             ).read(use_threads=False)
         except (pa.ArrowException, OSError) as error:
-            raise place.corrupt("its pages cannot be decoded", cause=str(error)) from error
-        values = table.column(0).combine_chunks()
-        if len(values) != group.num_rows:
-            raise place.corrupt("its pages hold another number of rows", rows=len(values))
-        return values
+            raise self._place.corrupt("its pages cannot be decoded", cause=str(error)) from error
+        return table.column(0).combine_chunks()
 
     def _image(self, leaf: Leaf, number: int, written: SourceFile) -> ChunkImage:
         old, new = self._source.chunk(self._row_group, leaf.column), written.chunk(0, number)
@@ -130,6 +136,23 @@ class NestedChunks:
                 wholes={leaf.name: Reason.NESTED},
             ),
         )
+
+
+def _null_in_vain(field: pa.Field, values: pa.Array) -> bool:
+    """Whether the values have a null, at any depth, where their type has none."""
+    if values.null_count and not field.nullable:
+        return True
+    kind, values = field.type, values.drop_null()
+    if pa.types.is_struct(kind):
+        return any(_null_in_vain(kind.field(n), part) for n, part in enumerate(values.flatten()))
+    if pa.types.is_map(kind):
+        return _null_in_vain(kind.item_field, values.items)
+    return pa.types.is_nested(kind) and _null_in_vain(kind.value_field, values.flatten())
+
+
+def _schema(source: SourceFile, leaves: list[Leaf]) -> pa.Schema:
+    """The column as pyarrow reads it, with what may be null."""
+    return pq.read_schema(pa.BufferReader(MAGIC + _footer(source, leaves, (), 0).encode()))
 
 
 def _written(source: SourceFile, leaves: list[Leaf], table: pa.Table) -> SourceFile:

@@ -1,14 +1,16 @@
-"""Chosen rows of a flat column, decoded from no more pages than hold them."""
+"""Chosen rows of a column; a flat one's are decoded from no more pages than hold them."""
 
 from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from lakesplice.errors import UnsupportedError, UsageError
 from lakesplice.splicing.codec import decode_pages
 from lakesplice.splicing.images import dictionary_bytes
 from lakesplice.splicing.page_index import Int64s
+from lakesplice.splicing.place import Place
 from lakesplice.splicing.plan import runs, touched_pages
 from lakesplice.splicing.reasons import Reason
 from lakesplice.splicing.source import SourceFile
@@ -32,6 +34,29 @@ def read_rows(source: SourceFile, name: str, rows: Int64s) -> pa.Array:
     if not found:
         return pa.nulls(0)
     return pa.concat_arrays(found)
+
+
+def read_nested_rows(source: SourceFile, name: str, rows: Int64s) -> pa.Array:
+    """Return a nested column's values at `rows`, which ascend without repetition.
+
+    Decodes the column's chunks in every row group that holds one. Blocks; checks checksums.
+    `CorruptFileError` if they can't be decoded.
+    """
+    found, first = [], 0
+    try:
+        file = pq.ParquetFile(
+            source.source, page_checksum_verification=True, arrow_extensions_enabled=False
+        )
+        for at, group in enumerate(source.footer.row_groups):
+            start, stop = (int(n) for n in np.searchsorted(rows, (first, first + group.num_rows)))
+            if stop > start:
+                column = file.read_row_group(at, [name], use_threads=False).column(0)
+                found.append(column.combine_chunks().take(pa.array(rows[start:stop] - first)))
+            first += group.num_rows
+    except (pa.ArrowException, OSError) as error:
+        place = Place(source.name, f"column {name}")
+        raise place.corrupt("its pages cannot be decoded", cause=str(error)) from error
+    return pa.concat_arrays(found) if found else pa.nulls(0)
 
 
 def read_column(source: SourceFile, row_group: int, column: int) -> pa.Array:

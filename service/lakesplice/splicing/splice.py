@@ -15,7 +15,7 @@ from lakesplice.splicing.copying import Sink
 from lakesplice.splicing.editing import check_editable, edited_chunk
 from lakesplice.splicing.footer import Footer, Leaf, RowGroup
 from lakesplice.splicing.images import copied_chunk
-from lakesplice.splicing.laying import refused
+from lakesplice.splicing.laying import null_refused, refused
 from lakesplice.splicing.nested import NestedChunks, check_nested
 from lakesplice.splicing.options import Options
 from lakesplice.splicing.reasons import Reason
@@ -52,7 +52,8 @@ def splice(
     Edited columns are named as in the file's schema, their values of the type pyarrow reads the
     column as. Blocks. Raises `CorruptFileError` naming `name`, place and reason for a damaged
     source; `UnsupportedError` with a `reason`, nothing being written, where the edited columns
-    can't be spliced; `UsageError` for edits of rows or columns that the file doesn't have.
+    can't be spliced; `UsageError` for edits of rows or columns that the file doesn't have, or with
+    nulls where it can have none.
     """
     file = SourceFile(source, name)
     check_edits(file, edits)
@@ -132,10 +133,12 @@ def _check(file: SourceFile, columns: Mapping[int, str], edits: Edits) -> None:
         for column, name in columns.items():
             if name not in part.columns:
                 continue
-            if file.leaf(column).flat:
-                check_editable(file, row_group, column)
-            else:
-                check_nested(file, row_group, _leaves(file, name))
+            if not file.leaf(column).flat:
+                check_nested(file, row_group, _leaves(file, name), part.columns[name])
+                continue
+            check_editable(file, row_group, column)
+            if not file.leaf(column).max_definition and part.columns[name].values.null_count:
+                raise null_refused(file, name)
         for column in range(len(group.chunks)):
             if file.refusal(row_group, column) is Reason.EXTERNAL_FILE:
                 raise refused(file, row_group, column, Reason.EXTERNAL_FILE)

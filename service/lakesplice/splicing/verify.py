@@ -15,7 +15,7 @@ from lakesplice.splicing.assemble import Assembled
 from lakesplice.splicing.footer import MAGIC
 from lakesplice.splicing.laying import bits, stored
 from lakesplice.splicing.place import Place
-from lakesplice.splicing.rows import read_rows
+from lakesplice.splicing.rows import read_nested_rows, read_rows
 from lakesplice.splicing.source import SourceFile
 from lakesplice.splicing.thrift import decode_struct
 
@@ -46,13 +46,14 @@ def verify_edits(source: pa.NativeFile, name: str, edits: Edits) -> None:
     Reads the footer, the indexes of the edited columns and the pages of the edited rows. Blocks.
     """
     file = SourceFile(source, name)
+    flat = {leaf.path[0] for leaf in file.footer.leaves if leaf.flat}
     for column, edit in edits.columns.items():
         if len(edit.rows):
-            _verify(file, column, edit)
+            read = read_rows if column in flat else read_nested_rows
+            _verify(file, column, edit, read(file, column, edit.rows))
 
 
-def _verify(file: SourceFile, column: str, edit: ColumnEdit) -> None:
-    found = read_rows(file, column, edit.rows)
+def _verify(file: SourceFile, column: str, edit: ColumnEdit, found: pa.Array) -> None:
     if not bits(found).equals(bits(stored(edit.values, found.type))):
         raise CorruptFileError(
             "a spliced file does not hold what was meant; check the disk",
