@@ -45,14 +45,19 @@ def order_key(leaf: Leaf) -> Key | None:
     kind = numbers(leaf)
     if kind is not None:
         return lambda bound: np.frombuffer(bound, kind)[0]
-    logical, converted = _logical(leaf), leaf.element.get(_CONVERTED)
+    converted = leaf.element.get(_CONVERTED)
     if leaf.physical == Physical.INT96 or converted == _CONVERTED_INTERVAL:
         return None
-    if not _LOGICAL_UNORDERED.isdisjoint(logical):
+    if not _LOGICAL_UNORDERED.isdisjoint(_logical(leaf)):
         return None
-    if converted == _CONVERTED_DECIMAL or _LOGICAL_DECIMAL in logical:
+    if is_decimal(leaf):
         return lambda bound: int.from_bytes(bound, "big", signed=True)
     return bytes
+
+
+def is_decimal(leaf: Leaf) -> bool:
+    """Return whether the column's values are decimals, however they are stored."""
+    return leaf.element.get(_CONVERTED) == _CONVERTED_DECIMAL or _LOGICAL_DECIMAL in _logical(leaf)
 
 
 def extremes(

@@ -11,7 +11,7 @@ keeps the old pages that refer to it valid.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakesplice.splicing.enums import Codec, Encoding, PageKind, Repetition
+from lakesplice.splicing.bounds import is_decimal
+from lakesplice.splicing.enums import Codec, Encoding, PageKind, Physical, Repetition
 from lakesplice.splicing.footer import MAGIC, Chunk, Footer, Leaf, RowGroup, Statistics
 from lakesplice.splicing.page_headers import PageHeader, read_page
 from lakesplice.splicing.page_index import ColumnIndex, Int64s
@@ -186,7 +187,7 @@ def encode_pages(
     schema = pa.schema([pa.field("x", values.type, leaf.nullable)])
     buffer = pa.BufferOutputStream()
     given = encoding is not None and with_dictionary(encoding)
-    writer = pq.ParquetWriter(buffer, schema, **_options(encoding, style, given))
+    writer = pq.ParquetWriter(buffer, schema, **_options(leaf, encoding, style, given))
     writer.write_table(pa.table([values], schema=schema), row_group_size=_NO_LIMIT)
     writer.close()
     written = SourceFile(pa.BufferReader(buffer.getvalue()), f"{place.path}, new pages")
@@ -211,19 +212,29 @@ def writable(leaf: Leaf, created_by: str | None, place: Place) -> bool:
         return False
     schema = pa.schema([pa.field("x", kind, leaf.nullable)])
     buffer = pa.BufferOutputStream()
-    options = _options(None, Style(Codec.UNCOMPRESSED, v2=False, checksums=False), given=False)
+    style = Style(Codec.UNCOMPRESSED, v2=False, checksums=False)
+    options = _options(leaf, None, style, given=False)
     pq.ParquetWriter(buffer, schema, **options).close()
     written = SourceFile(pa.BufferReader(buffer.getvalue()), f"{place.path}, new pages")
     return _same_layout(leaf, written.leaf(0))
 
 
-def _options(encoding: int | None, style: Style, given: bool) -> dict[str, Any]:
+def decimals_as_integers(leaves: Iterable[Leaf]) -> bool:
+    """Return whether decimals that are short enough are to be written as integers: unless one of
+    the leaves has a decimal in bytes of fixed length.
+    """
+    return not any(
+        leaf.physical == Physical.FIXED_LEN_BYTE_ARRAY and is_decimal(leaf) for leaf in leaves
+    )
+
+
+def _options(leaf: Leaf, encoding: int | None, style: Style, given: bool) -> dict[str, Any]:
     options: dict[str, Any] = {
         "version": "2.6",
         "compression": compression(style.codec),
         "use_dictionary": encoding is None or given,
         "dictionary_pagesize_limit": _NO_LIMIT if given else DICTIONARY_BYTES_MAX,
-        "store_decimal_as_integer": True,
+        "store_decimal_as_integer": decimals_as_integers([leaf]),
         "store_schema": False,
         "write_page_index": True,
         "write_page_checksum": style.checksums,

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakesplice.planning.edits import ColumnEdit
-from lakesplice.splicing.codec import compression
+from lakesplice.splicing.codec import compression, decimals_as_integers
 from lakesplice.splicing.enums import Codec
 from lakesplice.splicing.footer import MAGIC, Chunk, Footer, Leaf, RowGroup
 from lakesplice.splicing.fresh import ROWS_PER_PAGE, style_like
@@ -163,7 +163,7 @@ def _written(source: SourceFile, leaves: list[Leaf], table: pa.Table) -> SourceF
         table.schema,
         version="2.6",
         compression=compression(style.codec),
-        store_decimal_as_integer=True,
+        store_decimal_as_integer=decimals_as_integers(leaves),
         store_schema=False,
         write_page_index=True,
         write_page_checksum=style.checksums,
