@@ -83,7 +83,7 @@ def assemble(like: Footer, groups: Iterable[GroupPlan], sink: Sink, threads: int
     row_groups = [_row_group(group, chunks, at) for at, (group, chunks) in enumerate(placed)]
     footer = _signed(
         replace(
-            like,
+            like.known(),
             num_rows=sum(group.num_rows for group in row_groups),
             row_groups=tuple(row_groups),
             start=writer.at,
@@ -164,7 +164,7 @@ class _Placed:
     def __init__(self, image: ChunkImage, start: int) -> None:
         head = image.dictionary_bytes
         self.chunk: Chunk = replace(
-            image.chunk,
+            image.chunk.known(),
             data_page_offset=start + head,
             dictionary_page_offset=start if head else None,
             index_page_offset=None,
@@ -201,7 +201,7 @@ class _Placed:
 def _row_group(like: RowGroup, placed: Sequence[_Placed], ordinal: int) -> RowGroup:
     chunks = tuple(chunk.chunk for chunk in placed)
     return replace(
-        like,
+        like.known(),
         chunks=chunks,
         total_byte_size=sum(chunk.uncompressed_size for chunk in chunks),
         total_compressed_size=sum(chunk.compressed_size for chunk in chunks),

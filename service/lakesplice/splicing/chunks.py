@@ -7,7 +7,7 @@ typed here is kept, and an unchanged one gives the structure it came from.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from lakesplice.splicing.fields import Fields, binaries, i16, i32, i32s, i64, struct, structs
@@ -17,6 +17,11 @@ from lakesplice.splicing.thrift import EMPTY, Field, Struct, Wire
 # What was read once without an error is read again without one.
 _ANYWHERE = Place("", "")
 _I32, _BOOL = Wire.I32, Wire.TRUE
+# The fields that parquet.thrift has at present. What is newer, or an extension, may hold offsets,
+# which change with every splice, or describe values.
+_OF_CHUNK, _OF_METADATA, _OF_ROW_GROUP = range(1, 10), range(1, 18), range(1, 8)
+# Without the statistics of sizes and of places on earth.
+_OF_ANY_VALUES = range(1, 16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +143,21 @@ class Chunk:
             | _span_fields(6, self.column_index)
         )
 
+    def known(self) -> Self:
+        """Return the description without fields that aren't known, to be put somewhere else."""
+        return self._with_only(_OF_METADATA)
+
+    def valueless(self) -> Self:
+        """Return the description without anything that describes values, to be given others."""
+        chunk = self._with_only(_OF_ANY_VALUES)
+        return replace(chunk, statistics=None, size_statistics=None)
+
+    def _with_only(self, field_ids: range) -> Self:
+        raw, metadata = self.raw.only(_OF_CHUNK), self.raw.get(3)
+        if isinstance(metadata, Struct):
+            raw = raw.replaced({3: struct(metadata.only(field_ids))})
+        return replace(self, raw=raw)
+
     def _metadata(self) -> Struct:
         before = self.raw.get(3)
         raw = before if isinstance(before, Struct) else EMPTY
@@ -197,6 +217,10 @@ class RowGroup:
             ordinal=fields.i16_or_none(7),
             raw=found,
         )
+
+    def known(self) -> Self:
+        """Return the row group without fields that aren't known; its chunks stay."""
+        return replace(self, raw=self.raw.only(_OF_ROW_GROUP))
 
     def to_struct(self) -> Struct:
         """Return the RowGroup, ready to be encoded."""

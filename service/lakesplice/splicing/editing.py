@@ -188,13 +188,12 @@ class _Chunk:
         new_bytes = sum(data.size for data in pages.values()) + (head if grown else 0)
         return ChunkImage(
             chunk=replace(
-                chunk,
+                chunk.valueless(),
                 compressed_size=size,
                 uncompressed_size=chunk.uncompressed_size + uncompressed,
                 statistics=bounds.statistics(
                     sum(part.nulls_before for part in done), sum(part.nulls_after for part in done)
                 ),
-                size_statistics=None,
             ),
             pieces=(*pieces, *self._pieces(pages)),
             dictionary_bytes=head,

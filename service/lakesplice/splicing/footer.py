@@ -44,6 +44,7 @@ _TAIL_BYTES = 64 * 1024
 # A length is not to be believed so far that memory would run out.
 _FOOTER_BYTES_MAX = 128 * 1024 * 1024
 _NOWHERE = Place("", "footer")
+_KNOWN = range(1, 8)  # fields of FileMetaData; those behind are of encryption
 
 KeyValue = tuple[bytes, bytes | None]
 
@@ -93,6 +94,10 @@ class Footer:
         )
         footer.__dict__["leaves"] = leaves_of(footer.schema, place)
         return footer
+
+    def known(self) -> Self:
+        """Return the footer without fields that aren't known; its row groups stay."""
+        return replace(self, raw=self.raw.only(_KNOWN))
 
     def to_struct(self) -> Struct:
         """Return the FileMetaData, ready to be encoded."""

@@ -114,7 +114,7 @@ class NestedChunks:
         size = new.compressed_size
         return ChunkImage(
             chunk=replace(
-                old,
+                old.valueless(),
                 codec=new.codec,
                 encodings=new.encodings,
                 encoding_stats=new.encoding_stats,
@@ -122,7 +122,6 @@ class NestedChunks:
                 compressed_size=size,
                 uncompressed_size=new.uncompressed_size,
                 statistics=new.statistics,
-                size_statistics=None,
             ),
             pieces=(written.read(new.start, size),),
             dictionary_bytes=dictionary_bytes(written, 0, number),

@@ -70,14 +70,13 @@ def encoded_chunk(chunk: Chunk, pages: EncodedPages, first_rows: Int64s) -> Chun
     new, index = pages.chunk, pages.column_index
     return ChunkImage(
         chunk=replace(
-            with_entries_at_first(chunk, None),
+            with_entries_at_first(chunk, None).valueless(),
             encodings=new.encodings,
             encoding_stats=new.encoding_stats,
             num_values=new.num_values,
             compressed_size=head + pages.pages.size,
             uncompressed_size=pages.dictionary_uncompressed + pages.uncompressed,
             statistics=pages.statistics.to_struct(),
-            size_statistics=None,
         ),
         pieces=(pages.pages,) if dictionary is None else (dictionary, pages.pages),
         dictionary_bytes=head,

@@ -8,7 +8,7 @@ https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.m
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TypeAlias
@@ -85,6 +85,12 @@ class Struct:
                 added = added or field_id not in fields
                 fields[field_id] = change
         return Struct(dict(sorted(fields.items())) if added else fields)
+
+    def only(self, field_ids: Collection[int]) -> Struct:
+        """Return the struct without fields of other ids."""
+        if all(field_id in field_ids for field_id in self.fields):
+            return self
+        return Struct({at: found for at, found in self.fields.items() if at in field_ids})
 
 
 EMPTY = Struct()
