@@ -11,14 +11,14 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from lakesplice.errors import CorruptFileError, UnsupportedError
+from lakesplice.errors import CorruptFileError
 from lakesplice.splicing.checksums import check_chunk
 from lakesplice.splicing.footer import Chunk
 from lakesplice.splicing.options import Tally
 from lakesplice.splicing.page_index import OffsetIndex
-from lakesplice.splicing.reasons import Reason
 from lakesplice.splicing.source import SourceFile
 from lakesplice.splicing.thrift import decode_struct
+from lakesplice.splicing.trust import believed
 
 _BLOOM_HEADER_BYTES = 256
 
@@ -59,18 +59,17 @@ def copied_chunk(
     be verified. Raises `CorruptFileError`.
     """
     chunk = source.chunk(row_group, column)
-    if source.refusal(row_group, column) is Reason.EXTERNAL_FILE:
-        raise UnsupportedError(
-            "a column chunk lies in another file; write the file anew as one",
-            path=source.name,
-            place=source.place(row_group, column).part,
-        )
     index = source.offset_index(row_group, column)
     if verify and index is not None and source.leaf(column).flat:
         check_chunk(source, row_group, column, index, chunk.num_values)
     span, bloom = chunk.column_index, _bloom(source, chunk)
     return ChunkImage(
-        chunk=chunk,
+        chunk=believed(
+            chunk,
+            source.leaf(column),
+            source.footer.created_by,
+            source.place(row_group, column),
+        ),
         pieces=(Copied(source, chunk.start, chunk.compressed_size),),
         dictionary_bytes=dictionary_bytes(source, row_group, column),
         index=None if index is None else index.shifted(-chunk.start),

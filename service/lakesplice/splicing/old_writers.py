@@ -15,11 +15,34 @@ _PAGES_STAND_ALONE = (1, 8, 2)
 # hundred bytes further too.
 _SIZES_ARE_TRUE = (1, 2, 9)
 _HEADER_BYTES_MAX = 100
+_COMPRESSION_IS_SAID = (2, 0, 0)
+# "name version 1.2.3 (build x)", as parquet-java takes it apart.
+_SIGNATURE = r"(.*?)\s+version\s*([^(]*?)\s*(?:\(\s*build\s*[^)]*?\s*\))?"
+
+
+def named(created_by: str | None) -> tuple[str, tuple[int, ...]] | None:
+    """Return a writer's name and version, empty if it is none; None where readers find no name."""
+    found = re.fullmatch(_SIGNATURE, created_by or "")
+    if found is None:
+        return None
+    numbers = re.match(r"(\d+)\.(\d+)\.(\d+)", found[2])
+    return found[1], tuple(int(part) for part in numbers.groups()) if numbers else ()
 
 
 def pages_need_their_predecessor(created_by: str | None) -> bool:
-    """Return whether DELTA_BYTE_ARRAY pages can't be read one by one."""
-    return _older(created_by, _PAGES_STAND_ALONE)
+    """Return whether DELTA_BYTE_ARRAY pages can't be read one by one.
+
+    Nameless files count as old, since parquet-mr didn't sign in those days (PARQUET-297).
+    """
+    return not created_by or _older(created_by, _PAGES_STAND_ALONE)
+
+
+def compression_is_denied(created_by: str | None) -> bool:
+    """Return whether pages of version 2 say of themselves that they aren't compressed, though they
+    are (ARROW-17100).
+    """
+    writer = named(created_by)
+    return writer is not None and writer[0] == "parquet-cpp" and writer[1] < _COMPRESSION_IS_SAID
 
 
 def with_true_sizes(

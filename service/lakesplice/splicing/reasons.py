@@ -15,6 +15,7 @@ class Reason(StrEnum):
     UNKNOWN_CODEC = "unknown_codec"
     UNKNOWN_ENCODING = "unknown_encoding"
     OLD_DELTA_BYTE_ARRAY = "old_delta_byte_array"
+    OLD_DATA_PAGE_V2 = "old_data_page_v2"
     EXTERNAL_FILE = "external_file"
     ENCRYPTED = "encrypted"
     # Found while a chunk is planned or encoded.

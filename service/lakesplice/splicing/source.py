@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from lakesplice.splicing.enums import Codec, Encoding, PageKind
 from lakesplice.splicing.footer import Chunk, Footer, Leaf, Span, read_footer
-from lakesplice.splicing.old_writers import pages_need_their_predecessor
+from lakesplice.splicing.old_writers import compression_is_denied, pages_need_their_predecessor
 from lakesplice.splicing.page_headers import Page, read_page, walk
 from lakesplice.splicing.page_index import ColumnIndex, OffsetIndex
 from lakesplice.splicing.place import Place
@@ -35,6 +35,7 @@ class SourceFile:
         self._offset_indexes: dict[tuple[int, int], OffsetIndex | None] = {}
         self._column_indexes: dict[tuple[int, int], ColumnIndex | None] = {}
         self._old_deltas = pages_need_their_predecessor(self.footer.created_by)
+        self._denied_compression = compression_is_denied(self.footer.created_by)
 
     def chunk(self, row_group: int, column: int) -> Chunk:
         """Return a chunk of the footer."""
@@ -101,6 +102,20 @@ class SourceFile:
         if self._old_deltas and Encoding.DELTA_BYTE_ARRAY in chunk.encodings:
             return Reason.OLD_DELTA_BYTE_ARRAY
         return Reason.NO_PAGE_INDEX if chunk.offset_index is None else None
+
+    def needs_its_name(self, row_group: int, column: int) -> Reason | None:
+        """Say why the chunk's pages can't stand in a file that somebody else signs.
+
+        Reads no more than a page's header. Readers work round what its writer got wrong, by name.
+        """
+        chunk = self.chunk(row_group, column)
+        if self._old_deltas and Encoding.DELTA_BYTE_ARRAY in chunk.encodings:
+            return Reason.OLD_DELTA_BYTE_ARRAY
+        if chunk.codec == Codec.UNCOMPRESSED or not self._denied_compression:
+            return None
+        pages = (page.header for page in self.pages(row_group, column) if page.header.is_data)
+        first = next(pages, None)
+        return Reason.OLD_DATA_PAGE_V2 if first and first.kind is PageKind.DATA_V2 else None
 
     def _read_offset_index(self, row_group: int, column: int) -> OffsetIndex | None:
         chunk = self.chunk(row_group, column)

@@ -69,7 +69,10 @@ def check_edits(file: SourceFile, edits: Edits) -> Edits:
 
 
 def edited_groups(file: SourceFile, edits: Edits, options: Options) -> list[GroupPlan]:
-    """Return the plans of a file's row groups with checked edits."""
+    """Return the plans of a file's row groups with checked edits.
+
+    `UnsupportedError` with a `reason` where a chunk can't even be copied.
+    """
     columns, groups, first = _columns(file, edits), [], 0
     for at, group in enumerate(file.footer.row_groups):
         part = edits.within(first, first + group.num_rows)
@@ -108,6 +111,9 @@ def _group(
     edited: set[int] = set()
     nested: dict[str, NestedChunks] = {}
     for column, leaf in enumerate(file.footer.leaves):
+        reason = file.needs_its_name(row_group, column)
+        if reason is not None:
+            raise refused(file, row_group, column, reason)
         name = columns.get(column, "")
         edit = edits.columns.get(name)
         if edit is None or not len(edit.rows):
@@ -139,9 +145,6 @@ def _check(file: SourceFile, columns: Mapping[int, str], edits: Edits) -> None:
             check_editable(file, row_group, column)
             if not file.leaf(column).max_definition and part.columns[name].values.null_count:
                 raise null_refused(file, name)
-        for column in range(len(group.chunks)):
-            if file.refusal(row_group, column) is Reason.EXTERNAL_FILE:
-                raise refused(file, row_group, column, Reason.EXTERNAL_FILE)
 
 
 def _leaves(file: SourceFile, name: str) -> list[Leaf]:

@@ -17,8 +17,9 @@ OLD = "parquet-mr version 1.2.8 (build abc)"
 @pytest.mark.parametrize(
     ("created_by", "old"),
     [
-        (None, False),
-        ("", False),
+        (None, True),
+        ("", True),
+        ("Polars", False),
         ("impala version 1.0.0", False),
         ("parquet-mr", True),
         ("parquet-mr version 1.8.1 (build x)", True),
@@ -26,7 +27,7 @@ OLD = "parquet-mr version 1.2.8 (build abc)"
         ("parquet-mr version 1.15.0-SNAPSHOT", False),
     ],
 )
-def test_pages_of_parquet_mr_before_1_8_2_may_need_their_predecessor(
+def test_pages_of_parquet_mr_before_1_8_2_or_of_nobody_may_need_their_predecessor(
     created_by: str | None, old: bool
 ) -> None:
     assert pages_need_their_predecessor(created_by) is old

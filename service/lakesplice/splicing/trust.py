@@ -1,0 +1,48 @@
+"""What readers believe a writer only by its name is settled before the name is another.
+
+A spliced file is signed by us (`assemble.py`), and readers work round the faults of writers by
+name: a chunk that is copied from an old writer must not need what only that name would give it.
+Column indexes are kept: readers believe them whoever wrote them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lakesplice.splicing.bounds import numbers
+from lakesplice.splicing.enums import Physical
+from lakesplice.splicing.footer import Chunk, Leaf, Statistics
+from lakesplice.splicing.old_writers import named
+from lakesplice.splicing.place import Place
+
+# Before these, byte arrays were compared as if signed (PARQUET-686), or a bound was another value
+# altogether (PARQUET-251); those of parquet-cpp were wrong in their own way.
+_BOUNDS_ARE_TRUE = {"parquet-mr": (1, 10, 0), "parquet-cpp": (1, 3, 0)}
+_BYTES = frozenset((Physical.BYTE_ARRAY, Physical.FIXED_LEN_BYTE_ARRAY))
+
+
+def believed(chunk: Chunk, leaf: Leaf, created_by: str | None, place: Place) -> Chunk:
+    """Return a chunk without bounds that readers don't believe its writer; counts stay."""
+    if chunk.statistics is None or not _distrusted(leaf, created_by):
+        return chunk
+    statistics = replace(
+        Statistics.from_struct(chunk.statistics, place),
+        min_value=None,
+        max_value=None,
+        min_exact=None,
+        max_exact=None,
+        min_legacy=None,
+        max_legacy=None,
+    )
+    return replace(chunk, statistics=statistics.to_struct())
+
+
+def _distrusted(leaf: Leaf, created_by: str | None) -> bool:
+    kind = numbers(leaf)
+    if leaf.physical not in _BYTES and (kind is None or kind.kind != "u"):
+        return False
+    writer = named(created_by)
+    if writer is None:
+        return leaf.physical in _BYTES
+    name, version = writer
+    return name in _BOUNDS_ARE_TRUE and version < _BOUNDS_ARE_TRUE[name]
