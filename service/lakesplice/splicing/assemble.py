@@ -19,9 +19,9 @@ import pyarrow as pa
 from lakesplice.splicing.copying import Sink
 from lakesplice.splicing.footer import MAGIC, Chunk, Footer, RowGroup, Span
 from lakesplice.splicing.images import ChunkImage, Copied
-from lakesplice.splicing.likeness import ORIGINAL_CREATED_BY
 from lakesplice.splicing.options import Tally
 from lakesplice.splicing.page_index import OffsetIndex
+from lakesplice.splicing.signing import signed
 
 MakeImage = Callable[[], ChunkImage]
 
@@ -29,8 +29,6 @@ MakeImage = Callable[[], ChunkImage]
 _COPY_BYTES_MIN = 128 * 1024
 _HELD_BYTES_MAX = 1024 * 1024
 _ORDINAL_MAX = (1 << 15) - 1
-# The version is the package's; importing it from there would import the house from its roof.
-CREATED_BY = "lakesplice version 0.1.0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +79,7 @@ def assemble(like: Footer, groups: Iterable[GroupPlan], sink: Sink, threads: int
         for chunk in chunks:
             chunk.write_offset_index(writer)
     row_groups = [_row_group(group, chunks, at) for at, (group, chunks) in enumerate(placed)]
-    footer = _signed(
+    footer = signed(
         replace(
             like.known(),
             num_rows=sum(group.num_rows for group in row_groups),
@@ -208,17 +206,6 @@ def _row_group(like: RowGroup, placed: Sequence[_Placed], ordinal: int) -> RowGr
         file_offset=placed[0].start if placed else None,
         ordinal=ordinal if ordinal <= _ORDINAL_MAX else None,
     )
-
-
-def _signed(footer: Footer) -> Footer:
-    """Readers work round the faults of writers by name, so a file says who wrote it last."""
-    before = footer.created_by
-    if before == CREATED_BY:
-        return footer
-    pairs = footer.key_values or ()
-    if before and all(key != ORIGINAL_CREATED_BY for key, _ in pairs):
-        pairs = (*pairs, (ORIGINAL_CREATED_BY, before.encode(errors="surrogateescape")))
-    return replace(footer, created_by=CREATED_BY, key_values=pairs or footer.key_values)
 
 
 def _made(makers: Iterator[MakeImage], threads: int) -> Iterator[ChunkImage]:

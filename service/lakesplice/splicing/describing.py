@@ -10,14 +10,14 @@ import pyarrow as pa
 
 from lakesplice.splicing.bounds import boundary_order, extremes, numbers
 from lakesplice.splicing.footer import Leaf, Statistics
-from lakesplice.splicing.likeness import ORIGINAL_CREATED_BY
 from lakesplice.splicing.page_index import ColumnIndex
 from lakesplice.splicing.recoding import Recoded
+from lakesplice.splicing.signing import spliced_by_us, writers
 from lakesplice.splicing.source import SourceFile
 from lakesplice.splicing.thrift import EMPTY, Struct
 
 # pyarrow writes bounds whole or not at all; other writers cut long ones in the column index.
-_WHOLE_BOUNDS = b"parquet-cpp-arrow"
+_WHOLE_BOUNDS = "parquet-cpp-arrow"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -72,10 +72,14 @@ def described(
 
 
 def bounds_are_whole(source: SourceFile) -> bool:
-    """Return whether no writer of the file cut the bounds of its column indexes."""
-    origin = source.key_value(ORIGINAL_CREATED_BY)
-    writer = origin or (source.footer.created_by or "").encode(errors="surrogateescape")
-    return writer.startswith(_WHOLE_BOUNDS)
+    """Return whether no writer of the file cut the bounds of its column indexes.
+
+    What is kept of former writers is believed in files that we signed; others hand it on as it is.
+    """
+    footer = source.footer
+    if not spliced_by_us(footer):
+        return (footer.created_by or "").startswith(_WHOLE_BOUNDS)
+    return all(name.startswith(_WHOLE_BOUNDS.encode()) for name in writers(footer))
 
 
 def _replaced(index: ColumnIndex, done: Sequence[Recoded]) -> ColumnIndex | None:

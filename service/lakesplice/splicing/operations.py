@@ -16,10 +16,11 @@ import pyarrow as pa
 
 from lakesplice.errors import UnsupportedError, UsageError
 from lakesplice.planning.edits import ColumnEdit, Edits
+from lakesplice.splicing.agreement import disagreements
 from lakesplice.splicing.assemble import GroupPlan, MakeImage, assemble
 from lakesplice.splicing.codec import Style
 from lakesplice.splicing.copying import Sink
-from lakesplice.splicing.footer import Footer, Leaf, RowGroup
+from lakesplice.splicing.footer import Leaf, RowGroup
 from lakesplice.splicing.fresh import cut, fresh_chunk, leaf_of, pages_like, style_like
 from lakesplice.splicing.images import ChunkImage
 from lakesplice.splicing.laying import laid_over, stored
@@ -28,6 +29,7 @@ from lakesplice.splicing.place import Place
 from lakesplice.splicing.reasons import Reason
 from lakesplice.splicing.rows import read_column
 from lakesplice.splicing.schemas import column_of, inserted, removed, renumbered
+from lakesplice.splicing.signing import signed_for, writers
 from lakesplice.splicing.source import SourceFile
 from lakesplice.splicing.splice import DEFAULTS, Spliced, check_edits, edited_groups, finished
 
@@ -42,14 +44,16 @@ def merge_files(
     like = files[0].footer
     groups = []
     for file in files:
-        if _shape(file.footer) != _shape(like):
+        if differences := disagreements(like, file.footer):
             raise UnsupportedError(
-                "only files of one schema can be merged; rewrite this one first",
+                "only files of one schema, read in one way, can be merged; rewrite this one first",
                 path=file.name,
+                differ=differences,
                 reason=str(Reason.OTHER_LAYOUT),
             )
         groups += _copied(file, options)
     rows = sum(file.footer.num_rows for file in files)
+    like = signed_for(like, (name for file in files for name in writers(file.footer)))
     return finished(assemble(like, groups, sink, options.threads), rows, files[0].name, options)
 
 
@@ -239,10 +243,6 @@ def _parts(file: SourceFile, edit: ColumnEdit | None) -> Iterator[ColumnEdit | N
 def _only(edits: Edits, names: set[str]) -> Edits:
     kept = {name: edit for name, edit in edits.columns.items() if name in names}
     return replace(edits, columns=kept)
-
-
-def _shape(footer: Footer) -> object:
-    return footer.schema[1:]
 
 
 def _bare_group(rows: int) -> RowGroup:

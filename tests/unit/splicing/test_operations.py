@@ -14,7 +14,6 @@ import pytest
 import lakesplice
 from lakesplice.errors import UnsupportedError, UsageError
 from lakesplice.planning.edits import ColumnEdit, Edits
-from lakesplice.splicing.assemble import CREATED_BY
 from lakesplice.splicing.copying import Sink
 from lakesplice.splicing.operations import (
     NewColumn,
@@ -25,6 +24,7 @@ from lakesplice.splicing.operations import (
     replace_column,
 )
 from lakesplice.splicing.options import Options
+from lakesplice.splicing.signing import CREATED_BY
 from lakesplice.splicing.source import SourceFile
 from lakesplice.splicing.splice import Spliced, splice
 from lakesplice.storage.copying import FileSink
