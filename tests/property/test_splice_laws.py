@@ -6,16 +6,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
 from lakesplice.errors import UnsupportedError
 from lakesplice.planning.edits import Edits
-from lakesplice.splicing.codec import with_dictionary
+from lakesplice.splicing.assemble import CREATED_BY
+from lakesplice.splicing.footer import Chunk
+from lakesplice.splicing.likeness import ORIGINAL_CREATED_BY
 from lakesplice.splicing.options import Options
+from lakesplice.splicing.reasons import Reason
 from lakesplice.splicing.source import SourceFile
 from lakesplice.splicing.splice import Spliced, splice
 from lakesplice.splicing.verify import verify_edits
@@ -23,6 +27,7 @@ from lakesplice.splicing.whole import edited
 from lakesplice.storage.copying import FileSink
 from tests.support import parquet_files as files
 from tests.support.parquet_readers import difference
+from tests.support.parquet_truth import untruths
 from tests.support.parquet_values import COMMON, RARE
 
 _several = settings(max_examples=60, suppress_health_check=[*HealthCheck], deadline=None)
@@ -49,52 +54,85 @@ def spliced(source: Path, edits: Edits, target: Path, options: Options) -> Splic
 def check(source: Path, edits: Edits, target: Path, before: pa.Table, done: Spliced) -> None:
     found = pq.read_table(target, page_checksum_verification=True)
     assert difference(edited(before, edits), found) is None
+    brought = {untruth for untruth in untruths(source) if untruth.of_values}
+    lies = untruths(target) - brought
+    assert not lies, lies
     with pa.memory_map(str(source)) as old, pa.memory_map(str(target)) as new:
         verify_edits(new, "target", edits)
-        check_truth(SourceFile(new, "target"))
-        check_untouched(SourceFile(old, "source"), SourceFile(new, "target"), edits)
+        before_and_after = SourceFile(old, "source"), SourceFile(new, "target")
+        check_kept(*before_and_after)
+        check_untouched(*before_and_after, edits, done)
 
 
-def check_truth(file: SourceFile) -> None:
-    """The footer against the pages themselves."""
-    for row_group, group in enumerate(file.footer.row_groups):
-        assert group.total_byte_size == sum(chunk.uncompressed_size for chunk in group.chunks)
-        assert group.file_offset == min(chunk.start for chunk in group.chunks)
-        for column, chunk in enumerate(group.chunks):
-            pages = list(file.pages(row_group, column))
-            assert sum(page.end - page.offset for page in pages) == chunk.compressed_size
-            uncompressed = sum(page.header_size + page.header.uncompressed_size for page in pages)
-            assert uncompressed == chunk.uncompressed_size
-            data = [page for page in pages if page.header.is_data]
-            assert chunk.data_page_offset == data[0].offset
-            assert sum(page.header.num_values for page in data) == chunk.num_values
-            flags = [with_dictionary(page.header.encoding) for page in data]
-            assert flags == sorted(flags, reverse=True), "a dictionary after none"
-            assert {page.header.encoding for page in data} <= set(chunk.encodings)
-            index = file.offset_index(row_group, column)
-            if index is not None:
-                assert index.offsets.tolist() == [page.offset for page in data]
-                assert index.sizes.tolist() == [page.end - page.offset for page in data]
-            file.column_index(row_group, column)
+def check_kept(old: SourceFile, new: SourceFile) -> None:
+    """What the file says beside its pages."""
+    was, now = old.footer, new.footer
+    assert (now.version, now.schema, now.column_orders) == (
+        was.version,
+        was.schema,
+        was.column_orders,
+    )
+    origin = (ORIGINAL_CREATED_BY, (was.created_by or "").encode())
+    assert now.key_values == (*(was.key_values or ()), origin)
+    assert now.created_by == CREATED_BY
+    for before, after in zip(was.row_groups, now.row_groups, strict=True):
+        assert (after.num_rows, after.sorting_columns) == (before.num_rows, before.sorting_columns)
+        codecs = [chunk.codec for chunk in before.chunks]
+        assert [chunk.codec for chunk in after.chunks] == codecs
 
 
-def check_untouched(old: SourceFile, new: SourceFile, edits: Edits) -> None:
-    """Pages without an edited row are byte-identical, unless their chunk was encoded whole."""
-    first = 0
+def check_untouched(old: SourceFile, new: SourceFile, edits: Edits, done: Spliced) -> None:
+    """A chunk without an edited row is as it was; so are the pages without one, unless their chunk
+    was encoded whole.
+    """
+    first, touched_pages = 0, 0
     for row_group, group in enumerate(old.footer.row_groups):
-        for column, chunk in enumerate(group.chunks):
-            edit = edits.columns.get(old.leaf(column).path[0])
-            rows = np.empty(0, np.int64)
-            if edit is not None:
-                rows = edit.within(first, first + group.num_rows).rows
-            mine = new.chunk(row_group, column)
-            if not len(rows):
-                a, b = (
-                    old.read(chunk.start, chunk.compressed_size),
-                    new.read(mine.start, mine.compressed_size),
-                )
-                assert a.equals(b)
+        part = edits.within(first, first + group.num_rows)
         first += group.num_rows
+        for column, chunk in enumerate(group.chunks):
+            leaf, mine = old.leaf(column), new.chunk(row_group, column)
+            edit = part.columns.get(leaf.path[0])
+            if edit is None or not len(edit.rows):
+                assert _bytes(old, chunk).equals(_bytes(new, mine))
+                assert _bloom(old, chunk) == _bloom(new, mine)
+                continue
+            assert mine.bloom_offset is None
+            if leaf.name not in done.columns_whole:
+                touched_pages += check_pages(old, new, row_group, column, edit.rows)
+    assert done.pages_encoded >= touched_pages
+    assert done.columns_whole or done.pages_encoded == touched_pages
+
+
+def check_pages(
+    old: SourceFile, new: SourceFile, row_group: int, column: int, rows: npt.NDArray[np.int64]
+) -> int:
+    """Return how many pages have an edited row; all others are byte-identical."""
+    was, now = old.offset_index(row_group, column), new.offset_index(row_group, column)
+    assert was is not None
+    assert now is not None
+    assert now.first_rows.tolist() == was.first_rows.tolist()
+    num_rows = old.footer.row_groups[row_group].num_rows
+    touched = 0
+    for page, (start, count) in enumerate(
+        zip(was.first_rows.tolist(), was.rows(num_rows).tolist(), strict=True)
+    ):
+        if ((rows >= start) & (rows < start + count)).any():
+            touched += 1
+            continue
+        a = old.read(int(was.offsets[page]), int(was.sizes[page]))
+        b = new.read(int(now.offsets[page]), int(now.sizes[page]))
+        assert a.equals(b), f"page {page} of {old.place(row_group, column).part}"
+    return touched
+
+
+def _bytes(file: SourceFile, chunk: Chunk) -> pa.Buffer:
+    return file.read(chunk.start, chunk.compressed_size)
+
+
+def _bloom(file: SourceFile, chunk: Chunk) -> bytes | None:
+    if not chunk.bloom_offset or not chunk.bloom_length:
+        return None
+    return bytes(file.read(chunk.bloom_offset, chunk.bloom_length).to_pybytes())
 
 
 @_several
@@ -114,15 +152,45 @@ def test_a_file_by_another_writer_is_spliced_as_well(
 
 
 def _run(scratch: Path, case: Case, threads: int) -> None:
+    shape, shapes = case
     source, target = scratch / "source.parquet", scratch / "target.parquet"
-    files.write(case[0], source)
+    files.write(shape, source)
     try:
         before = pq.read_table(source)
     except OSError:
-        assume(False)  # some of DuckDB's files pyarrow can't read
-    edits = files.drawn_edits(case[1], before, case[0].seed)
+        assert shape.writer == "DuckDB"  # some of its files pyarrow can't read
+        assume(False)
+    edits = files.drawn_edits(shapes, before, shape.seed)
+    refused, done = None, None
     try:
         done = spliced(source, edits, target, Options(threads=threads))
-    except UnsupportedError:
-        assume(False)
+    except UnsupportedError as refusal:
+        refused = refusal.facts["reason"]
+    if done is None:
+        event(f"refused: {refused}")
+        assert refused in expected_refusals(shape, edits)
+        return
+    for column, reason in done.columns_whole.items():
+        event(f"whole: {reason}")
+        assert reason in expected_wholes(shape, column), (column, reason)
     check(source, edits, target, before, done)
+
+
+def expected_refusals(shape: files.FileShape, edits: Edits) -> set[Reason]:
+    """Nothing is refused but a column without a type."""
+    kinds = {files.name_of(at, column): column.kind for at, column in enumerate(shape.columns)}
+    nothing = any(kinds[name] == "null" for name in edits.columns)
+    return {Reason.OTHER_LAYOUT} if nothing else set()
+
+
+def expected_wholes(shape: files.FileShape, column: str) -> set[Reason]:
+    """Why a chunk of the column may be encoded whole: what the shape gives cause for."""
+    name = column.partition(".")[0]
+    kinds = {files.name_of(at, shape): shape for at, shape in enumerate(shape.columns)}
+    if kinds[name].kind in ("list", "struct"):
+        return {Reason.NESTED}
+    if shape.writer == "DuckDB" or (shape.writer == "pyarrow" and not shape.page_index):
+        return {Reason.NO_PAGE_INDEX}
+    if shape.writer == "pyarrow" and kinds[name].encoding != "dictionary":
+        return set()
+    return {Reason.MANY_PAGES, Reason.DICTIONARY_DECAYED}

@@ -7,10 +7,14 @@ from typing import Any
 
 
 class Compact:
-    """Reads one structure from the start of `data`."""
+    """Reads one structure of `data`, from `at` on; `end` is the place behind what was read."""
 
-    def __init__(self, data: bytes) -> None:
-        self._data, self._at = data, 0
+    def __init__(self, data: bytes, at: int = 0) -> None:
+        self._data, self._at = data, at
+
+    @property
+    def end(self) -> int:
+        return self._at
 
     def structure(self) -> dict[int, Any]:
         fields: dict[int, Any] = {}
