@@ -76,6 +76,24 @@ def extremes(
     return lows[int(np.argmin(low))], highs[int(np.argmax(high))]
 
 
+def credible(leaf: Leaf, lows: Sequence[bytes], highs: Sequence[bytes]) -> bool:
+    """Return whether pages that have values can have these bounds: values of the column's type, no
+    lower one above its upper one.
+    """
+    sizes, kind = {len(bound) for bound in (*lows, *highs)}, numbers(leaf)
+    if kind is not None:
+        fitting = sizes <= {kind.itemsize}
+        return fitting and not (_array(lows, kind) > _array(highs, kind)).any()
+    key = order_key(leaf)
+    if not sizes or key is None:
+        return True
+    length = leaf.type_length if leaf.physical == Physical.FIXED_LEN_BYTE_ARRAY else None
+    # Bytes may have been cut; a number that lacks some is another one.
+    if max(sizes) > (length or max(sizes)) or (_decimal(leaf) and min(sizes) < (length or 1)):
+        return False
+    return all(key(low) <= key(high) for low, high in zip(lows, highs, strict=True))
+
+
 def boundary_order(leaf: Leaf, lows: Sequence[bytes], highs: Sequence[bytes]) -> BoundaryOrder:
     """Return how the bounds of pages that have values go; byte arrays count as unordered."""
     kind = numbers(leaf)
@@ -101,6 +119,10 @@ def _unsigned(leaf: Leaf) -> bool:
     logical = leaf.element.get(_LOGICAL)
     integer = logical.get(_LOGICAL_INTEGER) if isinstance(logical, Struct) else None
     return isinstance(integer, Struct) and integer.get(2) is False
+
+
+def _decimal(leaf: Leaf) -> bool:
+    return leaf.element.get(_CONVERTED) == _CONVERTED_DECIMAL or _LOGICAL_DECIMAL in _logical(leaf)
 
 
 def _logical(leaf: Leaf) -> frozenset[int]:

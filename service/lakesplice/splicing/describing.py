@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from lakesplice.splicing.bounds import boundary_order, extremes, numbers
+from lakesplice.splicing.bounds import boundary_order, credible, extremes, numbers
 from lakesplice.splicing.footer import Leaf, Statistics
 from lakesplice.splicing.page_index import ColumnIndex
 from lakesplice.splicing.recoding import Recoded
@@ -38,6 +38,8 @@ class Description:
         """Return the chunk's statistics, where the touched pages had and have so many nulls."""
         count = self.before.null_count
         nulls = None if count is None else count - nulls_before + nulls_after
+        if nulls is not None and nulls < 0:  # the count was wrong before
+            nulls = None
         bounds = self._extremes()
         return Statistics(
             min_value=bounds[0] if bounds else None,
@@ -63,7 +65,8 @@ def described(
     before = Statistics.from_struct(chunk.statistics or EMPTY, place)
     index = source.column_index(row_group, column)
     if index is not None:
-        index = _replaced(index, done)
+        # Bounds that can't be are folded into nothing; without any, nothing is skipped.
+        index = _replaced(index, done) if credible(leaf, *_filled(index)) else None
     if index is not None:
         order = boundary_order(leaf, *_filled(index))
         index = replace(index, boundary_order=int(order))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import struct
 from dataclasses import replace
+from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from lakesplice.splicing.chunks import Chunk
+from lakesplice.splicing.chunks import Chunk, Span
 from lakesplice.splicing.footer import Footer
 from lakesplice.splicing.thrift import Struct, Wire
-from tests.support.in_memory import look, spliced, with_footer
+from tests.support.in_memory import look, spliced, with_chunk, with_footer
 from tests.support.machine import shared_dir
 from tests.support.parquet_parts import parquet, some_table
 
@@ -70,3 +72,61 @@ def test_sizes_of_values_are_kept_where_the_values_are() -> None:
     assert before.chunk(0, 1).size_statistics is not None
     assert after.chunk(0, 1).size_statistics == before.chunk(0, 1).size_statistics
     assert after.chunk(0, 0).size_statistics is None
+
+
+BOUNDED = pa.table(
+    {
+        "number": pa.array(range(300), pa.int64()),
+        "text": [f"{at:03}" for at in range(300)],
+        "price": pa.array([Decimal(at) for at in range(300)], pa.decimal128(30, 2)),
+        "half": pa.array(np.arange(300, dtype=np.float16)),
+    }
+)
+NEW = {
+    "number": pa.array([5]),
+    "text": pa.array(["005"]),
+    "price": pa.array([Decimal(5)], pa.decimal128(30, 2)),
+    "half": pa.array([np.float16(5)]),
+}
+
+
+@pytest.mark.parametrize(
+    ("column", "low", "high"),
+    [
+        (0, b"\1\2", None),
+        (0, b"", None),
+        (0, None, b""),
+        (0, b"\1" * 9, b"\1" * 7),
+        (0, None, (-1).to_bytes(8, "little", signed=True)),
+        (1, None, b""),
+        (1, b"9", None),
+        (2, b"", None),
+        (2, None, b"\0" * 12),
+        (3, b"\0", None),
+    ],
+)
+def test_bounds_that_can_not_be_are_dropped(
+    column: int, low: bytes | None, high: bytes | None
+) -> None:
+    data = parquet(BOUNDED, use_dictionary=False)
+    name = BOUNDED.column_names[column]
+    good = look(spliced(data, **{name: ([250], NEW[name])})).chunk(0, column)
+    assert good.column_index is not None
+    assert good.statistics is not None
+    assert good.statistics.get(5) is not None
+    file = look(data)
+    index = file.column_index(0, column)
+    assert index is not None
+    if low is not None:
+        index = replace(index, min_values=(index.min_values[0], low, *index.min_values[2:]))
+    if high is not None:
+        index = replace(index, max_values=(index.max_values[0], high, *index.max_values[2:]))
+    encoded = index.encode()
+    span = Span(file.footer.start, len(encoded))
+    footer = with_chunk(data, column, lambda chunk: replace(chunk, column_index=span))
+    bad = data[: span.offset] + encoded + footer[span.offset :]
+    found = look(spliced(bad, **{name: ([250], NEW[name])})).chunk(0, column)
+    assert found.column_index is None
+    assert found.statistics is not None
+    assert {5, 6}.isdisjoint(found.statistics.fields)
+    assert found.statistics.get(3) == 0
