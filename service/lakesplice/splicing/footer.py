@@ -19,7 +19,7 @@ from lakesplice.splicing.fields import Fields, binary, i32, i64, structs
 from lakesplice.splicing.old_writers import with_true_sizes
 from lakesplice.splicing.place import Place
 from lakesplice.splicing.reasons import Reason
-from lakesplice.splicing.schema import Leaf, leaves_of
+from lakesplice.splicing.schema import Leaf, columns_of, leaves_of
 from lakesplice.splicing.statistics import Statistics
 from lakesplice.splicing.thrift import EMPTY, Field, Struct, Wire, decode_struct, encode_struct
 
@@ -71,6 +71,11 @@ class Footer:
     def leaves(self) -> tuple[Leaf, ...]:
         """The columns, in the order of each row group's chunks."""
         return leaves_of(self.schema, _NOWHERE)
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the top-level columns, which may repeat."""
+        return columns_of(self.schema)
 
     @classmethod
     def from_struct(cls, found: Struct, place: Place, start: int = 0) -> Self:

@@ -6,13 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakesplice.errors import UnsupportedError, UsageError
+from lakesplice.errors import UnsupportedError
 from lakesplice.splicing.codec import decode_pages
 from lakesplice.splicing.images import dictionary_bytes
 from lakesplice.splicing.page_index import Int64s
 from lakesplice.splicing.place import Place
 from lakesplice.splicing.plan import runs, touched_pages
 from lakesplice.splicing.reasons import Reason
+from lakesplice.splicing.schemas import column_of
 from lakesplice.splicing.source import SourceFile
 
 
@@ -22,9 +23,7 @@ def read_rows(source: SourceFile, name: str, rows: Int64s) -> pa.Array:
     In the type that the pages decode to. Blocks; checks checksums. Raises `CorruptFileError`,
     `UnsupportedError` for a chunk that isn't flat, `UsageError` for a column that isn't there.
     """
-    column = next((leaf.column for leaf in source.footer.leaves if leaf.path == (name,)), None)
-    if column is None:
-        raise UsageError("the file has no such flat column", path=source.name, column=name)
+    column = column_of(source.footer, name, source.name)
     found, first = [], 0
     for at, group in enumerate(source.footer.row_groups):
         start, stop = (int(n) for n in np.searchsorted(rows, (first, first + group.num_rows)))
@@ -50,7 +49,8 @@ def read_nested_rows(source: SourceFile, name: str, rows: Int64s) -> pa.Array:
         for at, group in enumerate(source.footer.row_groups):
             start, stop = (int(n) for n in np.searchsorted(rows, (first, first + group.num_rows)))
             if stop > start:
-                column = file.read_row_group(at, [name], use_threads=False).column(0)
+                # A name with a dot means a leaf too, so there may be more columns than one.
+                column = file.read_row_group(at, [name], use_threads=False).column(name)
                 found.append(column.combine_chunks().take(pa.array(rows[start:stop] - first)))
             first += group.num_rows
     except (pa.ArrowException, OSError) as error:

@@ -10,6 +10,8 @@ from lakesplice.splicing.place import Place
 from lakesplice.splicing.thrift import Struct
 
 _DEPTH_MAX = 100
+_NAME, _CHILDREN = 4, 5  # fields of SchemaElement
+_NOWHERE = Place("", "schema")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,17 @@ class Leaf:
     def nullable(self) -> bool:
         """Whether pages hold definition levels."""
         return self.max_definition > 0
+
+
+def columns_of(schema: tuple[Struct, ...]) -> tuple[str, ...]:
+    """Return the names of the columns in which `leaves_of` found its leaves, in their order."""
+    names, deep = [], 0
+    for element in schema[1:]:
+        children = element.get(_CHILDREN)
+        if not deep:
+            names.append(Fields(element, _NOWHERE).text(_NAME, "name"))
+        deep += (children if isinstance(children, int) else 0) - bool(deep)
+    return tuple(names)
 
 
 @dataclass(slots=True)

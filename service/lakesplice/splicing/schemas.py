@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 import pyarrow as pa
@@ -21,8 +21,13 @@ _BY_TYPE = Struct({1: (Wire.STRUCT, EMPTY)})
 
 
 def inserted(footer: Footer, at: int, leaf: Leaf, field: pa.Field) -> Footer:
-    """Return the footer with a flat column before the column `at`; chunks are left as they are."""
+    """Return the footer with a flat column before the column `at`; chunks are left as they are.
+
+    `UsageError` if there is one of its name.
+    """
     _flat_only(footer)
+    if field.name in footer.columns:
+        raise UsageError("the file has a column of that name", column=field.name)
     schema = [*footer.schema]
     schema.insert(at + 1, leaf.element.replaced({_NAME: (Wire.BINARY, field.name.encode())}))
     orders = footer.column_orders
@@ -66,11 +71,21 @@ def renumbered(group: RowGroup, numbers: Mapping[int, int]) -> RowGroup:
 
 
 def column_of(footer: Footer, name: str, path: str) -> int:
-    """Return the number of a flat column; `UsageError` if there is none of that name."""
+    """Return the number of a flat column; `UsageError` if there is none of that name, or two."""
+    refuse_doubles(footer, (name,), path)
     for leaf in footer.leaves:
         if leaf.path == (name,):
             return leaf.column
     raise UsageError("the file has no such flat column", path=path, column=name)
+
+
+def refuse_doubles(footer: Footer, names: Iterable[str], path: str) -> None:
+    """Raise `UsageError` where several columns of the file `path` have one of the names."""
+    double = [name for name in names if footer.columns.count(name) > 1]
+    if double:
+        raise UsageError(
+            "the file has columns of one name; they can't be told apart", path=path, names=double
+        )
 
 
 def _counted(schema: list[Struct]) -> tuple[Struct, ...]:

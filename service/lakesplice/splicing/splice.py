@@ -19,6 +19,7 @@ from lakesplice.splicing.laying import null_refused, refused
 from lakesplice.splicing.nested import NestedChunks, check_nested
 from lakesplice.splicing.options import Options
 from lakesplice.splicing.reasons import Reason
+from lakesplice.splicing.schemas import refuse_doubles
 from lakesplice.splicing.source import SourceFile
 from lakesplice.splicing.verify import verify_written
 
@@ -160,6 +161,7 @@ def _still_sorted(group: RowGroup, edited: set[int]) -> RowGroup:
 
 def _columns(file: SourceFile, edits: Edits) -> dict[int, str]:
     """The leaves that are edited, by their number."""
+    refuse_doubles(file.footer, edits.columns, file.name)
     found = {
         leaf.column: leaf.path[0] for leaf in file.footer.leaves if leaf.path[0] in edits.columns
     }

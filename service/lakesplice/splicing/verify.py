@@ -16,6 +16,7 @@ from lakesplice.splicing.footer import MAGIC
 from lakesplice.splicing.laying import bits, stored
 from lakesplice.splicing.place import Place
 from lakesplice.splicing.rows import read_nested_rows, read_rows
+from lakesplice.splicing.schemas import refuse_doubles
 from lakesplice.splicing.source import SourceFile
 from lakesplice.splicing.thrift import decode_struct
 
@@ -44,8 +45,10 @@ def verify_edits(source: pa.NativeFile, name: str, edits: Edits) -> None:
     """Raise `CorruptFileError` unless the file `name` holds the edits.
 
     Reads the footer, the indexes of the edited columns and the pages of the edited rows. Blocks.
+    `UsageError` where columns of one name can't be told apart.
     """
     file = SourceFile(source, name)
+    refuse_doubles(file.footer, edits.columns, name)
     flat = {leaf.path[0] for leaf in file.footer.leaves if leaf.flat}
     for column, edit in edits.columns.items():
         if len(edit.rows):
