@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakesplice.splicing.bounds import is_decimal
+from lakesplice.splicing.encodings import of_version
 from lakesplice.splicing.enums import Codec, Encoding, PageKind, Physical, Repetition
 from lakesplice.splicing.footer import MAGIC, Chunk, Footer, Leaf, RowGroup, Statistics
 from lakesplice.splicing.page_headers import PageHeader, read_page
@@ -194,6 +195,7 @@ def encode_pages(
     if len(written.footer.row_groups) != 1 or not _same_layout(leaf, written.leaf(0)):
         return None
     lifted = _lifted(written, len(first))
+    lifted = replace(lifted, chunk=of_version(lifted.chunk, v2=style.v2))
     assert len(lifted.sizes) == len(pages), (len(lifted.sizes), len(pages))
     if encoding is not None:
         _assert_all(lifted.chunk, with_dictionary=given)

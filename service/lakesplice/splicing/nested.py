@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from lakesplice.planning.edits import ColumnEdit
 from lakesplice.splicing.codec import compression, decimals_as_integers
+from lakesplice.splicing.encodings import of_version
 from lakesplice.splicing.enums import Codec
 from lakesplice.splicing.footer import MAGIC, Chunk, Footer, Leaf, RowGroup
 from lakesplice.splicing.fresh import ROWS_PER_PAGE, style_like
@@ -109,7 +110,9 @@ class NestedChunks:
         return table.column(0).combine_chunks()
 
     def _image(self, leaf: Leaf, number: int, written: SourceFile) -> ChunkImage:
-        old, new = self._source.chunk(self._row_group, leaf.column), written.chunk(0, number)
+        old = self._source.chunk(self._row_group, leaf.column)
+        style, _ = style_like(self._source, self._leaves[0].column)
+        new = of_version(written.chunk(0, number), v2=style.v2)
         index, span = written.offset_index(0, number), new.column_index
         size = new.compressed_size
         return ChunkImage(

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from lakesplice.splicing.chunks import Chunk, Span
+from lakesplice.splicing.enums import Encoding, PageKind
 from lakesplice.splicing.footer import Footer
 from lakesplice.splicing.thrift import Struct, Wire
 from tests.support.in_memory import look, spliced, with_chunk, with_footer
@@ -130,3 +133,29 @@ def test_bounds_that_can_not_be_are_dropped(
     assert found.statistics is not None
     assert {5, 6}.isdisjoint(found.statistics.fields)
     assert found.statistics.get(3) == 0
+
+
+def said_and_found(data: bytes, column: int) -> tuple[Counter[Any], Counter[Any]]:
+    """A chunk's pages by kind and encoding: as the footer counts them, and as they are."""
+    file = look(data)
+    stats = file.chunk(0, column).encoding_stats
+    assert stats is not None
+    pages = [page.header for page in file.pages(0, column)]
+    assert {page.encoding for page in pages} <= set(file.chunk(0, column).encodings)
+    said = Counter({(PageKind(one.kind), Encoding(one.encoding)): one.count for one in stats})
+    return said, Counter((page.kind, Encoding(page.encoding)) for page in pages)
+
+
+@pytest.mark.parametrize("pages", ["1.0", "2.0"])
+@pytest.mark.parametrize("page_index", [True, False])
+def test_pages_of_a_chunk_encoded_whole_are_counted_by_what_they_are(
+    pages: str, page_index: bool
+) -> None:
+    table = pa.table({"x": [f"{at % 50}" for at in range(500)], "l": [[at] for at in range(500)]})
+    data = parquet(table, data_page_version=pages, write_page_index=page_index)
+    everywhere = list(range(500))
+    new = {"x": pa.array([f"n{at % 5}" for at in everywhere]), "l": pa.array([[0]] * 500)}
+    after = spliced(data, **{name: (everywhere, values) for name, values in new.items()})
+    for column in range(2):
+        said, found = said_and_found(after, column)
+        assert said == found
