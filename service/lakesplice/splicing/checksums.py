@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lakesplice.errors import CorruptFileError
 from lakesplice.splicing.footer import Chunk
 from lakesplice.splicing.page_headers import PageHeader
 from lakesplice.splicing.page_index import Int64s, OffsetIndex
@@ -26,6 +27,8 @@ _BLOCK_BYTES = 4 * 1024 * 1024
 # A header of a first-version data page with a checksum, as nearly everyone writes it: the bytes
 # before and behind its numbers. Decoded for all pages at once it costs a tenth.
 _BETWEEN = (b"\x15\x00\x15", b"\x15", b"\x15", b"\x1c\x15", b"\x15", b"\x15\x06\x15\x06\x00\x00")
+_NUMBER = 0x15  # the header of an i32, a field further
+_NO_CHECKSUM = -1
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -42,51 +45,80 @@ class _Headers:
 
 
 def check_chunk(
-    source: SourceFile, row_group: int, column: int, index: OffsetIndex, num_rows: int
+    source: SourceFile, row_group: int, column: int, index: OffsetIndex | None, num_rows: int | None
 ) -> None:
-    """Raise `CorruptFileError` if a page of a flat chunk isn't what its checksum, the index or the
-    footer say.
+    """Raise `CorruptFileError` if a page isn't what its checksum, the index or the footer say.
 
-    Blocks; reads the chunk, a few megabytes at a time. A chunk whose first page has no checksum is
-    not looked at further.
+    `num_rows` is None for a nested column, whose pages hold other numbers of values than of rows.
+    Blocks; reads the chunk, a few megabytes at a time. Of pages without a checksum the
+    header is looked at if a neighbour has one.
     """
+    if index is None:
+        _check_one_by_one(source, row_group, column)
+        return
     chunk, place = source.chunk(row_group, column), source.place(row_group, column)
-    encodings: Counter[tuple[int, int]] = Counter()
-    uncompressed = 0
+    seen = _Seen()
     head = int(index.offsets[0]) - chunk.start if len(index) else 0
     if head:
         data = source.read(chunk.start, head)
         zero = np.zeros(1, np.int64)
-        pages = _unusual(data, zero, zero + head, place.within("the dictionary page"))
-        if pages is None:
-            return
-        _check_pages(data, pages, zero + head, None, place.within("the dictionary page"))
-        uncompressed += int((pages.uncompressed + pages.bodies).sum())
-        encodings.update(zip(pages.kinds.tolist(), pages.encodings.tolist(), strict=True))
-    rows = index.rows(num_rows)
+        _check_block(data, zero, zero + head, None, seen, place.within("the dictionary page"))
+    rows = None if num_rows is None else index.rows(num_rows)
     for start, end in _blocks(index.sizes):
         base = int(index.offsets[start])
         data = source.read(base, int(index.ends[end - 1]) - base)
         offsets, sizes = index.offsets[start:end] - base, index.sizes[start:end]
-        pages = _usual(data, offsets)
-        if pages is None:
-            pages = _unusual(data, offsets, sizes, place)
-        if pages is None:
-            return
-        _check_pages(data, pages, offsets + sizes, rows[start:end], place)
-        uncompressed += int((pages.uncompressed + pages.bodies - offsets).sum())
-        encodings.update(zip(pages.kinds.tolist(), pages.encodings.tolist(), strict=True))
-    if source.key_value(_OURS) is not None:
-        _check_sums(chunk, uncompressed, encodings, place)
+        _check_block(data, offsets, sizes, None if rows is None else rows[start:end], seen, place)
+    if seen.all and source.key_value(_OURS) is not None:
+        _check_sums(chunk, seen, place)
 
 
-def _check_sums(
-    chunk: Chunk, uncompressed: int, encodings: Counter[tuple[int, int]], place: Place
+def _check_one_by_one(source: SourceFile, row_group: int, column: int) -> None:
+    place = source.place(row_group, column)
+    for number, page in enumerate(source.pages(row_group, column)):
+        crc = page.header.crc
+        if crc is None:
+            continue
+        body = source.read(page.body_offset, page.header.compressed_size)
+        if zlib.crc32(memoryview(body)) != crc:
+            raise _damaged(place, number)
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What was found in a chunk's pages so far, if it was looked at all of them."""
+
+    uncompressed: int = 0
+    encodings: Counter[tuple[int, int]] = field(default_factory=Counter)
+    all: bool = True
+
+
+def _check_block(
+    data: pa.Buffer,
+    offsets: Int64s,
+    sizes: Int64s,
+    rows: Int64s | None,
+    seen: _Seen,
+    place: Place,
 ) -> None:
-    if uncompressed != chunk.uncompressed_size:
+    if not _any_checksum(data, offsets):
+        seen.all = False
+        return
+    pages = _usual(data, offsets)
+    if pages is None:
+        pages = _unusual(data, offsets, sizes, place)
+    _check_pages(data, pages, offsets + sizes, rows, place)
+    seen.uncompressed += int((pages.uncompressed + pages.bodies - offsets).sum())
+    seen.encodings.update(zip(pages.kinds.tolist(), pages.encodings.tolist(), strict=True))
+
+
+def _check_sums(chunk: Chunk, seen: _Seen, place: Place) -> None:
+    if seen.uncompressed != chunk.uncompressed_size:
         raise place.corrupt("its pages have another size than the footer says")
     stats = chunk.encoding_stats
-    if stats is not None and encodings != Counter({(s.kind, s.encoding): s.count for s in stats}):
+    if stats is not None and seen.encodings != Counter(
+        {(s.kind, s.encoding): s.count for s in stats}
+    ):
         raise place.corrupt("its pages have other encodings than the footer says")
 
 
@@ -112,8 +144,22 @@ def _check_pages(
     view = memoryview(data)
     bodies, crcs = pages.bodies.tolist(), pages.crcs.tolist()
     for number, (start, end, crc) in enumerate(zip(bodies, ends.tolist(), crcs, strict=True)):
-        if zlib.crc32(view[start:end]) != crc:
-            raise place.corrupt("a page's bytes are not what its checksum says", page=number)
+        if crc != _NO_CHECKSUM and zlib.crc32(view[start:end]) != crc:
+            raise _damaged(place, number)
+
+
+def _damaged(place: Place, page: int) -> CorruptFileError:
+    return place.corrupt("a page's bytes are not what its checksum says", page=page)
+
+
+def _any_checksum(data: pa.Buffer, offsets: Int64s) -> bool:
+    """Whether a page may have a checksum: in a header it follows three numbers."""
+    whole = np.frombuffer(data, np.uint8)
+    at, usual = offsets, np.ones(len(offsets), np.bool_)
+    for _ in range(3):  # the kind and both sizes
+        usual &= whole.take(at, mode="clip") == _NUMBER
+        at = _numbers(whole, at + 1)[1]
+    return bool((~usual | (whole.take(at, mode="clip") == _NUMBER)).any())
 
 
 def _usual(data: pa.Buffer, offsets: Int64s) -> _Headers | None:
@@ -147,19 +193,17 @@ def _numbers(data: NDArray[np.uint8], at: Int64s) -> tuple[Int64s, Int64s]:
     return value >> 1 ^ -(value & 1), at
 
 
-def _unusual(data: pa.Buffer, offsets: Int64s, sizes: Int64s, place: Place) -> _Headers | None:
-    """The headers of any pages; None if one has no checksum."""
+def _unusual(data: pa.Buffer, offsets: Int64s, sizes: Int64s, place: Place) -> _Headers:
+    """The headers of any pages."""
     found = []
     for at, size in zip(offsets.tolist(), sizes.tolist(), strict=True):
         header, body = PageHeader.decode(data.slice(at, size).to_pybytes(), 0, place)
-        if header.crc is None:
-            return None
         found.append(
             (
                 int(header.kind),
                 header.uncompressed_size,
                 header.compressed_size,
-                header.crc,
+                _NO_CHECKSUM if header.crc is None else header.crc,
                 header.num_values,
                 header.encoding,
                 at + body,

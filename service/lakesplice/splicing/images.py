@@ -60,8 +60,9 @@ def copied_chunk(
     """
     chunk = source.chunk(row_group, column)
     index = source.offset_index(row_group, column)
-    if verify and index is not None and source.leaf(column).flat:
-        check_chunk(source, row_group, column, index, chunk.num_values)
+    if verify:
+        rows = chunk.num_values if source.leaf(column).flat else None
+        check_chunk(source, row_group, column, index, rows)
     span, bloom = chunk.column_index, _bloom(source, chunk)
     return ChunkImage(
         chunk=believed(
