@@ -36,13 +36,13 @@ from lakesplice.model.names import (
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.edits import ColumnEdit, Edits, Rows
 from lakesplice.planning.hand_fed import base_rows, hand_fed_schema, stored_rows
-from lakesplice.storage.copying import FileSink
+from lakesplice.storage.copying import FileSink, ScratchFile
 from lakesplice.table.ports import Rewriter
 from lakesplice.table.rewrite import PlainRewriter
 from lakesplice.table.rewriters import best_rewriter
 
 Figures = dict[str, Any]
-SPLICE = best_rewriter(FileSink, threads=os.cpu_count() or 1)
+SPLICE = best_rewriter(FileSink, os.cpu_count() or 1, ScratchFile)
 # Rows and columns that change: what has to cost hardly more than copying, and what is the most.
 CHANGES: Mapping[str, tuple[str, float, int]] = {
     "one row, 3 columns": ("one", 0.0, 3),

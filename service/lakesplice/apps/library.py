@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 
 from lakesplice.errors import UnsupportedError
-from lakesplice.storage.copying import FileSink
+from lakesplice.storage.copying import FileSink, ScratchFile
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.log_keeper import DeltaLogKeeper
 from lakesplice.storage.system import SystemClock, SystemEntropy
@@ -47,7 +47,10 @@ class Table(HandFedTable):
 
 def _tools(path: Path) -> Tools:
     return Tools(
-        SystemClock(), SystemEntropy(), best_rewriter(FileSink, THREADS), DeltaLogKeeper(path)
+        SystemClock(),
+        SystemEntropy(),
+        best_rewriter(FileSink, THREADS, ScratchFile),
+        DeltaLogKeeper(path),
     )
 
 

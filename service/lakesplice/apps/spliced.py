@@ -20,8 +20,10 @@ from lakesplice.splicing.matching import Matched, match_by_key, match_by_positio
 from lakesplice.splicing.options import Options
 from lakesplice.splicing.splice import Spliced, splice
 from lakesplice.splicing.whole import reading, rewrite_whole
-from lakesplice.storage.copying import FileSink
+from lakesplice.storage.copying import FileSink, ScratchFile
 from lakesplice.storage.local import LocalStore
+
+_THREADS_MAX = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ def splice_file(
     the columns of `key`, or by their position, from 0, in the column `by_position`. Every other
     column of `changes` replaces the values of the file's column of that name, nulls included;
     columns that `changes` lacks stay as they are. A change whose key no row has is counted, or with
-    `require_all` refused. `threads` columns are encoded at a time, by default one per core;
+    `require_all` refused. `threads` columns are encoded at a time, by default one per core up to 8;
     `verify` reads back what was encoded.
 
     The target appears whole or not at all, and is on disk when this returns. Memory holds the
@@ -86,7 +88,11 @@ def splice_file(
             raise UsageError(
                 "changes have a key that no row of the file has", changes=matched.unmatched
             )
-        options = Options(threads=threads or os.cpu_count() or 1, verify=verify)
+        options = Options(
+            threads=threads or min(os.cpu_count() or 1, _THREADS_MAX),
+            verify=verify,
+            open_scratch=ScratchFile,
+        )
         outcome = _written(opened, source, matched.edits, target, options)
     done = outcome.spliced
     whole = target.stat().st_size if done is None else 0

@@ -78,7 +78,7 @@ class EncodedPages:
     dictionary: pa.Buffer | None
     dictionary_entries: int
     dictionary_uncompressed: int
-    pages: pa.Buffer
+    pages: Any  # a buffer, or None where somebody else keeps them
     sizes: Int64s
     uncompressed: int
     column_index: ColumnIndex | None
@@ -101,11 +101,14 @@ def decode_pages(
     rows: int,
     created_by: str | None,
     place: Place,
+    *,
+    as_dictionary: bool = False,
 ) -> pa.Array:
     """Return the values of data pages of a flat chunk, in the type pyarrow reads them as.
 
-    `pages` hold `rows` rows together and may be several to a buffer. Raises `CorruptFileError`
-    where they can't be decoded, a wrong checksum included.
+    `pages` hold `rows` rows together and may be several to a buffer. With `as_dictionary`, which
+    text and bytes can have, they are left in their dictionary. Raises `CorruptFileError` where they
+    can't be decoded, a wrong checksum included.
     """
     head = len(MAGIC) + (0 if dictionary is None else dictionary.size)
     size = head - len(MAGIC) + sum(page.size for page in pages)
@@ -120,11 +123,12 @@ def decode_pages(
         data_page_offset=head,
         dictionary_page_offset=None if dictionary is None else len(MAGIC),
     )
-    footer = _one_column(leaf.element, described, rows, created_by)
+    footer = one_column(leaf.element, described, rows, created_by)
     parts = [MAGIC, *([] if dictionary is None else [dictionary]), *pages, footer.encode()]
     try:
         table = pq.ParquetFile(
             pa.BufferReader(b"".join(parts)),
+            read_dictionary=["x"] if as_dictionary else None,
             page_checksum_verification=True,
             arrow_extensions_enabled=False,
         ).read(use_threads=False)
@@ -181,9 +185,10 @@ def encode_pages(
     `encoding` is that of all pages; None makes a dictionary, which is given up for PLAIN from the
     page on where it grows beyond DICTIONARY_BYTES_MAX. A `dictionary`, which must hold all values,
     is kept in its order with a dictionary's encoding; should it hold a value twice, the new one has
-    fewer entries.
+    fewer entries. Pages may be given as positions in it.
     """
-    first = [] if dictionary is None or not len(dictionary) else [dictionary]
+    given_positions = bool(pages) and pa.types.is_dictionary(pages[0].type)
+    first = [] if dictionary is None or not len(dictionary) or given_positions else [dictionary]
     values = pa.chunked_array([*first, *pages])
     schema = pa.schema([pa.field("x", values.type, leaf.nullable)])
     buffer = pa.BufferOutputStream()
@@ -204,7 +209,7 @@ def encode_pages(
 
 def writable(leaf: Leaf, created_by: str | None, place: Place) -> bool:
     """Return whether pyarrow writes what it reads of the column in the layout it was read from."""
-    footer = _one_column(leaf.element, None, 0, created_by)
+    footer = one_column(leaf.element, None, 0, created_by)
     try:
         found = pq.read_schema(pa.BufferReader(MAGIC + footer.encode()))
     except (pa.ArrowException, OSError) as error:
@@ -260,11 +265,13 @@ def _lifted(written: SourceFile, skipped: int) -> EncodedPages:
     first = int(index.offsets[skipped])
     uncompressed = 0 if page is None else page.header_size + page.header.uncompressed_size
     data_bytes = chunk.uncompressed_size - uncompressed
+    skipped_values = 0
     for at in range(skipped):
         left_out = read_page(written.source, int(index.offsets[at]), chunk.end, place)
+        skipped_values += left_out.header.num_values
         data_bytes -= left_out.header_size + left_out.header.uncompressed_size
     return EncodedPages(
-        chunk=chunk,
+        chunk=_fewer_pages(chunk, skipped, skipped_values),
         dictionary=None if page is None else written.read(chunk.start, head),
         dictionary_entries=0 if page is None else page.header.num_values,
         dictionary_uncompressed=uncompressed,
@@ -273,6 +280,19 @@ def _lifted(written: SourceFile, skipped: int) -> EncodedPages:
         uncompressed=data_bytes,
         column_index=_from_page(written.column_index(0, 0), skipped),
         statistics=Statistics.from_struct(chunk.statistics or Struct(), place),
+    )
+
+
+def _fewer_pages(chunk: Chunk, pages: int, values: int) -> Chunk:
+    """The chunk without some data pages; all its data pages are of one encoding then."""
+    if not pages:
+        return chunk
+    counts = (
+        replace(one, count=one.count - pages * (one.kind != PageKind.DICTIONARY))
+        for one in chunk.encoding_stats or ()
+    )
+    return replace(
+        chunk, num_values=chunk.num_values - values, encoding_stats=tuple(counts) or None
     )
 
 
@@ -323,7 +343,8 @@ def _same_layout(source: Leaf, written: Leaf) -> bool:
     )
 
 
-def _one_column(element: Struct, chunk: Chunk | None, rows: int, created_by: str | None) -> Footer:
+def one_column(element: Struct, chunk: Chunk | None, rows: int, created_by: str | None) -> Footer:
+    """Return the footer of a file of one column, of one chunk at most; it is called x."""
     root = Struct({4: (Wire.BINARY, b"schema"), 5: (Wire.I32, 1)})
     return Footer(
         version=2,

@@ -36,6 +36,24 @@ class Sink(Protocol):
         ...
 
 
+class Readable(Protocol):
+    """Bytes that can be copied from: `source` is the file, for sinks that copy by themselves."""
+
+    source: pa.NativeFile
+
+    def read(self, offset: int, length: int) -> pa.Buffer:
+        """Return exactly these bytes. Blocks."""
+        ...
+
+
+class Scratch(Readable, Protocol):
+    """Bytes put aside for a while, gone when nothing refers to it. All calls block."""
+
+    def put(self, data: Any) -> int:
+        """Append bytes, anything with the buffer protocol, and return where they start."""
+        ...
+
+
 OpenSink = Callable[[pa.NativeFile], Sink]
 
 

@@ -68,10 +68,15 @@ def described(
         # Bounds that can't be are folded into nothing; without any, nothing is skipped.
         index = _replaced(index, done) if credible(leaf, *_filled(index)) else None
     if index is not None:
-        order = boundary_order(leaf, *_filled(index))
-        index = replace(index, boundary_order=int(order))
+        index = ordered(leaf, index)
     exact = numbers(leaf) is not None or bounds_are_whole(source)
     return Description(leaf, index, before, exact)
+
+
+def ordered(leaf: Leaf, index: ColumnIndex) -> ColumnIndex:
+    """Return a column index that says how its bounds go."""
+    order = boundary_order(leaf, *_filled(index))
+    return replace(index, boundary_order=int(order))
 
 
 def bounds_are_whole(source: SourceFile) -> bool:
@@ -89,9 +94,8 @@ def _replaced(index: ColumnIndex, done: Sequence[Recoded]) -> ColumnIndex | None
     null_pages, nulls = index.null_pages.copy(), index.null_counts
     nulls = None if nulls is None else nulls.copy()
     lows, highs = list(index.min_values), list(index.max_values)
-    parts = ((part, at) for one in done for part, at in zip(one.parts, one.pages, strict=True))
-    for part, at in parts:
-        new = part.column_index
+    for one in done:
+        new, at = one.part.column_index, one.pages
         if new is None:
             return None
         null_pages[at] = new.null_pages

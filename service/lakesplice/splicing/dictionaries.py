@@ -35,6 +35,20 @@ def extended(old: pa.Array, values: pa.Array) -> pa.Array:
     return pa.concat_arrays([old, added.view(old.type)]) if len(added) else old
 
 
+def positions(entries: pa.Array, values: pa.Array) -> pa.Array:
+    """Return where each of `values` is first among `entries`, which have all of them; null is null.
+
+    As int32. The hash table is of the values, which are few, not of the entries.
+    """
+    wanted = pc.unique(values.drop_null())
+    found = pc.index_in(entries, value_set=wanted).fill_null(-1).to_numpy()
+    there = np.flatnonzero(found >= 0)[::-1]
+    first = np.zeros(len(wanted), np.int32)
+    first[found[there]] = there
+    numbers = pc.index_in(values, value_set=wanted)
+    return pa.array(first).take(numbers)
+
+
 def entries_at_first(chunk: Chunk) -> int | None:
     """Return the number of entries the dictionary had before it was first extended, if known."""
     for pair in _pairs(chunk):

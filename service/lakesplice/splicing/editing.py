@@ -31,12 +31,13 @@ from lakesplice.splicing.dictionaries import (
 from lakesplice.splicing.enums import Encoding, PageKind
 from lakesplice.splicing.images import ChunkImage, Copied, Piece, dictionary_bytes
 from lakesplice.splicing.laying import refused, stored
+from lakesplice.splicing.memory import Memory, part_of
 from lakesplice.splicing.options import Options, Tally
 from lakesplice.splicing.page_headers import PageHeader, read_page
 from lakesplice.splicing.page_index import Int64s, OffsetIndex
 from lakesplice.splicing.plan import dictionary_decayed, dictionary_ends, plan_chunk
 from lakesplice.splicing.reasons import Reason
-from lakesplice.splicing.recoding import Dictionary, Recoded, Recoder, spans
+from lakesplice.splicing.recoding import Dictionary, Recoded, Recoder
 from lakesplice.splicing.rewriting import rewritten_chunk
 from lakesplice.splicing.source import SourceFile
 
@@ -60,7 +61,12 @@ def check_editable(source: SourceFile, row_group: int, column: int) -> None:
 
 
 def edited_chunk(
-    source: SourceFile, row_group: int, column: int, edit: ColumnEdit, options: Options
+    source: SourceFile,
+    row_group: int,
+    column: int,
+    edit: ColumnEdit,
+    options: Options,
+    memory: Memory,
 ) -> ChunkImage:
     """Return a flat chunk with `edit` laid over; its rows count from the row group's first.
 
@@ -69,20 +75,20 @@ def edited_chunk(
     """
     index = source.offset_index(row_group, column)
     if index is None:
-        return rewritten_chunk(source, row_group, column, edit, Reason.NO_PAGE_INDEX)
+        return rewritten_chunk(source, row_group, column, edit, Reason.NO_PAGE_INDEX, memory)
     plan = plan_chunk(
         index.first_rows,
         edit.rows,
         dictionary_bytes(source, row_group, column),
-        source.chunk(row_group, column).compressed_size,
         options,
     )
     if plan.whole is not None:
-        return rewritten_chunk(source, row_group, column, edit, plan.whole)
+        return rewritten_chunk(source, row_group, column, edit, plan.whole, memory)
     try:
-        return _Chunk(source, row_group, column, index, plan.pages).edited(edit, options)
+        return _Chunk(source, row_group, column, index, plan.pages).edited(edit, options, memory)
     except _EncodeWhole as found:
-        return rewritten_chunk(source, row_group, column, edit, found.reason)
+        reason = found.reason
+    return rewritten_chunk(source, row_group, column, edit, reason, memory)
 
 
 class _Chunk:
@@ -98,11 +104,23 @@ class _Chunk:
         head = dictionary_bytes(source, row_group, column)
         self._dictionary_page = source.read(self._chunk.start, head) if head else None
 
-    def edited(self, edit: ColumnEdit, options: Options) -> ChunkImage:
+    def edited(self, edit: ColumnEdit, options: Options, memory: Memory) -> ChunkImage:
         if options.verify:
             rows = self._chunk.num_values
             check_chunk(self._source, self._row_group, self._column, self._index, rows)
-        dictionary = self._dictionary(edit)
+        page = self._dictionary_page
+        unpacked = 0 if page is None else self._unpacked(page)
+        with memory.dictionary(unpacked):
+            dictionary = self._dictionary(edit)
+            return self._image(self._recoded(edit, dictionary, options, memory), dictionary)
+
+    def _recoded(
+        self,
+        edit: ColumnEdit,
+        dictionary: Dictionary | None,
+        options: Options,
+        memory: Memory,
+    ) -> list[Recoded]:
         recoder = Recoder(
             self._source,
             self._row_group,
@@ -111,11 +129,22 @@ class _Chunk:
             self._dictionary_page,
             dictionary,
         )
-        done = []
-        for span in spans(self._pages, self._index, self._chunk.num_values):
-            done.append(recoder.recode(span, edit, verify=options.verify))
-            self._check_dictionary(done[-1], dictionary)
-        return self._image(done, dictionary)
+        done, held = list[Recoded](), memory.held()
+        for one in recoder.recode(self._pages, edit, memory, verify=options.verify):
+            self._check_dictionary(one.part, dictionary)
+            # All have the same dictionary.
+            first = not any(other.part.dictionary is not None for other in done)
+            part = replace(
+                one.part,
+                pages=held.put(one.part.pages),
+                dictionary=one.part.dictionary if first else None,
+            )
+            done.append(replace(one, part=part))
+        return done
+
+    def _unpacked(self, page: pa.Buffer) -> int:
+        header, start = PageHeader.decode(page.to_pybytes(), 0, self._place)
+        return header.uncompressed_size + start
 
     def _dictionary(self, edit: ColumnEdit) -> Dictionary | None:
         """The dictionary with what the pages that refer to it will need; None if none does."""
@@ -152,9 +181,8 @@ class _Chunk:
         )
         return [with_dictionary(page.header.encoding) for page in pages]
 
-    def _check_dictionary(self, done: Recoded, dictionary: Dictionary | None) -> None:
-        part = _with_its_dictionary(done)
-        if dictionary is None or part is None:
+    def _check_dictionary(self, part: EncodedPages, dictionary: Dictionary | None) -> None:
+        if dictionary is None or part.dictionary is None:
             return
         if part.dictionary_entries != len(dictionary.entries):
             raise _EncodeWhole(Reason.DICTIONARY_REPEATS)
@@ -174,18 +202,18 @@ class _Chunk:
         if grown is not None and grown.dictionary is not None and dictionary is not None:
             at_first = entries_at_first(chunk) or dictionary.old
             chunk = with_entries_at_first(chunk, at_first)
-            header, start = PageHeader.decode(dictionary.page.to_pybytes(), 0, self._place)
-            uncompressed += grown.dictionary_uncompressed - header.uncompressed_size - start
+            uncompressed += grown.dictionary_uncompressed - self._unpacked(dictionary.page)
             head = grown.dictionary.size
             pieces.append(grown.dictionary)
         elif head:
             pieces.append(Copied(self._source, chunk.start, head))
         sizes = self._index.sizes.copy()
-        sizes[self._pages] = [pages[number].size for number in self._pages.tolist()]
+        for one in done:
+            sizes[one.pages] = one.part.sizes
         index = OffsetIndex(head + np.cumsum(sizes) - sizes, sizes, self._index.first_rows)
         bounds = described(self._source, self._row_group, self._column, done)
         size = head + int(sizes.sum())
-        new_bytes = sum(data.size for data in pages.values()) + (head if grown else 0)
+        new_bytes = int(sizes[self._pages].sum()) + (head if grown else 0)
         return ChunkImage(
             chunk=replace(
                 chunk.valueless(),
@@ -212,9 +240,9 @@ class _Chunk:
     def _grown(self, done: Sequence[Recoded], dictionary: Dictionary | None) -> EncodedPages | None:
         if dictionary is None or not dictionary.grown:
             return None
-        return next(part for part in map(_with_its_dictionary, done) if part is not None)
+        return next(one.part for one in done if one.part.dictionary is not None)
 
-    def _pieces(self, new: dict[int, pa.Buffer]) -> list[Piece]:
+    def _pieces(self, new: dict[int, Piece]) -> list[Piece]:
         """The data pages in their order: runs of untouched ones, and the new."""
         pieces: list[Piece] = []
         done = 0
@@ -237,15 +265,13 @@ class _Chunk:
         ]
 
 
-def _with_its_dictionary(done: Recoded) -> EncodedPages | None:
-    return next((part for part in done.parts if part.dictionary is not None), None)
-
-
-def _by_number(done: Sequence[Recoded]) -> dict[int, pa.Buffer]:
-    found = {
-        number: data
-        for recoded in done
-        for part, numbers in zip(recoded.parts, recoded.pages, strict=True)
-        for number, data in zip(numbers.tolist(), part.slices(), strict=True)
-    }
-    return dict(sorted(found.items()))
+def _by_number(done: Sequence[Recoded]) -> dict[int, Piece]:
+    found: dict[int, Piece] = {}
+    for one in done:
+        sizes = one.part.sizes
+        starts = np.cumsum(sizes) - sizes
+        for number, at, size in zip(
+            one.pages.tolist(), starts.tolist(), sizes.tolist(), strict=True
+        ):
+            found[number] = part_of(one.part.pages, at, size)
+    return found

@@ -59,7 +59,7 @@ def fresh_chunk(
         )
     rows = np.array([len(array) for array in arrays], np.int64)
     chunk = replace(pages.chunk, path=leaf.path, codec=style.codec)
-    return encoded_chunk(_bare(chunk), pages, np.cumsum(rows) - rows)
+    return encoded_chunk(_bare(chunk), pages, [pages.pages], np.cumsum(rows) - rows)
 
 
 def pages_like(source: SourceFile, row_group: int) -> Int64s:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from lakesplice.errors import CorruptFileError
 from lakesplice.splicing.checksums import check_chunk
+from lakesplice.splicing.copying import Readable
 from lakesplice.splicing.footer import Chunk
 from lakesplice.splicing.options import Tally
 from lakesplice.splicing.page_index import OffsetIndex
@@ -27,7 +28,7 @@ _BLOOM_HEADER_BYTES = 256
 class Copied:
     """Bytes [offset, offset + length) of a file, taken as they are."""
 
-    source: SourceFile
+    source: Readable
     offset: int
     length: int
 

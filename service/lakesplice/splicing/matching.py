@@ -15,11 +15,13 @@ import pyarrow.parquet as pq
 from lakesplice.errors import UsageError
 from lakesplice.planning.edits import ColumnEdit, Edits, Rows
 from lakesplice.splicing.footer import read_footer
+from lakesplice.splicing.source import SourceFile
+from lakesplice.splicing.streaming import BUFFER_BYTES, value_bytes
 from lakesplice.splicing.values import as_key, fitted, refuse_rebased
 from lakesplice.splicing.whole import reading
 
 # Larger than the changes where it can be: each batch is joined with all of them.
-_BATCH_ROWS = 1 << 20
+_BATCH_ROWS, _BATCH_BYTES = 1 << 20, 16 * 1024 * 1024
 _CHANGE, _ROW = "change", "row"
 
 
@@ -37,8 +39,9 @@ def match_by_key(
     """Find each change's row by its key: equal values in all columns of `key`; null equals nothing.
 
     Every other column of `changes` is edited at every row found. Streams the key columns of
-    `source`; holds `changes` and about 2 ** 20 keys. Raises `UsageError` where changes share a key
-    or lack one, where two rows have the key of a change, and as `fitted` does; `CorruptFileError`.
+    `source`; holds `changes` and some megabytes of keys. Raises `UsageError` where changes share a
+    key or lack one, where two rows have the key of a change, and as `fitted` does;
+    `CorruptFileError`.
     """
     schema = _schema(source, name)
     _check_names(schema, changes.column_names, list(key), name)
@@ -151,8 +154,25 @@ def _numbering(key: Sequence[str], name: str) -> str:
 
 def _key_batches(source: pa.NativeFile, name: str, key: Sequence[str]) -> Iterator[pa.RecordBatch]:
     with reading(name, "key columns"):
-        file = pq.ParquetFile(source, pre_buffer=False, coerce_int96_timestamp_unit="us")
-        yield from file.iter_batches(_BATCH_ROWS, columns=list(key))
+        file = pq.ParquetFile(
+            source,
+            pre_buffer=False,
+            buffer_size=BUFFER_BYTES,
+            coerce_int96_timestamp_unit="us",
+        )
+        rows = min(_BATCH_ROWS, max(_BATCH_BYTES // _key_bytes(source, name, key), 1))
+        yield from file.iter_batches(rows, columns=list(key))
+
+
+def _key_bytes(source: pa.NativeFile, name: str, key: Sequence[str]) -> int:
+    """What a key takes when decoded, as far as is known."""
+    file = SourceFile(source, name)
+    leaves = [leaf.column for leaf in file.footer.leaves if leaf.path[0] in key]
+    widths = (
+        sum(value_bytes(file, row_group, column) for column in leaves)
+        for row_group in range(len(file.footer.row_groups))
+    )
+    return max(widths, default=1)
 
 
 def _positions(column: pa.ChunkedArray, name: str) -> Rows:

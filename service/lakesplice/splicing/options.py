@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from lakesplice.splicing.copying import Scratch
 from lakesplice.splicing.reasons import Reason
+
+SPAN_BYTES = 6 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,12 +19,16 @@ class Options:
     `threads`: columns encoded at a time. `page_share_max`: the share of a chunk's pages above which
     a chunk with a dictionary is encoded anew. `erase`: nothing of an old value may remain, in
     dictionaries either. `verify`: decode what was encoded, check the checksums of what is copied.
+    `span_bytes`: how much is decoded at a time, but for a page that is more. `open_scratch`: where
+    new pages wait for their chunk if they are many; else in memory.
     """
 
     threads: int = 1
     page_share_max: float = 0.8
     erase: bool = False
     verify: bool = True
+    span_bytes: int = SPAN_BYTES
+    open_scratch: Callable[[], Scratch] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,6 @@ Int64s = NDArray[np.int64]
 # A dictionary may outgrow the one the chunk was first written with by so much: entries that are
 # no longer used can't be told from those that are, and all of them are read with every chunk.
 DICTIONARY_GROWTH_MAX = 0.02  # of the chunk's bytes
-WHOLE_BYTES_MAX = 32 * 1024 * 1024
 DICTIONARY_BYTES_MAX = 2 * 1024 * 1024
 _SMALL_DICTIONARY_BYTES = 4096
 
@@ -43,18 +42,17 @@ def touched_pages(first_rows: Int64s, rows: Int64s) -> Int64s:
 
 
 def plan_chunk(
-    first_rows: Int64s, rows: Int64s, dictionary_bytes: int, chunk_bytes: int, options: Options
+    first_rows: Int64s, rows: Int64s, dictionary_bytes: int, options: Options
 ) -> ChunkPlan:
     """Return the plan for edits at `rows` of a chunk whose pages are known.
 
-    Without a dictionary there is nothing to gain from encoding a chunk whole; nor may one be that
-    is larger than is to be held in memory, unless it must.
+    Without a dictionary there is nothing to gain from encoding a chunk whole.
     """
     pages = touched_pages(first_rows, rows)
     if dictionary_bytes and options.erase:
         return ChunkPlan(pages, Reason.ERASED_DICTIONARY)
     many = len(pages) > options.page_share_max * len(first_rows)
-    if dictionary_bytes and many and chunk_bytes <= WHOLE_BYTES_MAX:
+    if dictionary_bytes and many:
         return ChunkPlan(pages, Reason.MANY_PAGES)
     return ChunkPlan(pages)
 
@@ -67,8 +65,6 @@ def dictionary_decayed(
     `dictionary_bytes` is its size with all `entries`, `entries_at_first` what it had when the
     chunk was last encoded whole.
     """
-    if chunk_bytes > WHOLE_BYTES_MAX:
-        return False
     grown = dictionary_bytes * (entries - entries_at_first) // max(entries, 1)
     if dictionary_bytes > DICTIONARY_BYTES_MAX and grown > _SMALL_DICTIONARY_BYTES:
         return True

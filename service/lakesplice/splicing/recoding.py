@@ -1,7 +1,7 @@
 """Some pages of a chunk, decoded once, new values laid over, and encoded once.
 
-Each page keeps its rows, its version and the kind of its encoding. A chunk's touched pages are
-taken in spans, so that no more than a span is decoded at a time.
+Each page keeps its rows, its version and the kind of its encoding. Text in a dictionary is not
+decoded: its positions in the dictionary are replaced.
 """
 
 from __future__ import annotations
@@ -20,27 +20,24 @@ from lakesplice.splicing.codec import (
     encode_pages,
     with_dictionary,
 )
+from lakesplice.splicing.dictionaries import positions
 from lakesplice.splicing.laying import bits, laid_over, refused, stored
-from lakesplice.splicing.page_headers import PageHeader
+from lakesplice.splicing.memory import Memory
 from lakesplice.splicing.page_index import Int64s, OffsetIndex
-from lakesplice.splicing.plan import runs
 from lakesplice.splicing.reasons import Reason
 from lakesplice.splicing.source import SourceFile
-
-_SPAN_ROWS = 1 << 20
-_SPAN_BYTES = 8 * 1024 * 1024
+from lakesplice.splicing.spans import Span, read_spans
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Recoded:
-    """Pages encoded anew: `parts[i]` are those numbered `pages[i]` in the chunk.
+    """Pages of one encoding, encoded anew: `part` has those numbered `pages` in the chunk.
 
-    `uncompressed` is by how much they grew; `dictionary` is their dictionary's page, if they
-    needed one of their own; nulls are counted before and after.
+    `uncompressed` is by how much they grew; nulls are counted before and after.
     """
 
-    parts: Sequence[EncodedPages]
-    pages: Sequence[Int64s]
+    part: EncodedPages
+    pages: Int64s
     uncompressed: int
     nulls_before: int
     nulls_after: int
@@ -62,16 +59,6 @@ class Dictionary:
         return len(self.entries) > self.old
 
 
-def spans(pages: Int64s, index: OffsetIndex, num_rows: int) -> Iterator[Int64s]:
-    """Yield pages (ascending) in parts of bounded rows and bytes, a page at least."""
-    if not len(pages):
-        return
-    rows = np.cumsum(index.rows(num_rows)[pages]) // _SPAN_ROWS
-    size = np.cumsum(index.sizes[pages]) // _SPAN_BYTES
-    cuts = np.flatnonzero((np.diff(rows) > 0) | (np.diff(size) > 0)) + 1
-    yield from np.split(pages, cuts)
-
-
 class Recoder:
     """Encodes pages of one flat chunk anew."""
 
@@ -90,72 +77,96 @@ class Recoder:
         self._place = source.place(row_group, column)
         self._rows = index.rows(source.footer.row_groups[row_group].num_rows)
 
-    def recode(self, pages: Int64s, edit: ColumnEdit, *, verify: bool) -> Recoded:
-        """Return `pages` with those edits that are for them; raises `CorruptFileError`."""
-        first_rows, rows = self._index.first_rows[pages], self._rows[pages]
+    def recode(
+        self, pages: Int64s, edit: ColumnEdit, memory: Memory, *, verify: bool
+    ) -> Iterator[Recoded]:
+        """Yield `pages` with those edits that are for them, a span at a time; raises
+        `CorruptFileError`.
+        """
+        chunk = self._source, self._row_group, self._column
+        for span in read_spans(*chunk, self._index, pages, memory.span_bytes):
+            with memory.decoded(span.decoded_bytes):
+                recoded = self._recoded(span, edit, verify=verify)
+            yield recoded
+
+    def _recoded(self, span: Span, edit: ColumnEdit, *, verify: bool) -> Recoded:
+        first_rows, rows = self._index.first_rows[span.numbers], self._rows[span.numbers]
         starts = np.cumsum(rows) - rows
-        headers, buffers, uncompressed = self._read(pages)
-        values = self._decoded(self._page, buffers, int(rows.sum()))
-        new = laid_over(values, *_placed(edit, first_rows, rows, starts, values.type))
-        kinds = [header.encoding for header in headers]
-        parts, numbers = [], []
-        for kind in dict.fromkeys(kinds):
-            mine = [at for at, other in enumerate(kinds) if other == kind]
-            arrays = [new.slice(int(starts[at]), int(rows[at])) for at in mine]
-            part = self._encoded(arrays, kind, Style.of(self._chunk, headers[mine[0]]))
-            if verify:
-                self._verify(part, kind, arrays)
-            parts.append(part)
-            numbers.append(pages[mine])
-            uncompressed -= part.uncompressed
-        return Recoded(parts, numbers, -uncompressed, values.null_count, new.null_count)
-
-    def _read(self, pages: Int64s) -> tuple[list[PageHeader], list[pa.Buffer], int]:
-        """The pages' headers, their bytes in runs, and their size when uncompressed."""
-        headers, buffers, uncompressed = [], [], 0
-        index = self._index
-        for first, last in runs(pages):
-            offset = int(index.offsets[first])
-            buffer = self._source.read(offset, int(index.ends[last]) - offset)
-            buffers.append(buffer)
-            data = buffer.to_pybytes()
-            for page in range(first, last + 1):
-                at = int(index.offsets[page]) - offset
-                header, end = PageHeader.decode(data, at, self._place)
-                if not header.is_data or header.num_values != self._rows[page]:
-                    raise self._place.corrupt("a page isn't what its index says", page=page)
-                headers.append(header)
-                uncompressed += header.uncompressed_size + end - at
-        return headers, buffers, uncompressed
-
-    def _decoded(
-        self, dictionary: pa.Buffer | None, pages: Sequence[pa.Buffer], rows: int
-    ) -> pa.Array:
-        created_by = self._source.footer.created_by
-        return decode_pages(
-            self._leaf, self._chunk, dictionary, pages, rows, created_by, self._place
+        values = self._decoded(self._page, span.buffers, int(rows.sum()), span.as_dictionary)
+        kind = values.type.value_type if span.as_dictionary else values.type
+        at, given = _placed(edit, first_rows, rows, starts, kind)
+        new = self._with_positions(values, at, given) if span.as_dictionary else None
+        if new is None:
+            values = values.dictionary_decode() if span.as_dictionary else values
+            new = laid_over(values, at, given)
+        arrays = [new.slice(int(a), int(n)) for a, n in zip(starts, rows, strict=True)]
+        part = self._encoded(arrays, span)
+        if verify:
+            self._verify(part, span, new)
+        return Recoded(
+            part,
+            span.numbers,
+            part.uncompressed - span.uncompressed,
+            values.null_count,
+            new.null_count,
         )
 
-    def _encoded(self, arrays: Sequence[pa.Array], kind: int, style: Style) -> EncodedPages:
-        entries = None
+    def _with_positions(self, values: pa.Array, at: Int64s, given: pa.Array) -> pa.Array | None:
+        """The values with the given ones, in the dictionary that is wanted; None if it isn't an
+        extension of theirs, since that has entries twice.
+        """
+        wanted = self._dictionary
+        if wanted is None or not len(wanted.entries) or len(values.dictionary) != wanted.old:
+            return None
+        if not values.dictionary.equals(wanted.entries.slice(0, wanted.old)):
+            return None
+        indices = laid_over(values.indices, at, positions(wanted.entries, given))
+        return pa.DictionaryArray.from_arrays(indices, wanted.entries)
+
+    def _decoded(
+        self,
+        dictionary: pa.Buffer | None,
+        pages: Sequence[pa.Buffer],
+        rows: int,
+        as_dictionary: bool,
+    ) -> pa.Array:
+        return decode_pages(
+            self._leaf,
+            self._chunk,
+            dictionary,
+            pages,
+            rows,
+            self._source.footer.created_by,
+            self._place,
+            as_dictionary=as_dictionary,
+        )
+
+    def _encoded(self, arrays: Sequence[pa.Array], span: Span) -> EncodedPages:
+        kind, entries = span.header.encoding, None
         if with_dictionary(kind):
             if self._dictionary is None:
                 raise self._place.corrupt("a page refers to a dictionary that isn't there")
             entries = self._dictionary.entries
+        style = Style.of(self._chunk, span.header)
         part = encode_pages(self._leaf, arrays, kind, style, self._place, entries)
         if part is None:
             raise refused(self._source, self._row_group, self._column, Reason.OTHER_LAYOUT)
         return part
 
-    def _verify(self, part: EncodedPages, kind: int, meant: Sequence[pa.Array]) -> None:
+    def _verify(self, part: EncodedPages, span: Span, meant: pa.Array) -> None:
         """Decode with the dictionary that will stand before them."""
         page, dictionary = None, self._dictionary
-        if with_dictionary(kind) and dictionary is not None:
+        if with_dictionary(span.header.encoding) and dictionary is not None:
             page = part.dictionary if dictionary.grown else dictionary.page
             if part.dictionary_entries != len(dictionary.entries):
                 return  # the caller will not use them
-        values = pa.concat_arrays(meant)
-        if not bits(self._decoded(page, [part.pages], len(values))).equals(bits(values)):
+        as_dictionary = pa.types.is_dictionary(meant.type)
+        found = self._decoded(page, [part.pages], len(meant), as_dictionary)
+        if as_dictionary:
+            same = found.dictionary.equals(meant.dictionary) and found.indices.equals(meant.indices)
+        else:
+            same = bits(found).equals(bits(meant))
+        if not same:
             raise self._place.corrupt("new pages don't hold what was meant; this is a defect")
 
 

@@ -1,27 +1,46 @@
-"""A flat column chunk encoded whole: its pages keep their rows, its dictionary is made anew."""
+"""A flat column chunk encoded whole: its pages keep their rows, its dictionary is made anew.
+
+Decoded and encoded are spans of it, one behind the other. A dictionary grows from span to span at
+its end, so what was encoded before stays valid; beyond a size it is left as it is, and the pages
+from there on have none.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
 from lakesplice.planning.edits import ColumnEdit
-from lakesplice.splicing.codec import EncodedPages, Style, decode_pages, decoded, encode_pages
-from lakesplice.splicing.dictionaries import with_entries_at_first
-from lakesplice.splicing.footer import Chunk
-from lakesplice.splicing.images import ChunkImage, dictionary_bytes
+from lakesplice.splicing.codec import EncodedPages, Style, decoded, encode_pages
+from lakesplice.splicing.describing import Description, ordered
+from lakesplice.splicing.dictionaries import extended, with_entries_at_first
+from lakesplice.splicing.enums import Encoding, PageKind
+from lakesplice.splicing.footer import Chunk, EncodingCount, Leaf, Statistics
+from lakesplice.splicing.images import ChunkImage, Piece, dictionary_bytes
 from lakesplice.splicing.laying import bits, laid_over, refused, stored
+from lakesplice.splicing.memory import Memory
 from lakesplice.splicing.options import Tally
 from lakesplice.splicing.page_headers import PageHeader, read_page
-from lakesplice.splicing.page_index import Int64s, OffsetIndex
+from lakesplice.splicing.page_index import ColumnIndex, Int64s, OffsetIndex
+from lakesplice.splicing.place import Place
+from lakesplice.splicing.plan import DICTIONARY_BYTES_MAX
 from lakesplice.splicing.reasons import Reason
 from lakesplice.splicing.source import SourceFile
+from lakesplice.splicing.streaming import ChunkValues
 
 
 def rewritten_chunk(
-    source: SourceFile, row_group: int, column: int, edit: ColumnEdit, reason: Reason
+    source: SourceFile,
+    row_group: int,
+    column: int,
+    edit: ColumnEdit,
+    reason: Reason,
+    memory: Memory,
 ) -> ChunkImage:
     """Return a flat chunk with `edit` laid over, all of it encoded anew because of `reason`.
 
@@ -31,29 +50,28 @@ def rewritten_chunk(
     chunk, leaf = source.chunk(row_group, column), source.leaf(column)
     place = source.place(row_group, column)
     first_rows, header = _pages(source, row_group, column)
-    head = dictionary_bytes(source, row_group, column)
-    values = decode_pages(
-        leaf,
-        chunk,
-        source.read(chunk.start, head) if head else None,
-        [source.read(chunk.start + head, chunk.compressed_size - head)],
-        chunk.num_values,
-        source.footer.created_by,
-        place,
-    )
-    new = laid_over(values, edit.rows, stored(edit.values, values.type))
-    rows = np.diff(first_rows, append=chunk.num_values)
-    arrays = [
-        new.slice(first, count)
-        for first, count in zip(first_rows.tolist(), rows.tolist(), strict=True)
-    ]
-    encoding = None if head else header.encoding
-    pages = encode_pages(leaf, arrays, encoding, Style.of(chunk, header), place)
-    if pages is None:
-        raise refused(source, row_group, column, Reason.OTHER_LAYOUT)
-    if not bits(decoded(leaf, chunk, pages, len(new), place)).equals(bits(new)):
-        raise place.corrupt("new pages don't hold what was meant; this is a defect")
-    image = encoded_chunk(chunk, pages, first_rows)
+    values = ChunkValues(source, row_group, column, memory.span_bytes)
+    rows_max = max(memory.span_bytes // values.width, 1)
+    first_rows = _cut(first_rows, chunk.num_values, rows_max)
+    parts = _spans(first_rows, chunk.num_values, rows_max)
+    encoding = None if dictionary_bytes(source, row_group, column) else header.encoding
+    encoder = _Encoder(leaf, encoding, Style.of(chunk, header), place, alone=len(parts) == 1)
+    held, done = memory.held(), list[_Done]()
+    for rows in parts:
+        start, end = int(rows[0]), int(rows[-1])
+        with memory.decoded((end - start) * values.width):
+            before = values.next(end - start)
+            mine = edit.within(start, end)
+            new = laid_over(before, mine.rows, stored(mine.values, before.type))
+            arrays = [new.slice(int(a) - start, int(b - a)) for a, b in pairwise(rows)]
+            pages = encoder.encoded(arrays)
+            if pages is None:
+                raise refused(source, row_group, column, Reason.OTHER_LAYOUT)
+            if not bits(decoded(leaf, chunk, pages, len(new), place)).equals(bits(new)):
+                raise place.corrupt("new pages don't hold what was meant; this is a defect")
+        piece = held.put(pages.pages)
+        done.append(_Done(replace(pages, pages=None), piece, new.null_count))
+    image = encoded_chunk(chunk, _joined(leaf, done), [one.piece for one in done], first_rows)
     tally = replace(
         image.tally,
         wholes={leaf.name: reason},
@@ -62,11 +80,16 @@ def rewritten_chunk(
     return replace(image, tally=tally)
 
 
-def encoded_chunk(chunk: Chunk, pages: EncodedPages, first_rows: Int64s) -> ChunkImage:
-    """Return the image of a chunk made of new pages only; what `chunk` says beside is kept."""
+def encoded_chunk(
+    chunk: Chunk, pages: EncodedPages, pieces: Sequence[Piece], first_rows: Int64s
+) -> ChunkImage:
+    """Return the image of a chunk made of new pages only, their bytes in `pieces`; what `chunk`
+    says beside is kept.
+    """
     dictionary = pages.dictionary
     head = 0 if dictionary is None else dictionary.size
     offsets = head + np.cumsum(pages.sizes) - pages.sizes
+    size = head + int(pages.sizes.sum())
     new, index = pages.chunk, pages.column_index
     return ChunkImage(
         chunk=replace(
@@ -74,19 +97,140 @@ def encoded_chunk(chunk: Chunk, pages: EncodedPages, first_rows: Int64s) -> Chun
             encodings=new.encodings,
             encoding_stats=new.encoding_stats,
             num_values=new.num_values,
-            compressed_size=head + pages.pages.size,
+            compressed_size=size,
             uncompressed_size=pages.dictionary_uncompressed + pages.uncompressed,
             statistics=pages.statistics.to_struct(),
         ),
-        pieces=(pages.pages,) if dictionary is None else (dictionary, pages.pages),
+        pieces=tuple(pieces) if dictionary is None else (dictionary, *pieces),
         dictionary_bytes=head,
         index=OffsetIndex(offsets, pages.sizes, first_rows),
         column_index=None if index is None else pa.py_buffer(index.encode()),
         bloom=None,
-        tally=Tally(
-            pages_encoded=len(pages.sizes),
-            bytes_encoded=head + pages.pages.size,
+        tally=Tally(pages_encoded=len(pages.sizes), bytes_encoded=size),
+    )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Done:
+    """A span's pages, without their bytes, and where those are."""
+
+    pages: EncodedPages
+    piece: Piece
+    nulls: int
+
+
+class _Encoder:
+    """Encodes spans of a chunk; without an `encoding` they get a dictionary as long as it is small.
+
+    One that is `alone` leaves that to pyarrow.
+    """
+
+    def __init__(
+        self, leaf: Leaf, encoding: int | None, style: Style, place: Place, *, alone: bool
+    ) -> None:
+        self._leaf, self._encoding, self._style, self._place = leaf, encoding, style, place
+        self._alone = alone
+        self._entries: pa.Array | None = None
+        self._given_up = False
+
+    def encoded(self, arrays: Sequence[pa.Array]) -> EncodedPages | None:
+        if self._encoding is not None or self._alone:
+            return self._pages(arrays, self._encoding)
+        if not self._given_up:
+            pages = self._with_dictionary(arrays)
+            if pages is not None:
+                return pages
+            self._given_up = True
+        return self._pages(arrays, Encoding.PLAIN)
+
+    def _with_dictionary(self, arrays: Sequence[pa.Array]) -> EncodedPages | None:
+        values = pa.concat_arrays(arrays)
+        old = values.slice(0, 0) if self._entries is None else self._entries
+        try:
+            entries = extended(old, values)
+        except pa.ArrowNotImplementedError:
+            return None
+        if entries.nbytes > DICTIONARY_BYTES_MAX:
+            return None
+        pages = self._pages(arrays, Encoding.RLE_DICTIONARY, entries)
+        # What pyarrow takes for one value, and we don't, has no place in a dictionary.
+        if pages is None or pages.dictionary_entries != len(entries):
+            return None
+        self._entries = entries
+        return pages
+
+    def _pages(
+        self, arrays: Sequence[pa.Array], encoding: int | None, entries: pa.Array | None = None
+    ) -> EncodedPages | None:
+        return encode_pages(self._leaf, arrays, encoding, self._style, self._place, entries)
+
+
+def _joined(leaf: Leaf, done: Sequence[_Done]) -> EncodedPages:
+    """The pages of all spans as those of one chunk, with the last dictionary."""
+    parts = [one.pages for one in done]
+    if len(parts) == 1:
+        return parts[0]
+    last = next((part for part in reversed(parts) if part.dictionary is not None), parts[0])
+    encodings = dict.fromkeys(kind for part in parts for kind in part.chunk.encodings)
+    index = _joined_index(leaf, [part.column_index for part in parts])
+    nulls = sum(one.nulls for one in done)
+    description = Description(leaf, index, Statistics(null_count=nulls), exact=True)
+    return replace(
+        last,
+        chunk=replace(
+            last.chunk,
+            encodings=tuple(encodings),
+            encoding_stats=_joined_counts(parts),
+            num_values=sum(part.chunk.num_values for part in parts),
         ),
+        sizes=np.concatenate([part.sizes for part in parts]),
+        uncompressed=sum(part.uncompressed for part in parts),
+        column_index=index,
+        statistics=Statistics.from_struct(description.statistics(0, 0), Place("", "")),
+    )
+
+
+def _joined_counts(parts: Sequence[EncodedPages]) -> tuple[EncodingCount, ...]:
+    counts: Counter[tuple[int, int]] = Counter()
+    for part in parts:
+        counts.update({(c.kind, c.encoding): c.count for c in part.chunk.encoding_stats or ()})
+    kinds = {key: 1 if key[0] == PageKind.DICTIONARY else n for key, n in counts.items()}
+    return tuple(EncodingCount(kind, encoding, n) for (kind, encoding), n in kinds.items())
+
+
+def _joined_index(leaf: Leaf, indexes: Sequence[ColumnIndex | None]) -> ColumnIndex | None:
+    found = [index for index in indexes if index is not None]
+    if len(found) < len(indexes):
+        return None
+    nulls = [index.null_counts for index in found if index.null_counts is not None]
+    return ordered(
+        leaf,
+        ColumnIndex(
+            np.concatenate([index.null_pages for index in found]),
+            tuple(low for index in found for low in index.min_values),
+            tuple(high for index in found for high in index.max_values),
+            0,
+            np.concatenate(nulls) if len(nulls) == len(found) else None,
+        ),
+    )
+
+
+def _spans(first_rows: Int64s, num_rows: int, rows_max: int) -> list[Int64s]:
+    """The chunk's pages in spans: the first rows of each page, and the row behind."""
+    ends = np.append(first_rows[1:], num_rows)
+    cuts = np.flatnonzero(np.diff(ends // rows_max)) + 1
+    bounds = [0, *cuts.tolist(), len(ends)]
+    rows = np.append(first_rows, num_rows)
+    return [rows[a : b + 1] for a, b in pairwise(bounds)]
+
+
+def _cut(first_rows: Int64s, num_rows: int, rows_max: int) -> Int64s:
+    """The first rows of pages none of which has more than a span may have."""
+    ends = np.append(first_rows[1:], num_rows)
+    if (ends - first_rows <= rows_max).all():
+        return first_rows
+    return np.concatenate(
+        [np.arange(start, end, rows_max) for start, end in zip(first_rows, ends, strict=True)]
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -9,12 +11,15 @@ import pyarrow.parquet as pq
 from lakesplice.errors import UnsupportedError
 from lakesplice.splicing.codec import decode_pages
 from lakesplice.splicing.images import dictionary_bytes
-from lakesplice.splicing.page_index import Int64s
+from lakesplice.splicing.options import SPAN_BYTES
+from lakesplice.splicing.page_index import Int64s, OffsetIndex
 from lakesplice.splicing.place import Place
-from lakesplice.splicing.plan import runs, touched_pages
+from lakesplice.splicing.plan import touched_pages
 from lakesplice.splicing.reasons import Reason
 from lakesplice.splicing.schemas import column_of
 from lakesplice.splicing.source import SourceFile
+from lakesplice.splicing.spans import read_spans
+from lakesplice.splicing.streaming import ChunkValues
 
 
 def read_rows(source: SourceFile, name: str, rows: Int64s) -> pa.Array:
@@ -61,41 +66,65 @@ def read_nested_rows(source: SourceFile, name: str, rows: Int64s) -> pa.Array:
 
 def read_column(source: SourceFile, row_group: int, column: int) -> pa.Array:
     """Return all values of a flat chunk, in the type that its pages decode to."""
-    return _read(source, row_group, column, None)
+    _check_readable(source, row_group, column)
+    count = source.chunk(row_group, column).num_values
+    return ChunkValues(source, row_group, column).next(count)
 
 
-def _read(source: SourceFile, row_group: int, column: int, rows: Int64s | None) -> pa.Array:
-    chunk, place = source.chunk(row_group, column), source.place(row_group, column)
+def _read(source: SourceFile, row_group: int, column: int, rows: Int64s) -> pa.Array:
+    _check_readable(source, row_group, column)
+    index = source.offset_index(row_group, column)
+    found = (
+        _streamed(source, row_group, column, rows)
+        if index is None
+        else _of_pages(source, row_group, column, index, rows)
+    )
+    return pa.concat_arrays(list(found))
+
+
+def _check_readable(source: SourceFile, row_group: int, column: int) -> None:
     reason = source.refusal(row_group, column)
     if reason not in (None, Reason.NO_PAGE_INDEX):
         raise UnsupportedError(
             "a column chunk can't be read page by page",
             path=source.name,
-            place=place.part,
+            place=source.place(row_group, column).part,
             reason=str(reason),
         )
+
+
+def _streamed(source: SourceFile, row_group: int, column: int, rows: Int64s) -> Iterator[pa.Array]:
+    values = ChunkValues(source, row_group, column)
+    num_rows = source.chunk(row_group, column).num_values
+    step = max(SPAN_BYTES // values.width, 1)
+    for first in range(0, num_rows, step):
+        part = values.next(min(step, num_rows - first))
+        start, stop = (int(n) for n in np.searchsorted(rows, (first, first + step)))
+        yield part.take(pa.array(rows[start:stop] - first))
+
+
+def _of_pages(
+    source: SourceFile, row_group: int, column: int, index: OffsetIndex, rows: Int64s
+) -> Iterator[pa.Array]:
+    chunk, place = source.chunk(row_group, column), source.place(row_group, column)
     head = dictionary_bytes(source, row_group, column)
-    index = source.offset_index(row_group, column)
-    if index is None or rows is None:
-        buffers = [source.read(chunk.start + head, chunk.compressed_size - head)]
-        count, at = chunk.num_values, rows
-    else:
-        pages = touched_pages(index.first_rows, rows)
-        buffers = []
-        for first, last in runs(pages):
-            offset = int(index.offsets[first])
-            buffers.append(source.read(offset, int(index.ends[last]) - offset))
-        counts = index.rows(chunk.num_values)[pages]
-        page = np.searchsorted(index.first_rows[pages], rows, side="right") - 1
-        at = rows - index.first_rows[pages][page] + (np.cumsum(counts) - counts)[page]
-        count = int(counts.sum())
-    values = decode_pages(
-        source.leaf(column),
-        chunk,
-        source.read(chunk.start, head) if head else None,
-        buffers,
-        count,
-        source.footer.created_by,
-        place,
-    )
-    return values if at is None else values.take(pa.array(at))
+    dictionary = source.read(chunk.start, head) if head else None
+    counts = index.rows(chunk.num_values)
+    pages = touched_pages(index.first_rows, rows)
+    for span in read_spans(source, row_group, column, index, pages):
+        firsts, held = index.first_rows[span.numbers], counts[span.numbers]
+        start, stop = (int(n) for n in np.searchsorted(rows, (firsts[0], firsts[-1] + held[-1])))
+        mine = rows[start:stop]
+        page = np.searchsorted(firsts, mine, side="right") - 1
+        at = mine - firsts[page] + (np.cumsum(held) - held)[page]
+        values = decode_pages(
+            source.leaf(column),
+            chunk,
+            dictionary,
+            span.buffers,
+            int(held.sum()),
+            source.footer.created_by,
+            place,
+            as_dictionary=span.as_dictionary,
+        ).take(pa.array(at))
+        yield values.dictionary_decode() if span.as_dictionary else values

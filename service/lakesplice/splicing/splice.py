@@ -16,6 +16,7 @@ from lakesplice.splicing.editing import check_editable, edited_chunk
 from lakesplice.splicing.footer import Footer, Leaf, RowGroup
 from lakesplice.splicing.images import copied_chunk
 from lakesplice.splicing.laying import null_refused, refused
+from lakesplice.splicing.memory import Memory
 from lakesplice.splicing.nested import NestedChunks, check_nested
 from lakesplice.splicing.options import Options
 from lakesplice.splicing.reasons import Reason
@@ -75,10 +76,11 @@ def edited_groups(file: SourceFile, edits: Edits, options: Options) -> list[Grou
     `UnsupportedError` with a `reason` where a chunk can't even be copied.
     """
     columns, groups, first = _columns(file, edits), [], 0
+    memory = Memory(options)
     for at, group in enumerate(file.footer.row_groups):
         part = edits.within(first, first + group.num_rows)
         first += group.num_rows
-        groups.append(_group(file, at, columns, part, options))
+        groups.append(_group(file, at, columns, part, options, memory))
     return groups
 
 
@@ -106,7 +108,12 @@ def spliced(written: Assembled) -> Spliced:
 
 
 def _group(
-    file: SourceFile, row_group: int, columns: Mapping[int, str], edits: Edits, options: Options
+    file: SourceFile,
+    row_group: int,
+    columns: Mapping[int, str],
+    edits: Edits,
+    options: Options,
+    memory: Memory,
 ) -> GroupPlan:
     makers: list[MakeImage] = []
     edited: set[int] = set()
@@ -122,7 +129,7 @@ def _group(
             continue
         edited.add(column)
         if leaf.flat:
-            makers.append(partial(edited_chunk, file, row_group, column, edit, options))
+            makers.append(partial(edited_chunk, file, row_group, column, edit, options, memory))
         else:
             leaves = _leaves(file, name)
             if name not in nested:

@@ -1,14 +1,19 @@
-"""Copies from file to file on the local disk, in which no byte passes through this process."""
+"""Copies from file to file on the local disk, in which no byte passes through this process, and
+files for what is put aside.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
+import tempfile
+import weakref
 from io import UnsupportedOperation
+from typing import Any
 
 import pyarrow as pa
 
-from lakesplice.errors import CorruptFileError
+from lakesplice.errors import CorruptFileError, StorageError
 from lakesplice.splicing.copying import StreamSink
 
 # Different file systems, or one that can't.
@@ -37,6 +42,46 @@ class FileSink(StreamSink):
                 raise CorruptFileError("a file ends before its pages do; restore it", offset=offset)
             offset += done
         super().copy(source, offset, end - offset)
+
+
+class ScratchFile:
+    """`Scratch` in the folder for temporary files (TMPDIR): without a name, so that it is gone with
+    the process at the latest.
+    """
+
+    def __init__(self) -> None:
+        try:
+            with tempfile.NamedTemporaryFile(prefix="lakesplice-") as named:
+                self._descriptor = os.dup(named.fileno())
+                self.source = pa.OSFile(named.name, "rb")
+        except OSError as error:
+            raise _unwritable(error) from error
+        weakref.finalize(self, os.close, self._descriptor)
+        self._size = 0
+
+    def put(self, data: Any) -> int:
+        """See `Scratch.put`."""
+        at, view = self._size, memoryview(data).cast("B")
+        try:
+            while len(view):
+                written = os.write(self._descriptor, view)
+                view = view[written:]
+                self._size += written
+        except OSError as error:
+            raise _unwritable(error) from error
+        return at
+
+    def read(self, offset: int, length: int) -> pa.Buffer:
+        """See `Readable.read`."""
+        return pa.py_buffer(self.source.read_at(length, offset))
+
+
+def _unwritable(error: OSError) -> StorageError:
+    return StorageError(
+        "a temporary file can't be written; make room, or set TMPDIR",
+        path=tempfile.gettempdir(),
+        cause=str(error),
+    )
 
 
 def _descriptor(file: pa.NativeFile) -> int | None:

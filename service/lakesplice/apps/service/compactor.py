@@ -30,7 +30,7 @@ from lakesplice.planning.compaction import (
     work,
 )
 from lakesplice.spark.rewrites import RewriteTask, rewrite_files
-from lakesplice.storage.copying import FileSink
+from lakesplice.storage.copying import FileSink, ScratchFile
 from lakesplice.table.commit import Committed
 from lakesplice.table.compact import Compacted, splice_of
 from lakesplice.table.intents import Splice
@@ -190,7 +190,13 @@ class Compactor:
         self, table: ServiceTable, manifest: Manifest, shares: Sequence[tuple[str, ...]]
     ) -> list[Compacted]:
         rewrite = [
-            RewriteTask(table.store, manifest, paths, best_rewriter(FileSink), self._driver.entropy)
+            RewriteTask(
+                table.store,
+                manifest,
+                paths,
+                best_rewriter(FileSink, open_scratch=ScratchFile),
+                self._driver.entropy,
+            )
             for paths in shares
         ]
         for _ in rewrite:

@@ -1,0 +1,96 @@
+"""What an operation takes of memory, over all its threads, whatever the size of its chunks.
+
+Values are decoded in spans of bounded bytes and no more than _SPANS of them at a time: some times
+as much is taken while a span is encoded and read back. New pages wait for their chunk to be
+written; beyond _HELD_BYTES they wait in a scratch file, if there is one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+import pyarrow as pa
+
+from lakesplice.splicing.copying import Scratch
+from lakesplice.splicing.images import Copied, Piece
+from lakesplice.splicing.options import Options
+
+_SPANS = 2
+_DICTIONARY_BYTES = 8 * 1024 * 1024
+_HELD_BYTES = 64 * 1024 * 1024
+
+OpenScratch = Callable[[], Scratch]
+
+
+class Memory:
+    """Shared by the chunks of one operation."""
+
+    def __init__(self, options: Options) -> None:
+        self.span_bytes = options.span_bytes
+        self._decoded = _Room(_SPANS * options.span_bytes)
+        self._dictionaries = _Room(_DICTIONARY_BYTES)
+        # As many chunks are being made, made, or being written.
+        self._held_bytes = _HELD_BYTES // (options.threads + 2)
+        self._open_scratch = options.open_scratch
+
+    def decoded(self, size: int) -> AbstractContextManager[None]:
+        """Wait until so many decoded bytes may be held, and hold them within the `with`.
+
+        Nothing else may be waited for meanwhile.
+        """
+        return self._decoded.taken(size)
+
+    def dictionary(self, size: int) -> AbstractContextManager[None]:
+        """The same for a chunk's dictionary, around its spans."""
+        return self._dictionaries.taken(size)
+
+    def held(self) -> Held:
+        """Return a place for the new pages of one chunk."""
+        return Held(self._held_bytes, self._open_scratch)
+
+
+class Held:
+    """New pages of one chunk, until they are written; not for several threads."""
+
+    def __init__(self, limit: int, open_scratch: OpenScratch | None) -> None:
+        self._left, self._open_scratch = limit, open_scratch
+        self._scratch: Scratch | None = None
+
+    def put(self, data: pa.Buffer) -> Piece:
+        """Return the bytes, which are no part of a larger buffer, as a piece."""
+        if self._open_scratch is None or (self._scratch is None and data.size <= self._left):
+            self._left -= data.size
+            return data
+        if self._scratch is None:
+            self._scratch = self._open_scratch()
+        return Copied(self._scratch, self._scratch.put(data), data.size)
+
+
+def part_of(piece: Piece, at: int, size: int) -> Piece:
+    """Return `size` bytes of a piece from `at`."""
+    if isinstance(piece, Copied):
+        return Copied(piece.source, piece.offset + at, size)
+    return piece.slice(at, size)
+
+
+class _Room:
+    """Bytes that may be taken at a time; more than there is is given to one alone."""
+
+    def __init__(self, size: int) -> None:
+        self._size = self._left = size
+        self._freed = threading.Condition()
+
+    @contextmanager
+    def taken(self, size: int) -> Iterator[None]:
+        size = min(size, self._size)
+        with self._freed:
+            self._freed.wait_for(lambda: self._left >= size)
+            self._left -= size
+        try:
+            yield
+        finally:
+            with self._freed:
+                self._left += size
+                self._freed.notify_all()
