@@ -60,7 +60,7 @@ def copied_chunk(
     be verified. Raises `CorruptFileError`.
     """
     chunk = source.chunk(row_group, column)
-    index = source.offset_index(row_group, column)
+    index = source.page_locations(row_group, column)
     if verify:
         rows = chunk.num_values if source.leaf(column).flat else None
         check_chunk(source, row_group, column, index, rows)
@@ -90,11 +90,12 @@ def dictionary_bytes(source: SourceFile, row_group: int, column: int) -> int:
 
     Found by looking: old writers set its offset where there is none, or none where there is one.
     """
-    chunk, index = source.chunk(row_group, column), source.offset_index(row_group, column)
-    if index is not None and len(index):
-        return int(index.offsets[0]) - chunk.start
+    chunk, index = source.chunk(row_group, column), source.page_locations(row_group, column)
+    before = int(index.offsets[0]) - chunk.start if index is not None and len(index) else None
+    if before == 0 or (before and chunk.dictionary_page_offset):
+        return before
     page = source.dictionary_page(row_group, column)
-    return 0 if page is None else page.end - chunk.start
+    return 0 if page is None else before or page.end - chunk.start
 
 
 def without_bloom(chunk: Chunk) -> Chunk:

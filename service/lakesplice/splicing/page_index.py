@@ -66,19 +66,34 @@ class OffsetIndex:
         """Raise `CorruptFileError` unless the pages lie in [start, end), each at the end of the one
         before, the last to `end`, and their rows rise from 0 to below `num_rows`.
         """
+        self.check_order(start, end, num_rows, place)
+        rows = self.first_rows
+        if (rows[1:] <= rows[:-1]).any() or (rows[-1:] >= max(num_rows, 1)).any():
+            raise place.corrupt("its rows do not start at 0 and rise to the last row")
+        # An entry that was moved would be taken for another page without being noticed.
+        if len(self) and not self.touching(end):
+            raise place.corrupt("its pages do not follow each other to their chunk's end", end=end)
+
+    def check_order(self, start: int, end: int, num_rows: int, place: Place) -> None:
+        """Raise `CorruptFileError` unless the pages lie in [start, end) one behind the other and
+        their rows don't fall: what it takes for a chunk that is only copied.
+        """
         if not len(self):
             if num_rows:
                 raise place.corrupt("it has no pages, but there are rows", rows=num_rows)
             return
-        rows, offsets = self.first_rows, self.offsets
-        if rows[0] != 0 or (rows[1:] <= rows[:-1]).any() or rows[-1] >= max(num_rows, 1):
+        rows, offsets, ends = self.first_rows, self.offsets, self.ends
+        if rows[0] != 0 or (rows[1:] < rows[:-1]).any() or rows[-1] > num_rows:
             raise place.corrupt("its rows do not start at 0 and rise to the last row")
         if (self.sizes <= 0).any() or (offsets < start).any() or (offsets > end).any():
             raise place.corrupt("a page is empty or lies outside its chunk", start=start, end=end)
-        ends = self.ends
-        # No writer leaves gaps; an entry that was moved would be copied without being noticed.
-        if (offsets[1:] != ends[:-1]).any() or ends[-1] != end:
+        if (offsets[1:] < ends[:-1]).any() or ends[-1] > end:
             raise place.corrupt("its pages do not follow each other to their chunk's end", end=end)
+
+    def touching(self, end: int) -> bool:
+        """Return whether nothing lies between the pages, nor behind the last one before `end`."""
+        ends = self.ends
+        return not (self.offsets[1:] != ends[:-1]).any() and int(ends[-1]) == end
 
     @classmethod
     def decode(cls, buffer: bytes, place: Place) -> Self:

@@ -33,6 +33,7 @@ class SourceFile:
         self.size: int = source.size()
         self.footer: Footer = read_footer(source, name)
         self._offset_indexes: dict[tuple[int, int], OffsetIndex | None] = {}
+        self._gapless: set[tuple[int, int]] = set()
         self._column_indexes: dict[tuple[int, int], ColumnIndex | None] = {}
         self._old_deltas = pages_need_their_predecessor(self.footer.created_by)
         self._denied_compression = compression_is_denied(self.footer.created_by)
@@ -64,6 +65,15 @@ class SourceFile:
 
     def offset_index(self, row_group: int, column: int) -> OffsetIndex | None:
         """Return where the data pages are, checked against chunk and rows; None without one."""
+        index, key = self.page_locations(row_group, column), (row_group, column)
+        if index is not None and key not in self._gapless:
+            chunk, rows = self.chunk(row_group, column), self.footer.row_groups[row_group].num_rows
+            index.check(chunk.start, chunk.end, rows, self._index_place(row_group, column))
+            self._gapless.add(key)
+        return index
+
+    def page_locations(self, row_group: int, column: int) -> OffsetIndex | None:
+        """Return the same for copying: there may be gaps between pages, and pages without rows."""
         key = row_group, column
         if key not in self._offset_indexes:
             self._offset_indexes[key] = self._read_offset_index(row_group, column)
@@ -121,10 +131,13 @@ class SourceFile:
         chunk = self.chunk(row_group, column)
         if chunk.offset_index is None:
             return None
-        place = self.place(row_group, column).within("the offset index")
+        place = self._index_place(row_group, column)
         index = OffsetIndex.decode(self._bytes(chunk.offset_index, place), place)
-        index.check(chunk.start, chunk.end, self.footer.row_groups[row_group].num_rows, place)
+        index.check_order(chunk.start, chunk.end, self.footer.row_groups[row_group].num_rows, place)
         return index
+
+    def _index_place(self, row_group: int, column: int) -> Place:
+        return self.place(row_group, column).within("the offset index")
 
     def _read_column_index(self, row_group: int, column: int) -> ColumnIndex | None:
         span = self.chunk(row_group, column).column_index
