@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from lakesplice.errors import UnsupportedError
 from lakesplice.planning.edits import Edits
-from lakesplice.splicing.assemble import CREATED_BY
 from lakesplice.splicing.footer import Chunk
 from lakesplice.splicing.likeness import ORIGINAL_CREATED_BY
 from lakesplice.splicing.options import Options
 from lakesplice.splicing.reasons import Reason
+from lakesplice.splicing.signing import CREATED_BY
 from lakesplice.splicing.source import SourceFile
 from lakesplice.splicing.splice import Spliced, splice
 from lakesplice.splicing.verify import verify_edits
