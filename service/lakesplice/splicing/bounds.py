@@ -89,7 +89,7 @@ def credible(leaf: Leaf, lows: Sequence[bytes], highs: Sequence[bytes]) -> bool:
         return True
     length = leaf.type_length if leaf.physical == Physical.FIXED_LEN_BYTE_ARRAY else None
     # Bytes may have been cut; a number that lacks some is another one.
-    if max(sizes) > (length or max(sizes)) or (_decimal(leaf) and min(sizes) < (length or 1)):
+    if max(sizes) > (length or max(sizes)) or (is_decimal(leaf) and min(sizes) < (length or 1)):
         return False
     return all(key(low) <= key(high) for low, high in zip(lows, highs, strict=True))
 
@@ -119,10 +119,6 @@ def _unsigned(leaf: Leaf) -> bool:
     logical = leaf.element.get(_LOGICAL)
     integer = logical.get(_LOGICAL_INTEGER) if isinstance(logical, Struct) else None
     return isinstance(integer, Struct) and integer.get(2) is False
-
-
-def _decimal(leaf: Leaf) -> bool:
-    return leaf.element.get(_CONVERTED) == _CONVERTED_DECIMAL or _LOGICAL_DECIMAL in _logical(leaf)
 
 
 def _logical(leaf: Leaf) -> frozenset[int]:

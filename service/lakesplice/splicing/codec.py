@@ -39,6 +39,7 @@ _CODECS = {
     Codec.LZ4_RAW: "lz4",
 }
 _WITH_DICTIONARY = frozenset((Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY))
+_OLD_NAMES: dict[int, int] = {Encoding.RLE_DICTIONARY: Encoding.PLAIN_DICTIONARY}
 DICTIONARY_BYTES_MAX = 1024 * 1024
 
 
@@ -320,8 +321,11 @@ def _renamed(pages: EncodedPages, place: Place) -> EncodedPages:
         sizes.append(len(renamed) + len(data) - start)
         grown += len(renamed) - start
         out += renamed + data[start:]
+    counts = pages.chunk.encoding_stats or ()
+    named = (replace(s, encoding=_OLD_NAMES.get(s.encoding, s.encoding)) for s in counts)
     return replace(
         pages,
+        chunk=replace(pages.chunk, encoding_stats=tuple(named) or None),
         pages=pa.py_buffer(bytes(out)),
         sizes=np.array(sizes, np.int64),
         uncompressed=pages.uncompressed + grown,

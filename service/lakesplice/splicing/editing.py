@@ -28,6 +28,7 @@ from lakesplice.splicing.dictionaries import (
     extended,
     with_entries_at_first,
 )
+from lakesplice.splicing.encodings import covering
 from lakesplice.splicing.enums import Encoding, PageKind
 from lakesplice.splicing.images import ChunkImage, Copied, Piece, dictionary_bytes
 from lakesplice.splicing.laying import refused, stored
@@ -109,7 +110,7 @@ class _Chunk:
             rows = self._chunk.num_values
             check_chunk(self._source, self._row_group, self._column, self._index, rows)
         page = self._dictionary_page
-        unpacked = 0 if page is None else self._unpacked(page)
+        unpacked = 0 if page is None else _unpacked(*self._header(page))
         with memory.dictionary(unpacked):
             dictionary = self._dictionary(edit)
             return self._image(self._recoded(edit, dictionary, options, memory), dictionary)
@@ -142,9 +143,8 @@ class _Chunk:
             done.append(replace(one, part=part))
         return done
 
-    def _unpacked(self, page: pa.Buffer) -> int:
-        header, start = PageHeader.decode(page.to_pybytes(), 0, self._place)
-        return header.uncompressed_size + start
+    def _header(self, page: pa.Buffer) -> tuple[PageHeader, int]:
+        return PageHeader.decode(page.to_pybytes(), 0, self._place)
 
     def _dictionary(self, edit: ColumnEdit) -> Dictionary | None:
         """The dictionary with what the pages that refer to it will need; None if none does."""
@@ -199,12 +199,13 @@ class _Chunk:
         page, pieces = self._dictionary_page, list[Piece]()
         head = 0 if page is None else page.size
         grown = self._grown(done, dictionary)
-        if grown is not None and grown.dictionary is not None and dictionary is not None:
+        if grown is not None and dictionary is not None:
             at_first = entries_at_first(chunk) or dictionary.old
             chunk = with_entries_at_first(chunk, at_first)
-            uncompressed += grown.dictionary_uncompressed - self._unpacked(dictionary.page)
-            head = grown.dictionary.size
-            pieces.append(grown.dictionary)
+            before, after = self._header(dictionary.page), self._header(grown)
+            uncompressed += _unpacked(*after) - _unpacked(*before)
+            head = grown.size
+            pieces.append(grown)
         elif head:
             pieces.append(Copied(self._source, chunk.start, head))
         sizes = self._index.sizes.copy()
@@ -212,6 +213,8 @@ class _Chunk:
             sizes[one.pages] = one.part.sizes
         index = OffsetIndex(head + np.cumsum(sizes) - sizes, sizes, self._index.first_rows)
         bounds = described(self._source, self._row_group, self._column, done)
+        encoding = None if page is None else self._header(page)[0].encoding
+        chunk = covering(chunk, [one.part.chunk for one in done], len(index), encoding)
         size = head + int(sizes.sum())
         new_bytes = int(sizes[self._pages].sum()) + (head if grown else 0)
         return ChunkImage(
@@ -237,10 +240,18 @@ class _Chunk:
             ),
         )
 
-    def _grown(self, done: Sequence[Recoded], dictionary: Dictionary | None) -> EncodedPages | None:
-        if dictionary is None or not dictionary.grown:
+    def _grown(self, done: Sequence[Recoded], dictionary: Dictionary | None) -> pa.Buffer | None:
+        """The page of the extended dictionary, its encoding called what it was; None without.
+
+        None too if no page refers to it, though the footer has it that all do.
+        """
+        found = (one.part.dictionary for one in done if one.part.dictionary is not None)
+        page = next(found, None)
+        if dictionary is None or not dictionary.grown or page is None:
             return None
-        return next(one.part for one in done if one.part.dictionary is not None)
+        header, start = self._header(page)
+        named = replace(header, encoding=self._header(dictionary.page)[0].encoding)
+        return pa.py_buffer(named.encode() + page.slice(start).to_pybytes())
 
     def _pieces(self, new: dict[int, Piece]) -> list[Piece]:
         """The data pages in their order: runs of untouched ones, and the new."""
@@ -263,6 +274,10 @@ class _Chunk:
             Copied(self._source, int(index.offsets[a]), int(index.ends[b] - index.offsets[a]))
             for a, b in zip(firsts, lasts, strict=True)
         ]
+
+
+def _unpacked(header: PageHeader, size: int) -> int:
+    return size + header.uncompressed_size
 
 
 def _by_number(done: Sequence[Recoded]) -> dict[int, Piece]:

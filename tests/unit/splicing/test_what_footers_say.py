@@ -10,15 +10,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from lakesplice.splicing.chunks import Chunk, Span
+from lakesplice.splicing.chunks import Chunk, EncodingCount, Span
 from lakesplice.splicing.enums import Encoding, PageKind
 from lakesplice.splicing.footer import Footer
 from lakesplice.splicing.thrift import Struct, Wire
 from tests.support.in_memory import look, spliced, with_chunk, with_footer
 from tests.support.machine import shared_dir
-from tests.support.parquet_parts import parquet, some_table
+from tests.support.parquet_parts import opened, parquet, some_table
 
 NEWER = {40: (Wire.BINARY, b"where something lies, or what the least value is")}
 GEOSPATIAL = 17
@@ -159,3 +160,71 @@ def test_pages_of_a_chunk_encoded_whole_are_counted_by_what_they_are(
     for column in range(2):
         said, found = said_and_found(after, column)
         assert said == found
+
+
+FEW = pa.table({"x": [f"{at % 50}" for at in range(500)]})
+GROWN, KNOWN = pa.array(["new"]), pa.array(["7"])
+
+
+@pytest.mark.parametrize("value", [GROWN, KNOWN])
+@pytest.mark.parametrize("pages", ["1.0", "2.0"])
+@pytest.mark.parametrize("version", ["1.0", "2.6"])
+def test_pages_of_an_edited_chunk_are_counted_by_what_they_are(
+    version: str, pages: str, value: pa.Array
+) -> None:
+    after = spliced(parquet(FEW, version=version, data_page_version=pages), x=([5], value))
+    said, found = said_and_found(after, 0)
+    assert said == found
+    assert len(found) == 2
+    assert pq.read_table(opened(after)).column("x")[5].as_py() == value[0].as_py()
+
+
+def recounted(*counts: tuple[PageKind, Encoding, int]) -> bytes:
+    """A file all pages of which refer to a dictionary, counted in another way."""
+    stats = tuple(EncodingCount(*count) for count in counts)
+    return with_chunk(parquet(FEW), 0, lambda chunk: replace(chunk, encoding_stats=stats))
+
+
+HEAD = (PageKind.DICTIONARY, Encoding.PLAIN, 1)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        recounted(HEAD, (PageKind.DATA, Encoding.PLAIN, 5)),
+        recounted(HEAD, (PageKind.DATA, Encoding.RLE_DICTIONARY, 4)),
+        recounted((PageKind.DATA, Encoding.RLE_DICTIONARY, 5)),
+        recounted(
+            (PageKind.DICTIONARY, Encoding.PLAIN_DICTIONARY, 1),
+            (PageKind.DATA, Encoding.RLE_DICTIONARY, 5),
+        ),
+    ],
+)
+def test_counts_that_edited_pages_give_the_lie_are_dropped(data: bytes) -> None:
+    after = spliced(data, x=([5], GROWN))
+    assert look(after).chunk(0, 0).encoding_stats is None
+    assert pq.read_table(opened(after)).column("x")[5].as_py() == "new"
+
+
+def test_an_edit_of_plain_pages_that_are_said_to_have_a_dictionary_needs_none() -> None:
+    mixed = parquet(
+        pa.table({"x": [f"text {at}" for at in range(5000)]}),
+        dictionary_pagesize_limit=1000,
+        row_group_size=5000,
+    )
+    assert {page.header.encoding for page in look(mixed).pages(0, 0)} == {0, 8}
+    stats = (EncodingCount(*HEAD), EncodingCount(PageKind.DATA, Encoding.RLE_DICTIONARY, 50))
+    lying = with_chunk(mixed, 0, lambda chunk: replace(chunk, encoding_stats=stats))
+    after = spliced(lying, x=([4990], GROWN))
+    assert pq.read_table(opened(after)).column("x")[4990].as_py() == "new"
+    assert look(after).chunk(0, 0).encoding_stats is None
+
+
+def test_encodings_name_those_of_new_pages() -> None:
+    data = with_chunk(parquet(FEW), 0, lambda chunk: replace(chunk, encodings=(Encoding.PLAIN,)))
+    after = look(spliced(data, x=([5], GROWN)))
+    assert set(after.chunk(0, 0).encodings) == {
+        Encoding.PLAIN,
+        Encoding.RLE,
+        Encoding.RLE_DICTIONARY,
+    }
