@@ -92,12 +92,15 @@ class Recoder:
     def _recoded(self, span: Span, edit: ColumnEdit, *, verify: bool) -> Recoded:
         first_rows, rows = self._index.first_rows[span.numbers], self._rows[span.numbers]
         starts = np.cumsum(rows) - rows
-        values = self._decoded(self._page, span.buffers, int(rows.sum()), span.as_dictionary)
+        count = int(rows.sum())
+        values = self._decoded(self._page, span.buffers, count, span.as_dictionary)
         kind = values.type.value_type if span.as_dictionary else values.type
         at, given = _placed(edit, first_rows, rows, starts, kind)
         new = self._with_positions(values, at, given) if span.as_dictionary else None
         if new is None:
-            values = values.dictionary_decode() if span.as_dictionary else values
+            if span.as_dictionary:
+                # With entries twice, pyarrow's positions are of another dictionary than it gives.
+                values = self._decoded(self._page, span.buffers, count, False)
             new = laid_over(values, at, given)
         arrays = [new.slice(int(a), int(n)) for a, n in zip(starts, rows, strict=True)]
         part = self._encoded(arrays, span)

@@ -40,7 +40,8 @@ _DECIMAL_BYTES = 16
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Span:
-    """Pages of one encoding, `numbers` of the chunk's, with what they decode to in bytes.
+    """Pages of one encoding and version, all with checksums or none, and what they decode to in
+    bytes; `numbers` are the chunk's, `header` is that of the first.
 
     `uncompressed` counts their bytes in the chunk when uncompressed, headers included.
     """
@@ -95,9 +96,9 @@ class _Reader:
             self._decoded_bytes(header, page)
             for header, page in zip(headers, pages.tolist(), strict=True)
         ]
-        kinds = np.array([header.encoding for header in headers])
+        kinds = np.array([(h.encoding, h.kind, h.crc is None) for h in headers], np.int64)
         full = np.cumsum(decoded) // span_bytes
-        cuts = np.flatnonzero((np.diff(kinds) != 0) | (np.diff(full) > 0)) + 1
+        cuts = np.flatnonzero((np.diff(kinds, axis=0) != 0).any(axis=1) | (np.diff(full) > 0)) + 1
         bounds = [0, *cuts.tolist(), len(pages)]
         for start, end in pairwise(bounds):
             yield Span(
