@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from lakesplice.errors import UsageError
 
@@ -36,6 +37,7 @@ RESERVED = frozenset((*SYSTEM_COLUMNS, KEY_HIGH, KEY_LOW, OP, BEFORE_DIGEST, CHA
 DEFAULT_DATABASE = "default"
 
 
+@lru_cache(maxsize=1 << 16)
 def escape(name: str) -> str:
     """Return `name` within [A-Za-z0-9_]; `unescape` gives it back, and different names stay
     different.

@@ -64,10 +64,11 @@ def row_digest(images: pa.Table, schema: TableSchema) -> npt.NDArray[np.int64]:
     of another type.
     """
     total = np.zeros(images.num_rows, dtype=np.uint64)
+    at = {name: number for number, name in enumerate(images.column_names)}
     for column in schema.columns:
-        if column.name not in images.column_names:
+        if column.name not in at:
             continue
-        values = contiguous(images.column(column.name))
+        values = contiguous(images.column(at[column.name]))
         if values.type != column.type.arrow:
             raise UsageError(
                 "a column to digest is not of its stored type; cast it where it is decoded",

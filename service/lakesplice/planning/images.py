@@ -132,10 +132,11 @@ def _require_images(images: Images, delete: Mask) -> None:
 def _stored(images: pa.Table, mapping: Mapping[str, Column], schema: TableSchema) -> pa.Table:
     """Take the mapped columns under their stored names, in the schema's order, in one piece."""
     fields, arrays = [], []
+    at = {name: number for number, name in enumerate(images.column_names)}
     for source_name, column in sorted(mapping.items(), key=lambda item: item[1].id):
-        if source_name not in images.column_names:
+        if source_name not in at:
             raise UsageError("a row image lacks a column of its schema", column=source_name)
-        values = contiguous(images.column(source_name))
+        values = contiguous(images.column(at[source_name]))
         if values.type != column.type.arrow:
             raise UsageError(
                 "a row image's column is not of its stored type; decode it as that type",

@@ -25,7 +25,7 @@ _OFFSETS_LINE = 2
 
 # A consumer per topic partition stays open and holds what it fetched and what it fetches next: with
 # the client's own 1 MiB each, 400 partitions outgrow a heap of 2 GiB.
-_FETCH_BYTES_IN_ALL = 64 << 20
+_FETCH_BYTES_IN_ALL = 192 << 20
 _FETCH_BYTES_MIN, _FETCH_BYTES_MAX = 64 << 10, 1 << 20
 
 

@@ -28,6 +28,9 @@ from lakesplice.errors import MissingFileError, StorageError, UsageError
 
 TEMPORARY = "_lakesplice/tmp"
 _FORBIDDEN_PARTS = frozenset(("", ".", ".."))
+# Folders whose chain this process has synced, by inode: one made anew under the same name is
+# another. Of the process, since a worker gets its stores anew with each batch.
+_synced: dict[Path, int] = {}
 
 
 class LocalStore:
@@ -36,7 +39,6 @@ class LocalStore:
     def __init__(self, root: str | Path, _outermost: Path | None = None) -> None:
         self.root = Path(root).absolute()
         self._outermost = _outermost or self.root
-        self._synced_folders: set[Path] = set()
 
     def __repr__(self) -> str:
         return f"LocalStore({str(self.root)!r})"
@@ -135,7 +137,7 @@ class LocalStore:
                 yield from (Path(folder, name) for name in names)
 
     def _make_folder(self, folder: Path) -> None:
-        if folder in self._synced_folders and folder.is_dir():
+        if folder in _synced and _synced[folder] == _inode(folder):
             return
         existing = next(above for above in (folder, *folder.parents) if above.exists())
         folder.mkdir(parents=True, exist_ok=True)
@@ -144,7 +146,9 @@ class LocalStore:
             _sync(above)
             if above == top:
                 break
-        self._synced_folders.add(folder)
+        inode = _inode(folder)
+        if inode is not None:
+            _synced[folder] = inode
 
 
 def _write_synced(path: Path, data: bytes) -> None:
@@ -161,6 +165,13 @@ def _link(source: Path, target: Path) -> bool:
     except FileExistsError:
         return False
     return True
+
+
+def _inode(folder: Path) -> int | None:
+    try:
+        return folder.stat().st_ino
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def _sync(path: Path) -> None:
