@@ -39,7 +39,7 @@ def covering(
     if new:
         encodings[Encoding.RLE] = None  # the levels'
     versions = {kind for kind, _ in seen}
-    if len(versions) == 1:
+    if len(versions) == 1 and len({one.kind for one in _of_data(chunk)}) == 1:
         chunk = of_version(chunk, v2=PageKind.DATA_V2 in versions)
     counts, kinds = _of_data(chunk), {(s.kind, s.encoding) for s in _of_data(chunk)}
     heads = {s.encoding for s in chunk.encoding_stats or () if s.kind == PageKind.DICTIONARY}
