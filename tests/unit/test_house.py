@@ -1,0 +1,40 @@
+"""The house stays as it was drawn: parts of a size that one can hold in mind, under names that say
+what they are.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.support.machine import ROOT
+
+MODULE_LINES_MAX = 400
+FUNCTION_LINES_MAX = 60
+NAMES_THAT_SAY_NOTHING = {"utils", "util", "helpers", "manager", "common", "misc"}
+MODULES = sorted((ROOT / "service").rglob("*.py"))
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def test_modules_are_short_and_named_after_what_they_do() -> None:
+    assert len(MODULES) > 100
+    lines = {_name(path): path.read_text().count("\n") for path in MODULES}
+    assert not {name: count for name, count in lines.items() if count > MODULE_LINES_MAX}
+    assert not [name for name in lines if Path(name).stem in NAMES_THAT_SAY_NOTHING]
+
+
+@pytest.mark.parametrize("folder", ["service", "benchmarks", "tools"])
+def test_functions_are_short(folder: str) -> None:
+    long = {
+        f"{_name(path)}:{node.name}": node.end_lineno - node.lineno + 1
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno
+        if node.end_lineno - node.lineno >= FUNCTION_LINES_MAX
+    }
+    assert not long
