@@ -15,11 +15,12 @@ import pyarrow.parquet as pq
 
 from lakesplice.errors import StorageError, UnsupportedError, UsageError
 from lakesplice.planning.edits import Edits
+from lakesplice.splicing.decoding import reading
 from lakesplice.splicing.footer import read_footer
 from lakesplice.splicing.matching import Matched, match_by_key, match_by_position
 from lakesplice.splicing.options import Options
 from lakesplice.splicing.splice import Spliced, splice
-from lakesplice.splicing.whole import reading, rewrite_whole
+from lakesplice.splicing.whole import rewrite_whole
 from lakesplice.storage.copying import FileSink, ScratchFile
 from lakesplice.storage.local import LocalStore
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakesplice.splicing.bounds import is_decimal
+from lakesplice.splicing.decoding import decoding
 from lakesplice.splicing.encodings import of_version
 from lakesplice.splicing.enums import Codec, Encoding, PageKind, Physical, Repetition
 from lakesplice.splicing.footer import MAGIC, Chunk, Footer, Leaf, RowGroup, Statistics
@@ -126,7 +127,7 @@ def decode_pages(
     )
     footer = one_column(leaf.element, described, rows, created_by)
     parts = [MAGIC, *([] if dictionary is None else [dictionary]), *pages, footer.encode()]
-    try:
+    with decoding(place):
         table = pq.ParquetFile(
             pa.BufferReader(b"".join(parts)),
             read_dictionary=["x"] if as_dictionary else None,
@@ -135,8 +136,6 @@ def decode_pages(
         ).read(use_threads=False)
         values = table.column(0)
         found = values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
-    except (pa.ArrowException, OSError) as error:
-        raise place.corrupt("its pages cannot be decoded", cause=str(error)) from error
     if len(found) != rows:
         raise place.corrupt("its pages hold another number of values", rows=rows, found=len(found))
     return found

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from lakesplice.errors import UnsupportedError
 from lakesplice.splicing.chunks import Chunk, EncodingCount, RowGroup, SortingColumn, Span
+from lakesplice.splicing.decoding import read_at
 from lakesplice.splicing.fields import Fields, binary, i32, i64, structs
 from lakesplice.splicing.old_writers import with_true_sizes
 from lakesplice.splicing.place import Place
@@ -132,18 +133,18 @@ def read_footer(source: pa.NativeFile, name: str) -> Footer:
     its chunks against its schema and against each other; what old writers are known to have got
     wrong is put right.
 
-    Blocks; reads the file's end only. Raises `CorruptFileError` with file, place and reason, or
-    `UnsupportedError` for a file with encrypted parts, with pages in other files, or with a footer
-    beyond what is read at once.
+    Blocks; reads the file's end only. Raises `CorruptFileError` with file, place and reason,
+    `StorageError`, or `UnsupportedError` for a file with encrypted parts, with pages in other
+    files, or with a footer beyond what is read at once.
     """
     place = Place(name, "footer")
     size = source.size()
-    tail = source.read_at(min(size, _TAIL_BYTES), max(0, size - _TAIL_BYTES))
+    tail = read_at(source, min(size, _TAIL_BYTES), max(0, size - _TAIL_BYTES), place)
     if len(tail) < 12:
         raise place.corrupt("it is shorter than any Parquet file", size=size)
     if tail[-4:] == _ENCRYPTED_MAGIC:
         raise _encrypted(place)
-    if tail[-4:] != MAGIC or source.read_at(4, 0) != MAGIC:
+    if tail[-4:] != MAGIC or read_at(source, 4, 0, place) != MAGIC:
         raise place.corrupt("its first or last bytes are not PAR1")
     length = packing.unpack("<I", tail[-8:-4])[0]
     start = size - 8 - length
@@ -152,7 +153,7 @@ def read_footer(source: pa.NativeFile, name: str) -> Footer:
     if length > _FOOTER_BYTES_MAX:
         raise place.too_large("the footer has more bytes than are read at once", length=length)
     if length + 8 > len(tail):
-        tail = source.read_at(length + 8, start)
+        tail = read_at(source, length + 8, start, place)
     found, end = decode_struct(tail[-8 - length : -8], place=place)
     footer = Footer.from_struct(found, place, start)
     if end != length:

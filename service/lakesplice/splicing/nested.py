@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from lakesplice.planning.edits import ColumnEdit
 from lakesplice.splicing.codec import compression, decimals_as_integers
+from lakesplice.splicing.decoding import decoding
 from lakesplice.splicing.encodings import of_version
 from lakesplice.splicing.enums import Codec
 from lakesplice.splicing.footer import MAGIC, Chunk, Footer, Leaf, RowGroup
@@ -40,13 +41,9 @@ def check_nested(source: SourceFile, row_group: int, leaves: list[Leaf], edit: C
         if source.chunk(row_group, leaf.column).codec in (Codec.LZ4, Codec.LZO):
             raise refused(source, row_group, leaf.column, Reason.LEGACY_LZ4)
     place = source.place(row_group, leaves[0].column)
-    try:
+    with decoding(place.within("the type")):
         schema = _schema(source, leaves)
         empty = _written(source, leaves, schema.empty_table())
-    except pa.ArrowNotImplementedError:
-        raise refused(source, row_group, leaves[0].column, Reason.OTHER_LAYOUT) from None
-    except (pa.ArrowException, OSError) as error:
-        raise place.corrupt("its type cannot be read", cause=str(error)) from error
     if [_layout(leaf) for leaf in empty.footer.leaves] != [_layout(leaf) for leaf in leaves]:
         raise refused(source, row_group, leaves[0].column, Reason.OTHER_LAYOUT)
     field = schema.field(0)
@@ -76,7 +73,9 @@ class NestedChunks:
         values = self._decoded()
         at = np.arange(len(values))
         at[self._edit.rows] = len(values) + np.arange(len(self._edit.rows))
-        new = pa.concat_arrays([values, stored(self._edit.values, values.type)]).take(pa.array(at))
+        with decoding(self._place):  # all must fit into one array
+            both = pa.concat_arrays([values, stored(self._edit.values, values.type)])
+            new = both.take(pa.array(at))
         schema = _schema(self._source, self._leaves)
         written = _written(self._source, self._leaves, pa.table([new], schema=schema))
         if len(written.footer.row_groups) != 1:
@@ -101,13 +100,11 @@ class NestedChunks:
         return values
 
     def _read(self, file: pa.NativeFile) -> pa.Array:
-        try:
+        with decoding(self._place):
             table = pq.ParquetFile(
                 file, page_checksum_verification=True, arrow_extensions_enabled=False
             ).read(use_threads=False)
-        except (pa.ArrowException, OSError) as error:
-            raise self._place.corrupt("its pages cannot be decoded", cause=str(error)) from error
-        return table.column(0).combine_chunks()
+            return table.column(0).combine_chunks()
 
     def _image(self, leaf: Leaf, number: int, written: SourceFile) -> ChunkImage:
         old = self._source.chunk(self._row_group, leaf.column)

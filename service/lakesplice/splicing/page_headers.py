@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lakesplice.errors import CorruptFileError
 from lakesplice.splicing.chunks import Chunk
+from lakesplice.splicing.decoding import read_at
 from lakesplice.splicing.enums import Encoding, PageKind
 from lakesplice.splicing.fields import Fields, boolean, i32, struct
 from lakesplice.splicing.place import Place
@@ -180,7 +181,7 @@ class _Window:
         size = _WINDOW_BYTES
         while True:
             self._start = offset
-            self._data = self._source.read_at(min(size, self._limit - offset), offset)
+            self._data = read_at(self._source, min(size, self._limit - offset), offset, place)
             try:
                 return self._decode(0, place)
             except CorruptFileError:

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from lakesplice.errors import UnsupportedError
 from lakesplice.splicing.codec import decode_pages
+from lakesplice.splicing.decoding import decoding
 from lakesplice.splicing.images import dictionary_bytes
 from lakesplice.splicing.options import SPAN_BYTES
 from lakesplice.splicing.page_index import Int64s, OffsetIndex
@@ -47,7 +48,7 @@ def read_nested_rows(source: SourceFile, name: str, rows: Int64s) -> pa.Array:
     `CorruptFileError` if they can't be decoded.
     """
     found, first = [], 0
-    try:
+    with decoding(Place(source.name, f"column {name}")):
         file = pq.ParquetFile(
             source.source, page_checksum_verification=True, arrow_extensions_enabled=False
         )
@@ -58,9 +59,6 @@ def read_nested_rows(source: SourceFile, name: str, rows: Int64s) -> pa.Array:
                 column = file.read_row_group(at, [name], use_threads=False).column(name)
                 found.append(column.combine_chunks().take(pa.array(rows[start:stop] - first)))
             first += group.num_rows
-    except (pa.ArrowException, OSError) as error:
-        place = Place(source.name, f"column {name}")
-        raise place.corrupt("its pages cannot be decoded", cause=str(error)) from error
     return pa.concat_arrays(found) if found else pa.nulls(0)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from lakesplice.splicing.decoding import read_at
 from lakesplice.splicing.enums import Codec, Encoding, PageKind
 from lakesplice.splicing.footer import Chunk, Footer, Leaf, Span, read_footer
 from lakesplice.splicing.old_writers import compression_is_denied, pages_need_their_predecessor
@@ -57,9 +58,9 @@ class SourceFile:
 
     def read(self, offset: int, length: int) -> pa.Buffer:
         """Return exactly these bytes."""
-        data = self.source.read_at(length, offset)
+        place = Place(self.name, f"bytes {offset} to {offset + length}")
+        data = read_at(self.source, length, offset, place)
         if len(data) != length:
-            place = Place(self.name, f"bytes {offset} to {offset + length}")
             raise place.corrupt("the file ends before them", size=self.size)
         return pa.py_buffer(data)
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakesplice.splicing.codec import one_column
+from lakesplice.splicing.decoding import decoding
 from lakesplice.splicing.enums import Encoding
 from lakesplice.splicing.footer import MAGIC, Chunk
 from lakesplice.splicing.images import dictionary_bytes
@@ -58,7 +59,7 @@ class ChunkValues:
         chunk, leaf = source.chunk(row_group, column), source.leaf(column)
         described = _where_it_is(chunk, dictionary_bytes(source, row_group, column))
         footer = one_column(leaf.element, described, chunk.num_values, source.footer.created_by)
-        try:
+        with decoding(self._place):
             metadata = pq.read_metadata(pa.BufferReader(MAGIC + footer.encode()))
             file = pq.ParquetFile(
                 source.source,
@@ -70,8 +71,6 @@ class ChunkValues:
             )
             for batch in file.iter_batches(rows, use_threads=False):
                 yield batch.column(0)
-        except (pa.ArrowException, OSError) as error:
-            raise self._place.corrupt("its pages cannot be decoded", cause=str(error)) from error
 
 
 def _where_it_is(chunk: Chunk, head: int) -> Chunk:

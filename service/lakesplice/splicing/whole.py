@@ -7,7 +7,6 @@ new file is written as the old one was (`likeness.py`); bloom filters are not wr
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from lakesplice.errors import CorruptFileError, StorageError, UnsupportedError, UsageError
+from lakesplice.errors import CorruptFileError, UnsupportedError, UsageError
 from lakesplice.planning.edits import ColumnEdit, Edits, apply_edits
+from lakesplice.splicing.decoding import reading
 from lakesplice.splicing.enums import PageKind
 from lakesplice.splicing.likeness import (
     ORIGINAL_CREATED_BY,
@@ -26,6 +26,8 @@ from lakesplice.splicing.likeness import (
     sorting_like,
 )
 from lakesplice.splicing.source import SourceFile
+
+__all__ = ["ROW_GROUP_BYTES_MAX", "edited", "reading", "rewrite_whole"]
 
 # A row group is held whole while it is written; one that decodes to more comes out as several.
 ROW_GROUP_BYTES_MAX = 128 * 1024 * 1024
@@ -258,26 +260,3 @@ def _refuse_losses(reader: _Reader, schema: pa.Schema, options: Mapping[str, Any
             path=reader.name,
             columns=lost[:5],
         )
-
-
-@contextmanager
-def reading(name: str, place: str) -> Iterator[None]:
-    """Say which file it was and where; an error number means that the store failed."""
-    try:
-        yield
-    except (pa.ArrowNotImplementedError, NotImplementedError) as error:
-        raise UnsupportedError(
-            f"a Parquet file holds what can't be decoded; {_WAY_ROUND}",
-            path=name,
-            place=place,
-            cause=str(error),
-        ) from error
-    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
-        if getattr(error, "errno", None) is not None:
-            raise StorageError("a file can't be read", path=name, cause=str(error)) from error
-        raise CorruptFileError(
-            "a Parquet file can't be decoded; restore it",
-            path=name,
-            place=place,
-            cause=str(error),
-        ) from error
