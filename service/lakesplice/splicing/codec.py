@@ -209,12 +209,7 @@ def encode_pages(
 
 def writable(leaf: Leaf, created_by: str | None, place: Place) -> bool:
     """Return whether pyarrow writes what it reads of the column in the layout it was read from."""
-    footer = one_column(leaf.element, None, 0, created_by)
-    try:
-        found = pq.read_schema(pa.BufferReader(MAGIC + footer.encode()))
-    except (pa.ArrowException, OSError) as error:
-        raise place.corrupt("its type cannot be read", cause=str(error)) from error
-    kind = found.field(0).type
+    kind = read_type(leaf, created_by, place)
     if pa.types.is_null(kind) or pa.types.is_nested(kind):
         return False
     schema = pa.schema([pa.field("x", kind, leaf.nullable)])
@@ -224,6 +219,16 @@ def writable(leaf: Leaf, created_by: str | None, place: Place) -> bool:
     pq.ParquetWriter(buffer, schema, **options).close()
     written = SourceFile(pa.BufferReader(buffer.getvalue()), f"{place.path}, new pages")
     return _same_layout(leaf, written.leaf(0))
+
+
+def read_type(leaf: Leaf, created_by: str | None, place: Place) -> pa.DataType:
+    """Return the type that the column's pages are decoded to; raises `CorruptFileError`."""
+    footer = one_column(leaf.element, None, 0, created_by)
+    try:
+        found = pq.read_schema(pa.BufferReader(MAGIC + footer.encode()))
+    except (pa.ArrowException, OSError) as error:
+        raise place.corrupt("its type cannot be read", cause=str(error)) from error
+    return found.field(0).type
 
 
 def decimals_as_integers(leaves: Iterable[Leaf]) -> bool:

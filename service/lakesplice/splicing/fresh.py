@@ -11,9 +11,10 @@ import pyarrow.parquet as pq
 
 from lakesplice.errors import UnsupportedError
 from lakesplice.splicing.codec import Style, encode_pages
-from lakesplice.splicing.enums import Codec
+from lakesplice.splicing.enums import Codec, Encoding
 from lakesplice.splicing.footer import Chunk, Leaf
 from lakesplice.splicing.images import ChunkImage, dictionary_bytes
+from lakesplice.splicing.options import Tally
 from lakesplice.splicing.page_headers import PageHeader, read_page
 from lakesplice.splicing.page_index import Int64s
 from lakesplice.splicing.place import Place
@@ -49,6 +50,8 @@ def fresh_chunk(
     encoding: int | None = None,
 ) -> ChunkImage:
     """Return a chunk of one data page for each array; without an `encoding` it has a dictionary."""
+    if not sum(map(len, arrays)):
+        return _empty_chunk(leaf, style)
     pages = encode_pages(leaf, arrays, encoding, style, place)
     if pages is None:
         raise UnsupportedError(
@@ -60,6 +63,20 @@ def fresh_chunk(
     rows = np.array([len(array) for array in arrays], np.int64)
     chunk = replace(pages.chunk, path=leaf.path, codec=style.codec)
     return encoded_chunk(_bare(chunk), pages, [pages.pages], np.cumsum(rows) - rows)
+
+
+def _empty_chunk(leaf: Leaf, style: Style) -> ChunkImage:
+    chunk = Chunk(
+        physical=leaf.physical,
+        path=leaf.path,
+        codec=style.codec,
+        encodings=(Encoding.RLE,),
+        num_values=0,
+        uncompressed_size=0,
+        compressed_size=0,
+        data_page_offset=0,
+    )
+    return ChunkImage(chunk, (), 0, None, None, None, Tally())
 
 
 def pages_like(source: SourceFile, row_group: int) -> Int64s:

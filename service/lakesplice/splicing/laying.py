@@ -25,6 +25,21 @@ def stored(values: pa.Array, kind: pa.DataType) -> pa.Array:
     return values if values.type == kind else values.cast(kind)
 
 
+def fitting(source: SourceFile, edit: ColumnEdit, kind: pa.DataType, column: str) -> pa.Array:
+    """Return an edit's values as `stored` does; `UsageError` where one doesn't fit the type."""
+    try:
+        return stored(edit.values, kind)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise UsageError(
+            "new values don't fit a column's type",
+            path=source.name,
+            column=column,
+            given=str(edit.values.type),
+            wanted=str(kind),
+            cause=str(error),
+        ) from None
+
+
 def null_refused(source: SourceFile, column: str) -> UsageError:
     """Return the error for a null where a column can have none."""
     return UsageError(

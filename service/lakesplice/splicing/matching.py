@@ -18,7 +18,7 @@ from lakesplice.splicing.footer import read_footer
 from lakesplice.splicing.source import SourceFile
 from lakesplice.splicing.streaming import BUFFER_BYTES, value_bytes
 from lakesplice.splicing.values import as_key, fitted, refuse_rebased
-from lakesplice.splicing.whole import reading
+from lakesplice.splicing.whole import arrow_schema, reading
 
 # Larger than the changes where it can be: each batch is joined with all of them.
 _BATCH_ROWS, _BATCH_BYTES = 1 << 20, 16 * 1024 * 1024
@@ -43,7 +43,7 @@ def match_by_key(
     key or lack one, where two rows have the key of a change, and as `fitted` does;
     `CorruptFileError`.
     """
-    schema = _schema(source, name)
+    schema = arrow_schema(source, name)
     _check_names(schema, changes.column_names, list(key), name)
     wanted = pl.DataFrame({at: _key_of(changes, schema, at) for at in key}, strict=False)
     _refuse_bad_keys(wanted, key)
@@ -67,7 +67,7 @@ def match_by_position(source: pa.NativeFile, name: str, changes: pa.Table, colum
     Raises `UsageError` where a position is null, beyond the file or given twice, and as `fitted`
     does; `CorruptFileError`.
     """
-    schema = _schema(source, name)
+    schema = arrow_schema(source, name)
     if column not in changes.column_names:
         raise UsageError("the changes have no such column", column=column)
     others = [at for at in changes.column_names if at != column]
@@ -84,14 +84,6 @@ def match_by_position(source: pa.NativeFile, name: str, changes: pa.Table, colum
     if (twice := np.flatnonzero(rows[1:] == rows[:-1])).size:
         raise UsageError("a position is given twice", position=int(rows[twice[0]]))
     return Matched(_edits(schema, changes, [column], rows, order, name), 0)
-
-
-def _schema(source: pa.NativeFile, name: str) -> pa.Schema:
-    # First, since pyarrow ends the process on some encrypted files.
-    read_footer(source, name)
-    with reading(name, "footer"):
-        file = pq.ParquetFile(source, pre_buffer=False, coerce_int96_timestamp_unit="us")
-        return file.schema_arrow
 
 
 def _check_names(schema: pa.Schema, columns: list[str], key: list[str], name: str) -> None:

@@ -21,7 +21,7 @@ from lakesplice.splicing.enums import Codec
 from lakesplice.splicing.footer import MAGIC, Chunk, Footer, Leaf, RowGroup
 from lakesplice.splicing.fresh import ROWS_PER_PAGE, style_like
 from lakesplice.splicing.images import ChunkImage, dictionary_bytes
-from lakesplice.splicing.laying import null_refused, refused, stored
+from lakesplice.splicing.laying import fitting, null_refused, refused, stored
 from lakesplice.splicing.options import Tally
 from lakesplice.splicing.reasons import Reason
 from lakesplice.splicing.source import SourceFile
@@ -47,7 +47,7 @@ def check_nested(source: SourceFile, row_group: int, leaves: list[Leaf], edit: C
     if [_layout(leaf) for leaf in empty.footer.leaves] != [_layout(leaf) for leaf in leaves]:
         raise refused(source, row_group, leaves[0].column, Reason.OTHER_LAYOUT)
     field = schema.field(0)
-    if _null_in_vain(field, stored(edit.values, field.type)):
+    if _null_in_vain(field, fitting(source, edit, field.type, field.name)):
         raise null_refused(source, field.name)
 
 

@@ -9,7 +9,7 @@ is written, for what they can't do.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
@@ -22,8 +22,10 @@ from lakesplice.splicing.codec import Style
 from lakesplice.splicing.copying import Sink
 from lakesplice.splicing.footer import Leaf, RowGroup
 from lakesplice.splicing.fresh import cut, fresh_chunk, leaf_of, pages_like, style_like
+from lakesplice.splicing.given import NewColumn, check_new, constant, fitted_plain, rows_like
 from lakesplice.splicing.images import ChunkImage
-from lakesplice.splicing.laying import laid_over, stored
+from lakesplice.splicing.laying import laid_over
+from lakesplice.splicing.memory import Memory
 from lakesplice.splicing.options import Options
 from lakesplice.splicing.place import Place
 from lakesplice.splicing.reasons import Reason
@@ -32,6 +34,16 @@ from lakesplice.splicing.schemas import column_of, inserted, removed, renumbered
 from lakesplice.splicing.signing import signed_for, writers
 from lakesplice.splicing.source import SourceFile
 from lakesplice.splicing.splice import DEFAULTS, Spliced, check_edits, edited_groups, finished
+from lakesplice.splicing.widening import wide, with_room, with_room_for
+
+__all__ = [
+    "NewColumn",
+    "add_columns",
+    "append_rows",
+    "drop_column",
+    "merge_files",
+    "replace_column",
+]
 
 
 def merge_files(
@@ -66,7 +78,8 @@ def append_rows(
 ) -> Spliced:
     """Write the file with each table as a row group behind its own, in the columns' own layout.
 
-    The tables have the file's columns, as pyarrow reads them; the file has flat columns only.
+    The tables have the file's columns, in any order, of types that can be cast to theirs without
+    loss, else `UsageError`. One without rows adds no row group. The file has flat columns only.
     """
     file = SourceFile(source, name)
     groups = _copied(file, options)
@@ -79,26 +92,17 @@ def append_rows(
                 column=leaf.name,
                 reason=str(Reason.NESTED),
             )
-    for table in tables:
+    rows, footer = file.footer.num_rows, with_room_for(file.footer, tables)
+    given = [table for table in tables if table.num_rows]
+    for table, columns in zip(given, rows_like(file, given), strict=True):
         makers: list[MakeImage] = [
-            partial(_appended, leaf, style, encoding, table.column(leaf.path[0]), name)
-            for leaf, style, encoding in styles
+            partial(_appended, leaf, style, encoding, values, name)
+            for (leaf, style, encoding), values in zip(styles, columns, strict=True)
         ]
         groups.append(GroupPlan(_bare_group(table.num_rows), makers))
-    rows = file.footer.num_rows + sum(table.num_rows for table in tables)
-    written = assemble(file.footer, groups, sink, options.threads)
+        rows += table.num_rows
+    written = assemble(footer, groups, sink, options.threads)
     return finished(written, rows, name, options)
-
-
-@dataclass(frozen=True, slots=True)
-class NewColumn:
-    """A column to be: its field, what all rows hold (None: null), and before which column it goes
-    (None: behind the last).
-    """
-
-    field: pa.Field
-    value: pa.Scalar | None = None
-    before: str | None = None
 
 
 def add_columns(
@@ -109,24 +113,32 @@ def add_columns(
     sink: Sink,
     options: Options = DEFAULTS,
 ) -> Spliced:
-    """Write the file with new columns and with `edits`, which may be of the new columns too."""
+    """Write the file with new columns and with `edits`, which may be of the new columns too.
+
+    Values are cast to their column's type; `UsageError` where that can't be done without loss, for
+    a null in a column that has none, for a name that is taken, and as `splice` does.
+    """
     file = SourceFile(source, name)
-    footer = file.footer
-    old = check_edits(file, _only(edits, {leaf.path[0] for leaf in footer.leaves}))
-    groups = edited_groups(file, old, options)
+    of_new = {column.field.name for column in columns}
+    check_new(file, columns, edits)
+    old = replace(
+        edits, columns={at: edit for at, edit in edits.columns.items() if at not in of_new}
+    )
+    check_edits(file, old)
+    groups, footer = edited_groups(file, old, options), with_room(file, old)
     numbers = {leaf.column: leaf.column for leaf in footer.leaves}
     style = style_like(file, 0)[0] if footer.leaves else Style(6, v2=False, checksums=True)
     for column in columns:
-        place = Place(name, f"new column {column.field.name}")
-        leaf = leaf_of(column.field, place)
+        field = column.field.with_type(wide(column.field.type))
+        leaf = leaf_of(field, Place(name, f"new column {field.name}"))
         before = column.before
         at = len(footer.leaves) if before is None else column_of(footer, before, name)
-        footer = inserted(footer, at, leaf, column.field)
+        footer = inserted(footer, at, leaf, field)
         numbers = {old: new + (new >= at) for old, new in numbers.items()}
         groups = [
             _with_column(file, group, row_group, at, leaf, column, style, part)
             for row_group, (group, part) in enumerate(
-                zip(groups, _parts(file, edits.columns.get(column.field.name)), strict=True)
+                zip(groups, _parts(file, edits.columns.get(field.name)), strict=True)
             )
         ]
     groups = [replace(group, like=renumbered(group.like, numbers)) for group in groups]
@@ -166,17 +178,23 @@ def replace_column(
 ) -> Spliced:
     """Write the file with the column of the field's name made anew: of its type, `change` giving
     each row group's values from the old ones.
+
+    Those are cast to the type; `UsageError` where that can't be done without loss, or where they
+    aren't as many. The new pages are made before anything is written.
     """
     file = SourceFile(source, name)
     at = column_of(file.footer, field.name, name)
+    field = field.with_type(wide(field.type))
     leaf = leaf_of(field, Place(name, f"column {field.name}"))
     footer = inserted(removed(file.footer, at), at, leaf, field)
     style, _ = style_like(file, at)
     others = {other.column: other.column for other in file.footer.leaves if other.column != at}
-    groups = []
+    groups, held = [], Memory(options).held()
     for row_group, group in enumerate(_copied(file, options)):
+        image = _replaced(file, row_group, at, leaf, style, field, change)
+        kept = replace(image, pieces=tuple(held.put(piece) for piece in image.pieces))
         makers = [*group.chunks]
-        makers[at] = partial(_replaced, file, row_group, at, leaf, style, change)
+        makers[at] = partial(_same, kept)
         groups.append(GroupPlan(renumbered(group.like, others), makers))
     written = assemble(footer, groups, sink, options.threads)
     return finished(written, file.footer.num_rows, name, options)
@@ -190,9 +208,11 @@ def _appended(
     leaf: Leaf, style: Style, encoding: int | None, values: pa.ChunkedArray, name: str
 ) -> ChunkImage:
     place = Place(name, f"new rows of column {leaf.name}")
-    whole = values.combine_chunks()
-    arrays = [whole.slice(at, _ROWS_PER_PAGE) for at in range(0, len(whole), _ROWS_PER_PAGE)]
-    return fresh_chunk(leaf, arrays or [whole], style, place, encoding)
+    pages = [
+        values.slice(at, _ROWS_PER_PAGE).combine_chunks()
+        for at in range(0, len(values), _ROWS_PER_PAGE)
+    ]
+    return fresh_chunk(leaf, pages, style, place, encoding)
 
 
 _ROWS_PER_PAGE = 4096
@@ -210,10 +230,9 @@ def _with_column(
 ) -> GroupPlan:
     def made() -> ChunkImage:
         rows = file.footer.row_groups[row_group].num_rows
-        value = column.value if column.value is not None else pa.scalar(None, column.field.type)
-        values = pa.repeat(value, rows)
+        values = pa.repeat(constant(column), rows)
         if edit is not None and len(edit.rows):
-            values = laid_over(values, edit.rows, stored(edit.values, values.type))
+            values = laid_over(values, edit.rows, fitted_plain(edit.values, column.field))
         arrays = cut(values, pages_like(file, row_group))
         return fresh_chunk(leaf, arrays, style, Place(file.name, f"new column {leaf.name}"))
 
@@ -226,11 +245,25 @@ def _replaced(
     column: int,
     leaf: Leaf,
     style: Style,
+    field: pa.Field,
     change: Callable[[pa.Array], pa.Array],
 ) -> ChunkImage:
-    values = change(read_column(file, row_group, column))
+    old = read_column(file, row_group, column)
+    values = fitted_plain(change(old), field)
+    if len(values) != len(old):
+        raise UsageError(
+            "a column's new values aren't as many as its rows",
+            path=file.name,
+            column=field.name,
+            rows=len(old),
+            given=len(values),
+        )
     arrays = cut(values, pages_like(file, row_group))
     return fresh_chunk(leaf, arrays, style, file.place(row_group, column))
+
+
+def _same(image: ChunkImage) -> ChunkImage:
+    return image
 
 
 def _parts(file: SourceFile, edit: ColumnEdit | None) -> Iterator[ColumnEdit | None]:
@@ -238,11 +271,6 @@ def _parts(file: SourceFile, edit: ColumnEdit | None) -> Iterator[ColumnEdit | N
     for group in file.footer.row_groups:
         yield None if edit is None else edit.within(first, first + group.num_rows)
         first += group.num_rows
-
-
-def _only(edits: Edits, names: set[str]) -> Edits:
-    kept = {name: edit for name, edit in edits.columns.items() if name in names}
-    return replace(edits, columns=kept)
 
 
 def _bare_group(rows: int) -> RowGroup:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakesplice.errors import UnsupportedError
-from lakesplice.splicing.codec import decode_pages
+from lakesplice.splicing.codec import decode_pages, read_type
 from lakesplice.splicing.decoding import decoding
 from lakesplice.splicing.images import dictionary_bytes
 from lakesplice.splicing.options import SPAN_BYTES
@@ -66,6 +66,9 @@ def read_column(source: SourceFile, row_group: int, column: int) -> pa.Array:
     """Return all values of a flat chunk, in the type that its pages decode to."""
     _check_readable(source, row_group, column)
     count = source.chunk(row_group, column).num_values
+    if not count:
+        leaf, created_by = source.leaf(column), source.footer.created_by
+        return pa.nulls(0, read_type(leaf, created_by, source.place(row_group, column)))
     return ChunkValues(source, row_group, column).next(count)
 
 

@@ -14,7 +14,7 @@ from lakesplice.splicing.reasons import Reason
 from lakesplice.splicing.thrift import EMPTY, Struct, Wire
 
 _NAME, _CHILDREN = 4, 5  # fields of SchemaElement
-_ARROW_SCHEMA = b"ARROW:schema"
+ARROW_SCHEMA = b"ARROW:schema"
 # It lists the columns too; Spark does without.
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 _BY_TYPE = Struct({1: (Wire.STRUCT, EMPTY)})
@@ -106,7 +106,7 @@ def _edited(footer: Footer, edit: Callable[[pa.Schema], pa.Schema]) -> tuple[Key
         return None
     kept: list[KeyValue] = []
     for key, value in footer.key_values:
-        if key == _ARROW_SCHEMA and value is not None:
+        if key == ARROW_SCHEMA and value is not None:
             schema = edit(pa.ipc.read_schema(pa.py_buffer(base64.b64decode(value))))
             kept.append((key, base64.b64encode(schema.serialize().to_pybytes())))
         elif key != _SPARK_SCHEMA:

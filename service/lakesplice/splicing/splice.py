@@ -11,11 +11,12 @@ import pyarrow as pa
 from lakesplice.errors import UsageError
 from lakesplice.planning.edits import Edits
 from lakesplice.splicing.assemble import Assembled, GroupPlan, MakeImage, assemble
+from lakesplice.splicing.codec import read_type
 from lakesplice.splicing.copying import Sink
 from lakesplice.splicing.editing import check_editable, edited_chunk
 from lakesplice.splicing.footer import Footer, Leaf, RowGroup
 from lakesplice.splicing.images import copied_chunk
-from lakesplice.splicing.laying import null_refused, refused
+from lakesplice.splicing.laying import fitting, null_refused, refused
 from lakesplice.splicing.memory import Memory
 from lakesplice.splicing.nested import NestedChunks, check_nested
 from lakesplice.splicing.options import Options
@@ -23,6 +24,7 @@ from lakesplice.splicing.reasons import Reason
 from lakesplice.splicing.schemas import refuse_doubles
 from lakesplice.splicing.source import SourceFile
 from lakesplice.splicing.verify import verify_written
+from lakesplice.splicing.widening import with_room
 
 __all__ = ["DEFAULTS", "Options", "Spliced", "splice"]
 
@@ -54,12 +56,13 @@ def splice(
     Edited columns are named as in the file's schema, their values of the type pyarrow reads the
     column as. Blocks. Raises `CorruptFileError` naming `name`, place and reason for a damaged
     source; `UnsupportedError` with a `reason`, nothing being written, where the edited columns
-    can't be spliced; `UsageError` for edits of rows or columns that the file doesn't have, or with
-    nulls where it can have none.
+    can't be spliced; `UsageError` for edits of rows or columns that the file doesn't have, with
+    nulls where it can have none, or with values that can't be cast to their column's type.
     """
     file = SourceFile(source, name)
     check_edits(file, edits)
-    written = assemble(file.footer, edited_groups(file, edits, options), sink, options.threads)
+    groups = edited_groups(file, edits, options)
+    written = assemble(with_room(file, edits), groups, sink, options.threads)
     return finished(written, file.footer.num_rows, name, options)
 
 
@@ -151,6 +154,10 @@ def _check(file: SourceFile, columns: Mapping[int, str], edits: Edits) -> None:
                 check_nested(file, row_group, _leaves(file, name), part.columns[name])
                 continue
             check_editable(file, row_group, column)
+            kind = read_type(
+                file.leaf(column), file.footer.created_by, file.place(row_group, column)
+            )
+            fitting(file, part.columns[name], kind, name)
             if not file.leaf(column).max_definition and part.columns[name].values.null_count:
                 raise null_refused(file, name)
 

@@ -33,7 +33,13 @@ def verify_written(written: Assembled, rows: int, name: str) -> None:
         raise place.corrupt("it describes other rows than were written; this is a defect")
     at = len(MAGIC)
     for group in groups:
-        for chunk in group.chunks:
+        for chunk, leaf in zip(group.chunks, footer.leaves, strict=True):
+            if leaf.flat and chunk.num_values != group.num_rows:
+                raise place.corrupt(
+                    "a column has another number of values than rows; this is a defect",
+                    column=leaf.name,
+                    values=chunk.num_values,
+                )
             if chunk.compressed_size and chunk.start != at:
                 raise place.corrupt("its chunks don't touch; this is a defect", offset=at)
             at += chunk.compressed_size

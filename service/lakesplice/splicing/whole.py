@@ -19,6 +19,7 @@ from lakesplice.errors import CorruptFileError, UnsupportedError, UsageError
 from lakesplice.planning.edits import ColumnEdit, Edits, apply_edits
 from lakesplice.splicing.decoding import reading
 from lakesplice.splicing.enums import PageKind
+from lakesplice.splicing.footer import read_footer
 from lakesplice.splicing.likeness import (
     ORIGINAL_CREATED_BY,
     lost_by,
@@ -100,6 +101,15 @@ def rewrite_whole(
         writer.is_open = False
         raise
     return rows
+
+
+def arrow_schema(source: pa.NativeFile, name: str) -> pa.Schema:
+    """Return a file's schema as pyarrow reads it, INT96 in microseconds. Blocks."""
+    # First, since pyarrow ends the process on some encrypted files.
+    read_footer(source, name)
+    with reading(name, "footer"):
+        file = pq.ParquetFile(source, pre_buffer=False, coerce_int96_timestamp_unit="us")
+        return file.schema_arrow
 
 
 class _Reader:
@@ -197,7 +207,7 @@ def edited(table: pa.Table, edits: Edits) -> pa.Table:
             simple[name] = ColumnEdit(edit.rows, _cast(edit.values, kind, name))
         else:
             at = table.schema.get_field_index(name)
-            table = table.set_column(at, table.field(at), _taken(table.column(at), edit))
+            table = table.set_column(at, table.field(at), _taken(table.column(at), edit, name))
     return apply_edits(table, Edits(edits.rows, simple))
 
 
@@ -223,7 +233,7 @@ def _is_simple(kind: pa.DataType) -> bool:
     )
 
 
-def _taken(column: pa.ChunkedArray, edit: ColumnEdit) -> pa.ChunkedArray:
+def _taken(column: pa.ChunkedArray, edit: ColumnEdit, name: str) -> pa.ChunkedArray:
     kind, values = column.type, edit.values
     if pa.types.is_dictionary(kind):
         column = column.cast(kind.value_type)
@@ -233,7 +243,7 @@ def _taken(column: pa.ChunkedArray, edit: ColumnEdit) -> pa.ChunkedArray:
     taken = pa.chunked_array([*column.chunks, values], type=column.type).take(pa.array(source))
     if not pa.types.is_dictionary(kind):
         return taken
-    return pc.dictionary_encode(taken.combine_chunks()).cast(kind)
+    return _cast(pc.dictionary_encode(taken.combine_chunks()), kind, name)
 
 
 def _with_origin(reader: _Reader) -> pa.Schema:

@@ -1,0 +1,123 @@
+"""Rows and columns given for a file: cast to its types or refused, before any is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from lakesplice.errors import UnsupportedError, UsageError
+from lakesplice.planning.edits import Edits
+from lakesplice.splicing.codec import read_type, writable
+from lakesplice.splicing.footer import Leaf
+from lakesplice.splicing.laying import stored
+from lakesplice.splicing.place import Place
+from lakesplice.splicing.reasons import Reason
+from lakesplice.splicing.source import SourceFile
+from lakesplice.splicing.values import fitted, refuse_rebased
+from lakesplice.splicing.whole import arrow_schema
+
+
+@dataclass(frozen=True, slots=True)
+class NewColumn:
+    """A column to be: its field, what all rows hold (None: null), and before which column it goes
+    (None: behind the last).
+    """
+
+    field: pa.Field
+    value: pa.Scalar | None = None
+    before: str | None = None
+
+
+def rows_like(file: SourceFile, tables: Sequence[pa.Table]) -> list[list[pa.ChunkedArray]]:
+    """Return each table's columns in the order of the file's leaves, which are flat, in the types
+    that their pages decode to.
+
+    `UsageError` where columns differ or values don't fit; `UnsupportedError` where a column can't
+    be written in its layout.
+    """
+    schema = arrow_schema(file.source, file.name)
+    kinds = [_type_of(file, leaf) for leaf in file.footer.leaves]
+    found = []
+    for table in tables:
+        _check_names(schema, table, file.name)
+        columns = []
+        for leaf, kind in zip(file.footer.leaves, kinds, strict=True):
+            field = schema.field(leaf.path[0])
+            values = fitted(table.column(field.name), field)
+            for chunk in values.chunks:
+                refuse_rebased(chunk, schema.metadata or {}, field.name, file.name)
+            columns.append(
+                pa.chunked_array([stored(chunk, kind) for chunk in values.chunks], type=kind)
+            )
+        found.append(columns)
+    return found
+
+
+def check_new(file: SourceFile, columns: Sequence[NewColumn], edits: Edits) -> None:
+    """Raise `UsageError` where new columns, or the edits of them, are not as they must be."""
+    names = [leaf.path[0] for leaf in file.footer.leaves]
+    for column in columns:
+        field, edit = column.field, edits.columns.get(column.field.name)
+        if field.name in names:
+            raise UsageError("the file has a column of that name", path=file.name, name=field.name)
+        names.append(field.name)
+        if column.value is not None:
+            constant(column)
+        elif not field.nullable and file.footer.num_rows:
+            raise UsageError(
+                "a new column that can't be null needs a value", path=file.name, column=field.name
+            )
+        if edit is not None:
+            fitted(edit.values, field)
+            if len(edit.rows) and not 0 <= edit.rows[0] <= edit.rows[-1] < file.footer.num_rows:
+                raise UsageError("the file has no such row", path=file.name, column=field.name)
+
+
+def constant(column: NewColumn) -> pa.Scalar:
+    """Return the value of all rows in the type that it is stored as; raises `UsageError`."""
+    field = column.field
+    if column.value is None:
+        return pa.scalar(None, plain(field.type))
+    return fitted_plain(pa.repeat(column.value, 1), field)[0]
+
+
+def fitted_plain(values: Any, field: pa.Field) -> pa.Array:
+    """Return values in one array of the type that a field's are stored as; raises `UsageError`."""
+    found = fitted(values, field)
+    if isinstance(found, pa.ChunkedArray):
+        found = found.combine_chunks()
+    return stored(found, plain(field.type))
+
+
+def plain(kind: pa.DataType) -> pa.DataType:
+    """Return the type without a dictionary and without what only gives it a name."""
+    if pa.types.is_dictionary(kind):
+        return plain(kind.value_type)
+    return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+
+
+def _type_of(file: SourceFile, leaf: Leaf) -> pa.DataType:
+    place = Place(file.name, f"new rows of column {leaf.name}")
+    created_by = file.footer.created_by
+    if not writable(leaf, created_by, place):
+        raise UnsupportedError(
+            "a column's type can't be written in the file's layout; write the file anew",
+            path=file.name,
+            place=place.part,
+            reason=str(Reason.OTHER_LAYOUT),
+        )
+    return read_type(leaf, created_by, place)
+
+
+def _check_names(schema: pa.Schema, table: pa.Table, name: str) -> None:
+    if sorted(table.column_names) == sorted(set(schema.names)):
+        return
+    raise UsageError(
+        "rows to append need the file's columns, each once",
+        path=name,
+        missing=sorted(set(schema.names) - set(table.column_names)),
+        unknown=sorted(set(table.column_names) - set(schema.names)),
+    )
