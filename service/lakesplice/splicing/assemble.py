@@ -10,18 +10,21 @@ offset and size in the footer is set here and nowhere else.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from lakesplice.errors import CorruptFileError
 from lakesplice.splicing.copying import Sink
 from lakesplice.splicing.footer import MAGIC, Chunk, Footer, RowGroup, Span
 from lakesplice.splicing.images import ChunkImage, Copied
 from lakesplice.splicing.options import Tally
 from lakesplice.splicing.page_index import OffsetIndex
 from lakesplice.splicing.signing import signed
+from lakesplice.splicing.source import SourceFile
 
 MakeImage = Callable[[], ChunkImage]
 
@@ -60,14 +63,16 @@ def assemble(like: Footer, groups: Iterable[GroupPlan], sink: Sink, threads: int
     tallies: list[Tally] = []
     placed: list[tuple[RowGroup, list[_Placed]]] = []
     plans = list(groups)
-    images = _made((make for group in plans for make in group.chunks), threads)
-    for plan in plans:
-        chunks = []
-        for _ in plan.chunks:
-            image = next(images)
-            tallies.append(image.tally)
-            chunks.append(_Placed(image, writer.pages(image)))
-        placed.append((plan.like, chunks))
+    makers = (make for group in plans for make in group.chunks)
+    # Whatever fails, no thread may still read the source when the caller closes it.
+    with closing(_made(makers, threads)) as images:
+        for plan in plans:
+            chunks = []
+            for _ in plan.chunks:
+                image = next(images)
+                tallies.append(image.tally)
+                chunks.append(_Placed(image, writer.pages(image)))
+            placed.append((plan.like, chunks))
     pages_end = writer.at
     for _, chunks in placed:
         for chunk in chunks:
@@ -109,7 +114,13 @@ class _Writer:
                 self.copy(piece)
             else:
                 self.write(piece)
-        assert self.at - start == image.chunk.compressed_size, (self.at - start, image.chunk)
+        if self.at - start != image.chunk.compressed_size:
+            raise CorruptFileError(
+                "a chunk isn't as long as it was described; this is a defect",
+                column=".".join(image.chunk.path),
+                described=image.chunk.compressed_size,
+                written=self.at - start,
+            )
         return start
 
     def write(self, data: bytes | pa.Buffer) -> None:
@@ -148,7 +159,15 @@ class _Writer:
                 self._flush_held()
             return
         self._flush_held()
-        self._sink.copy(piece.source.source, piece.offset, piece.length)
+        try:
+            self._sink.copy(piece.source.source, piece.offset, piece.length)
+        except CorruptFileError as error:
+            if not isinstance(piece.source, SourceFile):
+                raise
+            # Sinks don't know what a file is called.
+            raise CorruptFileError(
+                error.message, **{**error.facts, "path": piece.source.name}
+            ) from error
 
     def _flush_held(self) -> None:
         if self._held:
@@ -208,8 +227,8 @@ def _row_group(like: RowGroup, placed: Sequence[_Placed], ordinal: int) -> RowGr
     )
 
 
-def _made(makers: Iterator[MakeImage], threads: int) -> Iterator[ChunkImage]:
-    """Make images in order, some ahead of the one that is asked for."""
+def _made(makers: Iterator[MakeImage], threads: int) -> Generator[ChunkImage]:
+    """Make images in order, some ahead of the one that is asked for; closed, it waits for them."""
     if threads <= 1:
         for make in makers:
             yield make()

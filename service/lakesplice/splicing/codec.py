@@ -201,9 +201,10 @@ def encode_pages(
         return None
     lifted = _lifted(written, len(first))
     lifted = replace(lifted, chunk=of_version(lifted.chunk, v2=style.v2))
-    assert len(lifted.sizes) == len(pages), (len(lifted.sizes), len(pages))
+    if len(lifted.sizes) != len(pages):
+        raise place.corrupt("new pages are more or fewer than was meant; this is a defect")
     if encoding is not None:
-        _assert_all(lifted.chunk, with_dictionary=given)
+        _check_all(lifted.chunk, place, with_dictionary=given)
     return lifted if encoding != Encoding.PLAIN_DICTIONARY else _renamed(lifted, place)
 
 
@@ -336,11 +337,14 @@ def _renamed(pages: EncodedPages, place: Place) -> EncodedPages:
     )
 
 
-def _assert_all(chunk: Chunk, *, with_dictionary: bool) -> None:
+def _check_all(chunk: Chunk, place: Place, *, with_dictionary: bool) -> None:
     """The law of a chunk's order rests on every new page having the encoding it was meant to."""
-    for count in chunk.encoding_stats or ():
-        if count.kind in (PageKind.DATA, PageKind.DATA_V2):
-            assert (count.encoding in _WITH_DICTIONARY) == with_dictionary, count
+    counts = [s for s in chunk.encoding_stats or () if s.kind != PageKind.DICTIONARY]
+    if not counts or any((s.encoding in _WITH_DICTIONARY) != with_dictionary for s in counts):
+        raise place.corrupt(
+            "new pages have another encoding than they were meant to; this is a defect",
+            encodings=[s.encoding for s in counts],
+        )
 
 
 def _same_layout(source: Leaf, written: Leaf) -> bool:

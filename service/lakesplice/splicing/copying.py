@@ -72,7 +72,12 @@ class StreamSink:
         """See `Sink.copy`."""
         end = offset + length
         while offset < end:
-            block = source.read_at(min(_BLOCK_BYTES, end - offset), offset)
+            try:
+                block = source.read_at(min(_BLOCK_BYTES, end - offset), offset)
+            except OSError as error:
+                if error.errno is not None:
+                    raise
+                block = b""  # pyarrow's way to say that there is nothing
             if not block:
                 raise CorruptFileError("a file ends before its pages do; restore it", offset=offset)
             self._stream.write(block)

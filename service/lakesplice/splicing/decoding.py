@@ -49,10 +49,12 @@ def reading(name: str, part: str) -> Iterator[None]:
 
 
 def read_at(source: pa.NativeFile, length: int, offset: int, place: Place) -> bytes:
-    """Return bytes of a file, fewer at its end; raises `StorageError`. Blocks."""
+    """Return bytes of a file, fewer at its end; `StorageError` if the store fails. Blocks."""
     try:
         data: bytes = source.read_at(length, offset)
     except OSError as error:
+        if error.errno is None:
+            raise place.corrupt("the file ends before it", cause=str(error)) from error
         raise _unread(place, error) from error
     return data
 
