@@ -18,8 +18,8 @@ import atheris
 with atheris.instrument_imports(include=["lakesplice.splicing"]):
     import lakesplice.splicing.source
 
-from tests.fuzz.mutator import mutated
-from tests.fuzz.parquet_metadata import TARGETS, look_at, look_at_file
+from tests.fuzz.mutator import mutated, mutated_file
+from tests.fuzz.parquet_metadata import OF_FILES, TARGETS, look_at
 from tests.fuzz.seeds import corpus_seeds, own_seeds
 
 CASES = Path(__file__).parent / "cases"
@@ -51,14 +51,9 @@ def mutate(data: bytes, size_max: int, seed: int) -> bytes:
 
 def _mutated(data: bytes, chance: Random) -> bytes | None:
     kind, body = data[:1], data[1:]
-    if TARGETS[kind[0] % len(TARGETS)] is not look_at_file:
-        changed = mutated(body, chance)
-        return None if changed is None else kind + changed
-    start = max(0, len(body) - 2 - int.from_bytes(body[-2:], "little"))
-    footer = mutated(body[start:-2], chance)
-    if footer is None or len(footer) >= 1 << 16:
-        return None
-    return kind + body[:start] + footer + len(footer).to_bytes(2, "little")
+    of_file = TARGETS[kind[0] % len(TARGETS)] in OF_FILES
+    changed = mutated_file(body, chance) if of_file else mutated(body, chance)
+    return None if changed is None else kind + changed
 
 
 main()

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from random import Random
 
+import pyarrow as pa
+
 from lakesplice.errors import CorruptFileError, UnsupportedError
+from lakesplice.splicing.footer import MAGIC
 from lakesplice.splicing.place import Place
+from lakesplice.splicing.source import SourceFile
 from lakesplice.splicing.thrift import (
     Field,
     Limits,
@@ -16,9 +20,11 @@ from lakesplice.splicing.thrift import (
     decode_struct,
     encode_struct,
 )
+from tests.fuzz.inputs import as_file
 
 _BITS = {Wire.BYTE: 8, Wire.I16: 16, Wire.I32: 32, Wire.I64: 64}
 _LIMITS = Limits(values_max=20_000)
+_TRIES = 10
 
 
 def mutated(data: bytes, chance: Random) -> bytes | None:
@@ -28,6 +34,37 @@ def mutated(data: bytes, chance: Random) -> bytes | None:
     except (CorruptFileError, UnsupportedError):
         return None
     return encode_struct(_struct(found, chance)) + data[end:]
+
+
+def mutated_file(body: bytes, chance: Random) -> bytes | None:
+    """The input of a file with one value of its footer, an index or a page's header changed."""
+    start = max(0, len(body) - 2 - int.from_bytes(body[-2:], "little"))
+    if chance.random() < 0.5:
+        footer = mutated(body[start:-2], chance)
+        if footer is None or len(footer) >= 1 << 16:
+            return None
+        return body[:start] + footer + len(footer).to_bytes(2, "little")
+    try:
+        file = SourceFile(pa.BufferReader(as_file(body)), "")
+        at = chance.choice(_structures(file, chance)) - len(MAGIC)
+        _, end = decode_struct(body, at, place=Place("", ""), limits=_LIMITS)
+    except (CorruptFileError, UnsupportedError, IndexError, ValueError):
+        return None
+    # What follows stays where the footer says that it is.
+    for _ in range(_TRIES):
+        changed = mutated(body[at:end], chance)
+        if changed is not None and len(changed) == end - at:
+            return body[:at] + changed + body[end:]
+    return None
+
+
+def _structures(file: SourceFile, chance: Random) -> list[int]:
+    """Where the indexes of some chunk start, and its pages."""
+    group = chance.randrange(len(file.footer.row_groups))
+    column = chance.randrange(len(file.footer.leaves))
+    chunk = file.chunk(group, column)
+    spans = [span.offset for span in (chunk.offset_index, chunk.column_index) if span is not None]
+    return spans + [page.offset for page in file.pages(group, column)]
 
 
 def _struct(found: Struct, chance: Random) -> Struct:

@@ -7,20 +7,17 @@ that a change of the footer's size does not stop at the first check.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 
 import pyarrow as pa
 
-from lakesplice.errors import CorruptFileError, UnsupportedError
-from lakesplice.splicing.footer import MAGIC, Statistics, read_footer
+from lakesplice.splicing.footer import Statistics, read_footer
 from lakesplice.splicing.page_headers import PageHeader
 from lakesplice.splicing.page_index import ColumnIndex, OffsetIndex
-from lakesplice.splicing.place import Place
 from lakesplice.splicing.source import SourceFile
 from lakesplice.splicing.thrift import Struct, decode_struct, encode_struct
-
-PLACE = Place("fuzzed.parquet", "anywhere")
+from tests.fuzz.inputs import PLACE, as_body, as_file, refused_by_name
+from tests.fuzz.whole_splice import look_at_splice
 
 
 def look_at(data: bytes) -> None:
@@ -28,16 +25,6 @@ def look_at(data: bytes) -> None:
     if data:
         target = TARGETS[data[0] % len(TARGETS)]
         refused_by_name(lambda: target(data[1:]))
-
-
-def refused_by_name(read: Callable[[], object]) -> None:
-    try:
-        read()
-    except (CorruptFileError, UnsupportedError) as error:
-        facts = error.facts.keys()
-    else:
-        return
-    assert facts >= {"path", "place"}
 
 
 def look_at_structure(data: bytes) -> None:
@@ -98,18 +85,10 @@ def look_at_statistics(found: Struct) -> None:
     assert Statistics.from_struct(statistics.to_struct(), PLACE).null_count == statistics.null_count
 
 
-def as_file(data: bytes) -> bytes:
-    """A file of an input: its footer is as long as the last two bytes say."""
-    length = min(int.from_bytes(data[-2:], "little"), max(len(data) - 2, 0))
-    return MAGIC + data[:-2] + struct.pack("<I", length) + MAGIC
-
-
-def as_input(file: bytes) -> bytes | None:
-    """The input that gives a file; None if its footer is too long for one."""
-    length = int.from_bytes(file[-8:-4], "little")
-    if length >= 1 << 16 or file[:4] != MAGIC or file[-4:] != MAGIC:
-        return None
-    return bytes((TARGETS.index(look_at_file),)) + file[4:-8] + length.to_bytes(2, "little")
+def as_input(file: bytes, target: Callable[[bytes], None] = look_at_file) -> bytes | None:
+    """The input that shows a file to a target; None if its footer is too long for one."""
+    body = as_body(file)
+    return None if body is None else bytes((TARGETS.index(target),)) + body
 
 
 TARGETS = [
@@ -118,4 +97,6 @@ TARGETS = [
     look_at_column_index,
     look_at_page_header,
     look_at_file,
+    look_at_splice,
 ]
+OF_FILES = (look_at_file, look_at_splice)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow as pa
 from lakesplice.errors import CorruptFileError, UnsupportedError
 from lakesplice.splicing.source import SourceFile
 from tests.fuzz.parquet_metadata import (
+    OF_FILES,
     TARGETS,
     as_input,
     look_at_column_index,
@@ -25,10 +27,23 @@ FILE_BYTES_MAX = 8 * 1024
 def own_seeds() -> Iterator[bytes]:
     """Inputs made of files of our own."""
     lists = pa.table({"l": [[1, 2], None, []], "s": [{"a": 1}, None, {"a": 2}]})
+    few = {"max_rows_per_page": 5, "write_batch_size": 5, "write_page_checksum": False}
+    texts = pa.table({"t": [f"{'text' * 3}{at % 6}" for at in range(40)]})
+    numbers = pa.table(
+        {
+            "d": pa.array([Decimal(at) / 4 for at in range(20)], pa.decimal128(12, 2)),
+            "u": pa.array(range(20), pa.uint8()),
+            "b": [at % 3 == 0 if at % 4 else None for at in range(20)],
+        }
+    )
     for file in (
         parquet(some_table(40), max_rows_per_page=10, write_batch_size=10, row_group_size=30),
         parquet(some_table(20), data_page_version="2.0", use_dictionary=False),
         parquet(some_table(9), write_page_index=False, compression="none"),
+        parquet(texts, compression="none", dictionary_pagesize_limit=60, **few),
+        parquet(texts, use_dictionary=False, column_encoding="DELTA_BYTE_ARRAY", **few),
+        parquet(numbers, store_decimal_as_integer=True, data_page_version="2.0", **few),
+        parquet(numbers, bloom_filter_options={"u": {"ndv": 20, "fpp": 0.1}}, **few),
         parquet(lists),
         parquet(lists.slice(0, 0)),
     ):
@@ -47,9 +62,10 @@ def corpus_seeds(folder: Path) -> Iterator[bytes]:
 
 def inputs_of(file: bytes) -> Iterator[bytes]:
     """The whole file, its footer, and the indexes and page headers of its first row group."""
-    whole = as_input(file)
-    if whole is not None:
-        yield whole
+    for target in OF_FILES:
+        whole = as_input(file, target)
+        if whole is not None:
+            yield whole
     source = SourceFile(pa.BufferReader(file), "seed.parquet")
     yield _one(look_at_structure, file[source.footer.start : -8])
     for column, chunk in enumerate(

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz.parquet_metadata import as_file, as_input, look_at
+from tests.fuzz.inputs import as_file
+from tests.fuzz.parquet_metadata import OF_FILES, as_input, look_at
 from tests.fuzz.seeds import own_seeds
 
 CASES = sorted((Path(__file__).parent / "cases").iterdir())
@@ -28,6 +29,7 @@ def test_an_input_of_a_file_is_that_file() -> None:
     from tests.support.parquet_parts import parquet, some_table
 
     file = parquet(some_table(20))
-    given = as_input(file)
-    assert given is not None
-    assert as_file(given[1:]) == file
+    for target in OF_FILES:
+        given = as_input(file, target)
+        assert given is not None
+        assert as_file(given[1:]) == file
