@@ -225,10 +225,8 @@ def writable(leaf: Leaf, created_by: str | None, place: Place) -> bool:
 def read_type(leaf: Leaf, created_by: str | None, place: Place) -> pa.DataType:
     """Return the type that the column's pages are decoded to; raises `CorruptFileError`."""
     footer = one_column(leaf.element, None, 0, created_by)
-    try:
+    with decoding(place.within("the type")):
         found = pq.read_schema(pa.BufferReader(MAGIC + footer.encode()))
-    except (pa.ArrowException, OSError) as error:
-        raise place.corrupt("its type cannot be read", cause=str(error)) from error
     return found.field(0).type
 
 

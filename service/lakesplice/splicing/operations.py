@@ -22,6 +22,7 @@ from lakesplice.splicing.codec import Style
 from lakesplice.splicing.copying import Sink
 from lakesplice.splicing.footer import Leaf, RowGroup
 from lakesplice.splicing.fresh import cut, fresh_chunk, leaf_of, pages_like, style_like
+from lakesplice.splicing.geography import unbounded
 from lakesplice.splicing.given import NewColumn, check_new, constant, fitted_plain, rows_like
 from lakesplice.splicing.images import ChunkImage
 from lakesplice.splicing.laying import laid_over
@@ -93,6 +94,7 @@ def append_rows(
                 reason=str(Reason.NESTED),
             )
     rows, footer = file.footer.num_rows, with_room_for(file.footer, tables)
+    footer = unbounded(footer, footer.columns)
     given = [table for table in tables if table.num_rows]
     for table, columns in zip(given, rows_like(file, given), strict=True):
         makers: list[MakeImage] = [
@@ -126,6 +128,7 @@ def add_columns(
     )
     check_edits(file, old)
     groups, footer = edited_groups(file, old, options), with_room(file, old)
+    footer = unbounded(footer, old.columns)
     numbers = {leaf.column: leaf.column for leaf in footer.leaves}
     style = style_like(file, 0)[0] if footer.leaves else Style(6, v2=False, checksums=True)
     for column in columns:
@@ -186,7 +189,7 @@ def replace_column(
     at = column_of(file.footer, field.name, name)
     field = field.with_type(wide(field.type))
     leaf = leaf_of(field, Place(name, f"column {field.name}"))
-    footer = inserted(removed(file.footer, at), at, leaf, field)
+    footer = inserted(removed(unbounded(file.footer, (field.name,)), at), at, leaf, field)
     style, _ = style_like(file, at)
     others = {other.column: other.column for other in file.footer.leaves if other.column != at}
     groups, held = [], Memory(options).held()

@@ -15,6 +15,7 @@ from lakesplice.splicing.codec import read_type
 from lakesplice.splicing.copying import Sink
 from lakesplice.splicing.editing import check_editable, edited_chunk
 from lakesplice.splicing.footer import Footer, Leaf, RowGroup
+from lakesplice.splicing.geography import unbounded
 from lakesplice.splicing.images import copied_chunk
 from lakesplice.splicing.laying import fitting, null_refused, refused
 from lakesplice.splicing.memory import Memory
@@ -62,7 +63,8 @@ def splice(
     file = SourceFile(source, name)
     check_edits(file, edits)
     groups = edited_groups(file, edits, options)
-    written = assemble(with_room(file, edits), groups, sink, options.threads)
+    footer = unbounded(with_room(file, edits), edits.columns)
+    written = assemble(footer, groups, sink, options.threads)
     return finished(written, file.footer.num_rows, name, options)
 
 

@@ -20,6 +20,7 @@ from lakesplice.planning.edits import ColumnEdit, Edits, apply_edits
 from lakesplice.splicing.decoding import reading
 from lakesplice.splicing.enums import PageKind
 from lakesplice.splicing.footer import read_footer
+from lakesplice.splicing.geography import GEO, unbounded_value
 from lakesplice.splicing.likeness import (
     ORIGINAL_CREATED_BY,
     lost_by,
@@ -80,7 +81,7 @@ def rewrite_whole(
     pages = _page_facts(SourceFile(source, name))
     with reading(name, "footer"):
         reader = _Reader(source, name)
-    schema = _with_origin(reader)
+    schema = _described(reader, edits)
     options = options_like(
         reader.file,
         rows_per_page=pages.rows_per_page,
@@ -246,14 +247,15 @@ def _taken(column: pa.ChunkedArray, edit: ColumnEdit, name: str) -> pa.ChunkedAr
     return _cast(pc.dictionary_encode(taken.combine_chunks()), kind, name)
 
 
-def _with_origin(reader: _Reader) -> pa.Schema:
-    """The schema with all metadata, and who wrote the file first."""
+def _described(reader: _Reader, edits: Edits) -> pa.Schema:
+    """The schema with all metadata that stays true, and who wrote the file first."""
     schema = reader.file.schema_arrow
-    metadata: Mapping[bytes, bytes] = schema.metadata or {}
-    if ORIGINAL_CREATED_BY in metadata:
-        return schema
+    metadata: dict[bytes, bytes] = {**(schema.metadata or {})}
     origin = (reader.file.metadata.created_by or "").encode()
-    return schema.with_metadata({**metadata, ORIGINAL_CREATED_BY: origin})
+    metadata.setdefault(ORIGINAL_CREATED_BY, origin)
+    if GEO in metadata:
+        metadata[GEO] = unbounded_value(metadata[GEO], edits.columns)
+    return schema.with_metadata(metadata)
 
 
 def _refuse_losses(reader: _Reader, schema: pa.Schema, options: Mapping[str, Any]) -> None:
