@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from lakesplice.errors import CorruptFileError, MissingFileError
+from lakesplice.errors import CorruptFileError, MissingFileError, UnsupportedError
 from lakesplice.formats.parquet import BaseReader, WrittenBase, write_base
 from lakesplice.model.address import BaseFile
 from lakesplice.model.change import Op
@@ -119,3 +120,22 @@ def test_nothing_is_handed_over_from_a_damaged_or_missing_file(
             compact_files(table.store, table.manifest, paths, best_rewriter(), table.entropy)
         (tmp_path / path).write_bytes(data)
     assert table.compact().counts["rows"] == 3
+
+
+class Late:
+    """Finds only when it has written something that it can't go on."""
+
+    def rewrite(self, source: Any, file: Any, edits: Any, schema: Any, sink: Any) -> WrittenBase:
+        sink.write(b"PAR1")
+        raise UnsupportedError("a page can't be decoded", path=file.path)
+
+
+def test_a_file_that_turns_out_not_to_be_spliceable_is_written_anew_under_another_name(
+    table: MadeTable,
+) -> None:
+    paths = list(table.manifest.files)
+    before = set(table.store.list("base"))
+    done = compact_files(table.store, table.manifest, paths, Late(), table.entropy)
+    assert done.counts["fallback_late"] == len(done.replaced)
+    new = {file.base.path for file in done.replaced.values()}
+    assert set(table.store.list("base")) == before | new

@@ -18,6 +18,7 @@ class Reason(StrEnum):
     OLD_DATA_PAGE_V2 = "old_data_page_v2"
     EXTERNAL_FILE = "external_file"
     ENCRYPTED = "encrypted"
+    LARGE_INDEX = "large_index"
     UNDECODABLE = "undecodable"
     # Found while a chunk is planned or encoded.
     MANY_PAGES = "many_pages"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from lakesplice.errors import UnsupportedError
 from lakesplice.splicing.decoding import read_at
 from lakesplice.splicing.enums import Codec, Encoding, PageKind
 from lakesplice.splicing.footer import Chunk, Footer, Leaf, Span, read_footer
@@ -151,8 +152,22 @@ class SourceFile:
             raise place.corrupt("it has another number of pages than the offset index")
         return index
 
+    def refuse_large_indexes(self, row_group: int, column: int) -> None:
+        """Raise `UnsupportedError` where an index of the chunk can't be read; reads nothing."""
+        chunk = self.chunk(row_group, column)
+        for span in (chunk.offset_index, chunk.column_index):
+            if span is not None and span.length > _INDEX_BYTES_MAX:
+                raise self._index_too_large(span, self._index_place(row_group, column))
+
+    def _index_too_large(self, span: Span, place: Place) -> UnsupportedError:
+        return place.too_large(
+            "an index has more bytes than are read",
+            length=span.length,
+            reason=str(Reason.LARGE_INDEX),
+        )
+
     def _bytes(self, span: Span, place: Place) -> bytes:
         if span.length > _INDEX_BYTES_MAX:
-            raise place.too_large("an index has more bytes than are read", length=span.length)
+            raise self._index_too_large(span, place)
         data: bytes = self.read(span.offset, span.length).to_pybytes()
         return data

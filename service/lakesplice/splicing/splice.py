@@ -127,6 +127,7 @@ def _group(
         reason = file.needs_its_name(row_group, column)
         if reason is not None:
             raise refused(file, row_group, column, reason)
+        file.refuse_large_indexes(row_group, column)
         name = columns.get(column, "")
         edit = edits.columns.get(name)
         if edit is None or not len(edit.rows):

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from lakesplice.errors import UnsupportedError
 from lakesplice.formats.parquet import WrittenBase
 from lakesplice.model.address import BaseFile
 from lakesplice.model.manifest import Manifest
@@ -26,7 +27,9 @@ from lakesplice.splicing.verify import verify_edits
 from lakesplice.table.base import create_base, open_base
 from lakesplice.table.intents import NewFile, Splice
 from lakesplice.table.layout import base_path
+from lakesplice.table.page_rewriter import FALLBACK
 from lakesplice.table.ports import Entropy, Rewriter, Store
+from lakesplice.table.rewrite import PlainRewriter
 from lakesplice.table.waiting import read_waiting
 
 
@@ -125,15 +128,19 @@ def _rewrite(
         written.append(rewriter.rewrite(source, file, edits, schema, sink))
         return written[0]
 
+    def write_plainly(sink: pa.NativeFile) -> WrittenBase:
+        plain = PlainRewriter().rewrite(source, file, edits, schema, sink)
+        written.append(replace(plain, counts={FALLBACK + "late": 1}))
+        return written[0]
+
     path = base_path(file.segments[0].group, splices, entropy)
     with store.open(file.path) as source:
-        new = create_base(
-            store,
-            path,
-            file.segments,
-            write,
-            splices=splices,
-        )
+        try:
+            new = create_base(store, path, file.segments, write, splices=splices)
+        except UnsupportedError:
+            # What was written is gone; a name is used once.
+            path = base_path(file.segments[0].group, splices, entropy)
+            new = create_base(store, path, file.segments, write_plainly, splices=splices)
     _verify(store, new.base, edits, schema)
     return new, written[0].counts
 

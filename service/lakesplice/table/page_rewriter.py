@@ -24,6 +24,7 @@ from lakesplice.table.rewrite import PlainRewriter
 
 FALLBACK = "fallback_"
 WHOLE = "whole_"
+BLOOM_FILTERS = "bloom_filters_dropped"
 
 
 @dataclass(frozen=True)
@@ -31,9 +32,9 @@ class PageRewriter:
     """`Rewriter` that copies pages without an edited row as bytes; memory holds a few chunks.
 
     `open_sink` says how bytes are copied into what the store opened. `WrittenBase.counts` has
-    `pages_copied`, `pages_encoded`, `bytes_copied`, `bytes_encoded`, for each reason why chunks
-    were encoded whole `whole_<reason>`, the columns, and for each why a file was rewritten plainly
-    `fallback_<reason>`, 1.
+    `pages_copied`, `pages_encoded`, `bytes_copied`, `bytes_encoded`, `bloom_filters_dropped` if any
+    were, for each reason why chunks were encoded whole `whole_<reason>`, the columns, and for each
+    why a file was rewritten plainly `fallback_<reason>`, 1.
     """
 
     options: Options = field(default_factory=Options)
@@ -48,7 +49,7 @@ class PageRewriter:
         schema: TableSchema,
         sink: pa.NativeFile,
     ) -> WrittenBase:
-        """See `Rewriter.rewrite`."""
+        """See `Rewriter.rewrite`; `UnsupportedError` where it shows too late that it can't be."""
         present = BaseReader(source, file, schema).names
         added = [
             NewColumn(field, before=POSITION_FILE)
@@ -62,7 +63,8 @@ class PageRewriter:
             else:
                 done = splice(source, file.path, edits, to, options)
         except UnsupportedError as error:
-            # Raised before anything is written.
+            if to.tell():
+                raise  # found too late: the sink has the beginning of another file
             reason = str(error.facts.get("reason", "unsupported"))
             return self._plain(source, file, edits, schema, sink, reason)
         return WrittenBase(done.rows, _stats(done.footer, schema), done.pages_end, _counts(done))
@@ -91,6 +93,8 @@ def _counts(done: Spliced) -> Mapping[str, int]:
         "bytes_copied": done.bytes_copied,
         "bytes_encoded": done.bytes_encoded,
     }
+    if done.bloom_filters_dropped:
+        counts[BLOOM_FILTERS] = done.bloom_filters_dropped
     for reason in done.columns_whole.values():
         counts[WHOLE + reason] = counts.get(WHOLE + reason, 0) + 1
     return counts

@@ -80,7 +80,8 @@ class Rewriter(Protocol):
         `source` is open for random access and its tail was compared with `file`. Columns added to
         the table since it was written are null where not edited. Called from several threads at
         once, also for one file. Blocks; `CorruptFileError` naming `file.path` if the source cannot
-        be decoded.
+        be decoded, `UnsupportedError` if it turns out, `sink` having been written to, that it can
+        only be rewritten plainly.
         """
         ...
 

@@ -1,0 +1,57 @@
+"""An index too large to be read is refused before a byte of the new file is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lakesplice.errors import UnsupportedError
+from lakesplice.splicing.chunks import Chunk, Span
+from lakesplice.splicing.copying import StreamSink
+from lakesplice.splicing.operations import append_rows, drop_column, merge_files
+from lakesplice.splicing.splice import splice
+from tests.support.in_memory import NAME, edits_of, look, with_chunk
+
+LARGE = 33 * 1024 * 1024
+TABLE = pa.table({"a": [1, 2], "b": [3, 4]})
+
+
+@pytest.fixture(params=["offset_index", "column_index"])
+def file(request: pytest.FixtureRequest) -> pa.Buffer:
+    """Of its last column an index lies in a gap before the footer."""
+    buffer = pa.BufferOutputStream()
+    pq.write_table(TABLE, buffer, write_page_index=True)
+    data = buffer.getvalue().to_pybytes()
+    start = look(data).footer.start
+    data = data[:start] + bytes(LARGE) + data[start:]
+
+    def elsewhere(chunk: Chunk) -> Chunk:
+        return replace(chunk, **{request.param: Span(start, LARGE)})
+
+    return pa.py_buffer(with_chunk(data, 1, elsewhere))
+
+
+OPERATIONS: dict[str, Callable[[Any, Any], object]] = {
+    "splice": lambda source, sink: splice(
+        source, NAME, edits_of({"a": ([0], pa.array([7]))}), sink
+    ),
+    "append": lambda source, sink: append_rows(source, NAME, [TABLE], sink),
+    "drop": lambda source, sink: drop_column(source, NAME, "a", sink),
+    "merge": lambda source, sink: merge_files([(source, NAME)], sink),
+}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
+def test_an_index_that_is_too_large_is_refused_before_anything_is_written(
+    file: pa.Buffer, operation: Callable[[Any, Any], object]
+) -> None:
+    sink = pa.BufferOutputStream()
+    with pytest.raises(UnsupportedError) as caught:
+        operation(pa.BufferReader(file), StreamSink(sink))
+    assert caught.value.facts["reason"] == "large_index"
+    assert sink.tell() == 0
