@@ -82,9 +82,9 @@ def _empty_chunk(leaf: Leaf, style: Style) -> ChunkImage:
 def pages_like(source: SourceFile, row_group: int) -> Int64s:
     """Return the first rows of pages that line up with those of the row group's first column."""
     rows = source.footer.row_groups[row_group].num_rows
-    index = source.offset_index(row_group, 0) if source.footer.leaves else None
-    if index is not None and not source.leaf(0).max_repetition:
-        return index.first_rows
+    index = source.page_locations(row_group, 0) if source.footer.leaves else None
+    if index is not None and len(index) and not source.leaf(0).max_repetition:
+        return np.unique(index.first_rows[index.first_rows < max(rows, 1)])
     return np.arange(0, max(rows, 1), ROWS_PER_PAGE)
 
 
@@ -112,7 +112,7 @@ def style_like(source: SourceFile, column: int) -> tuple[Style, int | None]:
 
 
 def _data_headers(source: SourceFile, row_group: int, column: int) -> Iterator[PageHeader]:
-    chunk, index = source.chunk(row_group, column), source.offset_index(row_group, column)
+    chunk, index = source.chunk(row_group, column), source.page_locations(row_group, column)
     place = source.place(row_group, column)
     if index is not None and len(index):
         yield read_page(source.source, int(index.offsets[0]), chunk.end, place).header

@@ -52,7 +52,7 @@ def _page_facts(file: SourceFile) -> _PageFacts:
     if not file.footer.row_groups or not file.footer.leaves:
         return _PageFacts(None, checksums=False, v2=False)
     group = file.footer.row_groups[0]
-    indexes = (file.offset_index(0, column) for column in range(len(group.chunks)))
+    indexes = (file.page_locations(0, column) for column in range(len(group.chunks)))
     pages = [int(one.rows(group.num_rows).max()) for one in indexes if one is not None and len(one)]
     headers = (page.header for page in file.pages(0, 0) if page.header.is_data)
     first = next(headers, None)

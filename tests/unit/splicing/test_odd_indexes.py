@@ -11,11 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakesplice.errors import CorruptFileError
+from lakesplice.planning.edits import Edits
 from lakesplice.splicing.chunks import Span
 from lakesplice.splicing.enums import Encoding, PageKind
+from lakesplice.splicing.operations import NewColumn, add_columns, drop_column
 from lakesplice.splicing.page_headers import PageHeader
 from lakesplice.splicing.page_index import OffsetIndex
-from tests.support.in_memory import look, spliced
+from lakesplice.splicing.whole import rewrite_whole
+from tests.support.in_memory import edits_of, look, made, spliced
 from tests.support.parquet_parts import opened, parquet
 
 TABLE = pa.table(
@@ -95,6 +98,25 @@ def test_an_odd_index_is_copied_where_its_pages_are(odd: str) -> None:
 def test_an_odd_index_is_not_gone_by_in_an_edit(odd: str) -> None:
     with pytest.raises(CorruptFileError, match="offset index"):
         spliced(ODD[odd], other=EDIT)
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_columns_are_added_beside_one_with_an_odd_index(odd: str) -> None:
+    source = made(lambda sink: drop_column(opened(ODD[odd]), "a", "id", sink))
+    new = NewColumn(pa.field("new", pa.int64()), pa.scalar(7))
+    after = made(lambda sink: add_columns(opened(source), "a", [new], Edits(), sink))
+    assert pq.read_table(opened(after)).column("new").to_pylist() == [7] * 500
+    index = look(after).offset_index(0, 1)
+    assert index is not None
+    assert index.first_rows.tolist() == [0, 100, 200, 300, 400]
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_a_file_with_an_odd_index_can_be_rewritten(odd: str) -> None:
+    sink = pa.BufferOutputStream()
+    edits = edits_of({"other": EDIT})
+    assert rewrite_whole(opened(ODD[odd]), "a", edits, sink) == 500
+    assert pq.read_table(sink.getvalue()).column("other")[3].as_py() == -1
 
 
 def test_an_index_that_points_elsewhere_is_not_copied() -> None:

@@ -100,7 +100,7 @@ def _pages(source: SourceFile, columns: list[int], row_groups: range) -> Iterato
 def _chunk_pages(source: SourceFile, group: int, column: int) -> Iterator[dict[str, Any]]:
     from lakesplice.splicing.enums import Encoding
 
-    leaf, index = source.leaf(column), source.offset_index(group, column)
+    leaf, index = source.leaf(column), source.page_locations(group, column)
     known = frozenset(Encoding)
     number = passed = 0
     for page in source.pages(group, column):
