@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakesplice.errors import StorageError, UnsupportedError, UsageError
+from lakesplice.apps.appearing import appearing, opened, options_for, refuse_existing
+from lakesplice.errors import UnsupportedError, UsageError
 from lakesplice.planning.edits import Edits
 from lakesplice.splicing.decoding import reading
 from lakesplice.splicing.footer import read_footer
 from lakesplice.splicing.matching import Matched, match_by_key, match_by_position
 from lakesplice.splicing.options import Options
 from lakesplice.splicing.splice import Spliced, splice
+from lakesplice.splicing.verify import verify_edits
 from lakesplice.splicing.whole import rewrite_whole
-from lakesplice.storage.copying import FileSink, ScratchFile
-from lakesplice.storage.local import LocalStore
-
-_THREADS_MAX = 8
+from lakesplice.storage.copying import FileSink
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +59,7 @@ def splice_file(
     require_all: bool = False,
     threads: int | None = None,
     verify: bool = True,
+    erase: bool = False,
 ) -> SpliceSummary:
     """Write `source` with `changes` to the new file `target`, encoding only pages that change.
 
@@ -71,7 +68,8 @@ def splice_file(
     column of `changes` replaces the values of the file's column of that name, nulls included;
     columns that `changes` lacks stay as they are. A change whose key no row has is counted, or with
     `require_all` refused. `threads` columns are encoded at a time, by default one per core up to 8;
-    `verify` reads back what was encoded.
+    `verify` reads back what was encoded. With `erase` nothing remains of the
+    values that are replaced, in dictionaries either.
 
     The target appears whole or not at all, and is on disk when this returns. Memory holds the
     changes and bounded pieces of the file. Blocks. Raises `UsageError` for changes that don't fit,
@@ -80,21 +78,16 @@ def splice_file(
     """
     started = time.monotonic()
     source, target = Path(source), Path(target)
-    if target.exists():
-        raise UsageError("the target exists; choose another name", target=str(target))
-    with _opened(source) as opened:
+    refuse_existing(target)
+    with opened(source) as file:
         table = changes if isinstance(changes, pa.Table) else _read_changes(Path(changes))
-        matched = _matched(opened, str(source), table, key, by_position)
+        matched = _matched(file, str(source), table, key, by_position)
         if require_all and matched.unmatched:
             raise UsageError(
                 "changes have a key that no row of the file has", changes=matched.unmatched
             )
-        options = Options(
-            threads=threads or min(os.cpu_count() or 1, _THREADS_MAX),
-            verify=verify,
-            open_scratch=ScratchFile,
-        )
-        outcome = _written(opened, source, matched.edits, target, options)
+        options = options_for(threads, verify=verify, erase=erase)
+        outcome = _written(file, source, matched.edits, target, options)
     done = outcome.spliced
     whole = target.stat().st_size if done is None else 0
     return SpliceSummary(
@@ -106,7 +99,7 @@ def splice_file(
         pages_encoded=done.pages_encoded if done else 0,
         bytes_copied=done.bytes_copied if done else 0,
         bytes_encoded=done.bytes_encoded if done else whole,
-        bloom_filters_dropped=done.bloom_filters_dropped if done else 0,
+        bloom_filters_dropped=outcome.bloom_filters_dropped,
         bytes_before=source.stat().st_size,
         bytes_after=target.stat().st_size,
         seconds=time.monotonic() - started,
@@ -120,19 +113,26 @@ class _Outcome:
     rows: int
     spliced: Spliced | None
     rewritten: str | None
+    bloom_filters_dropped: int
 
 
 def _written(
-    opened: pa.NativeFile, source: Path, edits: Edits, target: Path, options: Options
+    file: pa.NativeFile, source: Path, edits: Edits, target: Path, options: Options
 ) -> _Outcome:
+    def holds_the_edits(written: pa.NativeFile, path: str) -> None:
+        if options.verify:
+            verify_edits(written, path, edits)
+
     try:
-        with _appearing(target) as stream:
-            done = splice(opened, str(source), edits, FileSink(stream), options)
-        return _Outcome(done.rows, done, None)
+        with appearing(target, holds_the_edits) as stream:
+            done = splice(file, str(source), edits, FileSink(stream), options)
+        return _Outcome(done.rows, done, None, done.bloom_filters_dropped)
     except UnsupportedError as refusal:
         reason = str(refusal.facts.get("reason", refusal.message))
-    with _appearing(target) as stream:
-        return _Outcome(rewrite_whole(opened, str(source), edits, stream), None, reason)
+    groups = read_footer(file, str(source)).row_groups
+    blooms = sum(bool(chunk.bloom_offset) for group in groups for chunk in group.chunks)
+    with appearing(target) as stream:
+        return _Outcome(rewrite_whole(file, str(source), edits, stream), None, reason, blooms)
 
 
 def _matched(
@@ -152,47 +152,8 @@ def _matched(
     return match_by_key(source, name, changes, columns)
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[pa.NativeFile]:
-    with LocalStore(path.parent).open(path.name) as source:
-        yield source
-
-
 def _read_changes(path: Path) -> pa.Table:
-    with _opened(path) as opened:
-        read_footer(opened, str(path))  # first, since pyarrow ends the process on encrypted columns
+    with opened(path) as file:
+        read_footer(file, str(path))  # first, since pyarrow ends the process on encrypted columns
         with reading(str(path), "changes"):
-            return pq.ParquetFile(opened, pre_buffer=False).read()
-
-
-@contextmanager
-def _appearing(target: Path) -> Iterator[pa.NativeFile]:
-    """Yield a sink whose content gets its name when it is complete and on disk.
-
-    `UsageError` if meanwhile somebody else made a file of that name.
-    """
-    store = LocalStore(target.parent)
-    partial = target.with_name(f".{target.name}.{secrets.token_hex(8)}.partial")
-    try:
-        with store.writer(partial.name) as sink:
-            yield sink
-        _link(partial, target)
-    finally:
-        with suppress(OSError):
-            partial.unlink()
-
-
-def _link(partial: Path, target: Path) -> None:
-    try:
-        os.link(partial, target)
-    except FileExistsError:
-        raise UsageError("the target exists; choose another name", target=str(target)) from None
-    except OSError as error:
-        raise StorageError(
-            "the target can't be named", target=str(target), cause=str(error)
-        ) from None
-    descriptor = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+            return pq.ParquetFile(file, pre_buffer=False).read()

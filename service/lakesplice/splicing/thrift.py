@@ -339,7 +339,10 @@ def _put_value(out: bytearray, wire: Wire, value: Value) -> None:
 
 
 def _put_integer(out: bytearray, value: int, bits: int) -> None:
-    assert -(1 << bits - 1) <= value < 1 << bits - 1, (value, bits)
+    if not -(1 << bits - 1) <= value < 1 << bits - 1:
+        raise CorruptFileError(
+            "a number is too large for its field in Parquet; this is a defect", number=value
+        )
     put_varint(out, value << 1 if value >= 0 else ~value << 1 | 1)
 
 

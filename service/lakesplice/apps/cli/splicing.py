@@ -31,11 +31,15 @@ def splice(
         bool, typer.Option("--require-all", help="Refuse changes whose key no row has.")
     ] = False,
     threads: Annotated[
-        int | None, typer.Option(min=1, help="Columns encoded at a time; one per core without it.")
+        int | None,
+        typer.Option(min=1, help="Columns encoded at a time; without it one per core, up to 8."),
     ] = None,
     verify: Annotated[
         bool, typer.Option(help="Read back what was encoded before the file gets its name.")
     ] = True,
+    erase: Annotated[
+        bool, typer.Option("--erase", help="Leave nothing of old values, in dictionaries either.")
+    ] = False,
     form: ListingOption = Listing.TABLE,
 ) -> None:
     """Write a Parquet file with changed rows; only pages that change are encoded anew.
@@ -55,6 +59,7 @@ def splice(
         require_all=require_all,
         threads=threads,
         verify=verify,
+        erase=erase,
     )
     if form is Listing.JSON:
         typer.echo(json_line(asdict(summary)))
