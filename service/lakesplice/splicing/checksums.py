@@ -50,14 +50,14 @@ def check_chunk(
     """Raise `CorruptFileError` if a page isn't what its checksum, the index or the footer say.
 
     `num_rows` is None for a nested column, whose pages hold other numbers of values than of rows.
-    Blocks; reads the chunk, a few megabytes at a time. Of pages without a checksum the
-    header is looked at if a neighbour has one.
+    Blocks; reads the chunk, a few megabytes at a time. In our own files each page has a checksum;
+    of others' pages without one the header is looked at if a neighbour has one.
     """
     if index is None:
         _check_one_by_one(source, row_group, column)
         return
     chunk, place = source.chunk(row_group, column), source.place(row_group, column)
-    seen = _Seen()
+    seen = _Seen(ours=source.key_value(_OURS) is not None)
     head = int(index.offsets[0]) - chunk.start if len(index) else 0
     if head:
         data = source.read(chunk.start, head)
@@ -69,7 +69,7 @@ def check_chunk(
         data = source.read(base, int(index.ends[end - 1]) - base)
         offsets, sizes = index.offsets[start:end] - base, index.sizes[start:end]
         _check_block(data, offsets, sizes, None if rows is None else rows[start:end], seen, place)
-    if seen.all and source.key_value(_OURS) is not None:
+    if seen.ours:
         _check_sums(chunk, seen, place)
 
 
@@ -86,11 +86,11 @@ def _check_one_by_one(source: SourceFile, row_group: int, column: int) -> None:
 
 @dataclass(slots=True)
 class _Seen:
-    """What was found in a chunk's pages so far, if it was looked at all of them."""
+    """What was found in a chunk's pages so far; each has a checksum in files of `ours`."""
 
+    ours: bool
     uncompressed: int = 0
     encodings: Counter[tuple[int, int]] = field(default_factory=Counter)
-    all: bool = True
 
 
 def _check_block(
@@ -101,12 +101,13 @@ def _check_block(
     seen: _Seen,
     place: Place,
 ) -> None:
-    if not _any_checksum(data, offsets):
-        seen.all = False
+    if not seen.ours and not _any_checksum(data, offsets):
         return
     pages = _usual(data, offsets)
     if pages is None:
         pages = _unusual(data, offsets, sizes, place)
+    if seen.ours and (pages.crcs == _NO_CHECKSUM).any():
+        raise place.corrupt("a page has no checksum, though all were given one")
     _check_pages(data, pages, offsets + sizes, rows, place)
     seen.uncompressed += int((pages.uncompressed + pages.bodies - offsets).sum())
     seen.encodings.update(zip(pages.kinds.tolist(), pages.encodings.tolist(), strict=True))
