@@ -19,14 +19,26 @@ from lakesplice.splicing.place import Place
 # altogether (PARQUET-251); those of parquet-cpp were wrong in their own way.
 _BOUNDS_ARE_TRUE = {"parquet-mr": (1, 10, 0), "parquet-cpp": (1, 3, 0)}
 _BYTES = frozenset((Physical.BYTE_ARRAY, Physical.FIXED_LEN_BYTE_ARRAY))
+_NONE = (None, None)
 
 
 def believed(chunk: Chunk, leaf: Leaf, created_by: str | None, place: Place) -> Chunk:
     """Return a chunk without bounds that readers don't believe its writer; counts stay."""
-    if chunk.statistics is None or not _distrusted(leaf, created_by):
+    if chunk.statistics is None:
         return chunk
-    statistics = replace(
-        Statistics.from_struct(chunk.statistics, place),
+    statistics = Statistics.from_struct(chunk.statistics, place)
+    writer = named(created_by)
+    if writer is None:
+        if leaf.physical not in _BYTES or (statistics.min_legacy, statistics.max_legacy) == _NONE:
+            return chunk
+        # Of a writer nobody knows, bounds in the fields that say how they compare are believed.
+        kept = replace(statistics, min_legacy=None, max_legacy=None)
+        return replace(chunk, statistics=kept.to_struct())
+    name, version = writer
+    if not _compares_otherwise(leaf) or version >= _BOUNDS_ARE_TRUE.get(name, version):
+        return chunk
+    kept = replace(
+        statistics,
         min_value=None,
         max_value=None,
         min_exact=None,
@@ -34,15 +46,10 @@ def believed(chunk: Chunk, leaf: Leaf, created_by: str | None, place: Place) -> 
         min_legacy=None,
         max_legacy=None,
     )
-    return replace(chunk, statistics=statistics.to_struct())
+    return replace(chunk, statistics=kept.to_struct())
 
 
-def _distrusted(leaf: Leaf, created_by: str | None) -> bool:
+def _compares_otherwise(leaf: Leaf) -> bool:
+    """Whether values aren't compared as signed numbers are."""
     kind = numbers(leaf)
-    if leaf.physical not in _BYTES and (kind is None or kind.kind != "u"):
-        return False
-    writer = named(created_by)
-    if writer is None:
-        return leaf.physical in _BYTES
-    name, version = writer
-    return name in _BOUNDS_ARE_TRUE and version < _BOUNDS_ARE_TRUE[name]
+    return leaf.physical in _BYTES or (kind is not None and kind.kind == "u")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -10,6 +12,7 @@ from lakesplice.errors import UnsupportedError
 from lakesplice.splicing.footer import Statistics
 from lakesplice.splicing.operations import drop_column, merge_files
 from lakesplice.splicing.thrift import EMPTY
+from lakesplice.splicing.trust import believed
 from tests.support.in_memory import look, made, signed_by, spliced
 from tests.support.parquet_parts import PLACE, opened, parquet
 
@@ -68,9 +71,9 @@ def test_pages_that_deny_their_compression_are_not_copied_under_another_name(ver
 @pytest.mark.parametrize(
     ("created_by", "trusted"),
     [
-        (None, {"id", "count"}),
-        ("", {"id", "count"}),
-        ("somebody", {"id", "count"}),
+        (None, {"id", "text", "bytes", "count"}),
+        ("", {"id", "text", "bytes", "count"}),
+        ("somebody", {"id", "text", "bytes", "count"}),
         ("parquet-mr version 1.7.0 (build x)", {"id"}),
         ("parquet-mr version (build x)", {"id"}),
         ("parquet-cpp version 1.2.0", {"id"}),
@@ -89,3 +92,19 @@ def test_bounds_that_readers_do_not_believe_their_writer_are_not_copied_under_an
         assert (statistics.min_value is not None) is (statistics.max_value is not None) is bounded
         assert (statistics.min_legacy is not None) <= bounded
         assert statistics.null_count == 0
+
+
+@pytest.mark.parametrize(
+    ("created_by", "kept"), [(None, False), ("somebody", False), ("somebody version 1.0", True)]
+)
+def test_old_fields_of_bounds_need_a_writer_that_is_known(
+    created_by: str | None, kept: bool
+) -> None:
+    file = look(FILE)
+    text = next(leaf for leaf in file.footer.leaves if leaf.name == "text")
+    bounds = Statistics(null_count=0, min_legacy=b"a", max_legacy=b"b", min_value=b"a")
+    chunk = replace(file.chunk(0, text.column), statistics=bounds.to_struct())
+    after = believed(chunk, text, created_by, PLACE).statistics
+    found = Statistics.from_struct(after or EMPTY, PLACE)
+    assert (found.min_legacy is not None, found.max_legacy is not None) == (kept, kept)
+    assert found.min_value == b"a"
