@@ -89,7 +89,8 @@ def test_every_page_of_a_mixed_chunk_stays_of_its_kind(mixture: str, rows: list[
 
 
 def test_every_reader_reads_a_mixed_chunk_that_was_spliced(tmp_path: Path) -> None:
-    source, target, unedited = (tmp_path / name for name in ("source", "target", "plain"))
+    names = ("source", "target", "plain")
+    source, target, unedited = (tmp_path / f"{name}.parquet" for name in names)
     source.write_bytes(mixed(pa.array(VALUES), MIXTURES["all four"]))
     rows = [50, 150, 450, 550, 650]
     new = pa.array([f"new {row}" for row in rows])
@@ -97,21 +98,32 @@ def test_every_reader_reads_a_mixed_chunk_that_was_spliced(tmp_path: Path) -> No
     plain(pa.table({"x": expected(rows, new, VALUES)}), source, unedited)
     matrix = Matrix([*IN_PROCESS, *SPARK])
     assert not matrix.differences(source, target, unedited, [])
-    assert matrix.read
+    assert not matrix.unread
 
 
 def test_a_dictionary_that_grew_too_far_is_made_anew() -> None:
     data = mixed(pa.array(VALUES), [WITH] * PAGES)
-    rows = [*range(500)]
+    rows = [*range(400)]
     new = pa.array([f"a new and rather long value, {row}" for row in rows])
     spliced, done = run(data, rows, new)
     assert done.columns_whole == {"x": Reason.DICTIONARY_DECAYED}
     assert read(spliced) == expected(rows, new, VALUES)
     assert not untruths_of(spliced)
-    # What is dead is gone: the old values of rows that still have one are all that is left of them.
+    # Of the old values only those are left that a row still has.
     page = SourceFile(opened(spliced), "x.parquet").dictionary_page(0, 0)
     assert page is not None
     assert page.header.num_values == len(set(read(spliced)) - {None})
+
+
+def test_a_dictionary_that_saves_nothing_is_given_up() -> None:
+    data = mixed(pa.array(VALUES), [WITH] * PAGES)
+    rows = [*range(780)]
+    new = pa.array([f"a new and rather long value, {row}" for row in rows])
+    spliced, done = run(data, rows, new)
+    assert done.columns_whole == {"x": Reason.DICTIONARY_DECAYED}
+    assert read(spliced) == expected(rows, new, VALUES)
+    assert kinds(spliced) == [PLAIN] * PAGES
+    assert not untruths_of(spliced)
 
 
 def test_a_dictionary_decays_by_what_several_splices_added() -> None:

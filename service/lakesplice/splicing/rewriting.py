@@ -122,7 +122,7 @@ class _Done:
 class _Encoder:
     """Encodes spans of a chunk; without an `encoding` they get a dictionary as long as it is small.
 
-    One that is `alone` leaves that to pyarrow.
+    One that is `alone` leaves that to pyarrow, unless it is larger than without.
     """
 
     def __init__(
@@ -134,14 +134,28 @@ class _Encoder:
         self._given_up = False
 
     def encoded(self, arrays: Sequence[pa.Array]) -> EncodedPages | None:
-        if self._encoding is not None or self._alone:
+        if self._encoding is not None:
             return self._pages(arrays, self._encoding)
+        if self._alone:
+            return self._smaller(arrays, self._pages(arrays, None))
         if not self._given_up:
             pages = self._with_dictionary(arrays)
             if pages is not None:
                 return pages
             self._given_up = True
         return self._pages(arrays, Encoding.PLAIN)
+
+    def _smaller(
+        self, arrays: Sequence[pa.Array], pages: EncodedPages | None
+    ) -> EncodedPages | None:
+        """Pages with their dictionary, or without where hardly a value comes twice."""
+        values = sum(len(array) - array.null_count for array in arrays)
+        if pages is None or pages.dictionary is None or 2 * pages.dictionary_entries < values:
+            return pages
+        plain = self._pages(arrays, Encoding.PLAIN)
+        if plain is None or plain.pages.size >= pages.pages.size + pages.dictionary.size:
+            return pages
+        return plain
 
     def _with_dictionary(self, arrays: Sequence[pa.Array]) -> EncodedPages | None:
         values = pa.concat_arrays(arrays)
