@@ -100,18 +100,22 @@ def file_shapes(
         FileShape,
         seed=st.integers(0, 2**31),
         writer=st.sampled_from(list(writers)),
-        rows=st.sampled_from([1, 40, 1000, 4096, 5000, 9000]),
-        rows_per_page=st.sampled_from([50, 333, 1000, 4096]),
+        rows=st.sampled_from([1, 40, 1000, 4096, 5000, 9000, 9000]),
+        rows_per_page=st.sampled_from([50, 50, 333, 333, 1000, 4096]),
         rows_per_group=st.sampled_from([777, 2500, 10**6, 10**6]),
         codec=st.sampled_from(["zstd", "snappy", "none", "gzip", "lz4", "brotli"]),
         pages_v2=st.booleans(),
         checksums=st.booleans(),
-        page_index=st.sampled_from([True, True, True, False]),
+        page_index=st.sampled_from([True, True, True, True, True, False]),
         bloom=st.booleans(),
         dictionary_bytes=st.sampled_from([2**20, 2**20, 2000]),
         decimals_as_integers=st.booleans(),
         columns=st.lists(_column_shapes(kinds), min_size=1, max_size=5).map(tuple),
     )
+
+
+# Most leave pages as they were: a chunk of which nearly all are touched is encoded whole.
+_PATTERNS = ("one", "uniform", "newest", "run", "here and there", "here and there", "all", "edges")
 
 
 def edit_shapes(columns: int) -> st.SearchStrategy[list[EditShape]]:
@@ -120,7 +124,7 @@ def edit_shapes(columns: int) -> st.SearchStrategy[list[EditShape]]:
         st.builds(
             EditShape,
             column=st.integers(0, columns - 1),
-            pattern=st.sampled_from(["one", "uniform", "newest", "run", "all", "edges"]),
+            pattern=st.sampled_from(_PATTERNS),
             share=st.sampled_from([0.001, 0.01, 0.1, 0.5]),
             values=st.sampled_from(["known", "new", "null", "new and null", "few"]),
         ),
@@ -193,24 +197,32 @@ def conditions(table: pa.Table, edits: Edits, seed: int, most: int = 4) -> list[
 
 
 def _comparable(kind: pa.DataType) -> bool:
+    if pa.types.is_timestamp(kind):
+        return bool(kind.unit != "ns")
     return bool(
-        pa.types.is_string(kind)
-        or pa.types.is_date32(kind)
-        or kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64())
-        or (pa.types.is_decimal(kind) and kind.precision <= 18)
+        kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.binary(5))
+        or kind in (pa.bool_(), pa.float32(), pa.float64(), pa.date32())
+        or pa.types.is_integer(kind)
+        or pa.types.is_decimal(kind)
     )
 
 
 def _examples(values: Any, random: np.random.Generator) -> list[Any]:
-    at = random.integers(0, len(values), 12) if len(values) else []
-    examples = (values[int(one)].as_py() for one in at)
+    # Of times few are near enough to be said.
+    wanted = 120 if pa.types.is_temporal(values.type) else 12
+    at = random.integers(0, len(values), wanted) if len(values) else []
+    examples = [values[int(one)].as_py() for one in at]
+    if pa.types.is_floating(values.type) and random.random() < 0.5:
+        examples.insert(0, -0.0 if random.random() < 0.5 else 0.0)
     return list(dict.fromkeys(value for value in examples if _sayable(value)))
 
 
 def _sayable(value: Any) -> bool:
-    """Whether every reader's SQL can say it."""
+    """Whether every reader's SQL can say it, and all mean the same by it."""
     if isinstance(value, int):
         return abs(value) < 2**62
+    if isinstance(value, float):
+        return value == value
     if hasattr(value, "year"):
         return 1900 <= value.year <= 2200
     return value is not None
@@ -225,6 +237,9 @@ def _rows(shape: EditShape, rows: int, random: np.random.Generator) -> Any:
         case "run":
             start = int(random.integers(0, rows))
             return np.arange(start, min(rows, start + 1 + int(rows * shape.share)))
+        case "here and there":
+            tenth = np.arange(rows) * 10 // rows
+            return np.flatnonzero((random.random(10) < 0.3)[tenth] & (random.random(rows) < 0.2))
         case "all":
             return np.arange(rows)
         case "edges":
