@@ -1,13 +1,14 @@
 """The splice beside its peers: store_sales of TPC-DS, changes from a Parquet file to every reader.
 
-Run: python -m benchmarks.splice [--scale 1] [--parts grid,peers,large,files] [--repeats 3]
+Run: python -m benchmarks.splice [--scale 1] [--parts grid,peers,large,files,memory] [--repeats 3]
 
 Every contender starts from the same Parquet file of changes and ends when a reader of the plain
 table sees them. `grid`: we and Delta Lake's MERGE, copy-on-write and with deletion vectors, over 5,
 20 and 50 % of the rows, 1, 3 and all 23 columns, uniform and newest rows. `peers`: six cells of it
-for all. `large`: three cells at ten times the size. `files`: one file, and fifty splices. Figures
-go to docs/benchmarks/figures/splice.json, a part at a time; `python -m benchmarks.splice.report`
-makes the table and the plot.
+for all. `large`: three cells at ten times the size. `files`: one file, and fifty splices. `memory`:
+the most memory that splices of a file of some 2 GB take. Figures go to
+docs/benchmarks/figures/splice.json, a part at a time; `python -m benchmarks.splice.report` makes
+the table and the plot.
 """
 
 from __future__ import annotations
@@ -90,6 +91,14 @@ class Bench:
         }  # fmt: skip
         self._python(sys.executable, "one_file", task, "files")
         self.figures["files"] = json.loads(out.read_text())
+        self.keep()
+
+    def memory(self) -> None:
+        """Measure the most memory that splices of a large file take."""
+        out = self.work / "memory.json"
+        task = {"work": str(self.work), "megabytes": 2048, "threads": 2, "out": str(out)}
+        self._python(sys.executable, "memory", task, "memory")
+        self.figures["memory"] = json.loads(out.read_text())
         self.keep()
 
     def keep(self) -> None:
@@ -198,7 +207,7 @@ def main() -> None:
     """Read the arguments, measure, and keep the figures after each contender."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=1.0)
-    parser.add_argument("--parts", default="grid,peers,large,files")
+    parser.add_argument("--parts", default="grid,peers,large,files,memory")
     parser.add_argument("--contenders", default="", help="some of all, by name")
     parser.add_argument("--cells", default="", help="some of all, such as 05-03-uniform")
     parser.add_argument("--repeats", type=int, default=3)
@@ -223,6 +232,8 @@ def main() -> None:
                 bench.cells(part, LARGE, MAIN, args.scale * 10, 1)
             elif part == "files":
                 bench.files(args.scale, args.file_repeats)
+            elif part == "memory":
+                bench.memory()
             else:
                 parser.error(f"no such part: {part}")
 

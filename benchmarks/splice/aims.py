@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 Seconds = Mapping[str, Mapping[str, Mapping[str, float]]]
 _UP_TO, _ALL = 20, 23
+_MEGABYTES = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,14 @@ def peer_aims(found: Seconds) -> Iterator[Aim]:
     if ratios:
         worst = min(ratios, key=ratios.__getitem__)
         yield Aim("whole faster than every peer", ratios[worst], worst, ratios[worst] > 1)
+
+
+def memory_aims(found: Sequence[Mapping[str, Any]]) -> Iterator[Aim]:
+    """Yield the aim for the memory that a large file takes."""
+    worst = max(found, key=lambda one: one["peak_bytes"])
+    peak = worst["peak_bytes"] / 1e6
+    text = "a file of 2 GB is spliced within 300 MB"
+    yield Aim(text, peak, worst["change"], peak < _MEGABYTES)
 
 
 def file_aims(files: Mapping[str, Any]) -> Iterator[Aim]:

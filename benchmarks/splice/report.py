@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.splice.aims import file_aims, peer_aims, table_aims
+from benchmarks.splice.aims import file_aims, memory_aims, peer_aims, table_aims
 from benchmarks.splice.plot import Dot, Line, dot_plot
 
 DOCS = Path(__file__).parents[2] / "docs" / "benchmarks"
@@ -66,6 +66,8 @@ def document(figures: Mapping[str, Any]) -> str:
         sections.append(_grid("Ten times the size", figures["large"]))
     if "files" in figures:
         sections += [_one_file(figures["files"]["one_file"]), _wear(figures["files"]["wear"])]
+    if "memory" in figures:
+        sections.append(_memory(figures["memory"]))
     sections.append(_aims(figures))
     return "\n".join(sections)
 
@@ -104,6 +106,8 @@ def _aims(figures: Mapping[str, Any]) -> str:
     aims = [*table_aims(found), *peer_aims(found)]
     if "files" in figures:
         aims += file_aims(figures["files"])
+    if "memory" in figures:
+        aims += memory_aims(figures["memory"])
     rows = [[a.text, f"{a.worst:.2f}", a.where, "yes" if a.met else "**no**"] for a in aims]
     head = ["aim", "furthest from it", "where", "met"]
     return f"## What was aimed at\n\n{_table(head, rows)}"
@@ -163,6 +167,23 @@ def _wear(wear: Mapping[str, Any]) -> str:
     )
     head = ["full scan by", "spliced", "fresh", "speed against fresh"]
     return f"## After {wear['splices']} splices\n\n{text}\n{_table(head, rows)}"
+
+
+def _memory(found: Sequence[Mapping[str, Any]]) -> str:
+    rows = [
+        [
+            one["change"],
+            f"{one['peak_bytes'] / 1e6:.0f}",
+            f"{one['bytes_of_changes'] / 1e6:.1f}",
+            f"{one['pages_encoded']:,}",
+            f"{one['seconds']:.1f}",
+        ]
+        for one in found
+    ]
+    head = ["changes", "MB at most", "of it the changes", "pages encoded", "seconds"]
+    size = f"{found[0]['bytes'] / 1e9:.1f} GB, by {found[0]['threads']} threads"
+    text = "Anonymous memory of the whole process of `lakesplice.splice_file`, by key.\n"
+    return f"## The memory that a file of {size}, takes\n\n{text}\n{_table(head, rows)}"
 
 
 def plot(part: Part) -> str:

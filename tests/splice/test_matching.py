@@ -156,6 +156,6 @@ def test_old_times_are_refused_for_files_of_the_old_calendar() -> None:
 
 
 def test_a_key_column_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lakesplice.splicing.matching._BATCH_ROWS", 64)
+    monkeypatch.setattr("lakesplice.splicing.matching._BATCH_ROWS_MAX", 64)
     matched = by_key({"id": list(range(0, ROWS, 10)), "half": [0] * 100}, "id")
     assert matched.edits.rows.tolist() == [*range(9, ROWS, 10)]

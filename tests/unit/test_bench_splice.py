@@ -18,6 +18,8 @@ from benchmarks.splice import report
 from benchmarks.splice.data import COLUMNS, GRID, KEY, LARGE, SIX, Cell, changed_columns
 from benchmarks.splice.data import make_changes as make
 from benchmarks.splice.measuring import measure
+from benchmarks.splice.memory import CHANGES, peak
+from benchmarks.splice.memory import make as make_large
 from benchmarks.splice.one_file import OneFile, splice_one
 from benchmarks.splice.python_contenders import CONTENDERS
 
@@ -144,3 +146,16 @@ def _figures() -> dict[str, Any]:
             "wear": wear,
         },
     }
+
+
+def test_the_memory_of_splices_is_measured_and_reported(tmp_path: Path) -> None:
+    make_large(tmp_path / "large.parquet", 1)
+    task = {"source": str(tmp_path / "large.parquet"), "threads": 2}
+    found = [peak({**task, "change": change}) for change in CHANGES]
+    assert all(one["peak_bytes"] > 1e6 and one["pages_encoded"] for one in found)
+    assert not (tmp_path / "target.parquet").exists()
+    found[-1]["peak_bytes"] = 310_000_000
+    page = report.document({**_figures(), "memory": found})
+    worst = list(CHANGES)[-1]
+    assert f"| {worst} | 310 |" in page
+    assert f"| a file of 2 GB is spliced within 300 MB | 310.00 | {worst} | **no** |" in page

@@ -73,7 +73,8 @@ def append_rows(
     tables = [rows] if isinstance(rows, pa.Table) else list(rows)
 
     def append(files: Sequence[Any], sink: Sink, options: Options) -> Spliced:
-        return operations.append_rows(*files[0], tables, sink, options)
+        (file,) = files
+        return operations.append_rows(file[0], file[1], tables, sink, options)
 
     return _made([Path(source)], Path(target), append, threads, verify=verify)
 
@@ -96,7 +97,8 @@ def add_column(
     column = NewColumn(field, constant, before)
 
     def add(files: Sequence[Any], sink: Sink, options: Options) -> Spliced:
-        return operations.add_columns(*files[0], [column], Edits(), sink, options)
+        (file,) = files
+        return operations.add_columns(file[0], file[1], [column], Edits(), sink, options)
 
     return _made([Path(source)], Path(target), add, threads, verify=verify)
 
@@ -112,7 +114,8 @@ def drop_column(
     """Write `source` without one of its columns to `target`."""
 
     def drop(files: Sequence[Any], sink: Sink, options: Options) -> Spliced:
-        return operations.drop_column(*files[0], column, sink, options)
+        (file,) = files
+        return operations.drop_column(file[0], file[1], column, sink, options)
 
     return _made([Path(source)], Path(target), drop, threads, verify=verify)
 
@@ -132,7 +135,8 @@ def replace_column(
     """
 
     def replace(files: Sequence[Any], sink: Sink, options: Options) -> Spliced:
-        return operations.replace_column(*files[0], field, change, sink, options)
+        (file,) = files
+        return operations.replace_column(file[0], file[1], field, change, sink, options)
 
     return _made([Path(source)], Path(target), replace, threads, verify=verify)
 

@@ -129,7 +129,7 @@ def decode_pages(
     parts = [MAGIC, *([] if dictionary is None else [dictionary]), *pages, footer.encode()]
     with decoding(place):
         table = pq.ParquetFile(
-            pa.BufferReader(b"".join(parts)),
+            pa.BufferReader(joined(parts)),
             read_dictionary=["x"] if as_dictionary else None,
             page_checksum_verification=True,
             arrow_extensions_enabled=False,
@@ -139,6 +139,15 @@ def decode_pages(
     if len(found) != rows:
         raise place.corrupt("its pages hold another number of values", rows=rows, found=len(found))
     return found
+
+
+def joined(parts: Sequence[bytes | pa.Buffer]) -> pa.Buffer:
+    """Return parts in one buffer."""
+    whole = pa.allocate_buffer(sum(len(part) for part in parts))
+    sink = pa.FixedSizeBufferWriter(whole)
+    for part in parts:
+        sink.write(part)
+    return whole
 
 
 def decoded(leaf: Leaf, chunk: Chunk, pages: EncodedPages, rows: int, place: Place) -> pa.Array:

@@ -59,5 +59,13 @@ def read_at(source: pa.NativeFile, length: int, offset: int, place: Place) -> by
     return data
 
 
+def buffer_at(source: pa.NativeFile, length: int, offset: int, place: Place) -> pa.Buffer:
+    """The same as a buffer, which is no copy where the file is mapped into memory."""
+    try:
+        return source.get_stream(offset, length).read_buffer()
+    except OSError as error:
+        raise _unread(place, error) from error
+
+
 def _unread(place: Place, error: BaseException) -> StorageError:
     return StorageError("a file can't be read", path=place.path, cause=str(error))

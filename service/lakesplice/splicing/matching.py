@@ -15,13 +15,16 @@ import pyarrow.parquet as pq
 from lakesplice.errors import UsageError
 from lakesplice.planning.edits import ColumnEdit, Edits, Rows
 from lakesplice.splicing.footer import read_footer
+from lakesplice.splicing.memory import Tidying
 from lakesplice.splicing.source import SourceFile
 from lakesplice.splicing.streaming import BUFFER_BYTES, value_bytes
 from lakesplice.splicing.values import as_key, fitted, refuse_rebased
 from lakesplice.splicing.whole import arrow_schema, reading
 
 # Larger than the changes where it can be: each batch is joined with all of them.
-_BATCH_ROWS, _BATCH_BYTES = 1 << 20, 16 * 1024 * 1024
+_BATCH_ROWS_MIN, _BATCH_ROWS_MAX, _BATCH_BYTES = 1 << 18, 1 << 20, 16 * 1024 * 1024
+# What is read, unpacked and joined for a byte of a batch.
+_FREED_PER_BYTE = 4
 _CHANGE, _ROW = "change", "row"
 
 
@@ -129,7 +132,7 @@ def _found(
     numbered = wanted.with_row_index(_numbering(key, _CHANGE))
     rows, changes = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     first = 0
-    for batch in _key_batches(source, name, key):
+    for batch in _key_batches(source, name, key, len(wanted)):
         frame = pl.DataFrame({at: as_key(batch.column(at), at) for at in key}, strict=False)
         both = frame.with_row_index(_numbering(key, _ROW)).join(numbered, on=list(key), how="inner")
         both = both.sort(_numbering(key, _ROW))
@@ -144,7 +147,9 @@ def _numbering(key: Sequence[str], name: str) -> str:
     return name + "_" * (1 + max(len(at) for at in key))
 
 
-def _key_batches(source: pa.NativeFile, name: str, key: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _key_batches(
+    source: pa.NativeFile, name: str, key: Sequence[str], changes: int
+) -> Iterator[pa.RecordBatch]:
     with reading(name, "key columns"):
         file = pq.ParquetFile(
             source,
@@ -152,8 +157,13 @@ def _key_batches(source: pa.NativeFile, name: str, key: Sequence[str]) -> Iterat
             buffer_size=BUFFER_BYTES,
             coerce_int96_timestamp_unit="us",
         )
-        rows = min(_BATCH_ROWS, max(_BATCH_BYTES // _key_bytes(source, name, key), 1))
-        yield from file.iter_batches(rows, columns=list(key))
+        wanted = min(max(2 * changes, _BATCH_ROWS_MIN), _BATCH_ROWS_MAX)
+        rows = min(wanted, max(_BATCH_BYTES // _key_bytes(source, name, key), 1))
+        tidying = Tidying()
+        for batch in file.iter_batches(rows, columns=list(key)):
+            yield batch
+            tidying.freed(_FREED_PER_BYTE * batch.nbytes)
+        tidying.release()
 
 
 def _key_bytes(source: pa.NativeFile, name: str, key: Sequence[str]) -> int:

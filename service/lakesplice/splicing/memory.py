@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
+import numpy as np
 import pyarrow as pa
 
 from lakesplice.splicing.copying import Scratch
@@ -19,7 +20,9 @@ from lakesplice.splicing.options import Options
 
 _SPANS = 2
 _DICTIONARY_BYTES = 8 * 1024 * 1024
-_HELD_BYTES = 64 * 1024 * 1024
+_HELD_BYTES = 32 * 1024 * 1024
+# The allocator keeps what is freed, for each thread; to give it back takes time.
+_TIDY_BYTES = 24 * 1024 * 1024
 
 OpenScratch = Callable[[], Scratch]
 
@@ -30,17 +33,21 @@ class Memory:
     def __init__(self, options: Options) -> None:
         self.span_bytes = options.span_bytes
         self._decoded = _Room(_SPANS * options.span_bytes)
+        self._tidying = Tidying()
         self._dictionaries = _Room(_DICTIONARY_BYTES)
         # As many chunks are being made, made, or being written.
         self._held_bytes = _HELD_BYTES // (options.threads + 2)
         self._open_scratch = options.open_scratch
 
-    def decoded(self, size: int) -> AbstractContextManager[None]:
+    @contextmanager
+    def decoded(self, size: int) -> Iterator[None]:
         """Wait until so many decoded bytes may be held, and hold them within the `with`.
 
         Nothing else may be waited for meanwhile.
         """
-        return self._decoded.taken(size)
+        with self._decoded.taken(size):
+            yield
+        self._tidying.freed(size)
 
     def dictionary(self, size: int) -> AbstractContextManager[None]:
         """The same for a chunk's dictionary, around its spans."""
@@ -51,6 +58,27 @@ class Memory:
         return Held(self._held_bytes, self._open_scratch)
 
 
+class Tidying:
+    """Gives back, now and then, what the allocator keeps of freed bytes; for several threads."""
+
+    def __init__(self) -> None:
+        self._freed, self._lock = 0, threading.Lock()
+
+    def freed(self, size: int) -> None:
+        """Count so many freed bytes."""
+        with self._lock:
+            self._freed += size
+            due = self._freed >= _TIDY_BYTES
+            if due:
+                self._freed = 0
+        if due:
+            self.release()
+
+    def release(self) -> None:
+        """Give it back now."""
+        pa.default_memory_pool().release_unused()
+
+
 class Held:
     """New pages of one chunk, until they are written; not for several threads."""
 
@@ -59,10 +87,10 @@ class Held:
         self._scratch: Scratch | None = None
 
     def put(self, data: pa.Buffer) -> Piece:
-        """Return the bytes, which are no part of a larger buffer, as a piece."""
+        """Return the bytes as a piece that holds no more than them."""
         if self._open_scratch is None or (self._scratch is None and data.size <= self._left):
             self._left -= data.size
-            return data
+            return _copy(data)
         if self._scratch is None:
             self._scratch = self._open_scratch()
         return Copied(self._scratch, self._scratch.put(data), data.size)
@@ -73,6 +101,13 @@ def part_of(piece: Piece, at: int, size: int) -> Piece:
     if isinstance(piece, Copied):
         return Copied(piece.source, piece.offset + at, size)
     return piece.slice(at, size)
+
+
+def _copy(data: pa.Buffer) -> pa.Buffer:
+    """Not of Python's bytes: so much of them comes and goes that the heap would be full of gaps."""
+    copy = pa.allocate_buffer(data.size)
+    np.frombuffer(copy, np.uint8)[:] = np.frombuffer(data, np.uint8)
+    return copy
 
 
 class _Room:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from lakesplice.errors import UnsupportedError
-from lakesplice.splicing.decoding import read_at
+from lakesplice.splicing.decoding import buffer_at
 from lakesplice.splicing.enums import Codec, Encoding, PageKind
 from lakesplice.splicing.footer import Chunk, Footer, Leaf, Span, read_footer
 from lakesplice.splicing.old_writers import compression_is_denied, pages_need_their_predecessor
@@ -60,10 +60,10 @@ class SourceFile:
     def read(self, offset: int, length: int) -> pa.Buffer:
         """Return exactly these bytes."""
         place = Place(self.name, f"bytes {offset} to {offset + length}")
-        data = read_at(self.source, length, offset, place)
-        if len(data) != length:
+        data = buffer_at(self.source, length, offset, place)
+        if data.size != length:
             raise place.corrupt("the file ends before them", size=self.size)
-        return pa.py_buffer(data)
+        return data
 
     def offset_index(self, row_group: int, column: int) -> OffsetIndex | None:
         """Return where the data pages are, checked against chunk and rows; None without one."""

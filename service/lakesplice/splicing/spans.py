@@ -14,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from lakesplice.errors import CorruptFileError
 from lakesplice.splicing.bounds import is_decimal
 from lakesplice.splicing.codec import with_dictionary
 from lakesplice.splicing.enums import Encoding, Physical
@@ -24,6 +25,8 @@ from lakesplice.splicing.page_index import Int64s, OffsetIndex
 from lakesplice.splicing.plan import runs
 from lakesplice.splicing.source import SourceFile
 
+# Few headers are longer.
+_HEADER_BYTES = 256
 _READ_BYTES = 4 * 1024 * 1024
 # What the position of a value takes, in a dictionary or where edits are laid over.
 _ROW_BYTES = 8
@@ -117,16 +120,24 @@ class _Reader:
         for first, last in runs(pages):
             offset = int(index.offsets[first])
             run = self._source.read(offset, int(index.ends[last]) - offset)
-            data = run.to_pybytes()
             for page in range(first, last + 1):
                 at = int(index.offsets[page]) - offset
-                header, end = PageHeader.decode(data, at, self._place)
+                body = run.slice(at, int(index.sizes[page]))
+                header, size = self._header(body)
                 if not header.is_data or header.num_values != self._rows[page]:
                     raise self._place.corrupt("a page isn't what its index says", page=page)
                 headers.append(header)
-                buffers.append(run.slice(at, int(index.sizes[page])))
-                uncompressed.append(header.uncompressed_size + end - at)
+                buffers.append(body)
+                uncompressed.append(header.uncompressed_size + size)
         return headers, buffers, uncompressed
+
+    def _header(self, page: pa.Buffer) -> tuple[PageHeader, int]:
+        try:
+            return PageHeader.decode(
+                page.slice(0, min(page.size, _HEADER_BYTES)).to_pybytes(), 0, self._place
+            )
+        except CorruptFileError:  # it has long statistics
+            return PageHeader.decode(page.to_pybytes(), 0, self._place)
 
     def _as_dictionary(self, header: PageHeader) -> bool:
         return self._leaf.physical == Physical.BYTE_ARRAY and with_dictionary(header.encoding)

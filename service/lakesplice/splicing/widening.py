@@ -106,7 +106,8 @@ def _may_overflow(file: SourceFile, field: pa.Field, edit: ColumnEdit) -> bool:
 def _countable(kind: pa.DataType) -> int:
     """How many entries an index of a dictionary's type can tell apart."""
     index = kind.index_type
-    return 1 << index.bit_width - pa.types.is_signed_integer(index)
+    bits: int = index.bit_width
+    return 1 << (bits - 1 if pa.types.is_signed_integer(index) else bits)
 
 
 def _values(file: SourceFile, row_group: int, column: int) -> int:

@@ -1,0 +1,46 @@
+"""Files for what is put aside: as it was put, without a name, on the disk that TMPDIR says."""
+
+from __future__ import annotations
+
+import gc
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lakesplice.errors import StorageError
+from lakesplice.storage.copying import FileSink, ScratchFile
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_what_was_put_aside_is_copied_and_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = open_files()
+    scratch = ScratchFile()
+    starts = [scratch.put(data) for data in (b"one", pa.py_buffer(b""), pa.py_buffer(b"three"))]
+    assert starts == [0, 3, 3]
+    assert scratch.read(3, 5).to_pybytes() == b"three"
+    with pa.OSFile(str(tmp_path / "target"), "wb") as target:
+        sink = FileSink(target)
+        sink.write(b"<")
+        sink.copy(scratch.source, 1, 7)
+        assert sink.tell() == 8
+    assert (tmp_path / "target").read_bytes() == b"<nethree"
+    assert [path.name for path in tmp_path.iterdir()] == ["target"]
+    del scratch
+    gc.collect()
+    assert open_files() == before
+
+
+def test_a_folder_that_cannot_be_written_to_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
+    with pytest.raises(StorageError, match="TMPDIR"):
+        ScratchFile()
