@@ -131,12 +131,6 @@ def topic_name(request: pytest.FixtureRequest) -> str:
     return f"{test}.{secrets.token_hex(4)}"
 
 
-@pytest.fixture(scope="session")
-def kills(request: pytest.FixtureRequest) -> int:
-    """How often a crash test kills what it tests (`--kills`)."""
-    return int(request.config.getoption("--kills"))
-
-
 @pytest.fixture
 def seed(request: pytest.FixtureRequest) -> int:
     """The test's seed (`--seed`, else random), printed: a failure shows how to repeat it."""

@@ -16,6 +16,8 @@ from pathlib import Path
 from random import Random
 from time import monotonic
 
+import pytest
+
 from lakesplice import Table
 from lakesplice.errors import TableNotFoundError
 from lakesplice.storage.local import LocalStore
@@ -26,6 +28,7 @@ from lakesplice.testing.producer import EventProducer, create_topics
 from lakesplice.testing.shop import Shop
 from tests.support.running import Lake, ends_of, stands_at
 
+KILLS_PER_ROUND = 10
 # Small enough that every step of the protocol comes by between two kills.
 SECTIONS = {
     "trigger": 0.2,
@@ -71,9 +74,20 @@ class World:
         return len(lake.said("batch")) >= batches
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Many kills come in rounds, each with a lake and a seed of its own: a test's time is bounded."""
+    if "in_round" in metafunc.fixturenames:
+        kills: int = metafunc.config.getoption("--kills")
+        starts = range(0, kills, KILLS_PER_ROUND)
+        rounds = [(at, min(KILLS_PER_ROUND, kills - start)) for at, start in enumerate(starts)]
+        metafunc.parametrize("in_round", rounds, ids=lambda one: f"round {one[0]}")
+
+
 def test_a_service_killed_at_any_moment_loses_nothing(
-    kafka_broker: str, tmp_path: Path, kills: int, seed: int
+    kafka_broker: str, tmp_path: Path, in_round: tuple[int, int], seed: int
 ) -> None:
+    number_of_round, kills = in_round
+    seed += number_of_round
     random = Random(seed)
     server = f"kills-{secrets.token_hex(4)}"
     shop = Shop(seed, rows=150, server=server)
