@@ -75,7 +75,7 @@ class World:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Many kills come in rounds, each with a lake and a seed of its own: a test's time is bounded."""
+    """Many kills come in rounds, each with a lake and a seed of its own: tests are bounded."""
     if "in_round" in metafunc.fixturenames:
         kills: int = metafunc.config.getoption("--kills")
         starts = range(0, kills, KILLS_PER_ROUND)
