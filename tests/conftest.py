@@ -54,7 +54,7 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.register_profile("readers", several)
     hypothesis.settings.register_profile("readers of Spark", several, max_examples=-(-wanted // 3))
     hypothesis.settings.register_profile(
-        "readers of operations", several, max_examples=-(-wanted // 5)
+        "readers of operations", several, max_examples=-(-wanted // 10)
     )
 
 

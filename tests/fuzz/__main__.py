@@ -16,7 +16,7 @@ from random import Random
 import atheris
 
 with atheris.instrument_imports(include=["lakesplice.splicing"]):
-    import lakesplice.splicing.source
+    import lakesplice.splicing.splice
 
 from tests.fuzz.mutator import mutated, mutated_file
 from tests.fuzz.parquet_metadata import OF_FILES, TARGETS, look_at
@@ -34,7 +34,7 @@ def main() -> None:
     saved = (case.read_bytes() for case in CASES.iterdir())
     for seed in (*own_seeds(), *corpus_seeds(shared / "corpora"), *saved):
         (folder / blake2b(seed, digest_size=10).hexdigest()).write_bytes(seed)
-    assert lakesplice.splicing.source
+    assert lakesplice.splicing.splice
     options = [f"-max_len={INPUT_BYTES_MAX}", "-timeout=20", *sys.argv[2:]]
     atheris.Setup([sys.argv[0], str(folder), *options], look_at, custom_mutator=mutate)
     atheris.Fuzz()

@@ -170,6 +170,7 @@ def _matrix(readers: Sequence[Reader]) -> Iterator[Matrix]:
     matrix = Matrix(readers)
     yield matrix
     assert not [name for name, count in matrix.unread.items() if count > matrix.read[name]]
+    assert not matrix.unasked
 
 
 @pytest.fixture(scope="module")

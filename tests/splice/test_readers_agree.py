@@ -60,6 +60,7 @@ def _used(readers: Sequence[Reader]) -> Iterator[Matrix]:
     yield matrix
     print("unread:", dict(matrix.unread))
     assert not [name for name, count in matrix.unread.items() if count > matrix.read[name]]
+    assert not matrix.unasked
 
 
 @pytest.fixture(scope="module")

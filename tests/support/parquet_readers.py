@@ -396,8 +396,8 @@ def _bits(column: pa.ChunkedArray) -> pa.Array:
 class Matrix:
     """Readers; how many files each could read, and how many it could not even before a splice.
 
-    `unasked` are conditions on the source that a reader had no answer to, by its name and the
-    column's type.
+    `unasked` are conditions on the source that a reader had no answer to, by its name and what it
+    said of the column's type.
     """
 
     readers: Sequence[Reader] = field(repr=False)
@@ -425,9 +425,11 @@ class Matrix:
             for condition in conditions if reader.filters else ():
                 if reader.mistakes(condition):
                     continue
-                if isinstance(attempt(reader, source, condition), str):
-                    kind = truth.schema.field(condition.column).type
-                    self.unasked[reader.name, str(kind)] += 1
+                before = attempt(reader, source, condition)
+                if isinstance(before, str):
+                    if not reader.unskippable or reader.unskippable not in before:
+                        kind = truth.schema.field(condition.column).type
+                        self.unasked[reader.name, f"{kind}: {before}"] += 1
                     continue
                 rows = np.flatnonzero(condition.holds(truth))
                 wanted = expected.take(pa.array(rows))
