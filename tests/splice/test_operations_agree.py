@@ -48,6 +48,7 @@ FALLBACK = files.FileShape(
     bloom=True,
     dictionary_bytes=2000,
     decimals_as_integers=False,
+    version="2.6",
     columns=tuple(
         files.ColumnShape(kind, distinct, 0.02, "dictionary", required=False)
         for kind, distinct in [("string", 300), ("decimal(18,3)", 10**6), ("double", 300)]

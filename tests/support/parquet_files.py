@@ -64,6 +64,7 @@ class FileShape:
     bloom: bool
     dictionary_bytes: int
     decimals_as_integers: bool
+    version: str
     columns: tuple[ColumnShape, ...]
 
 
@@ -110,6 +111,7 @@ def file_shapes(
         bloom=st.booleans(),
         dictionary_bytes=st.sampled_from([2**20, 2**20, 2000]),
         decimals_as_integers=st.booleans(),
+        version=st.sampled_from(["1.0", "2.6", "2.6"]),
         columns=st.lists(_column_shapes(kinds), min_size=1, max_size=5).map(tuple),
     )
 
@@ -273,6 +275,8 @@ def _by_pyarrow(shape: FileShape, table: pa.Table, path: Path) -> None:
     pq.write_table(
         table,
         path,
+        # The first version has no nanoseconds.
+        version="2.6" if "timestamp ns" in {one.kind for one in shape.columns} else shape.version,
         row_group_size=shape.rows_per_group,
         compression=shape.codec,
         use_dictionary=dictionary or False,
