@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from lakesplice.splicing.bounds import boundary_order, credible, extremes, numbers
+from lakesplice.splicing.bounds import boundary_order, credible, extremes
 from lakesplice.splicing.footer import Leaf, Statistics
 from lakesplice.splicing.page_index import ColumnIndex
 from lakesplice.splicing.recoding import Recoded
@@ -16,7 +16,8 @@ from lakesplice.splicing.signing import spliced_by_us, writers
 from lakesplice.splicing.source import SourceFile
 from lakesplice.splicing.thrift import EMPTY, Struct
 
-# pyarrow writes bounds whole or not at all; other writers cut long ones in the column index.
+# pyarrow writes a page's own bounds, whole or not at all; others cut long ones in the column index,
+# and Polars gives every page those of its chunk.
 _WHOLE_BOUNDS = "parquet-cpp-arrow"
 
 
@@ -69,8 +70,7 @@ def described(
         index = _replaced(index, done) if credible(leaf, *_filled(index)) else None
     if index is not None:
         index = ordered(leaf, index)
-    exact = numbers(leaf) is not None or bounds_are_whole(source)
-    return Description(leaf, index, before, exact)
+    return Description(leaf, index, before, bounds_are_whole(source))
 
 
 def ordered(leaf: Leaf, index: ColumnIndex) -> ColumnIndex:
@@ -80,7 +80,7 @@ def ordered(leaf: Leaf, index: ColumnIndex) -> ColumnIndex:
 
 
 def bounds_are_whole(source: SourceFile) -> bool:
-    """Return whether no writer of the file cut the bounds of its column indexes.
+    """Return whether the bounds of the file's column indexes are values of their pages.
 
     What is kept of former writers is believed in files that we signed; others hand it on as it is.
     """

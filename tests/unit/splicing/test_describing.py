@@ -139,6 +139,13 @@ def test_bounds_of_texts_are_exact_only_where_no_writer_cuts_them(
     assert statistics(edited(once, [6], ["z"], pa.string())).max_exact is exact
 
 
+def test_bounds_that_may_be_wider_than_their_pages_are_not_called_exact() -> None:
+    # Polars gives every page the bounds of its chunk.
+    data = signed_by(INTEGERS, "Polars (python) version 2.1.0")
+    said = statistics(edited(data, [5], [-7], pa.int64()))
+    assert (number(said.min_value), said.min_exact, said.max_exact) == (-7, False, False)
+
+
 def test_bounds_too_long_to_be_written_are_not() -> None:
     data = written([f"text {at:03}" for at in range(ROWS)], pa.string())
     found = edited(data, [150], ["y" * 10_000], pa.string())
