@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import lakesplice
-from benchmarks.splice.data import SEED
 
+# Nothing else is imported, since that would be measured too.
 Figures = dict[str, Any]
 # Changed rows, those of the newest or anywhere, and in which columns.
 CHANGES: Mapping[str, tuple[int, str, tuple[str, ...]]] = {
@@ -33,6 +33,7 @@ CHANGES: Mapping[str, tuple[int, str, tuple[str, ...]]] = {
     "200,000 rows anywhere, one column": (200_000, "uniform", ("number",)),
     "200,000 rows anywhere, all columns": (200_000, "uniform", ("number", "label", "note")),
 }
+_SEED = 20261121
 _ROW_GROUPS = 2
 _BYTES_PER_ROW = 29.0  # measured; the labels cost nothing
 _LABELS = pa.array(["x" * 200 + str(at) for at in range(10)])
@@ -42,7 +43,7 @@ _SECONDS_BETWEEN = 0.003
 def make(path: Path, megabytes: int) -> None:
     """Write a file of about so many megabytes in two row groups."""
     rows = round(megabytes * 2**20 / _BYTES_PER_ROW / _ROW_GROUPS)
-    random = np.random.default_rng(SEED)
+    random = np.random.default_rng(_SEED)
     writer = None
     for group in range(_ROW_GROUPS):
         table = pa.table(
@@ -71,12 +72,11 @@ def _notes(random: np.random.Generator, rows: int) -> Any:
     return random.integers(40, 126, rows * 22, np.uint8).view("S22")
 
 
-def peak(task: Mapping[str, Any]) -> Figures:
-    """Splice the file as the task says and return the most memory that was seen."""
-    source = Path(task["source"])
-    count, spread, columns = CHANGES[task["change"]]
+def make_changes(source: Path, change: str) -> Path:
+    """Write the changes of that name for a file beside it."""
+    count, spread, columns = CHANGES[change]
     rows = pq.read_metadata(source).num_rows
-    random = np.random.default_rng(SEED)
+    random = np.random.default_rng(_SEED)
     at = np.arange(rows - count, rows)
     if spread == "uniform":
         at = np.unique(random.integers(0, rows, count))
@@ -84,10 +84,18 @@ def peak(task: Mapping[str, Any]) -> Figures:
     given = {name: pa.array(values[name]) for name in columns}
     if "label" in given:
         given["label"] = given["label"].cast(pa.string())
-    changes = pa.table({"id": at, **given})
-    target = source.with_name("target.parquet")
+    path = source.with_name("changes.parquet")
+    pq.write_table(pa.table({"id": at, **given}), path)
+    return path
+
+
+def peak(task: Mapping[str, Any]) -> Figures:
+    """Splice the file as the task says and return the most memory that was seen."""
+    source, target = Path(task["source"]), Path(task["source"]).with_name("target.parquet")
     with watched() as seen:
-        done = lakesplice.splice_file(source, changes, target, key="id", threads=task["threads"])
+        done = lakesplice.splice_file(
+            source, task["changes"], target, key="id", threads=task["threads"]
+        )
     target.unlink()
     return {
         "change": task["change"],
@@ -96,7 +104,7 @@ def peak(task: Mapping[str, Any]) -> Figures:
         "pages_encoded": done.pages_encoded,
         "whole": dict(done.encoded_whole),
         "seconds": done.seconds,
-        "bytes_of_changes": changes.nbytes,
+        "rows_changed": done.rows_changed,
         "peak_bytes": seen[0],
     }
 
@@ -140,8 +148,10 @@ def main() -> None:
     found = []
     for change in CHANGES:
         started = time.monotonic()
-        one = json.dumps({"source": str(source), "change": change, "threads": task["threads"]})
-        command = [sys.executable, "-m", "benchmarks.splice.memory", one]
+        changes = make_changes(source, change)
+        one = {"source": str(source), "changes": str(changes), "change": change}
+        one["threads"] = task["threads"]
+        command = [sys.executable, "-m", "benchmarks.splice.memory", json.dumps(one)]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         found.append(json.loads(done.stdout))
         taken = time.monotonic() - started

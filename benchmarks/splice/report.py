@@ -174,15 +174,15 @@ def _memory(found: Sequence[Mapping[str, Any]]) -> str:
         [
             one["change"],
             f"{one['peak_bytes'] / 1e6:.0f}",
-            f"{one['bytes_of_changes'] / 1e6:.1f}",
+            f"{one['rows_changed']:,}",
             f"{one['pages_encoded']:,}",
             f"{one['seconds']:.1f}",
         ]
         for one in found
     ]
-    head = ["changes", "MB at most", "of it the changes", "pages encoded", "seconds"]
+    head = ["changes", "MB at most", "rows changed", "pages encoded", "seconds"]
     size = f"{found[0]['bytes'] / 1e9:.1f} GB, by {found[0]['threads']} threads"
-    text = "Anonymous memory of the whole process of `lakesplice.splice_file`, by key.\n"
+    text = "Anonymous memory of a process that does nothing but `lakesplice.splice_file`, by key.\n"
     return f"## The memory that a file of {size}, takes\n\n{text}\n{_table(head, rows)}"
 
 

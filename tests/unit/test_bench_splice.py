@@ -20,6 +20,7 @@ from benchmarks.splice.data import make_changes as make
 from benchmarks.splice.measuring import measure
 from benchmarks.splice.memory import CHANGES, peak
 from benchmarks.splice.memory import make as make_large
+from benchmarks.splice.memory import make_changes as make_large_changes
 from benchmarks.splice.one_file import OneFile, splice_one
 from benchmarks.splice.python_contenders import CONTENDERS
 
@@ -150,8 +151,12 @@ def _figures() -> dict[str, Any]:
 
 def test_the_memory_of_splices_is_measured_and_reported(tmp_path: Path) -> None:
     make_large(tmp_path / "large.parquet", 1)
-    task = {"source": str(tmp_path / "large.parquet"), "threads": 2}
-    found = [peak({**task, "change": change}) for change in CHANGES]
+    source = tmp_path / "large.parquet"
+    task = {"source": str(source), "threads": 2}
+    found = [
+        peak({**task, "change": change, "changes": str(make_large_changes(source, change))})
+        for change in CHANGES
+    ]
     assert all(one["peak_bytes"] > 1e6 and one["pages_encoded"] for one in found)
     assert not (tmp_path / "target.parquet").exists()
     found[-1]["peak_bytes"] = 310_000_000

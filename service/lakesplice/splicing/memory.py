@@ -18,11 +18,13 @@ from lakesplice.splicing.copying import Scratch
 from lakesplice.splicing.images import Copied, Piece
 from lakesplice.splicing.options import Options
 
-_SPANS = 2
+_SPANS = 16
+# A chunk of no more spans is decoded at once: its values are hashed once then.
+_SPANS_AT_ONCE = 8
 _DICTIONARY_BYTES = 8 * 1024 * 1024
-_HELD_BYTES = 32 * 1024 * 1024
+_HELD_BYTES = 16 * 1024 * 1024
 # The allocator keeps what is freed, for each thread; to give it back takes time.
-_TIDY_BYTES = 24 * 1024 * 1024
+_TIDY_BYTES = 8 * 1024 * 1024
 
 OpenScratch = Callable[[], Scratch]
 
@@ -31,13 +33,18 @@ class Memory:
     """Shared by the chunks of one operation."""
 
     def __init__(self, options: Options) -> None:
-        self.span_bytes = options.span_bytes
+        self._span_bytes = options.span_bytes
         self._decoded = _Room(_SPANS * options.span_bytes)
         self._tidying = Tidying()
         self._dictionaries = _Room(_DICTIONARY_BYTES)
         # As many chunks are being made, made, or being written.
         self._held_bytes = _HELD_BYTES // (options.threads + 2)
         self._open_scratch = options.open_scratch
+
+    def span_bytes(self, chunk_bytes: int) -> int:
+        """Return what is to be decoded at a time of a chunk that decodes to so many bytes."""
+        at_once = _SPANS_AT_ONCE * self._span_bytes
+        return at_once if chunk_bytes <= at_once else self._span_bytes
 
     @contextmanager
     def decoded(self, size: int) -> Iterator[None]:
@@ -59,7 +66,7 @@ class Memory:
 
 
 class Tidying:
-    """Gives back, now and then, what the allocator keeps of freed bytes; for several threads."""
+    """Gives back, now and then, what allocators keep of freed bytes; for several threads."""
 
     def __init__(self) -> None:
         self._freed, self._lock = 0, threading.Lock()
@@ -75,8 +82,9 @@ class Tidying:
             self.release()
 
     def release(self) -> None:
-        """Give it back now."""
+        """Give it back now: Arrow's, and that of the C library, which has NumPy's and Python's."""
         pa.default_memory_pool().release_unused()
+        pa.system_memory_pool().release_unused()
 
 
 class Held:

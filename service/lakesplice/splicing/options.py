@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from lakesplice.splicing.copying import Scratch
 from lakesplice.splicing.reasons import Reason
 
-SPAN_BYTES = 4 * 1024 * 1024
+SPAN_BYTES = 2 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)

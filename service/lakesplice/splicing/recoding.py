@@ -27,6 +27,7 @@ from lakesplice.splicing.page_index import Int64s, OffsetIndex
 from lakesplice.splicing.reasons import Reason
 from lakesplice.splicing.source import SourceFile
 from lakesplice.splicing.spans import Span, read_spans
+from lakesplice.splicing.streaming import value_bytes
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -84,7 +85,8 @@ class Recoder:
         `CorruptFileError`.
         """
         chunk = self._source, self._row_group, self._column
-        for span in read_spans(*chunk, self._index, pages, memory.span_bytes):
+        span_bytes = memory.span_bytes(int(self._rows.sum()) * value_bytes(*chunk))
+        for span in read_spans(*chunk, self._index, pages, span_bytes):
             with memory.decoded(span.decoded_bytes):
                 recoded = self._recoded(span, edit, verify=verify)
             yield recoded

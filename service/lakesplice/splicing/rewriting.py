@@ -31,7 +31,7 @@ from lakesplice.splicing.place import Place
 from lakesplice.splicing.plan import DICTIONARY_BYTES_MAX
 from lakesplice.splicing.reasons import Reason
 from lakesplice.splicing.source import SourceFile
-from lakesplice.splicing.streaming import ChunkValues
+from lakesplice.splicing.streaming import ChunkValues, value_bytes
 
 
 def rewritten_chunk(
@@ -50,8 +50,10 @@ def rewritten_chunk(
     chunk, leaf = source.chunk(row_group, column), source.leaf(column)
     place = source.place(row_group, column)
     first_rows, header = _pages(source, row_group, column)
-    values = ChunkValues(source, row_group, column, memory.span_bytes)
-    rows_max = max(memory.span_bytes // values.width, 1)
+    width = value_bytes(source, row_group, column)
+    span_bytes = memory.span_bytes(chunk.num_values * width)
+    values = ChunkValues(source, row_group, column, span_bytes)
+    rows_max = max(span_bytes // width, 1)
     first_rows = _cut(first_rows, chunk.num_values, rows_max)
     parts = _spans(first_rows, chunk.num_values, rows_max)
     encoding = None if dictionary_bytes(source, row_group, column) else header.encoding
