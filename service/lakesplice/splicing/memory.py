@@ -24,7 +24,7 @@ _SPANS_AT_ONCE = 8
 _DICTIONARY_BYTES = 8 * 1024 * 1024
 _HELD_BYTES = 16 * 1024 * 1024
 # The allocator keeps what is freed, for each thread; to give it back takes time.
-_TIDY_BYTES = 8 * 1024 * 1024
+_TIDY_BYTES = 16 * 1024 * 1024
 
 OpenScratch = Callable[[], Scratch]
 
