@@ -170,8 +170,7 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _matrix(readers: Sequence[Reader]) -> Iterator[Matrix]:
     matrix = Matrix(readers)
     yield matrix
-    assert not [name for name, count in matrix.unread.items() if count > matrix.read[name]]
-    assert not matrix.unasked
+    assert not matrix.idle
 
 
 @pytest.fixture(scope="module")
