@@ -167,7 +167,7 @@ def tasks(files: Sequence[Work], bytes_max: int, tasks_max: int) -> tuple[tuple[
     loads = [0] * count
     shares: list[list[str]] = [[] for _ in range(count)]
     for one in sorted(files, key=lambda one: (-one.bytes, one.path)):
-        lightest = loads.index(min(loads))
+        lightest = min(range(count), key=lambda at: (loads[at], len(shares[at])))
         loads[lightest] += one.bytes
         shares[lightest].append(one.path)
     return tuple(tuple(share) for share in shares)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lakesplice.model.address import BaseFile, Segment
@@ -106,6 +106,7 @@ def test_touched_pages_are_bounded_by_pages_and_changes(rows: int, changes: int,
     assert found <= -(-rows // page)
 
 
+@example([0, 0, 3], 1, 3)
 @given(
     st.lists(st.integers(0, 1_000), min_size=1, max_size=30),
     st.integers(1, 2_000),
