@@ -159,6 +159,9 @@ def test_the_memory_of_splices_is_measured_and_reported(tmp_path: Path) -> None:
     ]
     assert all(one["peak_bytes"] > 1e6 and one["pages_encoded"] for one in found)
     assert not (tmp_path / "target.parquet").exists()
+    # This process may hold more than that; the benchmark measures each in one of its own.
+    for one in found:
+        one["peak_bytes"] = 200_000_000
     found[-1]["peak_bytes"] = 310_000_000
     page = report.document({**_figures(), "memory": found})
     worst = list(CHANGES)[-1]
