@@ -27,6 +27,7 @@ from lakesplice.splicing.splice import Spliced
 from lakesplice.storage.copying import FileSink
 
 PathLike = str | Path
+_Source = tuple[pa.NativeFile, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +52,8 @@ def merge_files(
     verify: bool = True,
 ) -> FileSummary:
     """Write the row groups of `sources`, files of one schema, one behind the other to `target`."""
-
-    def merge(files: Sequence[Any], sink: Sink, options: Options) -> Spliced:
-        return operations.merge_files(files, sink, options)
-
-    return _made([Path(source) for source in sources], Path(target), merge, threads, verify=verify)
+    paths = [Path(source) for source in sources]
+    return _made(paths, Path(target), operations.merge_files, threads, verify=verify)
 
 
 def append_rows(
@@ -72,11 +70,10 @@ def append_rows(
     """
     tables = [rows] if isinstance(rows, pa.Table) else list(rows)
 
-    def append(files: Sequence[Any], sink: Sink, options: Options) -> Spliced:
-        (file,) = files
-        return operations.append_rows(file[0], file[1], tables, sink, options)
+    def append(file: _Source, sink: Sink, options: Options) -> Spliced:
+        return operations.append_rows(*file, tables, sink, options)
 
-    return _made([Path(source)], Path(target), append, threads, verify=verify)
+    return _made_of(source, target, append, threads, verify=verify)
 
 
 def add_column(
@@ -96,11 +93,10 @@ def add_column(
     constant = value if value is None or isinstance(value, pa.Scalar) else pa.scalar(value)
     column = NewColumn(field, constant, before)
 
-    def add(files: Sequence[Any], sink: Sink, options: Options) -> Spliced:
-        (file,) = files
-        return operations.add_columns(file[0], file[1], [column], Edits(), sink, options)
+    def add(file: _Source, sink: Sink, options: Options) -> Spliced:
+        return operations.add_columns(*file, [column], Edits(), sink, options)
 
-    return _made([Path(source)], Path(target), add, threads, verify=verify)
+    return _made_of(source, target, add, threads, verify=verify)
 
 
 def drop_column(
@@ -113,11 +109,10 @@ def drop_column(
 ) -> FileSummary:
     """Write `source` without one of its columns to `target`."""
 
-    def drop(files: Sequence[Any], sink: Sink, options: Options) -> Spliced:
-        (file,) = files
-        return operations.drop_column(file[0], file[1], column, sink, options)
+    def drop(file: _Source, sink: Sink, options: Options) -> Spliced:
+        return operations.drop_column(*file, column, sink, options)
 
-    return _made([Path(source)], Path(target), drop, threads, verify=verify)
+    return _made_of(source, target, drop, threads, verify=verify)
 
 
 def replace_column(
@@ -134,17 +129,30 @@ def replace_column(
     `change` gives a row group's values from the old ones; they are cast to the type.
     """
 
-    def replace(files: Sequence[Any], sink: Sink, options: Options) -> Spliced:
-        (file,) = files
-        return operations.replace_column(file[0], file[1], field, change, sink, options)
+    def replace(file: _Source, sink: Sink, options: Options) -> Spliced:
+        return operations.replace_column(*file, field, change, sink, options)
 
-    return _made([Path(source)], Path(target), replace, threads, verify=verify)
+    return _made_of(source, target, replace, threads, verify=verify)
+
+
+def _made_of(
+    source: PathLike,
+    target: PathLike,
+    operation: Callable[[_Source, Sink, Options], Spliced],
+    threads: int | None,
+    *,
+    verify: bool,
+) -> FileSummary:
+    def of_the_first(files: Sequence[_Source], sink: Sink, options: Options) -> Spliced:
+        return operation(files[0], sink, options)
+
+    return _made([Path(source)], Path(target), of_the_first, threads, verify=verify)
 
 
 def _made(
     sources: Sequence[Path],
     target: Path,
-    operation: Callable[[Sequence[tuple[pa.NativeFile, str]], Sink, Options], Spliced],
+    operation: Callable[[Sequence[_Source], Sink, Options], Spliced],
     threads: int | None,
     *,
     verify: bool,

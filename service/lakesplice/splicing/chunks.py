@@ -152,6 +152,26 @@ class Chunk:
         chunk = self._with_only(_OF_ANY_VALUES)
         return replace(chunk, statistics=None, size_statistics=None)
 
+    def bare(self, start: int, head: int) -> Self:
+        """Return what it takes to decode the pages, a dictionary page of `head` bytes first, if
+        they lie at `start` of a file.
+        """
+        return replace(
+            self,
+            data_page_offset=start + head,
+            dictionary_page_offset=start if head else None,
+            index_page_offset=None,
+            statistics=None,
+            encoding_stats=None,
+            size_statistics=None,
+            bloom_offset=None,
+            bloom_length=None,
+            offset_index=None,
+            column_index=None,
+            file_offset=0,
+            raw=EMPTY,
+        )
+
     def _with_only(self, field_ids: range) -> Self:
         raw, metadata = self.raw.only(_OF_CHUNK), self.raw.get(3)
         if isinstance(metadata, Struct):

@@ -25,7 +25,7 @@ from lakesplice.splicing.laying import fitting, null_refused, refused, stored
 from lakesplice.splicing.options import Tally
 from lakesplice.splicing.reasons import Reason
 from lakesplice.splicing.source import SourceFile
-from lakesplice.splicing.thrift import EMPTY, Struct, Wire
+from lakesplice.splicing.thrift import Struct, Wire
 
 _CHILDREN = 5  # a field of SchemaElement
 
@@ -91,7 +91,7 @@ class NestedChunks:
             chunk = source.chunk(self._row_group, leaf.column)
             head = dictionary_bytes(source, self._row_group, leaf.column)
             parts.append(source.read(chunk.start, chunk.compressed_size))
-            chunks.append(_bare(chunk, at, head))
+            chunks.append(chunk.bare(at, head))
             at += chunk.compressed_size
         footer = _footer(source, self._leaves, tuple(chunks), group.num_rows)
         values = self._read(pa.BufferReader(b"".join([*parts, footer.encode()])))
@@ -203,23 +203,6 @@ def _subtree(schema: tuple[Struct, ...], first_leaf: int) -> tuple[Struct, ...]:
             return schema[at:end]
         at, leaf = end, leaf + found
     raise AssertionError(first_leaf)
-
-
-def _bare(chunk: Chunk, at: int, head: int) -> Chunk:
-    return replace(
-        chunk,
-        data_page_offset=at + head,
-        dictionary_page_offset=at if head else None,
-        index_page_offset=None,
-        statistics=None,
-        size_statistics=None,
-        bloom_offset=None,
-        bloom_length=None,
-        offset_index=None,
-        column_index=None,
-        file_offset=0,
-        raw=EMPTY,
-    )
 
 
 def _layout(leaf: Leaf) -> tuple[object, ...]:

@@ -11,12 +11,11 @@ import pyarrow.parquet as pq
 from lakesplice.splicing.codec import one_column
 from lakesplice.splicing.decoding import decoding
 from lakesplice.splicing.enums import Encoding
-from lakesplice.splicing.footer import MAGIC, Chunk
+from lakesplice.splicing.footer import MAGIC
 from lakesplice.splicing.images import dictionary_bytes
 from lakesplice.splicing.options import SPAN_BYTES
 from lakesplice.splicing.source import SourceFile
 from lakesplice.splicing.spans import fixed_width
-from lakesplice.splicing.thrift import EMPTY
 
 BUFFER_BYTES = 256 * 1024
 _BATCH_ROWS_MIN, _BATCH_ROWS_MAX = 256, 1 << 16
@@ -57,7 +56,8 @@ class ChunkValues:
         self, source: SourceFile, row_group: int, column: int, rows: int
     ) -> Iterator[pa.Array]:
         chunk, leaf = source.chunk(row_group, column), source.leaf(column)
-        described = _where_it_is(chunk, dictionary_bytes(source, row_group, column))
+        head = dictionary_bytes(source, row_group, column)
+        described = replace(chunk.bare(chunk.start, head), path=("x",))
         footer = one_column(leaf.element, described, chunk.num_values, source.footer.created_by)
         with decoding(self._place):
             metadata = pq.read_metadata(pa.BufferReader(MAGIC + footer.encode()))
@@ -71,26 +71,6 @@ class ChunkValues:
             )
             for batch in file.iter_batches(rows, use_threads=False):
                 yield batch.column(0)
-
-
-def _where_it_is(chunk: Chunk, head: int) -> Chunk:
-    """The chunk as the only one of its file."""
-    return replace(
-        chunk,
-        path=("x",),
-        data_page_offset=chunk.start + head,
-        dictionary_page_offset=chunk.start if head else None,
-        index_page_offset=None,
-        statistics=None,
-        encoding_stats=None,
-        size_statistics=None,
-        bloom_offset=None,
-        bloom_length=None,
-        offset_index=None,
-        column_index=None,
-        file_offset=0,
-        raw=EMPTY,
-    )
 
 
 def value_bytes(source: SourceFile, row_group: int, column: int) -> int:
