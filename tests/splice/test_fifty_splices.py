@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakesplice.planning.edits import ColumnEdit, Edits
-from tests.support.parquet_readers import IN_PROCESS, SPARK, Condition, Matrix, difference
+from tests.support.parquet_conditions import Condition
+from tests.support.parquet_readers import IN_PROCESS, SPARK, Matrix, difference
 from tests.support.splicing import SPLICE, plain, read, written
 
 ROWS = 30_000

@@ -19,7 +19,8 @@ from datafusion import ParquetWriterOptions, SessionConfig, SessionContext
 from hypothesis import strategies as st
 
 from lakesplice.planning.edits import ColumnEdit, Edits
-from tests.support.parquet_readers import Condition, spark_session
+from tests.support.parquet_conditions import Condition
+from tests.support.parquet_readers import spark_session
 from tests.support.parquet_values import COMMON, RARE, values_of, with_nulls
 
 ROW_NUMBER = "k"

@@ -8,46 +8,17 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-def anonymous_bytes() -> int:
-    """What this process holds that no file backs."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        name, _, value = line.partition(":")
-        if name == "RssAnon":
-            return int(value.split()[0]) * 1024
-    raise AssertionError("no RssAnon")
-
-
-@contextmanager
-def watched() -> Iterator[list[int]]:
-    """Yield a list whose last entry is the highest seen, a few hundred times a second."""
-    seen, over = [anonymous_bytes()], threading.Event()
-
-    def watch() -> None:
-        while not over.wait(0.003):
-            seen[0] = max(seen[0], anonymous_bytes())
-
-    thread = threading.Thread(target=watch)
-    thread.start()
-    try:
-        yield seen
-    finally:
-        over.set()
-        thread.join()
+import lakesplice
+from benchmarks.splice.memory import watched
 
 
 def _main(source: Path, step: int) -> None:
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    import lakesplice
-
     schema, rows = pq.read_schema(source), pq.read_metadata(source).num_rows
     at = np.arange(0, rows, step)
     name, kind = schema.names[0], schema.types[0]

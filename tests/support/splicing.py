@@ -13,7 +13,8 @@ from lakesplice.planning.edits import Edits
 from lakesplice.splicing.copying import StreamSink
 from lakesplice.splicing.splice import Options, splice
 from lakesplice.splicing.whole import edited, rewrite_whole
-from tests.support.parquet_readers import Condition, Matrix, difference
+from tests.support.parquet_conditions import Condition
+from tests.support.parquet_readers import Matrix, difference
 
 SPLICE, WHOLE = "splice", "whole"
 WAYS = (SPLICE, WHOLE)
