@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,7 +27,7 @@ from lakesplice.splicing.options import Options
 from lakesplice.splicing.splice import splice
 from lakesplice.splicing.whole import edited
 from tests.support import parquet_files as files
-from tests.support.parquet_readers import IN_PROCESS, SPARK, Matrix, Reader, difference
+from tests.support.parquet_readers import IN_PROCESS, SPARK, Matrix, difference, used
 from tests.support.parquet_truth import untruths
 from tests.support.parquet_values import COMMON
 from tests.support.splicing import plain, read
@@ -167,20 +167,14 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("operations")
 
 
-def _matrix(readers: Sequence[Reader]) -> Iterator[Matrix]:
-    matrix = Matrix(readers)
-    yield matrix
-    assert not matrix.idle
-
-
 @pytest.fixture(scope="module")
 def in_process() -> Iterator[Matrix]:
-    yield from _matrix(IN_PROCESS)
+    yield from used(IN_PROCESS)
 
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Matrix]:
-    yield from _matrix(SPARK[::2])
+    yield from used(SPARK[::2])
 
 
 @settings(settings.get_profile("readers of operations"))

@@ -12,7 +12,7 @@ from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
 from tests.support import parquet_files as files
-from tests.support.parquet_readers import IN_PROCESS, SPARK, Matrix, Reader
+from tests.support.parquet_readers import IN_PROCESS, SPARK, Matrix, used
 from tests.support.parquet_values import COMMON, RARE
 from tests.support.splicing import WAYS, read, written, wrongs
 
@@ -54,22 +54,14 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("splice")
 
 
-def _used(readers: Sequence[Reader]) -> Iterator[Matrix]:
-    """Readers that must read most of the files they are given."""
-    matrix = Matrix(readers)
-    yield matrix
-    print("unread:", dict(matrix.unread), "unasked:", dict(matrix.unasked))
-    assert not matrix.idle
-
-
 @pytest.fixture(scope="module")
 def in_process() -> Iterator[Matrix]:
-    yield from _used(IN_PROCESS)
+    yield from used(IN_PROCESS)
 
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Matrix]:
-    yield from _used(SPARK)
+    yield from used(SPARK)
 
 
 _several = settings(settings.get_profile("readers"))

@@ -8,7 +8,7 @@ so a reader is compared with itself: what it makes of one file with what it make
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -345,3 +345,11 @@ def _told(
 def _sure(reader: Reader, table: pa.Table, condition: Condition) -> pa.Table:
     unsure = condition.unsure(table, zeros=reader.zeros)
     return table.filter(pa.array(~unsure)) if unsure.any() else table
+
+
+def used(readers: Sequence[Reader]) -> Iterator[Matrix]:
+    """Readers that must read most of the files they are given."""
+    matrix = Matrix(readers)
+    yield matrix
+    print("unread:", dict(matrix.unread), "unasked:", dict(matrix.unasked))
+    assert not matrix.idle
