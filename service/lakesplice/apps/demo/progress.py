@@ -45,7 +45,7 @@ class Progress:
             self._live.stop()
 
     def show(self, what: str, produced: int, status: ServiceStatus) -> None:
-        """Show what is going on: `produced` events are in Kafka by now."""
+        """Show what is going on: `produced` records are in Kafka by now."""
         if self._console.is_terminal:
             self._live.update(_table(what, produced, status))
         elif self._clock.monotonic() >= self._line_due:
@@ -56,7 +56,8 @@ class Progress:
 def _line(what: str, produced: int, status: ServiceStatus) -> str:
     tables = status.tables
     return (
-        f"  {what}: {produced:,} events in Kafka, {sum(t.changes_in for t in tables):,} taken in,"
+        f"  {what}: {produced:,} records in Kafka (with tombstones),"
+        f" {sum(t.changes_in for t in tables):,} changes taken in,"
         f" {sum(t.rows for t in tables):,} rows in {len(tables)} tables, freshness"
         f" {_seconds(_oldest(t.freshness_real_time_seconds for t in tables))} real time and"
         f" {_seconds(_oldest(t.freshness_read_optimised_seconds for t in tables))} read-optimised,"
@@ -66,7 +67,8 @@ def _line(what: str, produced: int, status: ServiceStatus) -> str:
 
 
 def _table(what: str, produced: int, status: ServiceStatus) -> Table:
-    shown = Table(title=f"{what}: {produced:,} events in Kafka", title_justify="left")
+    title = f"{what}: {produced:,} records in Kafka (with tombstones)"
+    shown = Table(title=title, title_justify="left")
     for number, heading in enumerate(_HEADINGS):
         shown.add_column(heading, justify="right" if number else "left")
     for table in status.tables:

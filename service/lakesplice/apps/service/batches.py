@@ -286,7 +286,7 @@ class BatchRunner:
             table, topic = self._tables.get(name), topics.get(name)
             if table is None or topic is None:
                 continue
-            table.note_lag(topic.behind(table.next_offsets(topic.latest)), moment)
+            table.sight(topic, moment)
 
 
 def _line(error: BaseException | None) -> str:

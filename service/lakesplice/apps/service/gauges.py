@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from lakesplice.model.manifest import Manifest
+from lakesplice.apps.service.freshness import Freshness
 from lakesplice.model.names import TableName
 from lakesplice.table.commit import Committed, Conflict
 from lakesplice.table.intents import Create, Evolve, IndexMerge, Ingest, Intent, Redirect, Splice
@@ -46,22 +45,6 @@ def count_commit(
             metrics.add(metric.IGNORED, count, table=table, reason=reason)
     metrics.add(metric.INDEX_LOOKUPS, counts.get("updated", 0), table=table, found="yes")
     metrics.add(metric.INDEX_LOOKUPS, counts.get("inserted", 0), table=table, found="no")
-
-
-@dataclass(frozen=True, slots=True)
-class Freshness:
-    """Per view the moment, in seconds since the epoch, up to which every change is sure to be in
-    it.
-    """
-
-    real_time: float | None
-    read_optimised: float | None
-
-    @classmethod
-    def of(cls, manifest: Manifest, caught_up: float | None) -> Freshness:
-        """Judge by `caught_up`, the last moment up to which all changes are committed."""
-        oldest = min((delta.committed_ms for delta in manifest.deltas), default=None)
-        return cls(caught_up, caught_up if oldest is None else oldest / 1000)
 
 
 def show_snapshot(

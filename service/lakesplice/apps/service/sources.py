@@ -65,7 +65,7 @@ class Sources:
             starts[name] = table.next_offsets(topic.earliest) if table else dict(topic.earliest)
             lags[name] = topic.behind(starts[name])
             if table is not None:
-                table.note_lag(lags[name], moment)
+                table.sight(topic, moment)
         if not any(lags.values()):
             self._driver.metrics.since(metric.LAST_BATCH, moment)
         return Outlook(starts, lags)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.gauges import CHANGE_OPS, Freshness, count_commit, show_snapshot
+from lakesplice.apps.service.freshness import Freshness, Sightings
+from lakesplice.apps.service.gauges import CHANGE_OPS, count_commit, show_snapshot
 from lakesplice.errors import UsageError
 from lakesplice.model.manifest import ParkReason, PartitionState, SourceState
 from lakesplice.model.names import TableName
+from lakesplice.spark.topics import Topic
 from lakesplice.table.commit import Committed, Conflict
 from lakesplice.table.held import HeldTable
 from lakesplice.table.intents import Ingest, Intent, Splice
@@ -37,7 +39,7 @@ class ServiceTable(HeldTable):
         self.refused = False
         self.changes_in = 0
         self.compactions = 0
-        self._caught_up: float | None = None
+        self._sightings = Sightings()
         self.show()
 
     def commit(self, intent: Intent) -> Committed | Conflict:
@@ -59,19 +61,17 @@ class ServiceTable(HeldTable):
         )
         super().park(reason)
 
-    def note_lag(self, offsets: int, moment: float) -> None:
-        """Note how many offsets of the topic, as it was at `moment`, are not committed.
-
-        `moment` is in seconds since the epoch. Without any, the table is known to be fresh.
-        """
+    def sight(self, topic: Topic, moment: float) -> None:
+        """Note how far the topic reached at `moment`, in seconds since the epoch."""
+        self._sightings.add(topic.latest, moment)
+        offsets = topic.behind(self.next_offsets(topic.earliest))
         self._driver.metrics.set(LAG, offsets, table=str(self.name))
-        if not offsets:
-            self._caught_up = moment
-            self.show()
+        self.show()
 
     def freshness(self) -> Freshness:
         """Return up to when the table's views are sure to be complete."""
-        return Freshness.of(self.manifest, self._caught_up)
+        offsets = self.next_offsets(self.source.partitions)
+        return self._sightings.freshness(self.manifest, offsets)
 
     def show(self) -> None:
         """Bring the table's metrics up to date."""

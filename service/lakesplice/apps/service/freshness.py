@@ -1,0 +1,70 @@
+"""Up to which moment a table's views are sure to be complete.
+
+Under steady load a topic is never caught up with: there is always a record more. So how far the
+topic reached is noted again and again, and a view is complete up to the latest such moment whose
+records it holds.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lakesplice.model.manifest import Manifest
+from lakesplice.table.transitions import view_floor
+
+_SIGHTINGS_MAX = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """Per view the moment, in seconds since the epoch, up to which every change is sure to be in
+    it; None if that isn't known.
+    """
+
+    real_time: float | None
+    read_optimised: float | None
+
+
+class Sightings:
+    """How far one topic reached, and when. Safe from any thread."""
+
+    def __init__(self) -> None:
+        self._seen: list[tuple[float, dict[int, int]]] = []
+        self._lock = threading.Lock()
+
+    def add(self, ends: Mapping[int, int], moment: float) -> None:
+        """At `moment`, in seconds since the epoch, the topic's partitions ended at `ends`.
+
+        Of many, every other one is forgotten: the table is then told to be less fresh than it is,
+        never the other way about.
+        """
+        with self._lock:
+            if self._seen and self._seen[-1][1] == ends:
+                self._seen.pop()
+            self._seen.append((moment, dict(ends)))
+            if len(self._seen) > _SIGHTINGS_MAX:
+                self._seen = [*self._seen[:-1:2], self._seen[-1]]
+
+    def complete_up_to(self, offsets: Mapping[int, int]) -> float | None:
+        """Return the last moment at which no partition reached beyond its next offset."""
+        with self._lock:
+            held = (moment for moment, ends in self._seen if _within(ends, offsets))
+            return max(held, default=None)
+
+    def freshness(self, manifest: Manifest, offsets: Mapping[int, int]) -> Freshness:
+        """Judge a table that stands at `manifest`, with its next offset of each partition.
+
+        Deltas from before the first sighting are judged by when they were committed.
+        """
+        real_time = self.complete_up_to(offsets)
+        if not manifest.deltas:
+            return Freshness(real_time, real_time)
+        held = self.complete_up_to({**offsets, **view_floor(manifest)})
+        oldest = min(delta.committed_ms for delta in manifest.deltas) / 1000
+        return Freshness(real_time, oldest if held is None else held)
+
+
+def _within(ends: Mapping[int, int], offsets: Mapping[int, int]) -> bool:
+    return all(end <= offsets.get(partition, 0) for partition, end in ends.items())
