@@ -11,7 +11,7 @@ import pytest
 
 from lakesplice.errors import CorruptFileError, UnsupportedError
 from lakesplice.splicing.reasons import Reason
-from lakesplice.splicing.source import SourceFile
+from lakesplice.splicing.structures.source import SourceFile
 from tests.support.parquet_parts import read_to_the_last_page
 
 Shared = Callable[..., Path]

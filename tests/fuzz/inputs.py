@@ -6,8 +6,8 @@ import struct
 from collections.abc import Callable, Set
 
 from lakesplice.errors import CorruptFileError, UnsupportedError, UsageError
-from lakesplice.splicing.footer import MAGIC
-from lakesplice.splicing.place import Place
+from lakesplice.splicing.structures.footer import MAGIC
+from lakesplice.splicing.structures.place import Place
 
 PLACE = Place("fuzzed.parquet", "anywhere")
 _NAMED: Set[str] = {"path", "place"}

@@ -7,10 +7,10 @@ from random import Random
 import pyarrow as pa
 
 from lakesplice.errors import CorruptFileError, UnsupportedError
-from lakesplice.splicing.footer import MAGIC
-from lakesplice.splicing.place import Place
-from lakesplice.splicing.source import SourceFile
-from lakesplice.splicing.thrift import (
+from lakesplice.splicing.structures.footer import MAGIC
+from lakesplice.splicing.structures.place import Place
+from lakesplice.splicing.structures.source import SourceFile
+from lakesplice.splicing.structures.thrift import (
     Field,
     Limits,
     List,

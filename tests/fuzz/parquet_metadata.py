@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from lakesplice.splicing.footer import Statistics, read_footer
-from lakesplice.splicing.page_headers import PageHeader
-from lakesplice.splicing.page_index import ColumnIndex, OffsetIndex
-from lakesplice.splicing.source import SourceFile
-from lakesplice.splicing.thrift import Struct, decode_struct, encode_struct
+from lakesplice.splicing.structures.footer import Statistics, read_footer
+from lakesplice.splicing.structures.page_headers import PageHeader
+from lakesplice.splicing.structures.page_index import ColumnIndex, OffsetIndex
+from lakesplice.splicing.structures.source import SourceFile
+from lakesplice.splicing.structures.thrift import Struct, decode_struct, encode_struct
 from tests.fuzz.inputs import PLACE, as_body, as_file, refused_by_name
 from tests.fuzz.whole_splice import look_at_splice
 

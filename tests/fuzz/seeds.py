@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from lakesplice.errors import CorruptFileError, UnsupportedError
-from lakesplice.splicing.source import SourceFile
+from lakesplice.splicing.structures.source import SourceFile
 from tests.fuzz.parquet_metadata import (
     OF_FILES,
     TARGETS,

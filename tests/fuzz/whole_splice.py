@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakesplice.planning.edits import ColumnEdit, Edits
-from lakesplice.splicing.copying import StreamSink
 from lakesplice.splicing.options import Options
-from lakesplice.splicing.source import SourceFile
+from lakesplice.splicing.output.copying import StreamSink
 from lakesplice.splicing.splice import splice
+from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.splicing.whole import edited
 from tests.fuzz.inputs import as_file, refused_by_name
 

@@ -13,12 +13,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakesplice.errors import CorruptFileError, UnsupportedError
-from lakesplice.splicing.enums import PageKind
-from lakesplice.splicing.page_headers import PageHeader
-from lakesplice.splicing.page_index import ColumnIndex, OffsetIndex
-from lakesplice.splicing.source import SourceFile
-from lakesplice.splicing.thrift import List, Map, Struct, Wire, decode_struct, encode_struct
-from lakesplice.splicing.varints import decode_varints, encode_varints, unzigzag, zigzag
+from lakesplice.splicing.structures.enums import PageKind
+from lakesplice.splicing.structures.page_headers import PageHeader
+from lakesplice.splicing.structures.page_index import ColumnIndex, OffsetIndex
+from lakesplice.splicing.structures.source import SourceFile
+from lakesplice.splicing.structures.thrift import (
+    List,
+    Map,
+    Struct,
+    Wire,
+    decode_struct,
+    encode_struct,
+)
+from lakesplice.splicing.structures.varints import decode_varints, encode_varints, unzigzag, zigzag
 from tests.fuzz.mutator import mutated
 from tests.support.parquet_parts import PLACE, opened, parquet, some_table
 

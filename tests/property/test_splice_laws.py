@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from lakesplice.errors import UnsupportedError
 from lakesplice.planning.edits import Edits
-from lakesplice.splicing.footer import Chunk
-from lakesplice.splicing.likeness import ORIGINAL_CREATED_BY
+from lakesplice.splicing.metadata.likeness import ORIGINAL_CREATED_BY
+from lakesplice.splicing.metadata.signing import CREATED_BY
 from lakesplice.splicing.options import Options
 from lakesplice.splicing.reasons import Reason
-from lakesplice.splicing.signing import CREATED_BY
-from lakesplice.splicing.source import SourceFile
 from lakesplice.splicing.splice import Spliced, splice
+from lakesplice.splicing.structures.footer import Chunk
+from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.splicing.verify import verify_edits
 from lakesplice.splicing.whole import edited
 from lakesplice.storage.copying import FileSink

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakesplice.planning.edits import ColumnEdit, Edits
-from lakesplice.splicing.copying import StreamSink
 from lakesplice.splicing.options import Options
+from lakesplice.splicing.output.copying import StreamSink
 from lakesplice.splicing.reasons import Reason
-from lakesplice.splicing.source import SourceFile
 from lakesplice.splicing.splice import Spliced, splice
+from lakesplice.splicing.structures.source import SourceFile
 from tests.support.mixed_pages import PLAIN, PLAIN_V2, ROWS_PER_PAGE, WITH, WITH_V2, Kind, mixed
 from tests.support.parquet_parts import opened, parquet
 from tests.support.parquet_readers import IN_PROCESS, SPARK, Matrix

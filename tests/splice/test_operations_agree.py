@@ -14,7 +14,6 @@ import pytest
 from hypothesis import assume, example, given, settings
 
 from lakesplice.planning.edits import ColumnEdit, Edits
-from lakesplice.splicing.copying import Sink, StreamSink
 from lakesplice.splicing.operations import (
     NewColumn,
     add_columns,
@@ -24,6 +23,7 @@ from lakesplice.splicing.operations import (
     replace_column,
 )
 from lakesplice.splicing.options import Options
+from lakesplice.splicing.output.copying import Sink, StreamSink
 from lakesplice.splicing.splice import splice
 from lakesplice.splicing.whole import edited
 from tests.support import parquet_files as files

@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lakesplice.splicing.chunks import Chunk, EncodingCount, Span
-from lakesplice.splicing.footer import Statistics
-from lakesplice.splicing.page_index import ColumnIndex, OffsetIndex
-from lakesplice.splicing.place import Place
-from lakesplice.splicing.source import SourceFile
+from lakesplice.splicing.structures.chunks import Chunk, EncodingCount, Span
+from lakesplice.splicing.structures.footer import Statistics
+from lakesplice.splicing.structures.page_index import ColumnIndex, OffsetIndex
+from lakesplice.splicing.structures.place import Place
+from lakesplice.splicing.structures.source import SourceFile
 from tests.support.parquet_parts import opened, parquet
 from tests.support.parquet_truth import untruths_of
 

@@ -126,7 +126,7 @@ def _edited(source: Path, what: str) -> tuple[list[str], int]:
     """The columns that may be null, and the row in the middle."""
     import pyarrow as pa
 
-    from lakesplice.splicing.footer import read_footer
+    from lakesplice.splicing.structures.footer import read_footer
 
     with pa.memory_map(str(source)) as opened:
         footer = read_footer(opened, source.name)
@@ -163,7 +163,7 @@ def _wrongs(source: Path, target: Path, columns: list[str], row: int) -> Iterato
     """What each reader of the source makes of the target, against its own view of the source."""
     import pyarrow as pa
 
-    from lakesplice.splicing.footer import read_footer
+    from lakesplice.splicing.structures.footer import read_footer
     from lakesplice.splicing.whole import edited
     from tests.support.parquet_readers import IN_PROCESS, attempt, difference
 

@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from lakesplice.planning.edits import ColumnEdit, Edits
-from lakesplice.splicing.chunks import Chunk
-from lakesplice.splicing.copying import Sink, StreamSink
-from lakesplice.splicing.footer import Footer
 from lakesplice.splicing.options import Options
-from lakesplice.splicing.source import SourceFile
+from lakesplice.splicing.output.copying import Sink, StreamSink
 from lakesplice.splicing.splice import splice
+from lakesplice.splicing.structures.chunks import Chunk
+from lakesplice.splicing.structures.footer import Footer
+from lakesplice.splicing.structures.source import SourceFile
 
 NAME = "a.parquet"
 

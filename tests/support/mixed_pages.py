@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from lakesplice.splicing.chunks import EncodingCount, Span
-from lakesplice.splicing.footer import MAGIC
-from lakesplice.splicing.page_index import OffsetIndex
-from lakesplice.splicing.source import SourceFile
+from lakesplice.splicing.structures.chunks import EncodingCount, Span
+from lakesplice.splicing.structures.footer import MAGIC
+from lakesplice.splicing.structures.page_index import OffsetIndex
+from lakesplice.splicing.structures.source import SourceFile
 from tests.support.parquet_parts import opened, parquet
 
 ROWS_PER_PAGE = 100

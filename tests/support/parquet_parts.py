@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakesplice.splicing.place import Place
-from lakesplice.splicing.source import SourceFile
+from lakesplice.splicing.structures.place import Place
+from lakesplice.splicing.structures.source import SourceFile
 
 PLACE = Place("some.parquet", "some part")
 EVERYTHING: dict[str, Any] = {

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from lakesplice.errors import UnsupportedError
 from lakesplice.planning.edits import Edits
-from lakesplice.splicing.copying import StreamSink
+from lakesplice.splicing.output.copying import StreamSink
 from lakesplice.splicing.splice import Options, splice
 from lakesplice.splicing.whole import edited, rewrite_whole
 from tests.support.parquet_conditions import Condition

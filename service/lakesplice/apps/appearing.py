@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lakesplice.errors import StorageError, UsageError
 from lakesplice.splicing.options import Options
-from lakesplice.splicing.source import SourceFile
+from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.storage.copying import ScratchFile
 from lakesplice.storage.local import LocalStore
 

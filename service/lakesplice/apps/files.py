@@ -20,9 +20,9 @@ from lakesplice.apps.appearing import appearing, opened, options_for, refuse_exi
 from lakesplice.errors import UsageError
 from lakesplice.planning.edits import Edits
 from lakesplice.splicing import operations
-from lakesplice.splicing.copying import Sink
 from lakesplice.splicing.operations import NewColumn
 from lakesplice.splicing.options import Options
+from lakesplice.splicing.output.copying import Sink
 from lakesplice.splicing.splice import Spliced
 from lakesplice.storage.copying import FileSink
 

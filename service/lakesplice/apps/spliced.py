@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 from lakesplice.apps.appearing import appearing, opened, options_for, refuse_existing
 from lakesplice.errors import UnsupportedError, UsageError
 from lakesplice.planning.edits import Edits
-from lakesplice.splicing.decoding import reading
-from lakesplice.splicing.footer import read_footer
 from lakesplice.splicing.matching import Matched, match_by_key, match_by_position
 from lakesplice.splicing.options import Options
 from lakesplice.splicing.splice import Spliced, splice
+from lakesplice.splicing.structures.decoding import reading
+from lakesplice.splicing.structures.footer import read_footer
 from lakesplice.splicing.verify import verify_edits
 from lakesplice.splicing.whole import rewrite_whole
 from lakesplice.storage.copying import FileSink

@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from lakesplice.errors import UnsupportedError, UsageError
 from lakesplice.planning.edits import Edits
-from lakesplice.splicing.codec import read_type, writable
-from lakesplice.splicing.footer import Leaf
-from lakesplice.splicing.laying import stored
-from lakesplice.splicing.place import Place
+from lakesplice.splicing.pages.codec import read_type, writable
+from lakesplice.splicing.pages.laying import stored
 from lakesplice.splicing.reasons import Reason
-from lakesplice.splicing.source import SourceFile
+from lakesplice.splicing.structures.footer import Leaf
+from lakesplice.splicing.structures.place import Place
+from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.splicing.values import fitted, refuse_rebased
 from lakesplice.splicing.whole import arrow_schema
 

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 
 from lakesplice.errors import UsageError
 from lakesplice.planning.edits import ColumnEdit, Edits, Rows
-from lakesplice.splicing.footer import read_footer
-from lakesplice.splicing.memory import Tidying
-from lakesplice.splicing.source import SourceFile
-from lakesplice.splicing.streaming import BUFFER_BYTES, value_bytes
+from lakesplice.splicing.pages.memory import Tidying
+from lakesplice.splicing.pages.streaming import BUFFER_BYTES, value_bytes
+from lakesplice.splicing.structures.footer import read_footer
+from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.splicing.values import as_key, fitted, refuse_rebased
 from lakesplice.splicing.whole import arrow_schema, reading
 

@@ -16,26 +16,26 @@ import pyarrow as pa
 
 from lakesplice.errors import UnsupportedError, UsageError
 from lakesplice.planning.edits import ColumnEdit, Edits
-from lakesplice.splicing.agreement import disagreements
-from lakesplice.splicing.assemble import GroupPlan, MakeImage, assemble
-from lakesplice.splicing.codec import Style
-from lakesplice.splicing.copying import Sink
-from lakesplice.splicing.footer import Leaf, RowGroup
-from lakesplice.splicing.fresh import cut, fresh_chunk, leaf_of, pages_like, style_like
-from lakesplice.splicing.geography import unbounded
+from lakesplice.splicing.columns.fresh import cut, fresh_chunk, leaf_of, pages_like, style_like
+from lakesplice.splicing.columns.widening import wide, with_room, with_room_for
 from lakesplice.splicing.given import NewColumn, check_new, constant, fitted_plain, rows_like
-from lakesplice.splicing.images import ChunkImage
-from lakesplice.splicing.laying import laid_over
-from lakesplice.splicing.memory import Memory
+from lakesplice.splicing.metadata.agreement import disagreements
+from lakesplice.splicing.metadata.geography import unbounded
+from lakesplice.splicing.metadata.schemas import column_of, inserted, removed, renumbered
+from lakesplice.splicing.metadata.signing import signed_for, writers
 from lakesplice.splicing.options import Options
-from lakesplice.splicing.place import Place
+from lakesplice.splicing.output.assemble import GroupPlan, MakeImage, assemble
+from lakesplice.splicing.output.copying import Sink
+from lakesplice.splicing.output.images import ChunkImage
+from lakesplice.splicing.pages.codec import Style
+from lakesplice.splicing.pages.laying import laid_over
+from lakesplice.splicing.pages.memory import Memory
+from lakesplice.splicing.pages.rows import read_column
 from lakesplice.splicing.reasons import Reason
-from lakesplice.splicing.rows import read_column
-from lakesplice.splicing.schemas import column_of, inserted, removed, renumbered
-from lakesplice.splicing.signing import signed_for, writers
-from lakesplice.splicing.source import SourceFile
 from lakesplice.splicing.splice import DEFAULTS, Spliced, check_edits, edited_groups, finished
-from lakesplice.splicing.widening import wide, with_room, with_room_for
+from lakesplice.splicing.structures.footer import Leaf, RowGroup
+from lakesplice.splicing.structures.place import Place
+from lakesplice.splicing.structures.source import SourceFile
 
 __all__ = [
     "NewColumn",

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from lakesplice.splicing.copying import Scratch
+from lakesplice.splicing.output.copying import Scratch
 from lakesplice.splicing.reasons import Reason
 
 SPAN_BYTES = 2 * 1024 * 1024

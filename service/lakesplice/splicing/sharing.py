@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from lakesplice.splicing.page_headers import Page
-from lakesplice.splicing.source import SourceFile
+from lakesplice.splicing.structures.page_headers import Page
+from lakesplice.splicing.structures.source import SourceFile
 
 # A page may have two gigabytes; it is digested in parts of this size.
 _PART_BYTES = 8 * 1024 * 1024

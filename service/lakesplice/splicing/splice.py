@@ -10,22 +10,22 @@ import pyarrow as pa
 
 from lakesplice.errors import UsageError
 from lakesplice.planning.edits import Edits
-from lakesplice.splicing.assemble import Assembled, GroupPlan, MakeImage, assemble
-from lakesplice.splicing.codec import read_type
-from lakesplice.splicing.copying import Sink
-from lakesplice.splicing.editing import check_editable, edited_chunk
-from lakesplice.splicing.footer import Footer, Leaf, RowGroup
-from lakesplice.splicing.geography import unbounded
-from lakesplice.splicing.images import copied_chunk
-from lakesplice.splicing.laying import fitting, null_refused, refused
-from lakesplice.splicing.memory import Memory
-from lakesplice.splicing.nested import NestedChunks, check_nested
+from lakesplice.splicing.columns.editing import check_editable, edited_chunk
+from lakesplice.splicing.columns.nested import NestedChunks, check_nested
+from lakesplice.splicing.columns.widening import with_room
+from lakesplice.splicing.metadata.geography import unbounded
+from lakesplice.splicing.metadata.schemas import refuse_doubles
 from lakesplice.splicing.options import Options
+from lakesplice.splicing.output.assemble import Assembled, GroupPlan, MakeImage, assemble
+from lakesplice.splicing.output.copying import Sink
+from lakesplice.splicing.output.images import copied_chunk
+from lakesplice.splicing.pages.codec import read_type
+from lakesplice.splicing.pages.laying import fitting, null_refused, refused
+from lakesplice.splicing.pages.memory import Memory
 from lakesplice.splicing.reasons import Reason
-from lakesplice.splicing.schemas import refuse_doubles
-from lakesplice.splicing.source import SourceFile
+from lakesplice.splicing.structures.footer import Footer, Leaf, RowGroup
+from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.splicing.verify import verify_written
-from lakesplice.splicing.widening import with_room
 
 __all__ = ["DEFAULTS", "Options", "Spliced", "splice"]
 

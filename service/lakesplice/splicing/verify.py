@@ -11,14 +11,14 @@ import pyarrow as pa
 
 from lakesplice.errors import CorruptFileError
 from lakesplice.planning.edits import ColumnEdit, Edits
-from lakesplice.splicing.assemble import Assembled
-from lakesplice.splicing.footer import MAGIC
-from lakesplice.splicing.laying import bits, stored
-from lakesplice.splicing.place import Place
-from lakesplice.splicing.rows import read_nested_rows, read_rows
-from lakesplice.splicing.schemas import refuse_doubles
-from lakesplice.splicing.source import SourceFile
-from lakesplice.splicing.thrift import decode_struct
+from lakesplice.splicing.metadata.schemas import refuse_doubles
+from lakesplice.splicing.output.assemble import Assembled
+from lakesplice.splicing.pages.laying import bits, stored
+from lakesplice.splicing.pages.rows import read_nested_rows, read_rows
+from lakesplice.splicing.structures.footer import MAGIC
+from lakesplice.splicing.structures.place import Place
+from lakesplice.splicing.structures.source import SourceFile
+from lakesplice.splicing.structures.thrift import decode_struct
 
 
 def verify_written(written: Assembled, rows: int, name: str) -> None:

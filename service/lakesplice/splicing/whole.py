@@ -17,17 +17,17 @@ import pyarrow.parquet as pq
 
 from lakesplice.errors import CorruptFileError, UnsupportedError, UsageError
 from lakesplice.planning.edits import ColumnEdit, Edits, apply_edits
-from lakesplice.splicing.decoding import reading
-from lakesplice.splicing.enums import PageKind
-from lakesplice.splicing.footer import read_footer
-from lakesplice.splicing.geography import GEO, unbounded_value
-from lakesplice.splicing.likeness import (
+from lakesplice.splicing.metadata.geography import GEO, unbounded_value
+from lakesplice.splicing.metadata.likeness import (
     ORIGINAL_CREATED_BY,
     lost_by,
     options_like,
     sorting_like,
 )
-from lakesplice.splicing.source import SourceFile
+from lakesplice.splicing.structures.decoding import reading
+from lakesplice.splicing.structures.enums import PageKind
+from lakesplice.splicing.structures.footer import read_footer
+from lakesplice.splicing.structures.source import SourceFile
 
 __all__ = ["ROW_GROUP_BYTES_MAX", "edited", "reading", "rewrite_whole"]
 

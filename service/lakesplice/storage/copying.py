@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakesplice.errors import CorruptFileError, StorageError
-from lakesplice.splicing.copying import StreamSink
+from lakesplice.splicing.output.copying import StreamSink
 
 # Different file systems, or one that can't.
 _CANNOT = frozenset((errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP))

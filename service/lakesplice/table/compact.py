@@ -21,8 +21,8 @@ from lakesplice.model.manifest import Manifest
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.edits import Edits
 from lakesplice.planning.overlay import Placed, Waiting, overlay, state_columns
-from lakesplice.splicing.rows import read_rows
-from lakesplice.splicing.source import SourceFile
+from lakesplice.splicing.pages.rows import read_rows
+from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.splicing.verify import verify_edits
 from lakesplice.table.base import create_base, open_base
 from lakesplice.table.intents import NewFile, Splice

@@ -14,11 +14,11 @@ from lakesplice.model.address import BaseFile
 from lakesplice.model.names import POSITION_FILE
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.edits import Edits
-from lakesplice.splicing.copying import OpenSink, StreamSink
-from lakesplice.splicing.footer import MAGIC, Footer
 from lakesplice.splicing.operations import NewColumn, add_columns
 from lakesplice.splicing.options import Options
+from lakesplice.splicing.output.copying import OpenSink, StreamSink
 from lakesplice.splicing.splice import Spliced, splice
+from lakesplice.splicing.structures.footer import MAGIC, Footer
 from lakesplice.table.ports import Rewriter
 from lakesplice.table.rewrite import PlainRewriter
 

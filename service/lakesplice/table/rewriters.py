@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lakesplice.splicing.copying import OpenSink, Scratch, StreamSink
 from lakesplice.splicing.options import Options
+from lakesplice.splicing.output.copying import OpenSink, Scratch, StreamSink
 from lakesplice.table.page_rewriter import PageRewriter
 from lakesplice.table.ports import Rewriter
 

@@ -9,10 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakesplice.splicing.bounds import boundary_order, credible, extremes, numbers, order_key
-from lakesplice.splicing.enums import BoundaryOrder
-from lakesplice.splicing.footer import Leaf
-from lakesplice.splicing.source import SourceFile
+from lakesplice.splicing.metadata.bounds import (
+    boundary_order,
+    credible,
+    extremes,
+    numbers,
+    order_key,
+)
+from lakesplice.splicing.structures.enums import BoundaryOrder
+from lakesplice.splicing.structures.footer import Leaf
+from lakesplice.splicing.structures.source import SourceFile
 from tests.support.parquet_parts import opened, parquet
 
 ASCENDING, DESCENDING = BoundaryOrder.ASCENDING, BoundaryOrder.DESCENDING

@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakesplice.errors import UnsupportedError
-from lakesplice.splicing.footer import Statistics
+from lakesplice.splicing.metadata.trust import believed
 from lakesplice.splicing.operations import drop_column, merge_files
-from lakesplice.splicing.thrift import EMPTY
-from lakesplice.splicing.trust import believed
+from lakesplice.splicing.structures.footer import Statistics
+from lakesplice.splicing.structures.thrift import EMPTY
 from tests.support.in_memory import look, made, signed_by, spliced
 from tests.support.parquet_parts import PLACE, opened, parquet
 

@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakesplice.errors import CorruptFileError
-from lakesplice.splicing.chunks import Chunk, Span
-from lakesplice.splicing.footer import Footer
 from lakesplice.splicing.options import Options
-from lakesplice.splicing.page_headers import PageHeader
-from lakesplice.splicing.page_index import OffsetIndex
+from lakesplice.splicing.structures.chunks import Chunk, Span
+from lakesplice.splicing.structures.footer import Footer
+from lakesplice.splicing.structures.page_headers import PageHeader
+from lakesplice.splicing.structures.page_index import OffsetIndex
 from tests.support.in_memory import look, spliced
 from tests.support.parquet_parts import PLACE, opened, parquet
 

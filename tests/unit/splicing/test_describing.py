@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakesplice.splicing.chunks import Chunk
-from lakesplice.splicing.enums import BoundaryOrder
-from lakesplice.splicing.footer import Statistics
-from lakesplice.splicing.place import Place
-from lakesplice.splicing.thrift import EMPTY
+from lakesplice.splicing.structures.chunks import Chunk
+from lakesplice.splicing.structures.enums import BoundaryOrder
+from lakesplice.splicing.structures.footer import Statistics
+from lakesplice.splicing.structures.place import Place
+from lakesplice.splicing.structures.thrift import EMPTY
 from tests.support.in_memory import look, signed_by, spliced, with_chunk
 from tests.support.parquet_parts import parquet
 from tests.support.parquet_truth import untruths_of

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakesplice.splicing.dictionaries import entries_at_first, extended, with_entries_at_first
-from lakesplice.splicing.source import SourceFile
+from lakesplice.splicing.pages.dictionaries import entries_at_first, extended, with_entries_at_first
+from lakesplice.splicing.structures.source import SourceFile
 from tests.support.parquet_parts import opened, parquet, some_table
 
 CHUNK = SourceFile(opened(parquet(some_table(100), use_dictionary=True)), "a.parquet").chunk(0, 1)

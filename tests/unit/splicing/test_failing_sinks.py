@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 from lakesplice.errors import CorruptFileError, StorageError
-from lakesplice.splicing.codec import Style, _check_all, encode_pages
-from lakesplice.splicing.copying import StreamSink
-from lakesplice.splicing.enums import Codec, Encoding
 from lakesplice.splicing.options import Options
+from lakesplice.splicing.output.copying import StreamSink
+from lakesplice.splicing.pages.codec import Style, _check_all, encode_pages
 from lakesplice.splicing.splice import splice
+from lakesplice.splicing.structures.enums import Codec, Encoding
 from tests.support.in_memory import edits_of, look
 from tests.support.parquet_parts import PLACE, opened, parquet, some_table
 

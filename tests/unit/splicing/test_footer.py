@@ -11,10 +11,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakesplice.errors import CorruptFileError, UnsupportedError
-from lakesplice.splicing.chunks import Chunk, SortingColumn, Span
-from lakesplice.splicing.enums import Codec, Encoding, PageKind, Physical
-from lakesplice.splicing.footer import MAGIC, EncodingCount, Footer, Statistics, read_footer
-from lakesplice.splicing.thrift import EMPTY, Struct, Wire, encode_struct
+from lakesplice.splicing.structures.chunks import Chunk, SortingColumn, Span
+from lakesplice.splicing.structures.enums import Codec, Encoding, PageKind, Physical
+from lakesplice.splicing.structures.footer import (
+    MAGIC,
+    EncodingCount,
+    Footer,
+    Statistics,
+    read_footer,
+)
+from lakesplice.splicing.structures.thrift import EMPTY, Struct, Wire, encode_struct
 from tests.support.parquet_parts import PLACE, opened, parquet, some_table
 
 TABLE = some_table()

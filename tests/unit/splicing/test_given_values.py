@@ -16,8 +16,8 @@ import pytest
 
 from lakesplice.errors import LakespliceError, UnsupportedError, UsageError
 from lakesplice.planning.edits import ColumnEdit, Edits
-from lakesplice.splicing.copying import Sink, StreamSink
 from lakesplice.splicing.operations import NewColumn, add_columns, append_rows, replace_column
+from lakesplice.splicing.output.copying import Sink, StreamSink
 
 MICROS = pa.timestamp("us")
 

@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakesplice.errors import UnsupportedError
-from lakesplice.splicing.chunks import Chunk, Span
-from lakesplice.splicing.copying import StreamSink
 from lakesplice.splicing.operations import append_rows, drop_column, merge_files
+from lakesplice.splicing.output.copying import StreamSink
 from lakesplice.splicing.splice import splice
+from lakesplice.splicing.structures.chunks import Chunk, Span
 from tests.support.in_memory import NAME, edits_of, look, with_chunk
 
 LARGE = 33 * 1024 * 1024

@@ -13,8 +13,8 @@ import pytest
 
 from lakesplice.planning.edits import ColumnEdit, Edits
 from lakesplice.splicing.options import Options
-from lakesplice.splicing.source import SourceFile
 from lakesplice.splicing.splice import Spliced, splice
+from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.splicing.verify import verify_edits
 from lakesplice.storage.copying import FileSink, ScratchFile
 from tests.support.parquet_truth import untruths

@@ -12,11 +12,11 @@ import pytest
 
 from lakesplice.errors import CorruptFileError
 from lakesplice.planning.edits import Edits
-from lakesplice.splicing.chunks import Span
-from lakesplice.splicing.enums import Encoding, PageKind
 from lakesplice.splicing.operations import NewColumn, add_columns, drop_column
-from lakesplice.splicing.page_headers import PageHeader
-from lakesplice.splicing.page_index import OffsetIndex
+from lakesplice.splicing.structures.chunks import Span
+from lakesplice.splicing.structures.enums import Encoding, PageKind
+from lakesplice.splicing.structures.page_headers import PageHeader
+from lakesplice.splicing.structures.page_index import OffsetIndex
 from lakesplice.splicing.whole import rewrite_whole
 from tests.support.in_memory import edits_of, look, made, spliced
 from tests.support.parquet_parts import opened, parquet

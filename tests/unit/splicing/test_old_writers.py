@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from lakesplice.splicing.footer import read_footer
-from lakesplice.splicing.old_writers import pages_need_their_predecessor, with_true_sizes
+from lakesplice.splicing.structures.footer import read_footer
+from lakesplice.splicing.structures.old_writers import pages_need_their_predecessor, with_true_sizes
 from tests.support.parquet_parts import opened, parquet, some_table
 
 FOOTER = read_footer(

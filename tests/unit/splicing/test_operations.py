@@ -14,7 +14,7 @@ import pytest
 import lakesplice
 from lakesplice.errors import UnsupportedError, UsageError
 from lakesplice.planning.edits import ColumnEdit, Edits
-from lakesplice.splicing.copying import Sink
+from lakesplice.splicing.metadata.signing import CREATED_BY
 from lakesplice.splicing.operations import (
     NewColumn,
     add_columns,
@@ -24,9 +24,9 @@ from lakesplice.splicing.operations import (
     replace_column,
 )
 from lakesplice.splicing.options import Options
-from lakesplice.splicing.signing import CREATED_BY
-from lakesplice.splicing.source import SourceFile
+from lakesplice.splicing.output.copying import Sink
 from lakesplice.splicing.splice import Spliced, splice
+from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.storage.copying import FileSink
 
 ROWS = 1000

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakesplice.splicing.plan import (
+from lakesplice.splicing.pages.plan import (
     DICTIONARY_BYTES_MAX,
     dictionary_decayed,
     dictionary_ends,

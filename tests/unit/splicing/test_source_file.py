@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 
 from lakesplice.errors import CorruptFileError, UnsupportedError
-from lakesplice.splicing.chunks import Chunk, Span
-from lakesplice.splicing.enums import Codec, Encoding
 from lakesplice.splicing.reasons import Reason
-from lakesplice.splicing.source import SourceFile
+from lakesplice.splicing.structures.chunks import Chunk, Span
+from lakesplice.splicing.structures.enums import Codec, Encoding
+from lakesplice.splicing.structures.source import SourceFile
 from tests.support.parquet_parts import opened, parquet, some_table
 
 FILE = parquet(some_table(300), use_dictionary=False)

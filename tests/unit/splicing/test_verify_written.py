@@ -11,12 +11,12 @@ import pytest
 
 from lakesplice.errors import CorruptFileError
 from lakesplice.planning.edits import Edits
-from lakesplice.splicing.assemble import Assembled, assemble
-from lakesplice.splicing.copying import StreamSink
-from lakesplice.splicing.footer import Chunk, Footer, RowGroup
 from lakesplice.splicing.options import Options
-from lakesplice.splicing.source import SourceFile
+from lakesplice.splicing.output.assemble import Assembled, assemble
+from lakesplice.splicing.output.copying import StreamSink
 from lakesplice.splicing.splice import edited_groups
+from lakesplice.splicing.structures.footer import Chunk, Footer, RowGroup
+from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.splicing.verify import verify_written
 
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from lakesplice.errors import CorruptFileError, LakespliceError, StorageError, UnsupportedError
-from lakesplice.splicing.decoding import decoding
-from lakesplice.splicing.source import SourceFile
 from lakesplice.splicing.splice import splice
+from lakesplice.splicing.structures.decoding import decoding
+from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.splicing.whole import rewrite_whole
 from tests.support.in_memory import edits_of, look, made
 from tests.support.parquet_parts import PLACE, parquet, some_table

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakesplice.splicing.chunks import Chunk, EncodingCount, Span
-from lakesplice.splicing.enums import Encoding, PageKind
-from lakesplice.splicing.footer import Footer
-from lakesplice.splicing.thrift import Struct, Wire
+from lakesplice.splicing.structures.chunks import Chunk, EncodingCount, Span
+from lakesplice.splicing.structures.enums import Encoding, PageKind
+from lakesplice.splicing.structures.footer import Footer
+from lakesplice.splicing.structures.thrift import Struct, Wire
 from tests.support.in_memory import look, spliced, with_chunk, with_footer
 from tests.support.machine import shared_dir
 from tests.support.parquet_parts import opened, parquet, some_table

@@ -14,7 +14,7 @@ from lakesplice.formats.parquet import WrittenBase, write_base
 from lakesplice.model.address import BaseFile, Segment
 from lakesplice.planning.edits import ColumnEdit, Edits
 from lakesplice.planning.hand_fed import base_rows, hand_fed_schema, stored_rows
-from lakesplice.splicing.copying import StreamSink
+from lakesplice.splicing.output.copying import StreamSink
 from lakesplice.table.page_rewriter import PageRewriter
 
 ROWS = 100_000

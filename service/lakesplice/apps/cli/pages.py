@@ -14,7 +14,7 @@ from lakesplice.apps.cli.output import Listing, ListingOption, show
 from lakesplice.errors import UsageError
 
 if TYPE_CHECKING:
-    from lakesplice.splicing.source import SourceFile
+    from lakesplice.splicing.structures.source import SourceFile
 
 _PAGE_COLUMNS = (
     "row_group",
@@ -66,7 +66,7 @@ def inspect_pages(
 def _opened(file: Path) -> SourceFile:
     import pyarrow as pa
 
-    from lakesplice.splicing.source import SourceFile
+    from lakesplice.splicing.structures.source import SourceFile
 
     try:
         return SourceFile(pa.OSFile(str(file)), str(file))
@@ -98,7 +98,7 @@ def _pages(source: SourceFile, columns: list[int], row_groups: range) -> Iterato
 
 
 def _chunk_pages(source: SourceFile, group: int, column: int) -> Iterator[dict[str, Any]]:
-    from lakesplice.splicing.enums import Encoding
+    from lakesplice.splicing.structures.enums import Encoding
 
     leaf, index = source.leaf(column), source.page_locations(group, column)
     known = frozenset(Encoding)

@@ -1,0 +1,113 @@
+"""What the file says of an edited chunk's values: bounds of its pages, statistics of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from lakesplice.splicing.metadata.bounds import boundary_order, credible, extremes
+from lakesplice.splicing.metadata.signing import spliced_by_us, writers
+from lakesplice.splicing.pages.recoding import Recoded
+from lakesplice.splicing.structures.footer import Leaf, Statistics
+from lakesplice.splicing.structures.page_index import ColumnIndex
+from lakesplice.splicing.structures.source import SourceFile
+from lakesplice.splicing.structures.thrift import EMPTY, Struct
+
+# pyarrow writes a page's own bounds, whole or not at all; others cut long ones in the column index,
+# and Polars gives every page those of its chunk.
+_WHOLE_BOUNDS = "parquet-cpp-arrow"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Description:
+    """The new column index, if there can be one, and what the statistics are folded from."""
+
+    leaf: Leaf
+    column_index: ColumnIndex | None
+    before: Statistics
+    exact: bool
+
+    @property
+    def encoded(self) -> pa.Buffer | None:
+        """The column index's bytes."""
+        return None if self.column_index is None else pa.py_buffer(self.column_index.encode())
+
+    def statistics(self, nulls_before: int, nulls_after: int) -> Struct:
+        """Return the chunk's statistics, where the touched pages had and have so many nulls."""
+        count = self.before.null_count
+        nulls = None if count is None else count - nulls_before + nulls_after
+        if nulls is not None and nulls < 0:  # the count was wrong before
+            nulls = None
+        bounds = self._extremes()
+        return Statistics(
+            min_value=bounds[0] if bounds else None,
+            max_value=bounds[1] if bounds else None,
+            null_count=nulls,
+            min_exact=self.exact if bounds else None,
+            max_exact=self.exact if bounds else None,
+        ).to_struct()
+
+    def _extremes(self) -> tuple[bytes, bytes] | None:
+        index = self.column_index
+        return None if index is None else extremes(self.leaf, *_filled(index))
+
+
+def described(
+    source: SourceFile, row_group: int, column: int, done: Sequence[Recoded]
+) -> Description:
+    """Return the description of a chunk some pages of which were encoded anew; the others' bounds
+    are taken over.
+    """
+    leaf, chunk = source.leaf(column), source.chunk(row_group, column)
+    place = source.place(row_group, column)
+    before = Statistics.from_struct(chunk.statistics or EMPTY, place)
+    index = source.column_index(row_group, column)
+    if index is not None:
+        # Bounds that can't be are folded into nothing; without any, nothing is skipped.
+        index = _replaced(index, done) if credible(leaf, *_filled(index)) else None
+    if index is not None:
+        index = ordered(leaf, index)
+    return Description(leaf, index, before, bounds_are_whole(source))
+
+
+def ordered(leaf: Leaf, index: ColumnIndex) -> ColumnIndex:
+    """Return a column index that says how its bounds go."""
+    order = boundary_order(leaf, *_filled(index))
+    return replace(index, boundary_order=int(order))
+
+
+def bounds_are_whole(source: SourceFile) -> bool:
+    """Return whether the bounds of the file's column indexes are values of their pages.
+
+    What is kept of former writers is believed in files that we signed; others hand it on as it is.
+    """
+    footer = source.footer
+    if not spliced_by_us(footer):
+        return (footer.created_by or "").startswith(_WHOLE_BOUNDS)
+    return all(name.startswith(_WHOLE_BOUNDS.encode()) for name in writers(footer))
+
+
+def _replaced(index: ColumnIndex, done: Sequence[Recoded]) -> ColumnIndex | None:
+    null_pages, nulls = index.null_pages.copy(), index.null_counts
+    nulls = None if nulls is None else nulls.copy()
+    lows, highs = list(index.min_values), list(index.max_values)
+    for one in done:
+        new, at = one.part.column_index, one.pages
+        if new is None:
+            return None
+        null_pages[at] = new.null_pages
+        for page, low, high in zip(at.tolist(), new.min_values, new.max_values, strict=True):
+            lows[page], highs[page] = low, high
+        if nulls is not None and new.null_counts is not None:
+            nulls[at] = new.null_counts
+        else:
+            nulls = None
+    return ColumnIndex(null_pages, tuple(lows), tuple(highs), index.boundary_order, nulls)
+
+
+def _filled(index: ColumnIndex) -> tuple[list[bytes], list[bytes]]:
+    at = np.flatnonzero(~index.null_pages).tolist()
+    return [index.min_values[page] for page in at], [index.max_values[page] for page in at]

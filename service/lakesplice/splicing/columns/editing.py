@@ -1,0 +1,292 @@
+"""A column chunk with new values in some rows: its touched pages are encoded anew, the others stay.
+
+    extend the dictionary -> encode touched pages anew, span by span -> describe the chunk
+
+What the footer says about encodings stays true, and pages with a dictionary stay before those
+without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from lakesplice.planning.edits import ColumnEdit
+from lakesplice.splicing.columns.describing import described
+from lakesplice.splicing.columns.rewriting import rewritten_chunk
+from lakesplice.splicing.metadata.encodings import covering
+from lakesplice.splicing.options import Options, Tally
+from lakesplice.splicing.output.images import ChunkImage, Copied, Piece, dictionary_bytes
+from lakesplice.splicing.pages.codec import (
+    EncodedPages,
+    decode_dictionary,
+    with_dictionary,
+    writable,
+)
+from lakesplice.splicing.pages.dictionaries import (
+    entries_at_first,
+    extended,
+    with_entries_at_first,
+)
+from lakesplice.splicing.pages.laying import refused, stored
+from lakesplice.splicing.pages.memory import Memory, part_of
+from lakesplice.splicing.pages.plan import dictionary_decayed, dictionary_ends, plan_chunk
+from lakesplice.splicing.pages.recoding import Dictionary, Recoded, Recoder
+from lakesplice.splicing.reasons import Reason
+from lakesplice.splicing.structures.checksums import check_chunk
+from lakesplice.splicing.structures.enums import Encoding, PageKind
+from lakesplice.splicing.structures.page_headers import PageHeader, read_page
+from lakesplice.splicing.structures.page_index import Int64s, OffsetIndex
+from lakesplice.splicing.structures.source import SourceFile
+
+_LEVELS = frozenset((Encoding.RLE, Encoding.BIT_PACKED))
+
+
+class _EncodeWhole(Exception):
+    """Found on the way: the chunk is to be encoded whole."""
+
+    def __init__(self, reason: Reason) -> None:
+        self.reason = reason
+
+
+def check_editable(source: SourceFile, row_group: int, column: int) -> None:
+    """Raise `UnsupportedError` with a `reason` where the chunk can't be edited; reads nothing."""
+    reason = source.refusal(row_group, column)
+    if reason not in (None, Reason.NO_PAGE_INDEX):
+        raise refused(source, row_group, column, reason)
+    if not writable(source.leaf(column), source.footer.created_by, source.place(row_group, column)):
+        raise refused(source, row_group, column, Reason.OTHER_LAYOUT)
+
+
+def edited_chunk(
+    source: SourceFile,
+    row_group: int,
+    column: int,
+    edit: ColumnEdit,
+    options: Options,
+    memory: Memory,
+) -> ChunkImage:
+    """Return a flat chunk with `edit` laid over; its rows count from the row group's first.
+
+    Blocks, may be called by several threads. Raises `CorruptFileError` where pages can't be
+    decoded; the caller has seen to `check_editable`.
+    """
+    index = source.offset_index(row_group, column)
+    if index is None:
+        return rewritten_chunk(source, row_group, column, edit, Reason.NO_PAGE_INDEX, memory)
+    plan = plan_chunk(
+        index.first_rows,
+        edit.rows,
+        dictionary_bytes(source, row_group, column),
+        options,
+    )
+    if plan.whole is not None:
+        return rewritten_chunk(source, row_group, column, edit, plan.whole, memory)
+    try:
+        return _Chunk(source, row_group, column, index, plan.pages).edited(edit, options, memory)
+    except _EncodeWhole as found:
+        reason = found.reason
+    return rewritten_chunk(source, row_group, column, edit, reason, memory)
+
+
+class _Chunk:
+    """One chunk being edited at some of its pages."""
+
+    def __init__(
+        self, source: SourceFile, row_group: int, column: int, index: OffsetIndex, pages: Int64s
+    ) -> None:
+        self._source, self._row_group, self._column = source, row_group, column
+        self._index, self._pages = index, pages
+        self._chunk, self._leaf = source.chunk(row_group, column), source.leaf(column)
+        self._place = source.place(row_group, column)
+        head = dictionary_bytes(source, row_group, column)
+        self._dictionary_page = source.read(self._chunk.start, head) if head else None
+
+    def edited(self, edit: ColumnEdit, options: Options, memory: Memory) -> ChunkImage:
+        if options.verify:
+            rows = self._chunk.num_values
+            check_chunk(self._source, self._row_group, self._column, self._index, rows)
+        page = self._dictionary_page
+        unpacked = 0 if page is None else _unpacked(*self._header(page))
+        with memory.dictionary(unpacked):
+            dictionary = self._dictionary(edit)
+            return self._image(self._recoded(edit, dictionary, options, memory), dictionary)
+
+    def _recoded(
+        self,
+        edit: ColumnEdit,
+        dictionary: Dictionary | None,
+        options: Options,
+        memory: Memory,
+    ) -> list[Recoded]:
+        recoder = Recoder(
+            self._source,
+            self._row_group,
+            self._column,
+            self._index,
+            self._dictionary_page,
+            dictionary,
+        )
+        done, held = list[Recoded](), memory.held()
+        for one in recoder.recode(self._pages, edit, memory, verify=options.verify):
+            self._check_dictionary(one.part, dictionary)
+            # All have the same dictionary.
+            first = not any(other.part.dictionary is not None for other in done)
+            part = replace(
+                one.part,
+                pages=held.put(one.part.pages),
+                dictionary=one.part.dictionary if first else None,
+            )
+            done.append(replace(one, part=part))
+        return done
+
+    def _header(self, page: pa.Buffer) -> tuple[PageHeader, int]:
+        return PageHeader.decode(page.to_pybytes(), 0, self._place)
+
+    def _dictionary(self, edit: ColumnEdit) -> Dictionary | None:
+        """The dictionary with what the pages that refer to it will need; None if none does."""
+        page = self._dictionary_page
+        if page is None:
+            return None
+        flags = self._with_dictionary()
+        count = dictionary_ends(flags)
+        if count is None:
+            raise _EncodeWhole(Reason.PAGES_OUT_OF_ORDER)
+        if count == 0 or not len(self._pages) or self._pages[0] >= count:
+            return None
+        created_by = self._source.footer.created_by
+        old = decode_dictionary(self._leaf, self._chunk, page, created_by, self._place)
+        end = self._chunk.num_values if count == len(flags) else self._index.first_rows[count]
+        stop = int(np.searchsorted(edit.rows, end))
+        return Dictionary(
+            page, extended(old, stored(edit.values.slice(0, stop), old.type)), len(old)
+        )
+
+    def _with_dictionary(self) -> list[bool]:
+        """Which of the chunk's data pages refer to its dictionary."""
+        stats = self._chunk.encoding_stats
+        if stats is not None:
+            kinds = {s.encoding for s in stats if s.kind in (PageKind.DATA, PageKind.DATA_V2)}
+        else:
+            kinds = set(self._chunk.encodings) - _LEVELS
+        if kinds and all(with_dictionary(kind) for kind in kinds):
+            return [True] * len(self._index)
+        # Headers only: what follows them is not decoded.
+        pages = (
+            read_page(self._source.source, at, self._chunk.end, self._place)
+            for at in self._index.offsets.tolist()
+        )
+        return [with_dictionary(page.header.encoding) for page in pages]
+
+    def _check_dictionary(self, part: EncodedPages, dictionary: Dictionary | None) -> None:
+        if dictionary is None or part.dictionary is None:
+            return
+        if part.dictionary_entries != len(dictionary.entries):
+            raise _EncodeWhole(Reason.DICTIONARY_REPEATS)
+        at_first = entries_at_first(self._chunk) or dictionary.old
+        size = self._chunk.compressed_size
+        if dictionary.grown and dictionary_decayed(
+            len(dictionary.entries), at_first, part.dictionary_uncompressed, size
+        ):
+            raise _EncodeWhole(Reason.DICTIONARY_DECAYED)
+
+    def _image(self, done: Sequence[Recoded], dictionary: Dictionary | None) -> ChunkImage:
+        pages = _by_number(done)
+        chunk, uncompressed = self._chunk, sum(part.uncompressed for part in done)
+        page, pieces = self._dictionary_page, list[Piece]()
+        head = 0 if page is None else page.size
+        grown = self._grown(done, dictionary)
+        if grown is not None and dictionary is not None:
+            at_first = entries_at_first(chunk) or dictionary.old
+            chunk = with_entries_at_first(chunk, at_first)
+            before, after = self._header(dictionary.page), self._header(grown)
+            uncompressed += _unpacked(*after) - _unpacked(*before)
+            head = grown.size
+            pieces.append(grown)
+        elif head:
+            pieces.append(Copied(self._source, chunk.start, head))
+        sizes = self._index.sizes.copy()
+        for one in done:
+            sizes[one.pages] = one.part.sizes
+        index = OffsetIndex(head + np.cumsum(sizes) - sizes, sizes, self._index.first_rows)
+        bounds = described(self._source, self._row_group, self._column, done)
+        encoding = None if page is None else self._header(page)[0].encoding
+        chunk = covering(chunk, [one.part.chunk for one in done], len(index), encoding)
+        size = head + int(sizes.sum())
+        new_bytes = int(sizes[self._pages].sum()) + (head if grown else 0)
+        return ChunkImage(
+            chunk=replace(
+                chunk.valueless(),
+                compressed_size=size,
+                uncompressed_size=chunk.uncompressed_size + uncompressed,
+                statistics=bounds.statistics(
+                    sum(part.nulls_before for part in done), sum(part.nulls_after for part in done)
+                ),
+            ),
+            pieces=(*pieces, *self._pieces(pages)),
+            dictionary_bytes=head,
+            index=index,
+            column_index=bounds.encoded,
+            bloom=None,
+            tally=Tally(
+                pages_copied=len(index) - len(pages),
+                pages_encoded=len(pages),
+                bytes_copied=size - new_bytes,
+                bytes_encoded=new_bytes,
+                bloom_filters_dropped=int(bool(chunk.bloom_offset)),
+            ),
+        )
+
+    def _grown(self, done: Sequence[Recoded], dictionary: Dictionary | None) -> pa.Buffer | None:
+        """The page of the extended dictionary, its encoding called what it was; None without.
+
+        None too if no page refers to it, though the footer has it that all do.
+        """
+        found = (one.part.dictionary for one in done if one.part.dictionary is not None)
+        page = next(found, None)
+        if dictionary is None or not dictionary.grown or page is None:
+            return None
+        header, start = self._header(page)
+        named = replace(header, encoding=self._header(dictionary.page)[0].encoding)
+        return pa.py_buffer(named.encode() + page.slice(start).to_pybytes())
+
+    def _pieces(self, new: dict[int, Piece]) -> list[Piece]:
+        """The data pages in their order: runs of untouched ones, and the new."""
+        pieces: list[Piece] = []
+        done = 0
+        for number, data in new.items():
+            pieces += self._copies(done, number)
+            pieces.append(data)
+            done = number + 1
+        return pieces + self._copies(done, len(self._index))
+
+    def _copies(self, first: int, end: int) -> list[Piece]:
+        """Pages [first, end) as they are; one piece unless the writer left gaps between them."""
+        if first == end:
+            return []
+        index = self._index
+        gaps = np.flatnonzero(index.offsets[first + 1 : end] != index.ends[first : end - 1]) + first
+        firsts, lasts = [first, *(gaps + 1).tolist()], [*gaps.tolist(), end - 1]
+        return [
+            Copied(self._source, int(index.offsets[a]), int(index.ends[b] - index.offsets[a]))
+            for a, b in zip(firsts, lasts, strict=True)
+        ]
+
+
+def _unpacked(header: PageHeader, size: int) -> int:
+    return size + header.uncompressed_size
+
+
+def _by_number(done: Sequence[Recoded]) -> dict[int, Piece]:
+    found: dict[int, Piece] = {}
+    for one in done:
+        sizes = one.part.sizes
+        starts = np.cumsum(sizes) - sizes
+        for number, at, size in zip(
+            one.pages.tolist(), starts.tolist(), sizes.tolist(), strict=True
+        ):
+            found[number] = part_of(one.part.pages, at, size)
+    return found

@@ -1,0 +1,264 @@
+"""A flat column chunk encoded whole: its pages keep their rows, its dictionary is made anew.
+
+Decoded and encoded are spans of it, one behind the other. A dictionary grows from span to span at
+its end, so what was encoded before stays valid; beyond a size it is left as it is, and the pages
+from there on have none.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from lakesplice.planning.edits import ColumnEdit
+from lakesplice.splicing.columns.describing import Description, ordered
+from lakesplice.splicing.options import Tally
+from lakesplice.splicing.output.images import ChunkImage, Piece, dictionary_bytes
+from lakesplice.splicing.pages.codec import EncodedPages, Style, decoded, encode_pages
+from lakesplice.splicing.pages.dictionaries import extended, with_entries_at_first
+from lakesplice.splicing.pages.laying import bits, laid_over, refused, stored
+from lakesplice.splicing.pages.memory import Memory
+from lakesplice.splicing.pages.plan import DICTIONARY_BYTES_MAX
+from lakesplice.splicing.pages.streaming import ChunkValues, value_bytes
+from lakesplice.splicing.reasons import Reason
+from lakesplice.splicing.structures.enums import Encoding, PageKind
+from lakesplice.splicing.structures.footer import Chunk, EncodingCount, Leaf, Statistics
+from lakesplice.splicing.structures.page_headers import PageHeader, read_page
+from lakesplice.splicing.structures.page_index import ColumnIndex, Int64s, OffsetIndex
+from lakesplice.splicing.structures.place import Place
+from lakesplice.splicing.structures.source import SourceFile
+
+
+def rewritten_chunk(
+    source: SourceFile,
+    row_group: int,
+    column: int,
+    edit: ColumnEdit,
+    reason: Reason,
+    memory: Memory,
+) -> ChunkImage:
+    """Return a flat chunk with `edit` laid over, all of it encoded anew because of `reason`.
+
+    Blocks. Raises `CorruptFileError` where it can't be decoded, `UnsupportedError` where it can't
+    be written again in the chunk's layout.
+    """
+    chunk, leaf = source.chunk(row_group, column), source.leaf(column)
+    place = source.place(row_group, column)
+    first_rows, header = _pages(source, row_group, column)
+    width = value_bytes(source, row_group, column)
+    span_bytes = memory.span_bytes(chunk.num_values * width)
+    values = ChunkValues(source, row_group, column, span_bytes)
+    rows_max = max(span_bytes // width, 1)
+    first_rows = _cut(first_rows, chunk.num_values, rows_max)
+    parts = _spans(first_rows, chunk.num_values, rows_max)
+    encoding = None if dictionary_bytes(source, row_group, column) else header.encoding
+    encoder = _Encoder(leaf, encoding, Style.of(chunk, header), place, alone=len(parts) == 1)
+    held, done = memory.held(), list[_Done]()
+    for rows in parts:
+        start, end = int(rows[0]), int(rows[-1])
+        with memory.decoded((end - start) * values.width):
+            before = values.next(end - start)
+            mine = edit.within(start, end)
+            new = laid_over(before, mine.rows, stored(mine.values, before.type))
+            arrays = [new.slice(int(a) - start, int(b - a)) for a, b in pairwise(rows)]
+            pages = encoder.encoded(arrays)
+            if pages is None:
+                raise refused(source, row_group, column, Reason.OTHER_LAYOUT)
+            if not bits(decoded(leaf, chunk, pages, len(new), place)).equals(bits(new)):
+                raise place.corrupt("new pages don't hold what was meant; this is a defect")
+        piece = held.put(pages.pages)
+        done.append(_Done(replace(pages, pages=None), piece, new.null_count))
+    image = encoded_chunk(chunk, _joined(leaf, done), [one.piece for one in done], first_rows)
+    tally = replace(
+        image.tally,
+        wholes={leaf.name: reason},
+        bloom_filters_dropped=int(bool(chunk.bloom_offset)),
+    )
+    return replace(image, tally=tally)
+
+
+def encoded_chunk(
+    chunk: Chunk, pages: EncodedPages, pieces: Sequence[Piece], first_rows: Int64s
+) -> ChunkImage:
+    """Return the image of a chunk made of new pages only, their bytes in `pieces`; what `chunk`
+    says beside is kept.
+    """
+    dictionary = pages.dictionary
+    head = 0 if dictionary is None else dictionary.size
+    offsets = head + np.cumsum(pages.sizes) - pages.sizes
+    size = head + int(pages.sizes.sum())
+    new, index = pages.chunk, pages.column_index
+    return ChunkImage(
+        chunk=replace(
+            with_entries_at_first(chunk, None).valueless(),
+            encodings=new.encodings,
+            encoding_stats=new.encoding_stats,
+            num_values=new.num_values,
+            compressed_size=size,
+            uncompressed_size=pages.dictionary_uncompressed + pages.uncompressed,
+            statistics=pages.statistics.to_struct(),
+        ),
+        pieces=tuple(pieces) if dictionary is None else (dictionary, *pieces),
+        dictionary_bytes=head,
+        index=OffsetIndex(offsets, pages.sizes, first_rows),
+        column_index=None if index is None else pa.py_buffer(index.encode()),
+        bloom=None,
+        tally=Tally(pages_encoded=len(pages.sizes), bytes_encoded=size),
+    )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Done:
+    """A span's pages, without their bytes, and where those are."""
+
+    pages: EncodedPages
+    piece: Piece
+    nulls: int
+
+
+class _Encoder:
+    """Encodes spans of a chunk; without an `encoding` they get a dictionary as long as it is small.
+
+    One that is `alone` leaves that to pyarrow, unless it is larger than without.
+    """
+
+    def __init__(
+        self, leaf: Leaf, encoding: int | None, style: Style, place: Place, *, alone: bool
+    ) -> None:
+        self._leaf, self._encoding, self._style, self._place = leaf, encoding, style, place
+        self._alone = alone
+        self._entries: pa.Array | None = None
+        self._given_up = False
+
+    def encoded(self, arrays: Sequence[pa.Array]) -> EncodedPages | None:
+        if self._encoding is not None:
+            return self._pages(arrays, self._encoding)
+        if self._alone:
+            return self._smaller(arrays, self._pages(arrays, None))
+        if not self._given_up:
+            pages = self._with_dictionary(arrays)
+            if pages is not None:
+                return pages
+            self._given_up = True
+        return self._pages(arrays, Encoding.PLAIN)
+
+    def _smaller(
+        self, arrays: Sequence[pa.Array], pages: EncodedPages | None
+    ) -> EncodedPages | None:
+        """Pages with their dictionary, or without where hardly a value comes twice."""
+        values = sum(len(array) - array.null_count for array in arrays)
+        if pages is None or pages.dictionary is None or 2 * pages.dictionary_entries < values:
+            return pages
+        plain = self._pages(arrays, Encoding.PLAIN)
+        if plain is None or plain.pages.size >= pages.pages.size + pages.dictionary.size:
+            return pages
+        return plain
+
+    def _with_dictionary(self, arrays: Sequence[pa.Array]) -> EncodedPages | None:
+        values = pa.concat_arrays(arrays)
+        old = values.slice(0, 0) if self._entries is None else self._entries
+        try:
+            entries = extended(old, values)
+        except pa.ArrowNotImplementedError:
+            return None
+        if entries.nbytes > DICTIONARY_BYTES_MAX:
+            return None
+        pages = self._pages(arrays, Encoding.RLE_DICTIONARY, entries)
+        # What pyarrow takes for one value, and we don't, has no place in a dictionary.
+        if pages is None or pages.dictionary_entries != len(entries):
+            return None
+        self._entries = entries
+        return pages
+
+    def _pages(
+        self, arrays: Sequence[pa.Array], encoding: int | None, entries: pa.Array | None = None
+    ) -> EncodedPages | None:
+        return encode_pages(self._leaf, arrays, encoding, self._style, self._place, entries)
+
+
+def _joined(leaf: Leaf, done: Sequence[_Done]) -> EncodedPages:
+    """The pages of all spans as those of one chunk, with the last dictionary."""
+    parts = [one.pages for one in done]
+    if len(parts) == 1:
+        return parts[0]
+    last = next((part for part in reversed(parts) if part.dictionary is not None), parts[0])
+    encodings = dict.fromkeys(kind for part in parts for kind in part.chunk.encodings)
+    index = _joined_index(leaf, [part.column_index for part in parts])
+    nulls = sum(one.nulls for one in done)
+    description = Description(leaf, index, Statistics(null_count=nulls), exact=True)
+    return replace(
+        last,
+        chunk=replace(
+            last.chunk,
+            encodings=tuple(encodings),
+            encoding_stats=_joined_counts(parts),
+            num_values=sum(part.chunk.num_values for part in parts),
+        ),
+        sizes=np.concatenate([part.sizes for part in parts]),
+        uncompressed=sum(part.uncompressed for part in parts),
+        column_index=index,
+        statistics=Statistics.from_struct(description.statistics(0, 0), Place("", "")),
+    )
+
+
+def _joined_counts(parts: Sequence[EncodedPages]) -> tuple[EncodingCount, ...]:
+    counts: Counter[tuple[int, int]] = Counter()
+    for part in parts:
+        counts.update({(c.kind, c.encoding): c.count for c in part.chunk.encoding_stats or ()})
+    kinds = {key: 1 if key[0] == PageKind.DICTIONARY else n for key, n in counts.items()}
+    return tuple(EncodingCount(kind, encoding, n) for (kind, encoding), n in kinds.items())
+
+
+def _joined_index(leaf: Leaf, indexes: Sequence[ColumnIndex | None]) -> ColumnIndex | None:
+    found = [index for index in indexes if index is not None]
+    if len(found) < len(indexes):
+        return None
+    nulls = [index.null_counts for index in found if index.null_counts is not None]
+    return ordered(
+        leaf,
+        ColumnIndex(
+            np.concatenate([index.null_pages for index in found]),
+            tuple(low for index in found for low in index.min_values),
+            tuple(high for index in found for high in index.max_values),
+            0,
+            np.concatenate(nulls) if len(nulls) == len(found) else None,
+        ),
+    )
+
+
+def _spans(first_rows: Int64s, num_rows: int, rows_max: int) -> list[Int64s]:
+    """The chunk's pages in spans: the first rows of each page, and the row behind."""
+    ends = np.append(first_rows[1:], num_rows)
+    cuts = np.flatnonzero(np.diff(ends // rows_max)) + 1
+    bounds = [0, *cuts.tolist(), len(ends)]
+    rows = np.append(first_rows, num_rows)
+    return [rows[a : b + 1] for a, b in pairwise(bounds)]
+
+
+def _cut(first_rows: Int64s, num_rows: int, rows_max: int) -> Int64s:
+    """The first rows of pages none of which has more than a span may have."""
+    ends = np.append(first_rows[1:], num_rows)
+    if (ends - first_rows <= rows_max).all():
+        return first_rows
+    return np.concatenate(
+        [np.arange(start, end, rows_max) for start, end in zip(first_rows, ends, strict=True)]
+    )
+
+
+def _pages(source: SourceFile, row_group: int, column: int) -> tuple[Int64s, PageHeader]:
+    """The first rows of a chunk's pages, and the header of the first data page."""
+    chunk, place = source.chunk(row_group, column), source.place(row_group, column)
+    index = source.offset_index(row_group, column)
+    if index is not None:
+        page = read_page(source.source, int(index.offsets[0]), chunk.end, place)
+        return index.first_rows, page.header
+    headers = [page.header for page in source.pages(row_group, column) if page.header.is_data]
+    rows = np.array([header.num_values for header in headers if header.num_values], np.int64)
+    if not headers or int(rows.sum()) != chunk.num_values:
+        raise place.corrupt("its pages hold another number of values", values=chunk.num_values)
+    return np.cumsum(rows) - rows, headers[0]

@@ -1,0 +1,120 @@
+"""Dictionaries that may outgrow the index type which a file's Arrow schema gives them.
+
+Parquet knows no such type, but pyarrow stores it beside (`ARROW:schema`) and refuses to read a
+column whose dictionary has more entries than it can count. So it is widened where new values may
+bring a dictionary there.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesplice.planning.edits import ColumnEdit, Edits
+from lakesplice.splicing.metadata.schemas import ARROW_SCHEMA
+from lakesplice.splicing.pages.codec import with_dictionary
+from lakesplice.splicing.structures.enums import PageKind
+from lakesplice.splicing.structures.footer import Footer
+from lakesplice.splicing.structures.source import SourceFile
+
+_DATA = frozenset((PageKind.DATA, PageKind.DATA_V2))
+_WIDE_BITS = 32
+
+
+def with_room(file: SourceFile, edits: Edits) -> Footer:
+    """Return the file's footer, its Arrow schema such that it can be read with the edits.
+
+    Blocks; reads headers of dictionary pages, if an edited column has a narrow index type.
+    """
+
+    def overflows(field: pa.Field) -> bool:
+        edit = edits.columns.get(field.name)
+        return edit is not None and _may_overflow(file, field, edit)
+
+    return _widened(file.footer, overflows)
+
+
+def with_room_for(footer: Footer, tables: Sequence[pa.Table]) -> Footer:
+    """Return a footer, its Arrow schema such that row groups of the tables can be read."""
+
+    def overflows(field: pa.Field) -> bool:
+        counts = (pc.count_distinct(table.column(field.name)).as_py() for table in tables)
+        return any(count > _countable(field.type) for count in counts)
+
+    return _widened(footer, overflows)
+
+
+def wide(kind: pa.DataType) -> pa.DataType:
+    """Return a type with 32 bits at least for the indexes of dictionaries, at any depth."""
+    if pa.types.is_dictionary(kind):
+        if kind.index_type.bit_width >= _WIDE_BITS:
+            return kind
+        return pa.dictionary(pa.int32(), kind.value_type, kind.ordered)
+    if pa.types.is_struct(kind):
+        return pa.struct([_wide_field(kind.field(at)) for at in range(kind.num_fields)])
+    if pa.types.is_map(kind):
+        return pa.map_(_wide_field(kind.key_field), _wide_field(kind.item_field), kind.keys_sorted)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(_wide_field(kind.value_field), kind.list_size)
+    if pa.types.is_large_list(kind):
+        return pa.large_list(_wide_field(kind.value_field))
+    return pa.list_(_wide_field(kind.value_field)) if pa.types.is_list(kind) else kind
+
+
+def _wide_field(field: pa.Field) -> pa.Field:
+    return field.with_type(wide(field.type))
+
+
+def _widened(footer: Footer, overflows: Callable[[pa.Field], bool]) -> Footer:
+    pairs = footer.key_values or ()
+    value = next((value for key, value in pairs if key == ARROW_SCHEMA), None)
+    if value is None:
+        return footer
+    try:
+        schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(value)))
+    except (pa.ArrowException, OSError, ValueError):
+        return footer  # what can't be read is left to readers as it is
+    wider = schema
+    for at, field in enumerate(schema):
+        kind = wide(field.type)
+        if kind != field.type and overflows(field):
+            wider = wider.set(at, field.with_type(kind))
+    if wider is schema:
+        return footer
+    encoded = base64.b64encode(wider.serialize().to_pybytes())
+    changed = tuple((key, encoded if key == ARROW_SCHEMA else old) for key, old in pairs)
+    return replace(footer, key_values=changed)
+
+
+def _may_overflow(file: SourceFile, field: pa.Field, edit: ColumnEdit) -> bool:
+    if not pa.types.is_dictionary(field.type):
+        return bool(len(edit.rows))  # how many values there are within isn't looked at
+    columns = [leaf.column for leaf in file.footer.leaves if leaf.path == (field.name,)]
+    countable, first = _countable(field.type), 0
+    for row_group, group in enumerate(file.footer.row_groups):
+        added = len(edit.within(first, first + group.num_rows).rows)
+        first += group.num_rows
+        if added and any(_values(file, row_group, at) + added > countable for at in columns):
+            return True
+    return False
+
+
+def _countable(kind: pa.DataType) -> int:
+    """How many entries an index of a dictionary's type can tell apart."""
+    index = kind.index_type
+    bits: int = index.bit_width
+    return 1 << (bits - 1 if pa.types.is_signed_integer(index) else bits)
+
+
+def _values(file: SourceFile, row_group: int, column: int) -> int:
+    """The most different values that a chunk may have."""
+    chunk = file.chunk(row_group, column)
+    data = {count.encoding for count in chunk.encoding_stats or () if count.kind in _DATA}
+    page = file.dictionary_page(row_group, column)
+    if page is None or not data or not all(map(with_dictionary, data)):
+        return chunk.num_values
+    return page.header.num_values

@@ -1,0 +1,46 @@
+"""What GeoParquet says of a column's values in a file's metadata: where on earth all of them lie,
+and of which kinds they are. Readers skip files by it.
+
+https://geoparquet.org/releases/v1.1.0/
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import replace
+
+from lakesplice.splicing.structures.footer import Footer, KeyValue
+
+GEO = b"geo"
+
+
+def unbounded(footer: Footer, columns: Collection[str]) -> Footer:
+    """Return the footer with nothing said of where the values of these columns lie."""
+    pairs = footer.key_values or ()
+    if all(key != GEO for key, _ in pairs):
+        return footer
+    return replace(footer, key_values=tuple(_said(key, value, columns) for key, value in pairs))
+
+
+def unbounded_value(value: bytes, columns: Collection[str]) -> bytes:
+    """Return the value of the key `geo` likewise; what isn't as specified stays as it is."""
+    try:
+        found = json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+    described = found.get("columns") if isinstance(found, dict) else None
+    if not isinstance(described, dict):
+        return value
+    changed = False
+    for name in columns:
+        column = described.get(name)
+        if isinstance(column, dict):
+            column.pop("bbox", None)
+            column["geometry_types"] = []  # that is: any
+            changed = True
+    return json.dumps(found).encode() if changed else value
+
+
+def _said(key: bytes, value: bytes | None, columns: Collection[str]) -> KeyValue:
+    return key, unbounded_value(value, columns) if key == GEO and value is not None else value

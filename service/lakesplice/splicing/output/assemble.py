@@ -1,0 +1,247 @@
+"""The new file, written from its start to its end: pages, bloom filters, page index, footer.
+
+    PAR1 | row group 0: chunk images in order | ... | bloom filters | column indexes |
+    offset indexes | footer
+
+Runs of pages that were neighbours in the source, across columns too, are copied in one call. Every
+offset and size in the footer is set here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from lakesplice.errors import CorruptFileError
+from lakesplice.splicing.metadata.signing import signed
+from lakesplice.splicing.options import Tally
+from lakesplice.splicing.output.copying import Sink
+from lakesplice.splicing.output.images import ChunkImage, Copied
+from lakesplice.splicing.structures.footer import MAGIC, Chunk, Footer, RowGroup, Span
+from lakesplice.splicing.structures.page_index import OffsetIndex
+from lakesplice.splicing.structures.source import SourceFile
+
+MakeImage = Callable[[], ChunkImage]
+
+# Shorter copies cost more as calls than as bytes.
+_COPY_BYTES_MIN = 128 * 1024
+_HELD_BYTES_MAX = 1024 * 1024
+_ORDINAL_MAX = (1 << 15) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """A row group to be: `like` says what holds beside its chunks, one maker for each leaf."""
+
+    like: RowGroup
+    chunks: Sequence[MakeImage]
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """What was written: the footer and its bytes, where the pages end, how it came about."""
+
+    footer: Footer
+    encoded: bytes
+    pages_end: int
+    tally: Tally
+
+
+def assemble(like: Footer, groups: Iterable[GroupPlan], sink: Sink, threads: int) -> Assembled:
+    """Write a file of the given row groups; schema and metadata are those of `like`.
+
+    Chunks are made by `threads` threads, a few ahead of what is written. Blocks. Raises what the
+    makers raise, and `StorageError` of the sink.
+    """
+    writer = _Writer(sink)
+    writer.write(MAGIC)
+    tallies: list[Tally] = []
+    placed: list[tuple[RowGroup, list[_Placed]]] = []
+    plans = list(groups)
+    makers = (make for group in plans for make in group.chunks)
+    # Whatever fails, no thread may still read the source when the caller closes it.
+    with closing(_made(makers, threads)) as images:
+        for plan in plans:
+            chunks = []
+            for _ in plan.chunks:
+                image = next(images)
+                tallies.append(image.tally)
+                chunks.append(_Placed(image, writer.pages(image)))
+            placed.append((plan.like, chunks))
+    pages_end = writer.at
+    for _, chunks in placed:
+        for chunk in chunks:
+            chunk.write_bloom(writer)
+    for _, chunks in placed:
+        for chunk in chunks:
+            chunk.write_column_index(writer)
+    for _, chunks in placed:
+        for chunk in chunks:
+            chunk.write_offset_index(writer)
+    row_groups = [_row_group(group, chunks, at) for at, (group, chunks) in enumerate(placed)]
+    footer = signed(
+        replace(
+            like.known(),
+            num_rows=sum(group.num_rows for group in row_groups),
+            row_groups=tuple(row_groups),
+            start=writer.at,
+        )
+    )
+    encoded = footer.encode()
+    writer.write(encoded)
+    writer.flush()
+    return Assembled(footer, encoded, pages_end, Tally.total(tallies))
+
+
+class _Writer:
+    """Holds small writes back, and joins copies of neighbouring bytes."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink, self._held = sink, bytearray()
+        self._copy: Copied | None = None
+        self.at = 0
+
+    def pages(self, image: ChunkImage) -> int:
+        """Write a chunk's pages and return where they start."""
+        start = self.at
+        for piece in image.pieces:
+            if isinstance(piece, Copied):
+                self.copy(piece)
+            else:
+                self.write(piece)
+        if self.at - start != image.chunk.compressed_size:
+            raise CorruptFileError(
+                "a chunk isn't as long as it was described; this is a defect",
+                column=".".join(image.chunk.path),
+                described=image.chunk.compressed_size,
+                written=self.at - start,
+            )
+        return start
+
+    def write(self, data: bytes | pa.Buffer) -> None:
+        self._flush_copy()
+        self.at += len(data)
+        self._held += memoryview(data)
+        if len(self._held) >= _HELD_BYTES_MAX:
+            self._flush_held()
+
+    def copy(self, piece: Copied) -> None:
+        if not piece.length:
+            return
+        self.at += piece.length
+        before = self._copy
+        if (
+            before is not None
+            and before.source is piece.source
+            and before.offset + before.length == piece.offset
+        ):
+            self._copy = replace(before, length=before.length + piece.length)
+            return
+        self._flush_copy()
+        self._copy = piece
+
+    def flush(self) -> None:
+        self._flush_copy()
+        self._flush_held()
+
+    def _flush_copy(self) -> None:
+        piece, self._copy = self._copy, None
+        if piece is None:
+            return
+        if piece.length < _COPY_BYTES_MIN:
+            self._held += memoryview(piece.source.read(piece.offset, piece.length))
+            if len(self._held) >= _HELD_BYTES_MAX:
+                self._flush_held()
+            return
+        self._flush_held()
+        try:
+            self._sink.copy(piece.source.source, piece.offset, piece.length)
+        except CorruptFileError as error:
+            if not isinstance(piece.source, SourceFile):
+                raise
+            # Sinks don't know what a file is called.
+            raise CorruptFileError(
+                error.message, **{**error.facts, "path": piece.source.name}
+            ) from error
+
+    def _flush_held(self) -> None:
+        if self._held:
+            self._sink.write(self._held)
+            self._held = bytearray()
+
+
+class _Placed:
+    """A chunk whose pages are written; what describes it gathers here."""
+
+    def __init__(self, image: ChunkImage, start: int) -> None:
+        head = image.dictionary_bytes
+        self.chunk: Chunk = replace(
+            image.chunk.known(),
+            data_page_offset=start + head,
+            dictionary_page_offset=start if head else None,
+            index_page_offset=None,
+            bloom_offset=None,
+            bloom_length=None,
+            offset_index=None,
+            column_index=None,
+            file_offset=0,
+        )
+        self.start = start
+        # The pages themselves, which may be large, are not held on to.
+        self._bloom, self._column_index = image.bloom, image.column_index
+        self._index: OffsetIndex | None = image.index
+
+    def write_bloom(self, writer: _Writer) -> None:
+        if self._bloom is not None:
+            at, length = writer.at, self._bloom.length
+            self.chunk = replace(self.chunk, bloom_offset=at, bloom_length=length)
+            writer.copy(self._bloom)
+
+    def write_column_index(self, writer: _Writer) -> None:
+        data = self._column_index
+        if data is not None and self._index is not None:
+            self.chunk = replace(self.chunk, column_index=Span(writer.at, len(data)))
+            writer.write(data)
+
+    def write_offset_index(self, writer: _Writer) -> None:
+        if self._index is not None:
+            data = self._index.shifted(self.start).encode()
+            self.chunk = replace(self.chunk, offset_index=Span(writer.at, len(data)))
+            writer.write(data)
+
+
+def _row_group(like: RowGroup, placed: Sequence[_Placed], ordinal: int) -> RowGroup:
+    chunks = tuple(chunk.chunk for chunk in placed)
+    return replace(
+        like.known(),
+        chunks=chunks,
+        total_byte_size=sum(chunk.uncompressed_size for chunk in chunks),
+        total_compressed_size=sum(chunk.compressed_size for chunk in chunks),
+        file_offset=placed[0].start if placed else None,
+        ordinal=ordinal if ordinal <= _ORDINAL_MAX else None,
+    )
+
+
+def _made(makers: Iterator[MakeImage], threads: int) -> Generator[ChunkImage]:
+    """Make images in order, some ahead of the one that is asked for; closed, it waits for them."""
+    if threads <= 1:
+        for make in makers:
+            yield make()
+        return
+    with ThreadPoolExecutor(threads, thread_name_prefix="splice") as pool:
+        ahead: deque[Future[ChunkImage]] = deque()
+        try:
+            for make in makers:
+                ahead.append(pool.submit(make))
+                if len(ahead) > threads:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            for future in ahead:
+                future.cancel()

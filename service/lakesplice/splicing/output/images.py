@@ -1,0 +1,124 @@
+"""What a column chunk of the new file will be: bytes to copy, bytes to write, what describes them.
+
+Every operation, an edit, a merge, a new column, makes such images; `assemble.py` puts them one
+behind the other. Offsets in an image count from the chunk's first byte.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from lakesplice.errors import CorruptFileError
+from lakesplice.splicing.metadata.trust import believed
+from lakesplice.splicing.options import Tally
+from lakesplice.splicing.output.copying import Readable
+from lakesplice.splicing.structures.checksums import check_chunk
+from lakesplice.splicing.structures.footer import Chunk
+from lakesplice.splicing.structures.page_index import OffsetIndex
+from lakesplice.splicing.structures.source import SourceFile
+from lakesplice.splicing.structures.thrift import decode_struct
+
+_BLOOM_HEADER_BYTES = 256
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Copied:
+    """Bytes [offset, offset + length) of a file, taken as they are."""
+
+    source: Readable
+    offset: int
+    length: int
+
+
+# A `Copied` or a buffer; pyarrow has no types.
+Piece: TypeAlias = Any
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ChunkImage:
+    """A chunk to be: its pages in `pieces`, a dictionary page of `dictionary_bytes` first, if any.
+
+    `chunk` holds what the footer will say, but for offsets. `column_index` is encoded already.
+    """
+
+    chunk: Chunk
+    pieces: tuple[Piece, ...]
+    dictionary_bytes: int
+    index: OffsetIndex | None
+    column_index: pa.Buffer | None
+    bloom: Copied | None
+    tally: Tally
+
+
+def copied_chunk(
+    source: SourceFile, row_group: int, column: int, *, verify: bool = True
+) -> ChunkImage:
+    """Return a chunk as it is. Blocks; reads its indexes, and its pages if their checksums are to
+    be verified. Raises `CorruptFileError`.
+    """
+    chunk = source.chunk(row_group, column)
+    index = source.page_locations(row_group, column)
+    if verify:
+        rows = chunk.num_values if source.leaf(column).flat else None
+        check_chunk(source, row_group, column, index, rows)
+    span, bloom = chunk.column_index, _bloom(source, chunk)
+    return ChunkImage(
+        chunk=believed(
+            chunk,
+            source.leaf(column),
+            source.footer.created_by,
+            source.place(row_group, column),
+        ),
+        pieces=(Copied(source, chunk.start, chunk.compressed_size),),
+        dictionary_bytes=dictionary_bytes(source, row_group, column),
+        index=None if index is None else index.shifted(-chunk.start),
+        column_index=None if span is None else source.read(span.offset, span.length),
+        bloom=bloom,
+        tally=Tally(
+            pages_copied=0 if index is None else len(index),
+            bytes_copied=chunk.compressed_size,
+            bloom_filters_dropped=int(bool(chunk.bloom_offset) and bloom is None),
+        ),
+    )
+
+
+def dictionary_bytes(source: SourceFile, row_group: int, column: int) -> int:
+    """Return the size of a chunk's dictionary page, 0 without one.
+
+    Found by looking: old writers set its offset where there is none, or none where there is one.
+    """
+    chunk, index = source.chunk(row_group, column), source.page_locations(row_group, column)
+    before = int(index.offsets[0]) - chunk.start if index is not None and len(index) else None
+    if before == 0 or (before and chunk.dictionary_page_offset):
+        return before
+    page = source.dictionary_page(row_group, column)
+    return 0 if page is None else before or page.end - chunk.start
+
+
+def without_bloom(chunk: Chunk) -> Chunk:
+    """Return the chunk's description without a bloom filter."""
+    return replace(chunk, bloom_offset=None, bloom_length=None)
+
+
+def _bloom(source: SourceFile, chunk: Chunk) -> Copied | None:
+    if not chunk.bloom_offset:
+        return None
+    if chunk.bloom_length:
+        return Copied(source, chunk.bloom_offset, chunk.bloom_length)
+    # Older writers didn't say how long it is; its header does.
+    window = min(_BLOOM_HEADER_BYTES, source.footer.start - chunk.bloom_offset)
+    place = source.place(0, 0).within("a bloom filter")
+    try:
+        data = source.read(chunk.bloom_offset, window).to_pybytes()
+        header, end = decode_struct(data, place=place)
+    except CorruptFileError:
+        return None
+    size = header.get(1)
+    if not isinstance(size, int) or size <= 0:
+        return None
+    if chunk.bloom_offset + end + size > source.footer.start:
+        return None
+    return Copied(source, chunk.bloom_offset, end + size)

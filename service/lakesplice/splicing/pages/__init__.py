@@ -1,0 +1,1 @@
+"""Pages of a column chunk: which are decoded, new values laid over, encoded again."""

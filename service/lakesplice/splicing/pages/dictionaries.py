@@ -1,0 +1,81 @@
+"""A chunk's dictionary, extended at its end.
+
+Old entries keep their places, so pages that refer to them stay valid. What the dictionary held when
+its chunk was last encoded whole is remembered in the chunk's own key-value metadata, so that it is
+known how far it has grown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesplice.splicing.pages.laying import bits
+from lakesplice.splicing.structures.footer import Chunk
+from lakesplice.splicing.structures.thrift import EMPTY, List, Struct, Value, Wire
+
+_METADATA, _KEY_VALUES = 3, 8  # fields of ColumnChunk and of ColumnMetaData
+_ENTRIES = b"lakesplice.dictionary_entries"
+
+
+def extended(old: pa.Array, values: pa.Array) -> pa.Array:
+    """Return `old` and behind it, once each, those of `values` that it lacks; nulls aside.
+
+    Floating-point values are the same if their bits are.
+    """
+    wanted = pc.unique(bits(values).drop_null())
+    # The hash table is of the few that are wanted, not of the dictionary.
+    there = pc.unique(pc.index_in(bits(old), value_set=wanted).drop_null())
+    lacking = np.ones(len(wanted), np.bool_)
+    lacking[there.to_numpy()] = False
+    added = wanted.filter(pa.array(lacking))
+    return pa.concat_arrays([old, added.view(old.type)]) if len(added) else old
+
+
+def positions(entries: pa.Array, values: pa.Array) -> pa.Array:
+    """Return where each of `values` is first among `entries`, which have all of them; null is null.
+
+    As int32. The hash table is of the values, which are few, not of the entries.
+    """
+    wanted = pc.unique(values.drop_null())
+    found = pc.index_in(entries, value_set=wanted).fill_null(-1).to_numpy()
+    there = np.flatnonzero(found >= 0)[::-1]
+    first = np.zeros(len(wanted), np.int32)
+    first[found[there]] = there
+    numbers = pc.index_in(values, value_set=wanted)
+    return pa.array(first).take(numbers)
+
+
+def entries_at_first(chunk: Chunk) -> int | None:
+    """Return the number of entries the dictionary had before it was first extended, if known."""
+    for pair in _pairs(chunk):
+        text = pair.get(2)
+        if pair.get(1) == _ENTRIES and isinstance(text, bytes) and text.isdigit():
+            return int(text)
+    return None
+
+
+def with_entries_at_first(chunk: Chunk, entries: int | None) -> Chunk:
+    """Return the chunk's description with that number remembered; None forgets it."""
+    kept = [pair for pair in _pairs(chunk) if pair.get(1) != _ENTRIES]
+    if entries is not None:
+        text = str(entries).encode()
+        kept.append(Struct({1: (Wire.BINARY, _ENTRIES), 2: (Wire.BINARY, text)}))
+    pairs = (Wire.LIST, List(Wire.STRUCT, tuple(kept))) if kept else None
+    metadata = _metadata(chunk).replaced({_KEY_VALUES: pairs})
+    return replace(chunk, raw=chunk.raw.replaced({_METADATA: (Wire.STRUCT, metadata)}))
+
+
+def _pairs(chunk: Chunk) -> list[Struct]:
+    found: Value | None = _metadata(chunk).get(_KEY_VALUES)
+    if not isinstance(found, List):
+        return []
+    return [pair for pair in found.values if isinstance(pair, Struct)]
+
+
+def _metadata(chunk: Chunk) -> Struct:
+    found = chunk.raw.get(_METADATA)
+    return found if isinstance(found, Struct) else EMPTY

@@ -1,0 +1,64 @@
+"""New values laid over decoded ones, in the type that a chunk's pages decode to."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lakesplice.errors import UnsupportedError, UsageError
+from lakesplice.planning.edits import ColumnEdit, Edits, apply_edits
+from lakesplice.splicing.reasons import Reason
+from lakesplice.splicing.structures.page_index import Int64s
+from lakesplice.splicing.structures.source import SourceFile
+
+
+def laid_over(values: pa.Array, rows: Int64s, new: pa.Array) -> pa.Array:
+    """Return `values` with `new` at `rows`; both have one type."""
+    table = apply_edits(pa.table({"x": values}), Edits(rows, {"x": ColumnEdit(rows, new)}))
+    column = table.column(0)
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def stored(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return values in the type that the chunk's pages decode to."""
+    if isinstance(values, pa.ExtensionArray):
+        values = values.storage
+    return values if values.type == kind else values.cast(kind)
+
+
+def fitting(source: SourceFile, edit: ColumnEdit, kind: pa.DataType, column: str) -> pa.Array:
+    """Return an edit's values as `stored` does; `UsageError` where one doesn't fit the type."""
+    try:
+        return stored(edit.values, kind)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise UsageError(
+            "new values don't fit a column's type",
+            path=source.name,
+            column=column,
+            given=str(edit.values.type),
+            wanted=str(kind),
+            cause=str(error),
+        ) from None
+
+
+def null_refused(source: SourceFile, column: str) -> UsageError:
+    """Return the error for a null where a column can have none."""
+    return UsageError(
+        "a column that has no nulls can't be given one", path=source.name, column=column
+    )
+
+
+def refused(source: SourceFile, row_group: int, column: int, reason: Reason) -> UnsupportedError:
+    """Return the error for a chunk that can't be spliced."""
+    return UnsupportedError(
+        "a column chunk can't be spliced; write the file anew",
+        path=source.name,
+        place=source.place(row_group, column).part,
+        reason=str(reason),
+    )
+
+
+def bits(values: pa.Array) -> pa.Array:
+    """Return values that are equal exactly if their bits are: a NaN is itself."""
+    if not pa.types.is_floating(values.type):
+        return values
+    return values.view({16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[values.type.bit_width])

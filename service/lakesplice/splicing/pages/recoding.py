@@ -1,0 +1,187 @@
+"""Some pages of a chunk, decoded once, new values laid over, and encoded once.
+
+Each page keeps its rows, its version and the kind of its encoding. Text in a dictionary is not
+decoded: its positions in the dictionary are replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lakesplice.planning.edits import ColumnEdit
+from lakesplice.splicing.pages.codec import (
+    EncodedPages,
+    Style,
+    decode_pages,
+    encode_pages,
+    with_dictionary,
+)
+from lakesplice.splicing.pages.dictionaries import positions
+from lakesplice.splicing.pages.laying import bits, laid_over, refused, stored
+from lakesplice.splicing.pages.memory import Memory
+from lakesplice.splicing.pages.spans import Span, read_spans
+from lakesplice.splicing.pages.streaming import value_bytes
+from lakesplice.splicing.reasons import Reason
+from lakesplice.splicing.structures.page_index import Int64s, OffsetIndex
+from lakesplice.splicing.structures.source import SourceFile
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Recoded:
+    """Pages of one encoding, encoded anew: `part` has those numbered `pages` in the chunk.
+
+    `uncompressed` is by how much they grew; nulls are counted before and after.
+    """
+
+    part: EncodedPages
+    pages: Int64s
+    uncompressed: int
+    nulls_before: int
+    nulls_after: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Dictionary:
+    """A chunk's dictionary: the page as it lies in the source, and the entries wanted, of which the
+    first `old` are the page's.
+    """
+
+    page: pa.Buffer
+    entries: pa.Array
+    old: int
+
+    @property
+    def grown(self) -> bool:
+        """Whether more is wanted than the page holds."""
+        return len(self.entries) > self.old
+
+
+class Recoder:
+    """Encodes pages of one flat chunk anew."""
+
+    def __init__(
+        self,
+        source: SourceFile,
+        row_group: int,
+        column: int,
+        index: OffsetIndex,
+        page: pa.Buffer | None,
+        dictionary: Dictionary | None,
+    ) -> None:
+        self._source, self._row_group, self._column = source, row_group, column
+        self._index, self._page, self._dictionary = index, page, dictionary
+        self._chunk, self._leaf = source.chunk(row_group, column), source.leaf(column)
+        self._place = source.place(row_group, column)
+        self._rows = index.rows(source.footer.row_groups[row_group].num_rows)
+
+    def recode(
+        self, pages: Int64s, edit: ColumnEdit, memory: Memory, *, verify: bool
+    ) -> Iterator[Recoded]:
+        """Yield `pages` with those edits that are for them, a span at a time; raises
+        `CorruptFileError`.
+        """
+        chunk = self._source, self._row_group, self._column
+        span_bytes = memory.span_bytes(int(self._rows.sum()) * value_bytes(*chunk))
+        for span in read_spans(*chunk, self._index, pages, span_bytes):
+            with memory.decoded(span.decoded_bytes):
+                recoded = self._recoded(span, edit, verify=verify)
+            yield recoded
+
+    def _recoded(self, span: Span, edit: ColumnEdit, *, verify: bool) -> Recoded:
+        first_rows, rows = self._index.first_rows[span.numbers], self._rows[span.numbers]
+        starts = np.cumsum(rows) - rows
+        count = int(rows.sum())
+        values = self._decoded(self._page, span.buffers, count, span.as_dictionary)
+        kind = values.type.value_type if span.as_dictionary else values.type
+        at, given = _placed(edit, first_rows, rows, starts, kind)
+        new = self._with_positions(values, at, given) if span.as_dictionary else None
+        if new is None:
+            if span.as_dictionary:
+                # With entries twice, pyarrow's positions are of another dictionary than it gives.
+                values = self._decoded(self._page, span.buffers, count, False)
+            new = laid_over(values, at, given)
+        arrays = [new.slice(int(a), int(n)) for a, n in zip(starts, rows, strict=True)]
+        part = self._encoded(arrays, span)
+        if verify:
+            self._verify(part, span, new)
+        return Recoded(
+            part,
+            span.numbers,
+            part.uncompressed - span.uncompressed,
+            values.null_count,
+            new.null_count,
+        )
+
+    def _with_positions(self, values: pa.Array, at: Int64s, given: pa.Array) -> pa.Array | None:
+        """The values with the given ones, in the dictionary that is wanted; None if it isn't an
+        extension of theirs, since that has entries twice.
+        """
+        wanted = self._dictionary
+        if wanted is None or not len(wanted.entries) or len(values.dictionary) != wanted.old:
+            return None
+        if not values.dictionary.equals(wanted.entries.slice(0, wanted.old)):
+            return None
+        indices = laid_over(values.indices, at, positions(wanted.entries, given))
+        return pa.DictionaryArray.from_arrays(indices, wanted.entries)
+
+    def _decoded(
+        self,
+        dictionary: pa.Buffer | None,
+        pages: Sequence[pa.Buffer],
+        rows: int,
+        as_dictionary: bool,
+    ) -> pa.Array:
+        return decode_pages(
+            self._leaf,
+            self._chunk,
+            dictionary,
+            pages,
+            rows,
+            self._source.footer.created_by,
+            self._place,
+            as_dictionary=as_dictionary,
+        )
+
+    def _encoded(self, arrays: Sequence[pa.Array], span: Span) -> EncodedPages:
+        kind, entries = span.header.encoding, None
+        if with_dictionary(kind):
+            if self._dictionary is None:
+                raise self._place.corrupt("a page refers to a dictionary that isn't there")
+            entries = self._dictionary.entries
+        style = Style.of(self._chunk, span.header)
+        part = encode_pages(self._leaf, arrays, kind, style, self._place, entries)
+        if part is None:
+            raise refused(self._source, self._row_group, self._column, Reason.OTHER_LAYOUT)
+        return part
+
+    def _verify(self, part: EncodedPages, span: Span, meant: pa.Array) -> None:
+        """Decode with the dictionary that will stand before them."""
+        page, dictionary = None, self._dictionary
+        if with_dictionary(span.header.encoding) and dictionary is not None:
+            page = part.dictionary if dictionary.grown else dictionary.page
+            if part.dictionary_entries != len(dictionary.entries):
+                return  # the caller will not use them
+        as_dictionary = pa.types.is_dictionary(meant.type)
+        found = self._decoded(page, [part.pages], len(meant), as_dictionary)
+        if as_dictionary:
+            same = found.dictionary.equals(meant.dictionary) and found.indices.equals(meant.indices)
+        else:
+            same = bits(found).equals(bits(meant))
+        if not same:
+            raise self._place.corrupt("new pages don't hold what was meant; this is a defect")
+
+
+def _placed(
+    edit: ColumnEdit, first_rows: Int64s, rows: Int64s, starts: Int64s, kind: pa.DataType
+) -> tuple[Int64s, pa.Array]:
+    """Those edits that are for some pages: where in what was decoded, and the values."""
+    start = int(np.searchsorted(edit.rows, first_rows[0]))
+    stop = int(np.searchsorted(edit.rows, first_rows[-1] + rows[-1]))
+    mine = edit.rows[start:stop]
+    page = np.searchsorted(first_rows, mine, side="right") - 1
+    values = stored(edit.values.slice(start, stop - start), kind)
+    return mine - first_rows[page] + starts[page], values

@@ -1,0 +1,131 @@
+"""Chosen rows of a column; a flat one's are decoded from no more pages than hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakesplice.errors import UnsupportedError
+from lakesplice.splicing.metadata.schemas import column_of
+from lakesplice.splicing.options import SPAN_BYTES
+from lakesplice.splicing.output.images import dictionary_bytes
+from lakesplice.splicing.pages.codec import decode_pages, read_type
+from lakesplice.splicing.pages.plan import touched_pages
+from lakesplice.splicing.pages.spans import read_spans
+from lakesplice.splicing.pages.streaming import ChunkValues
+from lakesplice.splicing.reasons import Reason
+from lakesplice.splicing.structures.decoding import decoding
+from lakesplice.splicing.structures.page_index import Int64s, OffsetIndex
+from lakesplice.splicing.structures.place import Place
+from lakesplice.splicing.structures.source import SourceFile
+
+
+def read_rows(source: SourceFile, name: str, rows: Int64s) -> pa.Array:
+    """Return the column's values at `rows`, which ascend without repetition.
+
+    In the type that the pages decode to. Blocks; checks checksums. Raises `CorruptFileError`,
+    `UnsupportedError` for a chunk that isn't flat, `UsageError` for a column that isn't there.
+    """
+    column = column_of(source.footer, name, source.name)
+    found, first = [], 0
+    for at, group in enumerate(source.footer.row_groups):
+        start, stop = (int(n) for n in np.searchsorted(rows, (first, first + group.num_rows)))
+        if stop > start:
+            found.append(_read(source, at, column, rows[start:stop] - first))
+        first += group.num_rows
+    if not found:
+        return pa.nulls(0)
+    return pa.concat_arrays(found)
+
+
+def read_nested_rows(source: SourceFile, name: str, rows: Int64s) -> pa.Array:
+    """Return a nested column's values at `rows`, which ascend without repetition.
+
+    Decodes the column's chunks in every row group that holds one. Blocks; checks checksums.
+    `CorruptFileError` if they can't be decoded.
+    """
+    found, first = [], 0
+    with decoding(Place(source.name, f"column {name}")):
+        file = pq.ParquetFile(
+            source.source, page_checksum_verification=True, arrow_extensions_enabled=False
+        )
+        for at, group in enumerate(source.footer.row_groups):
+            start, stop = (int(n) for n in np.searchsorted(rows, (first, first + group.num_rows)))
+            if stop > start:
+                # A name with a dot means a leaf too, so there may be more columns than one.
+                column = file.read_row_group(at, [name], use_threads=False).column(name)
+                found.append(column.combine_chunks().take(pa.array(rows[start:stop] - first)))
+            first += group.num_rows
+    return pa.concat_arrays(found) if found else pa.nulls(0)
+
+
+def read_column(source: SourceFile, row_group: int, column: int) -> pa.Array:
+    """Return all values of a flat chunk, in the type that its pages decode to."""
+    _check_readable(source, row_group, column)
+    count = source.chunk(row_group, column).num_values
+    if not count:
+        leaf, created_by = source.leaf(column), source.footer.created_by
+        return pa.nulls(0, read_type(leaf, created_by, source.place(row_group, column)))
+    return ChunkValues(source, row_group, column).next(count)
+
+
+def _read(source: SourceFile, row_group: int, column: int, rows: Int64s) -> pa.Array:
+    _check_readable(source, row_group, column)
+    index = source.offset_index(row_group, column)
+    found = (
+        _streamed(source, row_group, column, rows)
+        if index is None
+        else _of_pages(source, row_group, column, index, rows)
+    )
+    return pa.concat_arrays(list(found))
+
+
+def _check_readable(source: SourceFile, row_group: int, column: int) -> None:
+    reason = source.refusal(row_group, column)
+    if reason not in (None, Reason.NO_PAGE_INDEX):
+        raise UnsupportedError(
+            "a column chunk can't be read page by page",
+            path=source.name,
+            place=source.place(row_group, column).part,
+            reason=str(reason),
+        )
+
+
+def _streamed(source: SourceFile, row_group: int, column: int, rows: Int64s) -> Iterator[pa.Array]:
+    values = ChunkValues(source, row_group, column)
+    num_rows = source.chunk(row_group, column).num_values
+    step = max(SPAN_BYTES // values.width, 1)
+    for first in range(0, num_rows, step):
+        part = values.next(min(step, num_rows - first))
+        start, stop = (int(n) for n in np.searchsorted(rows, (first, first + step)))
+        yield part.take(pa.array(rows[start:stop] - first))
+
+
+def _of_pages(
+    source: SourceFile, row_group: int, column: int, index: OffsetIndex, rows: Int64s
+) -> Iterator[pa.Array]:
+    chunk, place = source.chunk(row_group, column), source.place(row_group, column)
+    head = dictionary_bytes(source, row_group, column)
+    dictionary = source.read(chunk.start, head) if head else None
+    counts = index.rows(chunk.num_values)
+    pages = touched_pages(index.first_rows, rows)
+    for span in read_spans(source, row_group, column, index, pages):
+        firsts, held = index.first_rows[span.numbers], counts[span.numbers]
+        start, stop = (int(n) for n in np.searchsorted(rows, (firsts[0], firsts[-1] + held[-1])))
+        mine = rows[start:stop]
+        page = np.searchsorted(firsts, mine, side="right") - 1
+        at = mine - firsts[page] + (np.cumsum(held) - held)[page]
+        values = decode_pages(
+            source.leaf(column),
+            chunk,
+            dictionary,
+            span.buffers,
+            int(held.sum()),
+            source.footer.created_by,
+            place,
+            as_dictionary=span.as_dictionary,
+        ).take(pa.array(at))
+        yield values.dictionary_decode() if span.as_dictionary else values

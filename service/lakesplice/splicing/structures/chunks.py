@@ -1,0 +1,307 @@
+"""Column chunks and row groups as the footer describes them.
+
+Both are read into typed fields over the structure they came from. To change one, use
+`dataclasses.replace`: `to_struct` lays the typed fields over the old structure, so that what isn't
+typed here is kept, and an unchanged one gives the structure it came from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+from lakesplice.splicing.structures.fields import (
+    Fields,
+    binaries,
+    i16,
+    i32,
+    i32s,
+    i64,
+    struct,
+    structs,
+)
+from lakesplice.splicing.structures.place import Place
+from lakesplice.splicing.structures.thrift import EMPTY, Field, Struct, Wire
+
+# What was read once without an error is read again without one.
+_ANYWHERE = Place("", "")
+_I32, _BOOL = Wire.I32, Wire.TRUE
+# The fields that parquet.thrift has at present. What is newer, or an extension, may hold offsets,
+# which change with every splice, or describe values.
+_OF_CHUNK, _OF_METADATA, _OF_ROW_GROUP = range(1, 10), range(1, 18), range(1, 8)
+# Without the statistics of sizes and of places on earth.
+_OF_ANY_VALUES = range(1, 16)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Bytes of a file: [offset, end)."""
+
+    offset: int
+    length: int
+
+    @property
+    def end(self) -> int:
+        """The offset behind the last byte."""
+        return self.offset + self.length
+
+
+@dataclass(frozen=True, slots=True)
+class EncodingCount:
+    """How many pages of a kind a chunk has in an encoding."""
+
+    kind: int
+    encoding: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class SortingColumn:
+    """A column that a row group is sorted by, as its leaf's number."""
+
+    column: int
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """One column of one row group; sizes include page headers, offsets count from the file's start.
+
+    `num_values` counts levels, nulls included. None is a field that isn't there.
+    """
+
+    physical: int
+    path: tuple[str, ...]
+    codec: int
+    encodings: tuple[int, ...]
+    num_values: int
+    uncompressed_size: int
+    compressed_size: int
+    data_page_offset: int
+    dictionary_page_offset: int | None = None
+    index_page_offset: int | None = None
+    statistics: Struct | None = None
+    encoding_stats: tuple[EncodingCount, ...] | None = None
+    size_statistics: Struct | None = None
+    bloom_offset: int | None = None
+    bloom_length: int | None = None
+    offset_index: Span | None = None
+    column_index: Span | None = None
+    file_offset: int = 0
+    raw: Struct = EMPTY
+
+    @property
+    def start(self) -> int:
+        """Where its first page starts, dictionary included.
+
+        Writers have set the dictionary's offset to 0 or to that of the first data page where there
+        was none; as readers do, one that isn't below the data pages' is not believed. A chunk of a
+        dictionary alone has no other.
+        """
+        offset, data = self.dictionary_page_offset, self.data_page_offset
+        return offset if offset and (offset < data or not data) else data
+
+    @property
+    def end(self) -> int:
+        """The offset behind its last page."""
+        return self.start + self.compressed_size
+
+    @classmethod
+    def from_struct(cls, found: Struct, place: Place) -> Self:
+        """Read the typed fields; raises `CorruptFileError`."""
+        fields = Fields(found, place)
+        metadata = fields.struct(3, "meta_data")
+        of = Fields(metadata, place)
+        return cls(
+            physical=of.i32(1, "type"),
+            path=of.texts(3, "path_in_schema"),
+            codec=of.i32(4, "codec"),
+            encodings=of.i32s(2, "encodings"),
+            num_values=of.i64(5, "num_values", 0),
+            uncompressed_size=of.i64(6, "total_uncompressed_size", 0),
+            compressed_size=of.i64(7, "total_compressed_size", 0),
+            data_page_offset=of.i64(9, "data_page_offset", 0),
+            dictionary_page_offset=of.i64_or_none(11, "dictionary_page_offset", 0),
+            index_page_offset=of.i64_or_none(10, "index_page_offset"),
+            statistics=of.struct_or_none(12),
+            encoding_stats=_encoding_stats(metadata, place),
+            size_statistics=of.struct_or_none(16),
+            bloom_offset=of.i64_or_none(14, "bloom_filter_offset", 0),
+            bloom_length=of.i32_or_none(15, "bloom_filter_length", 0),
+            offset_index=_span(
+                fields.i64_or_none(4, "offset_index_offset", 0),
+                fields.i32_or_none(5, "offset_index_length", 0),
+            ),
+            column_index=_span(
+                fields.i64_or_none(6, "column_index_offset", 0),
+                fields.i32_or_none(7, "column_index_length", 0),
+            ),
+            file_offset=fields.i64_or_none(2, "file_offset") or 0,
+            raw=found,
+        )
+
+    def to_struct(self) -> Struct:
+        """Return the ColumnChunk, ready to be encoded."""
+        return self.raw.replaced(
+            {
+                2: i64(self.file_offset),
+                3: struct(self._metadata()),
+            }
+            | _span_fields(4, self.offset_index)
+            | _span_fields(6, self.column_index)
+        )
+
+    def known(self) -> Self:
+        """Return the description without fields that aren't known, to be put somewhere else."""
+        return self._with_only(_OF_METADATA)
+
+    def valueless(self) -> Self:
+        """Return the description without anything that describes values, to be given others."""
+        chunk = self._with_only(_OF_ANY_VALUES)
+        return replace(chunk, statistics=None, size_statistics=None)
+
+    def bare(self, start: int, head: int) -> Self:
+        """Return what it takes to decode the pages, a dictionary page of `head` bytes first, if
+        they lie at `start` of a file.
+        """
+        return replace(
+            self,
+            data_page_offset=start + head,
+            dictionary_page_offset=start if head else None,
+            index_page_offset=None,
+            statistics=None,
+            encoding_stats=None,
+            size_statistics=None,
+            bloom_offset=None,
+            bloom_length=None,
+            offset_index=None,
+            column_index=None,
+            file_offset=0,
+            raw=EMPTY,
+        )
+
+    def _with_only(self, field_ids: range) -> Self:
+        raw, metadata = self.raw.only(_OF_CHUNK), self.raw.get(3)
+        if isinstance(metadata, Struct):
+            raw = raw.replaced({3: struct(metadata.only(field_ids))})
+        return replace(self, raw=raw)
+
+    def _metadata(self) -> Struct:
+        before = self.raw.get(3)
+        raw = before if isinstance(before, Struct) else EMPTY
+        changes: dict[int, Field | None] = {
+            1: i32(self.physical),
+            2: i32s(self.encodings),
+            3: binaries(name.encode() for name in self.path),
+            4: i32(self.codec),
+            5: i64(self.num_values),
+            6: i64(self.uncompressed_size),
+            7: i64(self.compressed_size),
+            9: i64(self.data_page_offset),
+            10: i64(self.index_page_offset),
+            11: i64(self.dictionary_page_offset),
+            12: struct(self.statistics),
+            14: i64(self.bloom_offset),
+            15: i32(self.bloom_length),
+            16: struct(self.size_statistics),
+        }
+        if self.encoding_stats is None:
+            changes[13] = None
+        elif not raw.fields or self.encoding_stats != _encoding_stats(raw, _ANYWHERE):
+            changes[13] = structs(
+                Struct({1: (_I32, s.kind), 2: (_I32, s.encoding), 3: (_I32, s.count)})
+                for s in self.encoding_stats
+            )
+        return raw.replaced(changes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowGroup:
+    """The chunks of a range of rows, one for each leaf, in their order."""
+
+    chunks: tuple[Chunk, ...]
+    num_rows: int
+    total_byte_size: int
+    sorting_columns: tuple[SortingColumn, ...] | None = None
+    file_offset: int | None = None
+    total_compressed_size: int | None = None
+    ordinal: int | None = None
+    raw: Struct = EMPTY
+
+    @classmethod
+    def from_struct(cls, found: Struct, place: Place) -> Self:
+        """Read the typed fields, the chunks' included; raises `CorruptFileError`."""
+        fields = Fields(found, place)
+        return cls(
+            chunks=tuple(
+                Chunk.from_struct(chunk, place.within(f"column {at}"))
+                for at, chunk in enumerate(fields.structs(1, "columns"))
+            ),
+            num_rows=fields.i64(3, "num_rows", 0),
+            total_byte_size=fields.i64(2, "total_byte_size"),
+            sorting_columns=_sorting_columns(found, place),
+            file_offset=fields.i64_or_none(5, "file_offset"),
+            total_compressed_size=fields.i64_or_none(6, "total_compressed_size"),
+            ordinal=fields.i16_or_none(7),
+            raw=found,
+        )
+
+    def known(self) -> Self:
+        """Return the row group without fields that aren't known; its chunks stay."""
+        return replace(self, raw=self.raw.only(_OF_ROW_GROUP))
+
+    def to_struct(self) -> Struct:
+        """Return the RowGroup, ready to be encoded."""
+        changes: dict[int, Field | None] = {
+            1: structs(chunk.to_struct() for chunk in self.chunks),
+            2: i64(self.total_byte_size),
+            3: i64(self.num_rows),
+            5: i64(self.file_offset),
+            6: i64(self.total_compressed_size),
+            7: i16(self.ordinal),
+        }
+        if self.sorting_columns is None:
+            changes[4] = None
+        elif self.sorting_columns != _sorting_columns(self.raw, _ANYWHERE):
+            changes[4] = structs(
+                Struct({1: (_I32, s.column), 2: (_BOOL, s.descending), 3: (_BOOL, s.nulls_first)})
+                for s in self.sorting_columns
+            )
+        return self.raw.replaced(changes)
+
+
+def _span_fields(first_id: int, span: Span | None) -> dict[int, Field | None]:
+    if span is None:
+        return {first_id: None, first_id + 1: None}
+    return {first_id: i64(span.offset), first_id + 1: i32(span.length)}
+
+
+def _span(offset: int | None, length: int | None) -> Span | None:
+    return Span(offset, length) if offset and length else None
+
+
+def _encoding_stats(metadata: Struct, place: Place) -> tuple[EncodingCount, ...] | None:
+    found = Fields(metadata, place).structs_or_none(13, "encoding_stats")
+    if found is None:
+        return None
+    each = (Fields(stats, place) for stats in found)
+    return tuple(
+        EncodingCount(of.i32(1, "page_type"), of.i32(2, "encoding"), of.i32(3, "count", 0))
+        for of in each
+    )
+
+
+def _sorting_columns(group: Struct, place: Place) -> tuple[SortingColumn, ...] | None:
+    found = Fields(group, place).structs_or_none(4, "sorting_columns")
+    if found is None:
+        return None
+    each = (Fields(sorting, place) for sorting in found)
+    return tuple(
+        SortingColumn(
+            of.i32(1, "column_idx", 0),
+            bool(of.boolean_or_none(2)),
+            bool(of.boolean_or_none(3)),
+        )
+        for of in each
+    )

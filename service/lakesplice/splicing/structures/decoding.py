@@ -1,0 +1,71 @@
+"""What it means that pyarrow can't decode something: damage, a limit of pyarrow's, or the store."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from lakesplice.errors import StorageError, UnsupportedError
+from lakesplice.splicing.reasons import Reason
+from lakesplice.splicing.structures.place import Place
+
+_BEYOND = (pa.ArrowNotImplementedError, NotImplementedError, pa.ArrowCapacityError)
+# What doesn't fit into one Arrow array pyarrow calls invalid too.
+_OVERFLOW = re.compile(r"offset overflow|overflowed binary array capacity")
+_FAILED = (pa.ArrowException, OSError, ValueError, MemoryError, NotImplementedError)
+
+
+@contextmanager
+def decoding(place: Place) -> Iterator[None]:
+    """Raise what pyarrow raises as `UnsupportedError` with a `reason` where a healthy file holds
+    what it can't decode, as `StorageError` where the store failed, which an error number tells, and
+    else as `CorruptFileError`.
+    """
+    try:
+        yield
+    except _FAILED as error:
+        if isinstance(error, _BEYOND) or _OVERFLOW.search(str(error)):
+            raise UnsupportedError(
+                "a Parquet file holds what can't be decoded; write it anew with the program that"
+                " made it",
+                path=place.path,
+                place=place.part,
+                reason=str(Reason.UNDECODABLE),
+                cause=str(error),
+            ) from error
+        if getattr(error, "errno", None) is not None:
+            raise _unread(place, error) from error
+        raise place.corrupt("it cannot be decoded", cause=str(error)) from error
+
+
+@contextmanager
+def reading(name: str, part: str) -> Iterator[None]:
+    """`decoding` of a part of the file `name`."""
+    with decoding(Place(name, part)):
+        yield
+
+
+def read_at(source: pa.NativeFile, length: int, offset: int, place: Place) -> bytes:
+    """Return bytes of a file, fewer at its end; `StorageError` if the store fails. Blocks."""
+    try:
+        data: bytes = source.read_at(length, offset)
+    except OSError as error:
+        if error.errno is None:
+            raise place.corrupt("the file ends before it", cause=str(error)) from error
+        raise _unread(place, error) from error
+    return data
+
+
+def buffer_at(source: pa.NativeFile, length: int, offset: int, place: Place) -> pa.Buffer:
+    """The same as a buffer, which is no copy where the file is mapped into memory."""
+    try:
+        return source.get_stream(offset, length).read_buffer()
+    except OSError as error:
+        raise _unread(place, error) from error
+
+
+def _unread(place: Place, error: BaseException) -> StorageError:
+    return StorageError("a file can't be read", path=place.path, cause=str(error))

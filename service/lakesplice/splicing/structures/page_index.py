@@ -1,0 +1,242 @@
+"""The page index: where a chunk's pages lie, and what bounds their values.
+
+An offset index is read and written as arrays. Its body is a run of varints, seven a page: the
+header of field 1, the offset, the header of field 2, the size, the header of field 3, the first
+row, the end of the structure. Whatever is written another way goes through the general codec.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lakesplice.splicing.structures.fields import Fields, binaries, booleans, i32, i64s
+from lakesplice.splicing.structures.place import Place
+from lakesplice.splicing.structures.thrift import (
+    EMPTY,
+    Field,
+    Struct,
+    Wire,
+    decode_struct,
+    encode_struct,
+    put_varint,
+)
+from lakesplice.splicing.structures.varints import (
+    Int64s,
+    decode_varints,
+    encode_varints,
+    unzigzag,
+    zigzag,
+)
+
+__all__ = ["ColumnIndex", "Int64s", "OffsetIndex"]
+
+_LIST_OF_STRUCTS = 0x19  # field 1, a list
+_OFFSET, _SIZE, _ROW, _STOP = 0x16, 0x15, 0x16, 0x00  # the headers in each page's location
+_PER_PAGE = 7
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class OffsetIndex:
+    """The data pages of a chunk in their order, equally long arrays.
+
+    `sizes` include the page headers; `first_rows` count from the row group's first row.
+    `unencoded` is the bytes of each page's byte arrays, where the writer said so.
+    """
+
+    offsets: Int64s
+    sizes: Int64s
+    first_rows: Int64s
+    unencoded: Int64s | None = None
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    @property
+    def ends(self) -> Int64s:
+        """The offsets behind the pages."""
+        return self.offsets + self.sizes
+
+    def rows(self, num_rows: int) -> Int64s:
+        """Return the number of rows of each page of a row group of `num_rows`."""
+        return np.diff(self.first_rows, append=num_rows)
+
+    def shifted(self, delta: int) -> OffsetIndex:
+        """Return the index of the same pages `delta` bytes further on."""
+        return OffsetIndex(self.offsets + delta, self.sizes, self.first_rows, self.unencoded)
+
+    def check(self, start: int, end: int, num_rows: int, place: Place) -> None:
+        """Raise `CorruptFileError` unless the pages lie in [start, end), each at the end of the one
+        before, the last to `end`, and their rows rise from 0 to below `num_rows`.
+        """
+        self.check_order(start, end, num_rows, place)
+        rows = self.first_rows
+        if (rows[1:] <= rows[:-1]).any() or (rows[-1:] >= max(num_rows, 1)).any():
+            raise place.corrupt("its rows do not start at 0 and rise to the last row")
+        # An entry that was moved would be taken for another page without being noticed.
+        if len(self) and not self.touching(end):
+            raise place.corrupt("its pages do not follow each other to their chunk's end", end=end)
+
+    def check_order(self, start: int, end: int, num_rows: int, place: Place) -> None:
+        """Raise `CorruptFileError` unless the pages lie in [start, end) one behind the other and
+        their rows don't fall: what it takes for a chunk that is only copied.
+        """
+        if not len(self):
+            if num_rows:
+                raise place.corrupt("it has no pages, but there are rows", rows=num_rows)
+            return
+        rows, offsets, ends = self.first_rows, self.offsets, self.ends
+        if rows[0] != 0 or (rows[1:] < rows[:-1]).any() or rows[-1] > num_rows:
+            raise place.corrupt("its rows do not start at 0 and rise to the last row")
+        if (self.sizes <= 0).any() or (offsets < start).any() or (offsets > end).any():
+            raise place.corrupt("a page is empty or lies outside its chunk", start=start, end=end)
+        if (offsets[1:] < ends[:-1]).any() or ends[-1] > end:
+            raise place.corrupt("its pages do not follow each other to their chunk's end", end=end)
+
+    def touching(self, end: int) -> bool:
+        """Return whether nothing lies between the pages, nor behind the last one before `end`."""
+        ends = self.ends
+        return not (self.offsets[1:] != ends[:-1]).any() and int(ends[-1]) == end
+
+    @classmethod
+    def decode(cls, buffer: bytes, place: Place) -> Self:
+        """Read an OffsetIndex; raises `CorruptFileError`. It is not checked against its chunk."""
+        found = _decode_run(buffer, place)
+        if found is None:
+            whole, _ = decode_struct(buffer, place=place)
+            return cls(*_locations(whole, place), _optional(whole, 2, "unencoded bytes", place))
+        values, rest = found
+        return cls(*values, _optional(rest, 2, "unencoded_byte_array_data_bytes", place))
+
+    def encode(self) -> bytes:
+        """Return the OffsetIndex's bytes."""
+        out = bytearray((_LIST_OF_STRUCTS,))
+        _put_list_header(out, len(self), Wire.STRUCT)
+        body = np.empty((len(self), _PER_PAGE), np.uint64)
+        body[:, 0], body[:, 2], body[:, 4], body[:, 6] = _OFFSET, _SIZE, _ROW, _STOP
+        body[:, 1] = zigzag(self.offsets)
+        body[:, 3] = zigzag(self.sizes)
+        body[:, 5] = zigzag(self.first_rows)
+        out += encode_varints(body.ravel())
+        if self.unencoded is not None:
+            out.append(_LIST_OF_STRUCTS)
+            _put_list_header(out, len(self.unencoded), Wire.I64)
+            out += encode_varints(zigzag(self.unencoded))
+        out.append(_STOP)
+        return bytes(out)
+
+
+def _put_list_header(out: bytearray, size: int, wire: Wire) -> None:
+    out.append(min(size, 15) << 4 | wire)
+    if size >= 15:
+        put_varint(out, size)
+
+
+def _decode_run(buffer: bytes, place: Place) -> tuple[tuple[Int64s, Int64s, Int64s], Struct] | None:
+    """Return the locations and the fields behind them, or None if they aren't written as usual."""
+    if buffer[:1] != bytes((_LIST_OF_STRUCTS,)) or len(buffer) < 2:
+        return None
+    size, at = buffer[1] >> 4, 2
+    if buffer[1] & 15 != Wire.STRUCT:
+        return None
+    if size == 15:
+        long_size = decode_varints(np.frombuffer(buffer[at : at + 10], np.uint8), 1)
+        if long_size is None:
+            return None
+        size, at = int(long_size[0][0]), at + long_size[1]
+    if size * _PER_PAGE > len(buffer) - at:
+        return None
+    run = decode_varints(np.frombuffer(buffer, np.uint8, offset=at), size * _PER_PAGE)
+    if run is None:
+        return None
+    body = run[0].reshape(size, _PER_PAGE)
+    if (body[:, (0, 2, 4, 6)] != (_OFFSET, _SIZE, _ROW, _STOP)).any():
+        return None
+    offsets, sizes, rows = (unzigzag(body[:, column].copy()) for column in (1, 3, 5))
+    if (sizes != sizes.astype(np.int32)).any():
+        return None
+    rest, _ = decode_struct(buffer, at + run[1], place=place, last_id=1)
+    return None if 1 in rest.fields else ((offsets, sizes, rows), rest)
+
+
+def _locations(index: Struct, place: Place) -> tuple[Int64s, Int64s, Int64s]:
+    each = [Fields(of, place) for of in Fields(index, place).structs(1, "page_locations")]
+    return (
+        np.array([of.i64(1, "offset") for of in each], np.int64),
+        np.array([of.i32(2, "compressed_page_size") for of in each], np.int64),
+        np.array([of.i64(3, "first_row_index") for of in each], np.int64),
+    )
+
+
+def _optional(index: Struct, field_id: int, name: str, place: Place) -> Int64s | None:
+    values = Fields(index, place).i64s_or_none(field_id, name)
+    return None if values is None else np.array(values, np.int64)
+
+
+def _counts(values: Int64s | None) -> Int64s | None:
+    # Older parquet-cpp wrote -1 where it hadn't counted.
+    return None if values is None or (values < 0).any() else values
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ColumnIndex:
+    """Bounds of the values of each page, in the pages' order; a page of nulls has empty ones.
+
+    Bounds may be truncated: a lower one down, an upper one up. The histograms are those of all
+    pages one behind the other.
+    """
+
+    null_pages: NDArray[np.bool_]
+    min_values: tuple[bytes, ...]
+    max_values: tuple[bytes, ...]
+    boundary_order: int
+    null_counts: Int64s | None = None
+    repetition_histograms: Int64s | None = None
+    definition_histograms: Int64s | None = None
+    nan_counts: Int64s | None = None
+    raw: Struct = EMPTY
+
+    def __len__(self) -> int:
+        return len(self.null_pages)
+
+    @classmethod
+    def decode(cls, buffer: bytes, place: Place) -> Self:
+        """Read a ColumnIndex; raises `CorruptFileError`, also where its lists differ in length."""
+        found, _ = decode_struct(buffer, place=place)
+        fields = Fields(found, place)
+        index = cls(
+            null_pages=np.array(fields.booleans(1, "null_pages"), np.bool_),
+            min_values=fields.binaries(2, "min_values"),
+            max_values=fields.binaries(3, "max_values"),
+            boundary_order=fields.i32(4, "boundary_order"),
+            null_counts=_counts(_optional(found, 5, "null_counts", place)),
+            repetition_histograms=_optional(found, 6, "repetition_level_histograms", place),
+            definition_histograms=_optional(found, 7, "definition_level_histograms", place),
+            nan_counts=_optional(found, 8, "nan_counts", place),
+            raw=found,
+        )
+        lists = (index.min_values, index.max_values, index.null_counts, index.nan_counts)
+        if any(values is not None and len(values) != len(index) for values in lists):
+            raise place.corrupt("its lists have different lengths", pages=len(index))
+        return index
+
+    def encode(self) -> bytes:
+        """Return the ColumnIndex's bytes."""
+        changes: dict[int, Field | None] = {
+            1: booleans(self.null_pages.tolist()),
+            2: binaries(self.min_values),
+            3: binaries(self.max_values),
+            4: i32(self.boundary_order),
+            5: _list(self.null_counts),
+            6: _list(self.repetition_histograms),
+            7: _list(self.definition_histograms),
+            8: _list(self.nan_counts),
+        }
+        return encode_struct(self.raw.replaced(changes))
+
+
+def _list(values: Int64s | None) -> Field | None:
+    return None if values is None else i64s(values.tolist())

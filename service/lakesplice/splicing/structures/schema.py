@@ -1,0 +1,122 @@
+"""The leaves of a file's schema, from its flat list of elements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakesplice.splicing.structures.enums import Physical, Repetition
+from lakesplice.splicing.structures.fields import Fields
+from lakesplice.splicing.structures.place import Place
+from lakesplice.splicing.structures.thrift import Struct
+
+_DEPTH_MAX = 100
+_NAME, _CHILDREN = 4, 5  # fields of SchemaElement
+_NOWHERE = Place("", "schema")
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A column as chunks store it: the `column`-th leaf of the schema, depth first.
+
+    `element` is its SchemaElement, with the logical type and all else that isn't typed here.
+    """
+
+    column: int
+    path: tuple[str, ...]
+    physical: Physical
+    type_length: int | None
+    repetition: Repetition
+    max_definition: int
+    max_repetition: int
+    element: Struct
+
+    @property
+    def name(self) -> str:
+        """The path with dots."""
+        return ".".join(self.path)
+
+    @property
+    def flat(self) -> bool:
+        """Whether it is a top-level column with one value or null in each row."""
+        return len(self.path) == 1 and self.max_repetition == 0
+
+    @property
+    def nullable(self) -> bool:
+        """Whether pages hold definition levels."""
+        return self.max_definition > 0
+
+
+def columns_of(schema: tuple[Struct, ...]) -> tuple[str, ...]:
+    """Return the names of the columns in which `leaves_of` found its leaves, in their order."""
+    names, deep = [], 0
+    for element in schema[1:]:
+        children = element.get(_CHILDREN)
+        if not deep:
+            names.append(Fields(element, _NOWHERE).text(_NAME, "name"))
+        deep += (children if isinstance(children, int) else 0) - bool(deep)
+    return tuple(names)
+
+
+@dataclass(slots=True)
+class _Group:
+    """A group whose children are being read."""
+
+    path: tuple[str, ...]
+    left: int
+    definition: int
+    repetition: int
+
+
+def leaves_of(schema: tuple[Struct, ...], place: Place) -> tuple[Leaf, ...]:
+    """Return the leaves in the order of the chunks; raises `CorruptFileError`."""
+    if not schema:
+        raise place.corrupt("the schema is empty")
+    root = Fields(schema[0], place).i32_or_none(5, "num_children of the root", 0)
+    open_groups = [_Group((), root or 0, 0, 0)]
+    leaves: list[Leaf] = []
+    for at, element in enumerate(schema[1:], 1):
+        while open_groups and not open_groups[-1].left:
+            open_groups.pop()
+        if not open_groups:
+            raise place.corrupt("the schema has elements in no group", element=at)
+        open_groups[-1].left -= 1
+        found = _node(element, open_groups[-1], len(leaves), place.within(f"schema element {at}"))
+        if isinstance(found, Leaf):
+            leaves.append(found)
+        else:
+            open_groups.append(found)
+        if len(open_groups) > _DEPTH_MAX:
+            raise place.corrupt("the schema nests too deep", element=at)
+    if any(group.left for group in open_groups):
+        raise place.corrupt("the schema ends before its groups do")
+    return tuple(leaves)
+
+
+def _node(element: Struct, parent: _Group, column: int, place: Place) -> Leaf | _Group:
+    fields = Fields(element, place)
+    path = (*parent.path, fields.text(4, "name"))
+    physical, children = fields.i32_or_none(1, "type"), fields.i32_or_none(5, "num_children", 0)
+    repetition = fields.i32_or_none(3, "repetition_type")
+    if repetition is None or not 0 <= repetition <= Repetition.REPEATED:
+        raise place.corrupt("no such repetition", repetition_type=repetition)
+    definition = parent.definition + (repetition != Repetition.REQUIRED)
+    repeated = parent.repetition + (repetition == Repetition.REPEATED)
+    if physical is None:
+        return _Group(path, children or 0, definition, repeated)
+    if children:
+        raise place.corrupt("an element has both a type and children", name=path[-1])
+    if not 0 <= physical <= Physical.FIXED_LEN_BYTE_ARRAY:
+        raise place.corrupt("no such physical type", type=physical)
+    length = fields.i32_or_none(2, "type_length", 0)
+    if physical == Physical.FIXED_LEN_BYTE_ARRAY and not length:
+        raise place.corrupt("a value of fixed length has no length", name=path[-1])
+    return Leaf(
+        column,
+        path,
+        Physical(physical),
+        length,
+        Repetition(repetition),
+        definition,
+        repeated,
+        element,
+    )

@@ -1,0 +1,176 @@
+"""A Parquet file to splice from: its footer, and its indexes as they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from lakesplice.errors import UnsupportedError
+from lakesplice.splicing.reasons import Reason
+from lakesplice.splicing.structures.decoding import buffer_at
+from lakesplice.splicing.structures.enums import Codec, Encoding, PageKind
+from lakesplice.splicing.structures.footer import Chunk, Footer, Leaf, Span, read_footer
+from lakesplice.splicing.structures.old_writers import (
+    compression_is_denied,
+    pages_need_their_predecessor,
+)
+from lakesplice.splicing.structures.page_headers import Page, read_page, walk
+from lakesplice.splicing.structures.page_index import ColumnIndex, OffsetIndex
+from lakesplice.splicing.structures.place import Place
+
+_READABLE = frozenset(Encoding) - {Encoding.ALP}
+_REFUSED_CODECS = {Codec.LZ4: Reason.LEGACY_LZ4, Codec.LZO: Reason.LZO}
+# Some hundred thousand pages with bounds of the usual length.
+_INDEX_BYTES_MAX = 32 * 1024 * 1024
+
+
+class SourceFile:
+    """An open file and what was read of it; `name` is what errors call it.
+
+    Opening reads the footer and raises what `read_footer` does. Every method that reads blocks, may
+    be called by several threads, and raises `CorruptFileError` with file, place and reason, or
+    `UnsupportedError` where an index is too large.
+    """
+
+    def __init__(self, source: pa.NativeFile, name: str) -> None:
+        self.source, self.name = source, name
+        self.size: int = source.size()
+        self.footer: Footer = read_footer(source, name)
+        self._offset_indexes: dict[tuple[int, int], OffsetIndex | None] = {}
+        self._gapless: set[tuple[int, int]] = set()
+        self._column_indexes: dict[tuple[int, int], ColumnIndex | None] = {}
+        self._old_deltas = pages_need_their_predecessor(self.footer.created_by)
+        self._denied_compression = compression_is_denied(self.footer.created_by)
+
+    def chunk(self, row_group: int, column: int) -> Chunk:
+        """Return a chunk of the footer."""
+        return self.footer.row_groups[row_group].chunks[column]
+
+    def leaf(self, column: int) -> Leaf:
+        """Return a column of the schema."""
+        return self.footer.leaves[column]
+
+    def place(self, row_group: int, column: int) -> Place:
+        """Return a chunk's place, for errors."""
+        name = self.leaf(column).name
+        return Place(self.name, f"row group {row_group}, column {column} ({name})")
+
+    def key_value(self, key: bytes) -> bytes | None:
+        """Return an entry of the file's key-value metadata; the first of that key."""
+        return next((v for k, v in self.footer.key_values or () if k == key), None)
+
+    def read(self, offset: int, length: int) -> pa.Buffer:
+        """Return exactly these bytes."""
+        place = Place(self.name, f"bytes {offset} to {offset + length}")
+        data = buffer_at(self.source, length, offset, place)
+        if data.size != length:
+            raise place.corrupt("the file ends before them", size=self.size)
+        return data
+
+    def offset_index(self, row_group: int, column: int) -> OffsetIndex | None:
+        """Return where the data pages are, checked against chunk and rows; None without one."""
+        index, key = self.page_locations(row_group, column), (row_group, column)
+        if index is not None and key not in self._gapless:
+            chunk, rows = self.chunk(row_group, column), self.footer.row_groups[row_group].num_rows
+            index.check(chunk.start, chunk.end, rows, self._index_place(row_group, column))
+            self._gapless.add(key)
+        return index
+
+    def page_locations(self, row_group: int, column: int) -> OffsetIndex | None:
+        """Return the same for copying: there may be gaps between pages, and pages without rows."""
+        key = row_group, column
+        if key not in self._offset_indexes:
+            self._offset_indexes[key] = self._read_offset_index(row_group, column)
+        return self._offset_indexes[key]
+
+    def column_index(self, row_group: int, column: int) -> ColumnIndex | None:
+        """Return the bounds of the data pages, as many as the offset index has; None without."""
+        key = row_group, column
+        if key not in self._column_indexes:
+            self._column_indexes[key] = self._read_column_index(row_group, column)
+        return self._column_indexes[key]
+
+    def dictionary_page(self, row_group: int, column: int) -> Page | None:
+        """Return the chunk's first page if it is a dictionary."""
+        chunk = self.chunk(row_group, column)
+        if not chunk.compressed_size:
+            return None
+        page = read_page(self.source, chunk.start, chunk.end, self.place(row_group, column))
+        return page if page.header.kind is PageKind.DICTIONARY else None
+
+    def pages(self, row_group: int, column: int) -> Iterator[Page]:
+        """Yield all pages of a chunk, the dictionary first, without any index."""
+        yield from walk(self.source, self.chunk(row_group, column), self.place(row_group, column))
+
+    def refusal(self, row_group: int, column: int) -> Reason | None:
+        """Say why the chunk can't be spliced page by page, by the footer alone; reads nothing."""
+        chunk = self.chunk(row_group, column)
+        if not self.leaf(column).flat:
+            return Reason.NESTED
+        if chunk.codec in _REFUSED_CODECS:
+            return _REFUSED_CODECS[Codec(chunk.codec)]
+        if chunk.codec not in frozenset(Codec):
+            return Reason.UNKNOWN_CODEC
+        if not _READABLE.issuperset(chunk.encodings):
+            return Reason.UNKNOWN_ENCODING
+        if self._old_deltas and Encoding.DELTA_BYTE_ARRAY in chunk.encodings:
+            return Reason.OLD_DELTA_BYTE_ARRAY
+        return Reason.NO_PAGE_INDEX if chunk.offset_index is None else None
+
+    def needs_its_name(self, row_group: int, column: int) -> Reason | None:
+        """Say why the chunk's pages can't stand in a file that somebody else signs.
+
+        Reads no more than a page's header. Readers work round what its writer got wrong, by name.
+        """
+        chunk = self.chunk(row_group, column)
+        if self._old_deltas and Encoding.DELTA_BYTE_ARRAY in chunk.encodings:
+            return Reason.OLD_DELTA_BYTE_ARRAY
+        if chunk.codec == Codec.UNCOMPRESSED or not self._denied_compression:
+            return None
+        pages = (page.header for page in self.pages(row_group, column) if page.header.is_data)
+        first = next(pages, None)
+        return Reason.OLD_DATA_PAGE_V2 if first and first.kind is PageKind.DATA_V2 else None
+
+    def _read_offset_index(self, row_group: int, column: int) -> OffsetIndex | None:
+        chunk = self.chunk(row_group, column)
+        if chunk.offset_index is None:
+            return None
+        place = self._index_place(row_group, column)
+        index = OffsetIndex.decode(self._bytes(chunk.offset_index, place), place)
+        index.check_order(chunk.start, chunk.end, self.footer.row_groups[row_group].num_rows, place)
+        return index
+
+    def _index_place(self, row_group: int, column: int) -> Place:
+        return self.place(row_group, column).within("the offset index")
+
+    def _read_column_index(self, row_group: int, column: int) -> ColumnIndex | None:
+        span = self.chunk(row_group, column).column_index
+        pages = self.offset_index(row_group, column)
+        if span is None or pages is None:
+            return None
+        place = self.place(row_group, column).within("the column index")
+        index = ColumnIndex.decode(self._bytes(span, place), place)
+        if len(index) != len(pages):
+            raise place.corrupt("it has another number of pages than the offset index")
+        return index
+
+    def refuse_large_indexes(self, row_group: int, column: int) -> None:
+        """Raise `UnsupportedError` where an index of the chunk can't be read; reads nothing."""
+        chunk = self.chunk(row_group, column)
+        for span in (chunk.offset_index, chunk.column_index):
+            if span is not None and span.length > _INDEX_BYTES_MAX:
+                raise self._index_too_large(span, self._index_place(row_group, column))
+
+    def _index_too_large(self, span: Span, place: Place) -> UnsupportedError:
+        return place.too_large(
+            "an index has more bytes than are read",
+            length=span.length,
+            reason=str(Reason.LARGE_INDEX),
+        )
+
+    def _bytes(self, span: Span, place: Place) -> bytes:
+        if span.length > _INDEX_BYTES_MAX:
+            raise self._index_too_large(span, place)
+        data: bytes = self.read(span.offset, span.length).to_pybytes()
+        return data
