@@ -24,9 +24,9 @@ from lakesplice.splicing.metadata.geography import unbounded
 from lakesplice.splicing.metadata.schemas import column_of, inserted, removed, renumbered
 from lakesplice.splicing.metadata.signing import signed_for, writers
 from lakesplice.splicing.options import Options
-from lakesplice.splicing.output.assemble import GroupPlan, MakeImage, assemble
+from lakesplice.splicing.output.assemble import GroupPlan, assemble
 from lakesplice.splicing.output.copying import Sink
-from lakesplice.splicing.output.images import ChunkImage
+from lakesplice.splicing.output.images import ChunkImage, MakeImage
 from lakesplice.splicing.pages.codec import Style
 from lakesplice.splicing.pages.laying import laid_over
 from lakesplice.splicing.pages.memory import Memory

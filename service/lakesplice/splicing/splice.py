@@ -16,14 +16,14 @@ from lakesplice.splicing.columns.widening import with_room
 from lakesplice.splicing.metadata.geography import unbounded
 from lakesplice.splicing.metadata.schemas import refuse_doubles
 from lakesplice.splicing.options import Options
-from lakesplice.splicing.output.assemble import Assembled, GroupPlan, MakeImage, assemble
+from lakesplice.splicing.output.assemble import Assembled, GroupPlan, assemble
 from lakesplice.splicing.output.copying import Sink
-from lakesplice.splicing.output.images import copied_chunk
+from lakesplice.splicing.output.images import CopiedChunk, MakeImage
 from lakesplice.splicing.pages.codec import read_type
 from lakesplice.splicing.pages.laying import fitting, null_refused, refused
 from lakesplice.splicing.pages.memory import Memory
 from lakesplice.splicing.reasons import Reason
-from lakesplice.splicing.structures.footer import Footer, Leaf, RowGroup
+from lakesplice.splicing.structures.footer import Leaf, RowGroup
 from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.splicing.verify import verify_written
 
@@ -35,7 +35,8 @@ DEFAULTS = Options()
 @dataclass(frozen=True, slots=True)
 class Spliced:
     """What was written and how; `columns_whole` names columns of which a chunk was encoded whole,
-    with the first reason. Pages end at `pages_end`; `footer` is the new one.
+    with the first reason. Pages end at `pages_end`, behind them come indexes and `footer`, whose
+    bytes are the file's last.
     """
 
     rows: int
@@ -46,7 +47,7 @@ class Spliced:
     columns_whole: Mapping[str, Reason]
     bloom_filters_dropped: int
     pages_end: int
-    footer: Footer
+    footer: bytes
 
 
 def splice(
@@ -108,7 +109,7 @@ def spliced(written: Assembled) -> Spliced:
         columns_whole=tally.wholes,
         bloom_filters_dropped=tally.bloom_filters_dropped,
         pages_end=written.pages_end,
-        footer=written.footer,
+        footer=written.encoded,
     )
 
 
@@ -131,7 +132,7 @@ def _group(
         name = columns.get(column, "")
         edit = edits.columns.get(name)
         if edit is None or not len(edit.rows):
-            makers.append(partial(copied_chunk, file, row_group, column, verify=options.verify))
+            makers.append(CopiedChunk(file, row_group, column, options.verify))
             continue
         edited.add(column)
         if leaf.flat:

@@ -26,7 +26,7 @@ def verify_written(written: Assembled, rows: int, name: str) -> None:
     place = Place(name, "footer of the new file")
     found, _ = decode_struct(written.encoded, place=place)
     footer = written.footer
-    if found != footer.to_struct():
+    if found != written.struct:
         raise place.corrupt("it reads otherwise than it was written; this is a defect")
     groups = footer.row_groups
     if footer.num_rows != rows or any(len(g.chunks) != len(footer.leaves) for g in groups):

@@ -18,7 +18,7 @@ from lakesplice.splicing.operations import NewColumn, add_columns
 from lakesplice.splicing.options import Options
 from lakesplice.splicing.output.copying import OpenSink, StreamSink
 from lakesplice.splicing.splice import Spliced, splice
-from lakesplice.splicing.structures.footer import MAGIC, Footer
+from lakesplice.splicing.structures.footer import MAGIC
 from lakesplice.table.ports import Rewriter
 from lakesplice.table.rewrite import PlainRewriter
 
@@ -82,8 +82,8 @@ class PageRewriter:
         return replace(written, counts={FALLBACK + reason: 1})
 
 
-def _stats(footer: Footer, schema: TableSchema) -> str:
-    return delta_stats(pq.read_metadata(pa.BufferReader(MAGIC + footer.encode())), schema)
+def _stats(footer: bytes, schema: TableSchema) -> str:
+    return delta_stats(pq.read_metadata(pa.BufferReader(MAGIC + footer)), schema)
 
 
 def _counts(done: Spliced) -> Mapping[str, int]:

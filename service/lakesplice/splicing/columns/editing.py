@@ -36,7 +36,7 @@ from lakesplice.splicing.pages.memory import Memory, part_of
 from lakesplice.splicing.pages.plan import dictionary_decayed, dictionary_ends, plan_chunk
 from lakesplice.splicing.pages.recoding import Dictionary, Recoded, Recoder
 from lakesplice.splicing.reasons import Reason
-from lakesplice.splicing.structures.checksums import check_chunk
+from lakesplice.splicing.structures.checksums import check_chunks
 from lakesplice.splicing.structures.enums import Encoding, PageKind
 from lakesplice.splicing.structures.page_headers import PageHeader, read_page
 from lakesplice.splicing.structures.page_index import Int64s, OffsetIndex
@@ -107,8 +107,7 @@ class _Chunk:
 
     def edited(self, edit: ColumnEdit, options: Options, memory: Memory) -> ChunkImage:
         if options.verify:
-            rows = self._chunk.num_values
-            check_chunk(self._source, self._row_group, self._column, self._index, rows)
+            check_chunks(self._source, self._row_group, [self._column])
         page = self._dictionary_page
         unpacked = 0 if page is None else _unpacked(*self._header(page))
         with memory.dictionary(unpacked):

@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -21,16 +22,29 @@ from lakesplice.errors import CorruptFileError
 from lakesplice.splicing.metadata.signing import signed
 from lakesplice.splicing.options import Tally
 from lakesplice.splicing.output.copying import Sink
-from lakesplice.splicing.output.images import ChunkImage, Copied
-from lakesplice.splicing.structures.footer import MAGIC, Chunk, Footer, RowGroup, Span
+from lakesplice.splicing.output.images import (
+    ChunkImage,
+    Copied,
+    CopiedChunk,
+    MakeImage,
+    copied_images,
+)
+from lakesplice.splicing.structures.footer import (
+    MAGIC,
+    Chunk,
+    Footer,
+    RowGroup,
+    Span,
+    framed,
+)
 from lakesplice.splicing.structures.page_index import OffsetIndex
 from lakesplice.splicing.structures.source import SourceFile
-
-MakeImage = Callable[[], ChunkImage]
+from lakesplice.splicing.structures.thrift import Struct
 
 # Shorter copies cost more as calls than as bytes.
 _COPY_BYTES_MIN = 128 * 1024
 _HELD_BYTES_MAX = 1024 * 1024
+_COPIES_BYTES_MAX = 4 * 1024 * 1024
 _ORDINAL_MAX = (1 << 15) - 1
 
 
@@ -44,9 +58,12 @@ class GroupPlan:
 
 @dataclass(frozen=True, slots=True)
 class Assembled:
-    """What was written: the footer and its bytes, where the pages end, how it came about."""
+    """What was written: the footer, its structure and its bytes, where the pages end, how it came
+    about.
+    """
 
     footer: Footer
+    struct: Struct
     encoded: bytes
     pages_end: int
     tally: Tally
@@ -92,10 +109,11 @@ def assemble(like: Footer, groups: Iterable[GroupPlan], sink: Sink, threads: int
             start=writer.at,
         )
     )
-    encoded = footer.encode()
+    struct = footer.to_struct()
+    encoded = framed(struct)
     writer.write(encoded)
     writer.flush()
-    return Assembled(footer, encoded, pages_end, Tally.total(tallies))
+    return Assembled(footer, struct, encoded, pages_end, Tally.total(tallies))
 
 
 class _Writer:
@@ -227,21 +245,49 @@ def _row_group(like: RowGroup, placed: Sequence[_Placed], ordinal: int) -> RowGr
     )
 
 
-def _made(makers: Iterator[MakeImage], threads: int) -> Generator[ChunkImage]:
+def _made(makers: Iterable[MakeImage], threads: int) -> Generator[ChunkImage]:
     """Make images in order, some ahead of the one that is asked for; closed, it waits for them."""
+    tasks = _tasks(makers)
     if threads <= 1:
-        for make in makers:
-            yield make()
+        for make in tasks:
+            yield from make()
         return
     with ThreadPoolExecutor(threads, thread_name_prefix="splice") as pool:
-        ahead: deque[Future[ChunkImage]] = deque()
+        ahead: deque[Future[list[ChunkImage]]] = deque()
         try:
-            for make in makers:
+            for make in tasks:
                 ahead.append(pool.submit(make))
                 if len(ahead) > threads:
-                    yield ahead.popleft().result()
+                    yield from ahead.popleft().result()
             while ahead:
-                yield ahead.popleft().result()
+                yield from ahead.popleft().result()
         finally:
             for future in ahead:
                 future.cancel()
+
+
+def _tasks(makers: Iterable[MakeImage]) -> Iterator[Callable[[], list[ChunkImage]]]:
+    """Neighbours that are copied are made together, some megabytes at a time."""
+    copies: list[CopiedChunk] = []
+    for make in makers:
+        if copies and not (isinstance(make, CopiedChunk) and _joins(copies, make)):
+            yield partial(copied_images, copies)
+            copies = []
+        if isinstance(make, CopiedChunk):
+            copies.append(make)
+        else:
+            yield partial(_one, make)
+    if copies:
+        yield partial(copied_images, copies)
+
+
+def _joins(copies: Sequence[CopiedChunk], another: CopiedChunk) -> bool:
+    return (
+        another.source is copies[0].source
+        and another.row_group == copies[0].row_group
+        and sum(copy.bytes for copy in copies) + another.bytes <= _COPIES_BYTES_MAX
+    )
+
+
+def _one(make: MakeImage) -> list[ChunkImage]:
+    return [make()]

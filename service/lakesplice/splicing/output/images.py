@@ -6,6 +6,7 @@ behind the other. Offsets in an image count from the chunk's first byte.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -15,7 +16,7 @@ from lakesplice.errors import CorruptFileError
 from lakesplice.splicing.metadata.trust import believed
 from lakesplice.splicing.options import Tally
 from lakesplice.splicing.output.copying import Readable
-from lakesplice.splicing.structures.checksums import check_chunk
+from lakesplice.splicing.structures.checksums import check_chunks
 from lakesplice.splicing.structures.footer import Chunk
 from lakesplice.splicing.structures.page_index import OffsetIndex
 from lakesplice.splicing.structures.source import SourceFile
@@ -53,17 +54,46 @@ class ChunkImage:
     tally: Tally
 
 
-def copied_chunk(
-    source: SourceFile, row_group: int, column: int, *, verify: bool = True
-) -> ChunkImage:
-    """Return a chunk as it is. Blocks; reads its indexes, and its pages if their checksums are to
-    be verified. Raises `CorruptFileError`.
+MakeImage: TypeAlias = Callable[[], ChunkImage]
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedChunk:
+    """Makes the image of a chunk as it is; `verify` says whether to look at its pages' checksums.
+
+    Called, it blocks; reads the chunk's indexes, its pages if need be, and raises
+    `CorruptFileError`.
     """
+
+    source: SourceFile
+    row_group: int
+    column: int
+    verify: bool = True
+
+    @property
+    def bytes(self) -> int:
+        """The size of its pages."""
+        return self.source.chunk(self.row_group, self.column).compressed_size
+
+    def __call__(self) -> ChunkImage:
+        """Return the image."""
+        (image,) = copied_images([self])
+        return image
+
+
+def copied_images(chunks: Sequence[CopiedChunk]) -> list[ChunkImage]:
+    """Make several of one row group at once, which looks at their pages in a fraction of the time
+    that one after the other would take. Otherwise as calling each.
+    """
+    verified = [chunk.column for chunk in chunks if chunk.verify]
+    if verified:
+        check_chunks(chunks[0].source, chunks[0].row_group, verified)
+    return [_copied(chunk.source, chunk.row_group, chunk.column) for chunk in chunks]
+
+
+def _copied(source: SourceFile, row_group: int, column: int) -> ChunkImage:
     chunk = source.chunk(row_group, column)
     index = source.page_locations(row_group, column)
-    if verify:
-        rows = chunk.num_values if source.leaf(column).flat else None
-        check_chunk(source, row_group, column, index, rows)
     span, bloom = chunk.column_index, _bloom(source, chunk)
     return ChunkImage(
         chunk=believed(

@@ -59,8 +59,22 @@ def read_at(source: pa.NativeFile, length: int, offset: int, place: Place) -> by
     return data
 
 
+def mapped(source: pa.NativeFile) -> pa.Buffer | None:
+    """Return all bytes of a file that is mapped into memory, without reading any; None for others.
+
+    A stream of such a file would copy.
+    """
+    if not isinstance(source, pa.MemoryMappedFile):
+        return None
+    at = source.tell()
+    source.seek(0)
+    whole = source.read_buffer()
+    source.seek(at)
+    return whole
+
+
 def buffer_at(source: pa.NativeFile, length: int, offset: int, place: Place) -> pa.Buffer:
-    """The same as a buffer, which is no copy where the file is mapped into memory."""
+    """The same as a buffer."""
     try:
         return source.get_stream(offset, length).read_buffer()
     except OSError as error:

@@ -48,6 +48,7 @@ __all__ = [
     "SortingColumn",
     "Span",
     "Statistics",
+    "framed",
     "read_footer",
 ]
 
@@ -137,8 +138,13 @@ class Footer:
 
     def encode(self) -> bytes:
         """Return a file's last bytes: the footer, its length, the magic."""
-        body = encode_struct(self.to_struct())
-        return body + packing.pack("<I", len(body)) + MAGIC
+        return framed(self.to_struct())
+
+
+def framed(metadata: Struct) -> bytes:
+    """Return a file's last bytes for an encodable FileMetaData."""
+    body = encode_struct(metadata)
+    return body + packing.pack("<I", len(body)) + MAGIC
 
 
 def read_footer(source: pa.NativeFile, name: str) -> Footer:

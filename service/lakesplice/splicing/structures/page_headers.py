@@ -62,7 +62,7 @@ class PageHeader:
         return self.kind in (PageKind.DATA, PageKind.DATA_V2)
 
     @classmethod
-    def decode(cls, buffer: bytes, offset: int, place: Place) -> tuple[Self, int]:
+    def decode(cls, buffer: bytes | memoryview, offset: int, place: Place) -> tuple[Self, int]:
         """Return the header at `offset` and the offset behind it; raises `CorruptFileError`."""
         found, end = decode_struct(buffer, offset, place=place, limits=_LIMITS)
         fields = Fields(found, place)

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from lakesplice.errors import UnsupportedError
 from lakesplice.splicing.reasons import Reason
-from lakesplice.splicing.structures.decoding import buffer_at
+from lakesplice.splicing.structures.decoding import buffer_at, mapped
 from lakesplice.splicing.structures.enums import Codec, Encoding, PageKind
 from lakesplice.splicing.structures.footer import Chunk, Footer, Leaf, Span, read_footer
 from lakesplice.splicing.structures.old_writers import (
@@ -36,6 +36,7 @@ class SourceFile:
     def __init__(self, source: pa.NativeFile, name: str) -> None:
         self.source, self.name = source, name
         self.size: int = source.size()
+        self._mapped = mapped(source)
         self.footer: Footer = read_footer(source, name)
         self._offset_indexes: dict[tuple[int, int], OffsetIndex | None] = {}
         self._gapless: set[tuple[int, int]] = set()
@@ -63,7 +64,10 @@ class SourceFile:
     def read(self, offset: int, length: int) -> pa.Buffer:
         """Return exactly these bytes."""
         place = Place(self.name, f"bytes {offset} to {offset + length}")
-        data = buffer_at(self.source, length, offset, place)
+        if self._mapped is not None:
+            data = self._mapped[offset : offset + length]
+        else:
+            data = buffer_at(self.source, length, offset, place)
         if data.size != length:
             raise place.corrupt("the file ends before them", size=self.size)
         return data
