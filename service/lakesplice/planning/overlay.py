@@ -230,12 +230,13 @@ def _partial_edits(
 ) -> dict[str, ColumnEdit]:
     sets, known = bitmap_rows(_taken(live.changes, CHANGED, live.order), bitmap_bytes(schema))
     places = np.arange(len(live.rows))
+    once = len(starts) == len(live.rows)
     edits = {}
     for column in schema.columns:
         if column.name in schema.key or column.name not in live.changes.column_names:
             continue
         having = np.where(changes_column(sets, known, column.id), places, -1)
-        newest = np.maximum.reduceat(having, starts)
+        newest = having if once else np.maximum.reduceat(having, starts)
         at = newest[(newest >= 0) & ~deleted]
         if len(at):
             values = _taken(live.changes, column.name, live.order[at])
@@ -282,5 +283,10 @@ def _digests(table: pa.Table, name: str, order: Rows) -> tuple[Rows, Mask]:
 
 
 def _taken(table: pa.Table, name: str, order: Rows) -> pa.Array:
-    taken = table.column(name).take(pa.array(order))
+    column = table.column(name)
+    # Changes of one delta lie in the order of their rows.
+    if len(order) and order[-1] - order[0] == len(order) - 1 and (np.diff(order) == 1).all():
+        taken = column.slice(int(order[0]), len(order))
+    else:
+        taken = column.take(pa.array(order))
     return taken.combine_chunks() if isinstance(taken, pa.ChunkedArray) else taken

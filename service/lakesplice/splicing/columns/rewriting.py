@@ -57,7 +57,15 @@ def rewritten_chunk(
     first_rows = _cut(first_rows, chunk.num_values, rows_max)
     parts = _spans(first_rows, chunk.num_values, rows_max)
     encoding = None if dictionary_bytes(source, row_group, column) else header.encoding
-    encoder = _Encoder(leaf, encoding, Style.of(chunk, header), place, alone=len(parts) == 1)
+    encoder = _Encoder(
+        leaf,
+        encoding,
+        Style.of(chunk, header),
+        place,
+        alone=len(parts) == 1,
+        unlike=_hardly_a_value_twice(source, row_group, column),
+        size=chunk.compressed_size,
+    )
     held, done = memory.held(), list[_Done]()
     for rows in parts:
         start, end = int(rows[0]), int(rows[-1])
@@ -124,14 +132,24 @@ class _Done:
 class _Encoder:
     """Encodes spans of a chunk; without an `encoding` they get a dictionary as long as it is small.
 
-    One that is `alone` leaves that to pyarrow, unless it is larger than without.
+    One that is `alone` leaves that to pyarrow, unless it is larger than without. Where values were
+    `unlike` each other before, that is tried first: it will do if it has at most the `size` of the
+    chunk as it was.
     """
 
     def __init__(
-        self, leaf: Leaf, encoding: int | None, style: Style, place: Place, *, alone: bool
+        self,
+        leaf: Leaf,
+        encoding: int | None,
+        style: Style,
+        place: Place,
+        *,
+        alone: bool,
+        unlike: bool,
+        size: int,
     ) -> None:
         self._leaf, self._encoding, self._style, self._place = leaf, encoding, style, place
-        self._alone = alone
+        self._alone, self._unlike, self._size = alone, unlike, size
         self._entries: pa.Array | None = None
         self._given_up = False
 
@@ -139,7 +157,7 @@ class _Encoder:
         if self._encoding is not None:
             return self._pages(arrays, self._encoding)
         if self._alone:
-            return self._smaller(arrays, self._pages(arrays, None))
+            return self._smaller(arrays)
         if not self._given_up:
             pages = self._with_dictionary(arrays)
             if pages is not None:
@@ -147,14 +165,17 @@ class _Encoder:
             self._given_up = True
         return self._pages(arrays, Encoding.PLAIN)
 
-    def _smaller(
-        self, arrays: Sequence[pa.Array], pages: EncodedPages | None
-    ) -> EncodedPages | None:
+    def _smaller(self, arrays: Sequence[pa.Array]) -> EncodedPages | None:
         """Pages with their dictionary, or without where hardly a value comes twice."""
-        values = sum(len(array) - array.null_count for array in arrays)
-        if pages is None or pages.dictionary is None or 2 * pages.dictionary_entries < values:
+        plain = self._pages(arrays, Encoding.PLAIN) if self._unlike else None
+        if plain is not None and plain.pages.size <= self._size:
+            return plain
+        pages = self._pages(arrays, None)
+        if pages is None or pages.dictionary is None:
             return pages
-        plain = self._pages(arrays, Encoding.PLAIN)
+        if _twice(pages.dictionary_entries, sum(len(each) - each.null_count for each in arrays)):
+            return pages
+        plain = plain or self._pages(arrays, Encoding.PLAIN)
         if plain is None or plain.pages.size >= pages.pages.size + pages.dictionary.size:
             return pages
         return plain
@@ -179,6 +200,21 @@ class _Encoder:
         self, arrays: Sequence[pa.Array], encoding: int | None, entries: pa.Array | None = None
     ) -> EncodedPages | None:
         return encode_pages(self._leaf, arrays, encoding, self._style, self._place, entries)
+
+
+def _hardly_a_value_twice(source: SourceFile, row_group: int, column: int) -> bool:
+    """Whether a chunk has a dictionary that saves little."""
+    chunk = source.chunk(row_group, column)
+    page = source.dictionary_page(row_group, column)
+    if page is None or chunk.statistics is None:
+        return False
+    nulls = Statistics.from_struct(chunk.statistics, source.place(row_group, column)).null_count
+    return not _twice(page.header.num_values, chunk.num_values - (nulls or 0))
+
+
+def _twice(entries: int, values: int) -> bool:
+    """Whether values come twice and more on the average."""
+    return 2 * entries < values
 
 
 def _joined(leaf: Leaf, done: Sequence[_Done]) -> EncodedPages:

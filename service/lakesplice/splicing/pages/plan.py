@@ -38,7 +38,15 @@ def touched_pages(first_rows: Int64s, rows: Int64s) -> Int64s:
 
     `first_rows` are the pages' first rows, of which the first is 0.
     """
-    return np.unique(np.searchsorted(first_rows, rows, side="right") - 1)
+    return np.flatnonzero(rows_in_pages(first_rows, rows))
+
+
+def rows_in_pages(first_rows: Int64s, rows: Int64s) -> Int64s:
+    """Return how many of `rows` (ascending) each page holds; none lies before the first page, and
+    those beyond its last row count for the last.
+    """
+    ends = np.append(np.searchsorted(rows, first_rows[1:]), len(rows))
+    return np.diff(ends, prepend=0)
 
 
 def plan_chunk(

@@ -23,6 +23,7 @@ from lakesplice.splicing.pages.codec import (
 from lakesplice.splicing.pages.dictionaries import positions
 from lakesplice.splicing.pages.laying import bits, laid_over, refused, stored
 from lakesplice.splicing.pages.memory import Memory
+from lakesplice.splicing.pages.plan import rows_in_pages
 from lakesplice.splicing.pages.spans import Span, read_spans
 from lakesplice.splicing.pages.streaming import value_bytes
 from lakesplice.splicing.reasons import Reason
@@ -182,6 +183,5 @@ def _placed(
     start = int(np.searchsorted(edit.rows, first_rows[0]))
     stop = int(np.searchsorted(edit.rows, first_rows[-1] + rows[-1]))
     mine = edit.rows[start:stop]
-    page = np.searchsorted(first_rows, mine, side="right") - 1
-    values = stored(edit.values.slice(start, stop - start), kind)
-    return mine - first_rows[page] + starts[page], values
+    at = mine + np.repeat(starts - first_rows, rows_in_pages(first_rows, mine))
+    return at, stored(edit.values.slice(start, stop - start), kind)

@@ -13,7 +13,7 @@ from lakesplice.splicing.metadata.schemas import column_of
 from lakesplice.splicing.options import SPAN_BYTES
 from lakesplice.splicing.output.images import dictionary_bytes
 from lakesplice.splicing.pages.codec import decode_pages, read_type
-from lakesplice.splicing.pages.plan import touched_pages
+from lakesplice.splicing.pages.plan import rows_in_pages, touched_pages
 from lakesplice.splicing.pages.spans import read_spans
 from lakesplice.splicing.pages.streaming import ChunkValues
 from lakesplice.splicing.reasons import Reason
@@ -116,8 +116,8 @@ def _of_pages(
         firsts, held = index.first_rows[span.numbers], counts[span.numbers]
         start, stop = (int(n) for n in np.searchsorted(rows, (firsts[0], firsts[-1] + held[-1])))
         mine = rows[start:stop]
-        page = np.searchsorted(firsts, mine, side="right") - 1
-        at = mine - firsts[page] + (np.cumsum(held) - held)[page]
+        moved = np.cumsum(held) - held - firsts
+        at = mine + np.repeat(moved, rows_in_pages(firsts, mine))
         values = decode_pages(
             source.leaf(column),
             chunk,

@@ -8,25 +8,28 @@ of the page are a hint.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
-from lakesplice.errors import CorruptFileError
 from lakesplice.splicing.metadata.bounds import is_decimal
 from lakesplice.splicing.options import SPAN_BYTES
 from lakesplice.splicing.pages.codec import with_dictionary
 from lakesplice.splicing.pages.plan import runs
-from lakesplice.splicing.structures.enums import Encoding, Physical
+from lakesplice.splicing.structures.enums import Encoding, PageKind, Physical
 from lakesplice.splicing.structures.footer import Leaf
+from lakesplice.splicing.structures.many_headers import (
+    NO_CHECKSUM,
+    HeaderArrays,
+    decode_headers,
+    joined_headers,
+)
 from lakesplice.splicing.structures.page_headers import PageHeader
 from lakesplice.splicing.structures.page_index import Int64s, OffsetIndex
 from lakesplice.splicing.structures.source import SourceFile
 
-# Few headers are longer.
-_HEADER_BYTES = 256
 _READ_BYTES = 4 * 1024 * 1024
 # What the position of a value takes, in a dictionary or where edits are laid over.
 _ROW_BYTES = 8
@@ -39,6 +42,7 @@ _WIDTHS = {
     Physical.DOUBLE: 8,
 }
 _DECIMAL_BYTES = 16
+_IS_DATA = (PageKind.DATA, PageKind.DATA_V2)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -85,6 +89,29 @@ def _read_at_a_time(pages: Int64s, index: OffsetIndex) -> Iterator[Int64s]:
         yield from np.split(pages, np.flatnonzero(np.diff(read) > 0) + 1)
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class _Run:
+    """Neighbouring pages from number `first` on, at [start, end) of `data`; in their headers the
+    uncompressed sizes include the headers.
+    """
+
+    first: int
+    data: pa.Buffer
+    starts: Int64s
+    ends: Int64s
+    headers: HeaderArrays
+
+    def bytes(self, pages: Int64s) -> pa.Buffer | None:
+        """Return those of `pages`, which ascend and leave none of the run's out between two."""
+        start, end = (
+            np.searchsorted(pages, at) for at in (self.first, self.first + len(self.starts))
+        )
+        if start == end:
+            return None
+        at = int(self.starts[pages[start] - self.first])
+        return self.data.slice(at, int(self.ends[pages[end - 1] - self.first]) - at)
+
+
 class _Reader:
     def __init__(self, source: SourceFile, row_group: int, column: int, index: OffsetIndex) -> None:
         self._source, self._row_group, self._column = source, row_group, column
@@ -94,63 +121,53 @@ class _Reader:
         self._width = fixed_width(self._leaf)
 
     def spans(self, pages: Int64s, span_bytes: int) -> Iterator[Span]:
-        headers, buffers, uncompressed = self._read(pages)
-        decoded = [
-            self._decoded_bytes(header, page)
-            for header, page in zip(headers, pages.tolist(), strict=True)
-        ]
-        kinds = np.array([(h.encoding, h.kind, h.crc is None) for h in headers], np.int64)
+        read = [self._read(first, last) for first, last in runs(pages)]
+        headers = joined_headers([run.headers for run in read])
+        decoded = self._decoded_bytes(headers, pages)
+        kinds = np.stack((headers.encodings, headers.kinds, headers.crcs == NO_CHECKSUM))
         full = np.cumsum(decoded) // span_bytes
-        cuts = np.flatnonzero((np.diff(kinds, axis=0) != 0).any(axis=1) | (np.diff(full) > 0)) + 1
+        cuts = np.flatnonzero((np.diff(kinds) != 0).any(axis=0) | (np.diff(full) > 0)) + 1
         bounds = [0, *cuts.tolist(), len(pages)]
         for start, end in pairwise(bounds):
+            numbers = pages[start:end]
+            buffers = [found for run in read if (found := run.bytes(numbers)) is not None]
+            header, _ = PageHeader.decode(memoryview(buffers[0]).cast("B"), 0, self._place)
             yield Span(
-                pages[start:end],
-                headers[start],
-                buffers[start:end],
-                sum(uncompressed[start:end]),
-                sum(decoded[start:end]),
-                self._as_dictionary(headers[start]),
+                numbers,
+                header,
+                buffers,
+                int(headers.uncompressed[start:end].sum()),
+                int(decoded[start:end].sum()),
+                self._as_dictionary(header.encoding),
             )
 
-    def _read(self, pages: Int64s) -> tuple[list[PageHeader], list[pa.Buffer], list[int]]:
-        """The pages' headers, their bytes, and their sizes when uncompressed."""
-        headers, buffers, uncompressed = [], [], []
-        index = self._index
-        for first, last in runs(pages):
-            offset = int(index.offsets[first])
-            run = self._source.read(offset, int(index.ends[last]) - offset)
-            for page in range(first, last + 1):
-                at = int(index.offsets[page]) - offset
-                body = run.slice(at, int(index.sizes[page]))
-                header, size = self._header(body)
-                if not header.is_data or header.num_values != self._rows[page]:
-                    raise self._place.corrupt("a page isn't what its index says", page=page)
-                headers.append(header)
-                buffers.append(body)
-                uncompressed.append(header.uncompressed_size + size)
-        return headers, buffers, uncompressed
+    def _read(self, first: int, last: int) -> _Run:
+        index, base = self._index, int(self._index.offsets[first])
+        data = self._source.read(base, int(index.ends[last]) - base)
+        starts, ends = index.offsets[first : last + 1] - base, index.ends[first : last + 1] - base
+        headers = decode_headers(data, starts, ends, lambda _: self._place)
+        wrong = (headers.values != self._rows[first : last + 1]) | ~np.isin(headers.kinds, _IS_DATA)
+        if wrong.any():
+            page = first + int(np.argmax(wrong))
+            raise self._place.corrupt("a page isn't what its index says", page=page)
+        whole = replace(headers, uncompressed=headers.uncompressed + headers.bodies - starts)
+        return _Run(first, data, starts, ends, whole)
 
-    def _header(self, page: pa.Buffer) -> tuple[PageHeader, int]:
-        try:
-            return PageHeader.decode(
-                page.slice(0, min(page.size, _HEADER_BYTES)).to_pybytes(), 0, self._place
-            )
-        except CorruptFileError:  # it has long statistics
-            return PageHeader.decode(page.to_pybytes(), 0, self._place)
+    def _as_dictionary(self, encoding: int) -> bool:
+        return self._leaf.physical == Physical.BYTE_ARRAY and with_dictionary(encoding)
 
-    def _as_dictionary(self, header: PageHeader) -> bool:
-        return self._leaf.physical == Physical.BYTE_ARRAY and with_dictionary(header.encoding)
-
-    def _decoded_bytes(self, header: PageHeader, page: int) -> int:
-        rows = int(self._rows[page])
+    def _decoded_bytes(self, headers: HeaderArrays, pages: Int64s) -> Int64s:
+        rows = self._rows[pages]
         if self._width is not None:
             return rows * self._width
-        if with_dictionary(header.encoding):
-            return rows * _ROW_BYTES
-        size = header.uncompressed_size
-        if header.encoding == Encoding.DELTA_BYTE_ARRAY:
-            bounds = self._source.column_index(self._row_group, self._column)
-            if bounds is not None:
-                size = max(size, rows * len(bounds.min_values[page]))
-        return size + rows * _ROW_BYTES
+        sizes = headers.uncompressed.copy()
+        differences = np.flatnonzero(headers.encodings == Encoding.DELTA_BYTE_ARRAY)
+        bounds = (
+            self._source.column_index(self._row_group, self._column) if len(differences) else None
+        )
+        if bounds is not None:
+            for at in differences.tolist():
+                shortest = len(bounds.min_values[pages[at]])
+                sizes[at] = max(sizes[at], rows[at] * shortest)
+        sizes[[with_dictionary(kind) for kind in headers.encodings.tolist()]] = 0
+        return sizes + rows * _ROW_BYTES

@@ -52,6 +52,13 @@ class SourceFile:
         """Return a column of the schema."""
         return self.footer.leaves[column]
 
+    def row_ranges(self) -> Iterator[tuple[int, int, int]]:
+        """Yield each row group's number, its first row and the row behind its last."""
+        first = 0
+        for row_group, group in enumerate(self.footer.row_groups):
+            yield row_group, first, first + group.num_rows
+            first += group.num_rows
+
     def place(self, row_group: int, column: int) -> Place:
         """Return a chunk's place, for errors."""
         name = self.leaf(column).name
