@@ -210,8 +210,10 @@ def encode_pages(
         return None
     lifted = _lifted(written, len(first))
     lifted = replace(lifted, chunk=of_version(lifted.chunk, v2=style.v2))
-    if len(lifted.sizes) != len(pages):
-        raise place.corrupt("new pages are more or fewer than was meant; this is a defect")
+    ends = np.cumsum([len(page) for page in (*first, *pages)])
+    index = written.offset_index(0, 0)
+    if index is None or not np.array_equal(index.first_rows[1:], ends[:-1]):
+        raise place.corrupt("new pages have other rows than was meant; this is a defect")
     if encoding is not None:
         _check_all(lifted.chunk, place, with_dictionary=given)
     return lifted if encoding != Encoding.PLAIN_DICTIONARY else _renamed(lifted, place)
