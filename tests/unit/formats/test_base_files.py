@@ -46,7 +46,8 @@ def base(images: list[dict[str, Any]], schema: TableSchema) -> pa.Table:
 
 def wide(rows: int) -> pa.Table:
     rng = np.random.default_rng(7)
-    many = [f"{x:032x}" for x in rng.integers(0, 2**62, rows)]
+    # Often enough for a dictionary, and too many for it to be kept.
+    many = [f"{x:032x}" for x in rng.integers(0, 2**62, 40_000)[rng.integers(0, 40_000, rows)]]
     at = np.arange(rows)
     columns = {
         "id": at,
@@ -90,6 +91,25 @@ def test_pages_of_all_columns_hold_the_same_rows_also_where_a_dictionary_is_give
     assert pages == [list(range(0, 80_000, ROWS_PER_PAGE))] * len(WIDE.arrow)
     encodings = pq.read_metadata(io.BytesIO(data)).row_group(0).column(1).encodings
     assert set(encodings) == {"PLAIN", "RLE", "RLE_DICTIONARY"}, "the test needs a fallback"
+
+
+def test_columns_in_which_few_values_come_twice_have_no_dictionary() -> None:
+    rows = 50_000
+    table, random = wide(rows), np.random.default_rng(8)
+    for name, values, kept in (
+        ("price", np.arange(rows), False),
+        ("price", random.integers(0, 20_000, rows), False),
+        ("price", np.arange(rows) % 1_000, True),
+        ("price", np.where(np.arange(rows) % 3, None, np.arange(rows) % 1_000), True),
+        ("many", np.arange(rows), False),
+        ("many", random.integers(0, 20_000, rows), True),
+        ("flag", np.arange(rows) % 2 == 0, False),
+    ):
+        at = table.schema.get_field_index(name)
+        column = pa.array(values.astype(object)).cast(pa.string()).cast(WIDE.arrow.field(name).type)
+        data, _ = write([table.set_column(at, name, column)], WIDE)
+        found = pq.read_metadata(io.BytesIO(data)).row_group(0).column(at)
+        assert found.has_dictionary_page == kept, (name, values)
 
 
 def test_every_page_has_a_checksum_and_every_chunk_a_page_index() -> None:

@@ -13,9 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lakesplice.formats.parquet.stats import delta_stats
@@ -32,6 +35,9 @@ ROWS_PER_PAGE = 4096
 ROW_GROUP_ROWS_MAX = 256 * ROWS_PER_PAGE
 ROW_GROUP_BYTES_MAX = 128 * 1024 * 1024
 _NO_BYTE_LIMIT = 1 << 30
+_SAMPLED_ROWS = 1 << 14
+_DISTINCT_NUMBERS_MAX, _DISTINCT_TEXTS_MAX = 0.5, 0.9
+_DISTINCT_ALWAYS = 16  # a small table's dictionaries may stay
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +61,12 @@ def write_base(tables: Iterable[pa.Table], schema: TableSchema, sink: pa.NativeF
     held at a time.
     """
     footer: list[pq.FileMetaData] = []
-    writer = pq.ParquetWriter(sink, schema.arrow, metadata_collector=footer, **_options(schema))
+    groups = _row_groups(tables, schema.arrow)
+    first = next(groups, schema.arrow.empty_table())
+    options = _options(schema, first)
+    writer = pq.ParquetWriter(sink, schema.arrow, metadata_collector=footer, **options)
     try:
-        for group in _row_groups(tables, schema.arrow):
+        for group in chain([first] if first.num_rows else [], groups):
             writer.write_table(group, row_group_size=max(1, group.num_rows))
         writer.add_key_value_metadata({MARKER: MARKER_VERSION})
         writer.close()
@@ -79,16 +88,17 @@ def _pages_end(footer: pq.FileMetaData) -> int:
     return end
 
 
-def _options(schema: TableSchema) -> dict[str, Any]:
+def _options(schema: TableSchema, sample: pa.Table) -> dict[str, Any]:
     packed = [POSITION_FILE, POSITION_OFFSET, SOURCE_TS]
     packed += [
         c.name for c in schema.columns if c.name in schema.key and c.type.kind in _PACKED_KEYS
     ]
     plain = {*packed, ROW_DIGEST}  # digests are random: neither a dictionary nor deltas help
+    others = (name for name in schema.arrow.names if name not in plain)
     return {
         "version": "2.6",
         "compression": "zstd",
-        "use_dictionary": [name for name in schema.arrow.names if name not in plain],
+        "use_dictionary": [name for name in others if _repeats(sample.column(name))],
         "column_encoding": dict.fromkeys(packed, "DELTA_BINARY_PACKED"),
         "store_decimal_as_integer": True,  # as Spark writes them: 4, 8 or, above 18 digits, n bytes
         "store_schema": False,
@@ -98,6 +108,22 @@ def _options(schema: TableSchema) -> dict[str, Any]:
         "write_batch_size": ROWS_PER_PAGE,
         "data_page_size": _NO_BYTE_LIMIT,
     }
+
+
+def _repeats(values: pa.ChunkedArray) -> bool:
+    """Whether values come often enough for a dictionary, as some of them, evenly spread, show.
+
+    One of tens of thousands of numbers makes a file larger, slower to read and to splice; that of
+    texts saves more than it costs as long as it isn't given up for its size.
+    """
+    if pa.types.is_boolean(values.type):
+        return False
+    some = values.take(pa.array(np.arange(0, len(values), max(1, len(values) // _SAMPLED_ROWS))))
+    text = pa.types.is_string(values.type) or pa.types.is_binary(values.type)
+    share = _DISTINCT_TEXTS_MAX if text else _DISTINCT_NUMBERS_MAX
+    distinct: int = pc.count_distinct(some).as_py()
+    most: float = max(share * (len(some) - some.null_count), _DISTINCT_ALWAYS)
+    return distinct <= most
 
 
 # Keys ascend where a table was appended to, and their differences are then a bit or two each.
