@@ -32,7 +32,7 @@ def written() -> Assembled:
 def otherwise(written: Assembled, change: Callable[[RowGroup], RowGroup]) -> Assembled:
     groups = tuple(map(change, written.footer.row_groups))
     footer: Footer = replace(written.footer, row_groups=groups)
-    return replace(written, footer=footer, struct=footer.to_struct(), encoded=footer.encode())
+    return replace(written, footer=footer, encoded=footer.encode())
 
 
 def with_chunk(group: RowGroup, change: Callable[[Chunk], Chunk]) -> RowGroup:

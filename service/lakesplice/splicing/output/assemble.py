@@ -35,11 +35,9 @@ from lakesplice.splicing.structures.footer import (
     Footer,
     RowGroup,
     Span,
-    framed,
 )
 from lakesplice.splicing.structures.page_index import OffsetIndex
 from lakesplice.splicing.structures.source import SourceFile
-from lakesplice.splicing.structures.thrift import Struct
 
 # Shorter copies cost more as calls than as bytes.
 _COPY_BYTES_MIN = 128 * 1024
@@ -58,12 +56,9 @@ class GroupPlan:
 
 @dataclass(frozen=True, slots=True)
 class Assembled:
-    """What was written: the footer, its structure and its bytes, where the pages end, how it came
-    about.
-    """
+    """What was written: the footer and its bytes, where the pages end, how it came about."""
 
     footer: Footer
-    struct: Struct
     encoded: bytes
     pages_end: int
     tally: Tally
@@ -109,11 +104,10 @@ def assemble(like: Footer, groups: Iterable[GroupPlan], sink: Sink, threads: int
             start=writer.at,
         )
     )
-    struct = footer.to_struct()
-    encoded = framed(struct)
+    encoded = footer.encode()
     writer.write(encoded)
     writer.flush()
-    return Assembled(footer, struct, encoded, pages_end, Tally.total(tallies))
+    return Assembled(footer, encoded, pages_end, Tally.total(tallies))
 
 
 class _Writer:

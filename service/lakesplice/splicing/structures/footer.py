@@ -48,7 +48,6 @@ __all__ = [
     "SortingColumn",
     "Span",
     "Statistics",
-    "framed",
     "read_footer",
 ]
 
@@ -138,13 +137,8 @@ class Footer:
 
     def encode(self) -> bytes:
         """Return a file's last bytes: the footer, its length, the magic."""
-        return framed(self.to_struct())
-
-
-def framed(metadata: Struct) -> bytes:
-    """Return a file's last bytes for an encodable FileMetaData."""
-    body = encode_struct(metadata)
-    return body + packing.pack("<I", len(body)) + MAGIC
+        body = encode_struct(self.to_struct())
+        return body + packing.pack("<I", len(body)) + MAGIC
 
 
 def read_footer(source: pa.NativeFile, name: str) -> Footer:
