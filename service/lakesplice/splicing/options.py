@@ -18,9 +18,10 @@ class Options:
 
     `threads`: columns encoded at a time. `page_share_max`: the share of a chunk's pages above which
     a chunk with a dictionary is encoded anew. `erase`: nothing of an old value may remain, in
-    dictionaries either. `verify`: decode what was encoded, check the checksums of what is copied.
-    `span_bytes`: how much is decoded at a time, but for a page that is more. `open_scratch`: where
-    new pages wait for their chunk if they are many; else in memory.
+    dictionaries either. `verify`: check the checksums of what is copied, decode new pages that
+    refer to an extended dictionary. `span_bytes`: how much is decoded at a time, but for a page
+    that is more. `open_scratch`: where new pages wait for their chunk if they are many; else in
+    memory.
     """
 
     threads: int = 1

@@ -147,23 +147,24 @@ def _group(
 
 def _check(file: SourceFile, columns: Mapping[int, str], edits: Edits) -> None:
     """Refuse before anything is written, so that the caller can write the file another way."""
-    first = 0
-    for row_group, group in enumerate(file.footer.row_groups):
-        part = edits.within(first, first + group.num_rows)
-        first += group.num_rows
-        for column, name in columns.items():
-            if name not in part.columns:
-                continue
-            if not file.leaf(column).flat:
-                check_nested(file, row_group, _leaves(file, name), part.columns[name])
-                continue
-            check_editable(file, row_group, column)
-            kind = read_type(
-                file.leaf(column), file.footer.created_by, file.place(row_group, column)
-            )
-            fitting(file, part.columns[name], kind, name)
-            if not file.leaf(column).max_definition and part.columns[name].values.null_count:
-                raise null_refused(file, name)
+    for column, name in columns.items():
+        edit = edits.columns[name]
+        touched = [
+            (row_group, part)
+            for row_group, first, last in file.row_ranges()
+            if len((part := edit.within(first, last)).rows)
+        ]
+        if not touched:
+            continue
+        if not file.leaf(column).flat:
+            for row_group, part in touched:
+                check_nested(file, row_group, _leaves(file, name), part)
+            continue
+        check_editable(file, [row_group for row_group, _ in touched], column)
+        place = file.place(touched[0][0], column)
+        fitting(file, edit, read_type(file.leaf(column), file.footer.created_by, place), name)
+        if not file.leaf(column).max_definition and edit.values.null_count:
+            raise null_refused(file, name)
 
 
 def _leaves(file: SourceFile, name: str) -> list[Leaf]:

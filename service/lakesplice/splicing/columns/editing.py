@@ -52,13 +52,17 @@ class _EncodeWhole(Exception):
         self.reason = reason
 
 
-def check_editable(source: SourceFile, row_group: int, column: int) -> None:
-    """Raise `UnsupportedError` with a `reason` where the chunk can't be edited; reads nothing."""
-    reason = source.refusal(row_group, column)
-    if reason not in (None, Reason.NO_PAGE_INDEX):
-        raise refused(source, row_group, column, reason)
-    if not writable(source.leaf(column), source.footer.created_by, source.place(row_group, column)):
-        raise refused(source, row_group, column, Reason.OTHER_LAYOUT)
+def check_editable(source: SourceFile, row_groups: Sequence[int], column: int) -> None:
+    """Raise `UnsupportedError` with a `reason` where chunks of a column can't be edited; reads
+    nothing.
+    """
+    for row_group in row_groups:
+        reason = source.refusal(row_group, column)
+        if reason not in (None, Reason.NO_PAGE_INDEX):
+            raise refused(source, row_group, column, reason)
+    place = source.place(row_groups[0], column)
+    if not writable(source.leaf(column), source.footer.created_by, place):
+        raise refused(source, row_groups[0], column, Reason.OTHER_LAYOUT)
 
 
 def edited_chunk(

@@ -107,8 +107,8 @@ class Recoder:
             new = laid_over(values, at, given)
         arrays = [new.slice(int(a), int(n)) for a, n in zip(starts, rows, strict=True)]
         part = self._encoded(arrays, span)
-        if verify:
-            self._verify(part, span, new)
+        if verify and with_dictionary(span.header.encoding):
+            self._verify(part, new)
         return Recoded(
             part,
             span.numbers,
@@ -159,13 +159,12 @@ class Recoder:
             raise refused(self._source, self._row_group, self._column, Reason.OTHER_LAYOUT)
         return part
 
-    def _verify(self, part: EncodedPages, span: Span, meant: pa.Array) -> None:
-        """Decode with the dictionary that will stand before them."""
-        page, dictionary = None, self._dictionary
-        if with_dictionary(span.header.encoding) and dictionary is not None:
-            page = part.dictionary if dictionary.grown else dictionary.page
-            if part.dictionary_entries != len(dictionary.entries):
-                return  # the caller will not use them
+    def _verify(self, part: EncodedPages, meant: pa.Array) -> None:
+        """Decode pages that refer to a dictionary with the one that will stand before them."""
+        dictionary = self._dictionary
+        if dictionary is None or part.dictionary_entries != len(dictionary.entries):
+            return  # the caller will not use them
+        page = part.dictionary if dictionary.grown else dictionary.page
         as_dictionary = pa.types.is_dictionary(meant.type)
         found = self._decoded(page, [part.pages], len(meant), as_dictionary)
         if as_dictionary:
