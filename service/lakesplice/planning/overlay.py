@@ -86,7 +86,12 @@ class Waiting:
     @classmethod
     def of(cls, changes: pa.Table) -> Waiting:
         """Take changes in the layout of `delta_schema`, in any order, perhaps of fewer columns."""
-        changes = changes.combine_chunks()
+        # Most columns of updates are null throughout, and never looked into.
+        columns = (
+            column if column.null_count == len(column) else column.combine_chunks()
+            for column in changes.columns
+        )
+        changes = pa.table([*columns], schema=changes.schema)
         groups = _numbers(changes, GROUP)
         order = np.arange(len(groups))
         if (groups[1:] < groups[:-1]).any():  # those of one delta ascend
