@@ -36,7 +36,7 @@ from lakesplice.splicing.structures.footer import (
     RowGroup,
     Span,
 )
-from lakesplice.splicing.structures.page_index import OffsetIndex
+from lakesplice.splicing.structures.page_index import OffsetIndex, encode_offset_indexes
 from lakesplice.splicing.structures.source import SourceFile
 
 # Shorter copies cost more as calls than as bytes.
@@ -92,9 +92,7 @@ def assemble(like: Footer, groups: Iterable[GroupPlan], sink: Sink, threads: int
     for _, chunks in placed:
         for chunk in chunks:
             chunk.write_column_index(writer)
-    for _, chunks in placed:
-        for chunk in chunks:
-            chunk.write_offset_index(writer)
+    _write_offset_indexes([chunk for _, chunks in placed for chunk in chunks], writer)
     row_groups = [_row_group(group, chunks, at) for at, (group, chunks) in enumerate(placed)]
     footer = signed(
         replace(
@@ -220,11 +218,21 @@ class _Placed:
             self.chunk = replace(self.chunk, column_index=Span(writer.at, len(data)))
             writer.write(data)
 
-    def write_offset_index(self, writer: _Writer) -> None:
-        if self._index is not None:
-            data = self._index.shifted(self.start).encode()
-            self.chunk = replace(self.chunk, offset_index=Span(writer.at, len(data)))
-            writer.write(data)
+    @property
+    def offset_index(self) -> OffsetIndex | None:
+        """Where its pages lie, if the file is to say so."""
+        return None if self._index is None else self._index.shifted(self.start)
+
+    def write_offset_index(self, data: bytes, writer: _Writer) -> None:
+        self.chunk = replace(self.chunk, offset_index=Span(writer.at, len(data)))
+        writer.write(data)
+
+
+def _write_offset_indexes(chunks: Sequence[_Placed], writer: _Writer) -> None:
+    found = [(chunk, index) for chunk in chunks if (index := chunk.offset_index) is not None]
+    encoded = encode_offset_indexes([index for _, index in found])
+    for (chunk, _), data in zip(found, encoded, strict=True):
+        chunk.write_offset_index(data, writer)
 
 
 def _row_group(like: RowGroup, placed: Sequence[_Placed], ordinal: int) -> RowGroup:

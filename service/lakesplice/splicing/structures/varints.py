@@ -47,8 +47,13 @@ def _overflow(last_bytes: NDArray[np.uint8], sizes: NDArray[np.intp]) -> bool:
 
 def encode_varints(values: _UInt64s) -> bytes:
     """Return the varints of `values`, each as short as it can be."""
+    return encode_with_ends(values)[0]
+
+
+def encode_with_ends(values: _UInt64s) -> tuple[bytes, Int64s]:
+    """Return the same, and behind which byte each of them ends."""
     if not len(values):
-        return b""
+        return b"", np.empty(0, np.int64)
     sizes = np.ones(len(values), np.int64)
     longest = max(1, -(-int(values.max()).bit_length() // 7))
     for at in range(1, longest):
@@ -62,7 +67,7 @@ def encode_varints(values: _UInt64s) -> bytes:
         places = starts[of] + at
         out[places - 1] |= np.uint8(128)
         out[places] = values[of] >> np.uint64(7 * at) & np.uint64(127)
-    return out.tobytes()
+    return out.tobytes(), ends
 
 
 def zigzag(values: Int64s) -> _UInt64s:
