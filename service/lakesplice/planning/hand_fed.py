@@ -137,8 +137,8 @@ def stored_rows(given: pa.Table, schema: TableSchema, columns: Collection[str] =
 
 def repeated_key(high: npt.NDArray[np.uint64], low: npt.NDArray[np.uint64]) -> int | None:
     """Return the place of a key that occurs more than once, by its hash; None if none does."""
-    order = np.argsort(high, kind="stable")
-    if not (high[order][1:] == high[order][:-1]).any():
+    ascending = np.sort(high)
+    if not (ascending[1:] == ascending[:-1]).any():
         return None
     order = np.lexsort((low, high))
     same = (high[order][1:] == high[order][:-1]) & (low[order][1:] == low[order][:-1])

@@ -41,7 +41,7 @@ def locate(
     the keys are touched. Raises `CorruptFileError` for an entry that names no group.
     """
     if (high[1:] < high[:-1]).any():
-        order = np.argsort(high, kind="stable")
+        order = np.argsort(high)
         group, row = np.empty(len(high), np.int64), np.empty(len(high), np.int64)
         group[order], row[order] = locate(runs, high[order], low[order], live)
         return group, row

@@ -54,7 +54,9 @@ def encode_delta(located: pa.Table, schema: TableSchema) -> bytes:
     """
     absent = set(schema.names) - set(located.column_names)
     layout = pa.schema([field for field in delta_schema(schema) if field.name not in absent])
-    ordered = located.select(layout.names).cast(layout).sort_by(_ADDRESS_ORDER)
+    ordered = located.select(layout.names).cast(layout)
+    if not _one_a_row(ordered):
+        ordered = ordered.sort_by(_ADDRESS_ORDER)
     written = pl.from_arrow(_written(ordered))
     assert isinstance(written, pl.DataFrame)
     sink = io.BytesIO()
@@ -107,6 +109,13 @@ def decode_delta(
         ],
         schema=pa.schema(fields),
     )
+
+
+def _one_a_row(located: pa.Table) -> bool:
+    """Whether changes lie in the order of their addresses, one for each."""
+    group, row = (located.column(name).to_numpy() for name in (GROUP, ROW))
+    same = group[1:] == group[:-1]
+    return bool(((group[1:] > group[:-1]) | (same & (row[1:] > row[:-1]))).all())
 
 
 def _names(metadata: dict[str, bytes], path: str) -> set[str]:

@@ -189,33 +189,22 @@ class _Placed:
     """A chunk whose pages are written; what describes it gathers here."""
 
     def __init__(self, image: ChunkImage, start: int) -> None:
-        head = image.dictionary_bytes
-        self.chunk: Chunk = replace(
-            image.chunk.known(),
-            data_page_offset=start + head,
-            dictionary_page_offset=start if head else None,
-            index_page_offset=None,
-            bloom_offset=None,
-            bloom_length=None,
-            offset_index=None,
-            column_index=None,
-            file_offset=0,
-        )
         self.start = start
+        self._chunk, self._head = image.chunk.known(), image.dictionary_bytes
         # The pages themselves, which may be large, are not held on to.
         self._bloom, self._column_index = image.bloom, image.column_index
         self._index: OffsetIndex | None = image.index
+        self._at: dict[str, Span] = {}
 
     def write_bloom(self, writer: _Writer) -> None:
         if self._bloom is not None:
-            at, length = writer.at, self._bloom.length
-            self.chunk = replace(self.chunk, bloom_offset=at, bloom_length=length)
+            self._at["bloom"] = Span(writer.at, self._bloom.length)
             writer.copy(self._bloom)
 
     def write_column_index(self, writer: _Writer) -> None:
         data = self._column_index
         if data is not None and self._index is not None:
-            self.chunk = replace(self.chunk, column_index=Span(writer.at, len(data)))
+            self._at["column index"] = Span(writer.at, len(data))
             writer.write(data)
 
     @property
@@ -224,8 +213,23 @@ class _Placed:
         return None if self._index is None else self._index.shifted(self.start)
 
     def write_offset_index(self, data: bytes, writer: _Writer) -> None:
-        self.chunk = replace(self.chunk, offset_index=Span(writer.at, len(data)))
+        self._at["offset index"] = Span(writer.at, len(data))
         writer.write(data)
+
+    def described(self) -> Chunk:
+        """The chunk as the footer is to have it."""
+        bloom = self._at.get("bloom")
+        return replace(
+            self._chunk,
+            data_page_offset=self.start + self._head,
+            dictionary_page_offset=self.start if self._head else None,
+            index_page_offset=None,
+            bloom_offset=None if bloom is None else bloom.offset,
+            bloom_length=None if bloom is None else bloom.length,
+            offset_index=self._at.get("offset index"),
+            column_index=self._at.get("column index"),
+            file_offset=0,
+        )
 
 
 def _write_offset_indexes(chunks: Sequence[_Placed], writer: _Writer) -> None:
@@ -236,7 +240,7 @@ def _write_offset_indexes(chunks: Sequence[_Placed], writer: _Writer) -> None:
 
 
 def _row_group(like: RowGroup, placed: Sequence[_Placed], ordinal: int) -> RowGroup:
-    chunks = tuple(chunk.chunk for chunk in placed)
+    chunks = tuple(chunk.described() for chunk in placed)
     return replace(
         like.known(),
         chunks=chunks,

@@ -115,7 +115,9 @@ def check_chunks(source: SourceFile, row_group: int, columns: Sequence[int]) -> 
         data = source.read(base, int(pages.offsets[-1] + pages.sizes[-1]) - base)
         if not ours:
             pages = _with_neighbours(pages, may_have_checksum(data, pages.offsets - base))
-        sums.add(pages, base, _check_block(data, pages, base, places, ours=ours))
+        headers = _check_block(data, pages, base, places, ours=ours)
+        if ours:
+            sums.add(pages, base, headers)
     for at, column in enumerate(columns):
         if ours and source.page_locations(row_group, column) is not None:
             sums.check(at, source.chunk(row_group, column), places[at])

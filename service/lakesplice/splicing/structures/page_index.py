@@ -157,10 +157,7 @@ def _decode_run(buffer: bytes, place: Place) -> tuple[tuple[Int64s, Int64s, Int6
     if buffer[1] & 15 != Wire.STRUCT:
         return None
     if size == 15:
-        long_size = decode_varints(np.frombuffer(buffer[at : at + 10], np.uint8), 1)
-        if long_size is None:
-            return None
-        size, at = int(long_size[0][0]), at + long_size[1]
+        size, at = _long_size(buffer, at)
     if size * _PER_PAGE > len(buffer) - at:
         return None
     run = decode_varints(np.frombuffer(buffer, np.uint8, offset=at), size * _PER_PAGE)
@@ -174,6 +171,18 @@ def _decode_run(buffer: bytes, place: Place) -> tuple[tuple[Int64s, Int64s, Int6
         return None
     rest, _ = decode_struct(buffer, at + run[1], place=place, last_id=1)
     return None if 1 in rest.fields else ((offsets, sizes, rows), rest)
+
+
+def _long_size(buffer: bytes, at: int) -> tuple[int, int]:
+    """The varint at a place, and the place behind it; one that can't be a size is too large."""
+    size = shift = 0
+    for byte in buffer[at : at + 5]:
+        at += 1
+        size |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            return size, at
+    return len(buffer), at
 
 
 def _locations(index: Struct, place: Place) -> tuple[Int64s, Int64s, Int64s]:
