@@ -8,9 +8,11 @@ and written again; beside a compaction the commit holds, since addresses don't m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +20,7 @@ import pyarrow as pa
 
 from lakesplice.errors import ParkedTableError, RetryableError, UsageError
 from lakesplice.model.manifest import DeltaRef, Manifest, UpsertState
-from lakesplice.model.names import GROUP
+from lakesplice.model.names import GROUP, ROW
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.hand_fed import deletes, repeated_key, updates
 from lakesplice.planning.keyhash import key_hash
@@ -33,9 +35,10 @@ from lakesplice.table.snapshot import Snapshot, latest
 from lakesplice.table.tombstones import deleted_rows
 
 ATTEMPTS_MAX = 20
-# Larger upserts write several deltas, cut between base files: each is encoded by a thread of its
-# own, and a compaction of some files reads only theirs.
+# Larger upserts write several deltas, each encoded, and later decoded, by a thread of its own; they
+# are cut between base files where they can, since a compaction of some files reads only theirs.
 CHANGES_PER_DELTA = 1 << 17
+_GROUP_BITS = 23
 _THREADS = 4
 
 Hashes = npt.NDArray[np.uint64]
@@ -209,7 +212,7 @@ class Upserter:
         self, schema: TableSchema, rows: _Keyed, at: _Found, deleted: _Keyed, gone: _Found,
         position: int, now: pa.Scalar,
     ) -> tuple[DeltaRef, ...]:  # fmt: skip
-        written: list[pa.Table] = []
+        written: list[Callable[[], pa.Table]] = []
         known = at.known
         if known.any():
             kept = rows.rows if known.all() else rows.rows.filter(pa.array(known))
@@ -220,7 +223,7 @@ class Upserter:
             place = gone.group[gone.live], gone.row[gone.live]
             written += _pieces(deletes(keys, *place, position, now, schema))
         with ThreadPoolExecutor(_THREADS) as pool:
-            write = lambda located: write_delta(self._store, located, schema, self._entropy)  # noqa: E731
+            write = lambda piece: write_delta(self._store, piece(), schema, self._entropy)  # noqa: E731
             return tuple(pool.map(write, written))
 
 
@@ -272,18 +275,30 @@ def _require_whole(rows: pa.Table, at: _Found, schema: TableSchema) -> None:
     )
 
 
-def _pieces(located: pa.Table) -> list[pa.Table]:
-    """Cut changes between file groups into deltas of some `CHANGES_PER_DELTA` or more."""
-    if located.num_rows <= CHANGES_PER_DELTA:
-        return [located]
-    group = located.column(GROUP).to_numpy()
-    groups, counts = np.unique(group, return_counts=True)
-    part, filled = np.zeros(len(groups), np.int64), 0
-    for at in range(1, len(groups)):
-        filled += int(counts[at - 1])
-        part[at] = part[at - 1] + (filled >= CHANGES_PER_DELTA)
-        filled = 0 if part[at] > part[at - 1] else filled
-    if part[-1] == 0:
-        return [located]
-    owner = part[np.searchsorted(groups, group)]
-    return [located.filter(pa.array(owner == number)) for number in range(int(part[-1]) + 1)]
+def _pieces(located: pa.Table) -> list[Callable[[], pa.Table]]:
+    """Cut changes, in the order of their addresses, into deltas of some `CHANGES_PER_DELTA` or
+    more: between file groups, and within one that has many.
+    """
+    group, row = (located.column(name).to_numpy() for name in (GROUP, ROW))
+    order = _address_order(group, row)
+    starts = np.flatnonzero(np.diff(group[order], prepend=-1)).tolist()
+    cuts = [0]
+    for start, end in pairwise([*starts, len(order)]):
+        if start - cuts[-1] >= CHANGES_PER_DELTA:
+            cuts.append(start)
+        count = (end - start) // CHANGES_PER_DELTA
+        if count > 1:
+            cuts += [] if cuts[-1] == start else [start]
+            cuts += [start + (end - start) * part // count for part in range(1, count)]
+    return [
+        partial(located.take, pa.array(order[start:end]))
+        for start, end in pairwise([*cuts, len(order)])
+    ]
+
+
+def _address_order(group: Rows, row: Rows) -> Rows:
+    """The order by group and row, by one number that has both where they fit into it."""
+    number = group - group.min()
+    if number.max() >> _GROUP_BITS or row.max() >> (63 - _GROUP_BITS):
+        return np.lexsort((row, group))
+    return np.argsort(number << (63 - _GROUP_BITS) | row)
