@@ -321,6 +321,20 @@ def test_large_upserts_write_a_delta_per_file_and_streams_a_file_per_so_many_row
     require_sound_index(store, table)
 
 
+def test_changes_of_one_file_are_cut_into_deltas_too(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upsert, "CHANGES_PER_DELTA", 8)
+    table = created(store, [row(key, f"n{key}") for key in range(35)])
+    keys = [*range(30, -1, -1)]
+    table.upsert(given([row(key, f"m{key}") for key in keys], WHOLE))
+    assert [delta.rows for delta in table.snapshot.manifest.deltas] == [10, 10, 11]
+    truth = {key: row(key, f"{'m' if key in keys else 'n'}{key}") for key in range(35)}
+    require_rows(table, truth)
+    table.compact()
+    require_rows(table, truth)
+
+
 def test_a_table_is_created_with_its_rows_or_not_at_all(store: LocalStore) -> None:
     with pytest.raises(UsageError, match="occurs twice"):
         created(store, [row(1), row(1)])
