@@ -53,7 +53,7 @@ CHANGES: Mapping[str, tuple[str, float, int]] = {
     "uniform 20 %, all columns": ("uniform", 0.2, 23),
     "uniform 50 %, all columns": ("uniform", 0.5, 23),
 }
-_ROWS_PER_MEGABYTE = 25_000
+_ROWS_PER_MEGABYTE = 28_400
 _SPLICES = 50
 
 
