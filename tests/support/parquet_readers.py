@@ -293,7 +293,8 @@ class Matrix:
         Both have a column `k` that numbers the rows; conditions are evaluated on `plain` by
         pyarrow. A reader that can't read `source`, of which `path` was made, is left out.
         """
-        truth = pq.read_table(plain)
+        # INT96 reaches beyond what nanoseconds do.
+        truth = pq.read_table(plain, coerce_int96_timestamp_unit="us")
         found: list[str] = []
         for reader in self.readers:
             if isinstance(attempt(reader, source), str):
