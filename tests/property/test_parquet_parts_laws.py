@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable
 from random import Random
 
@@ -15,7 +16,12 @@ from hypothesis import strategies as st
 from lakesplice.errors import CorruptFileError, UnsupportedError
 from lakesplice.splicing.structures.enums import PageKind
 from lakesplice.splicing.structures.page_headers import PageHeader
-from lakesplice.splicing.structures.page_index import ColumnIndex, OffsetIndex
+from lakesplice.splicing.structures.page_index import (
+    ColumnIndex,
+    OffsetIndex,
+    decode_offset_indexes,
+    encode_offset_indexes,
+)
 from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.splicing.structures.thrift import (
     List,
@@ -149,6 +155,32 @@ def test_an_offset_index_comes_back_shifted_or_not(index: OffsetIndex, delta: in
     assert (found.unencoded is None) == (index.unencoded is None)
     generic, _ = decode_struct(index.encode(), place=PLACE)
     assert encode_struct(generic) == index.encode()
+
+
+@given(st.data(), st.lists(offset_indexes(), max_size=6))
+def test_many_offset_indexes_are_those_one_by_one(
+    data: st.DataObject, indexes: list[OffsetIndex]
+) -> None:
+    written = encode_offset_indexes(indexes)
+    if indexes and data.draw(st.booleans(), "one is damaged"):
+        at = data.draw(st.integers(0, len(written) - 1))
+        place = data.draw(st.integers(0, len(written[at]) - 1))
+        damage = data.draw(st.binary(max_size=3))
+        written[at] = written[at][:place] + damage + written[at][place + 1 :]
+    places = [PLACE] * len(written)
+    try:
+        one_by_one = [OffsetIndex.decode(index, PLACE) for index in written]
+    except CorruptFileError as error:
+        with pytest.raises(CorruptFileError, match=re.escape(str(error))):
+            decode_offset_indexes(written, places)
+        return
+    for found, expected in zip(decode_offset_indexes(written, places), one_by_one, strict=True):
+        for name in ("offsets", "sizes", "first_rows", "unencoded"):
+            assert _listed(getattr(found, name)) == _listed(getattr(expected, name))
+
+
+def _listed(values: np.ndarray | None) -> list[int] | None:
+    return None if values is None else values.tolist()
 
 
 @given(st.lists(st.tuples(st.booleans(), st.binary(max_size=9), st.integers(0, 9)), max_size=40))

@@ -42,8 +42,8 @@ def bitmaps(rows: Bytes, known: Mask) -> pa.Array:
 def bitmap_rows(changed: pa.Array, width: int) -> tuple[Bytes, Mask]:
     """Return `changed` as a matrix of `width` bytes a row, and which rows are known.
 
-    Rows that are unknown have no bit set. Bytes beyond `width` are
-    not kept: they name no column of the schema asked for.
+    Rows that are unknown have no bit set. Bytes beyond `width` are not kept: they name no column of
+    the schema asked for.
     """
     count = len(changed)
     known: Mask = np.asarray(changed.is_valid())
@@ -52,10 +52,15 @@ def bitmap_rows(changed: pa.Array, width: int) -> tuple[Bytes, Mask]:
     if not count or data is None or not width:
         return rows, known
     edges = np.frombuffer(offsets, np.int32, count + 1, changed.offset * 4)
-    lengths = np.where(known, np.minimum(np.diff(edges), width), 0)
+    lengths, found = np.diff(edges), np.frombuffer(data, np.uint8)
+    if known.all() and (lengths == lengths[0]).all():  # all under one version of the schema
+        each = found[edges[0] : edges[-1]].reshape(count, lengths[0])[:, :width]
+        rows[:, : each.shape[1]] = each
+        return rows, known
+    lengths = np.where(known, np.minimum(lengths, width), 0)
     inside = np.arange(width) < lengths[:, None]
     source = edges[:-1, None] + np.arange(width)
-    rows[inside] = np.frombuffer(data, np.uint8)[source[inside]]
+    rows[inside] = found[source[inside]]
     return rows, known
 
 

@@ -76,7 +76,7 @@ def verify_edits(source: pa.NativeFile, name: str, edits: Edits) -> None:
 def _verify_checksums(file: SourceFile, edits: Mapping[int, ColumnEdit]) -> None:
     for row_group, first, last in file.row_ranges():
         columns = [column for column, edit in edits.items() if len(edit.within(first, last).rows)]
-        check_chunks(file, row_group, columns)
+        check_chunks(file, [(row_group, column) for column in columns])
 
 
 def _some(file: SourceFile, column: int, edit: ColumnEdit) -> ColumnEdit:

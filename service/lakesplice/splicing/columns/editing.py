@@ -111,7 +111,7 @@ class _Chunk:
 
     def edited(self, edit: ColumnEdit, options: Options, memory: Memory) -> ChunkImage:
         if options.verify:
-            check_chunks(self._source, self._row_group, [self._column])
+            check_chunks(self._source, [(self._row_group, self._column)])
         page = self._dictionary_page
         unpacked = 0 if page is None else _unpacked(*self._header(page))
         with memory.dictionary(unpacked):

@@ -42,7 +42,7 @@ from lakesplice.splicing.structures.source import SourceFile
 # Shorter copies cost more as calls than as bytes.
 _COPY_BYTES_MIN = 128 * 1024
 _HELD_BYTES_MAX = 1024 * 1024
-_COPIES_BYTES_MAX = 4 * 1024 * 1024
+_COPIES_BYTES_MAX = 16 * 1024 * 1024
 _ORDINAL_MAX = (1 << 15) - 1
 
 
@@ -290,7 +290,6 @@ def _tasks(makers: Iterable[MakeImage]) -> Iterator[Callable[[], list[ChunkImage
 def _joins(copies: Sequence[CopiedChunk], another: CopiedChunk) -> bool:
     return (
         another.source is copies[0].source
-        and another.row_group == copies[0].row_group
         and sum(copy.bytes for copy in copies) + another.bytes <= _COPIES_BYTES_MAX
     )
 

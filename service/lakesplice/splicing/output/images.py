@@ -82,12 +82,12 @@ class CopiedChunk:
 
 
 def copied_images(chunks: Sequence[CopiedChunk]) -> list[ChunkImage]:
-    """Make several of one row group at once, which looks at their pages in a fraction of the time
-    that one after the other would take. Otherwise as calling each.
+    """Make several of one file at once, which looks at their pages in a fraction of the time that
+    one after the other would take. Otherwise as calling each.
     """
-    verified = [chunk.column for chunk in chunks if chunk.verify]
+    verified = [(chunk.row_group, chunk.column) for chunk in chunks if chunk.verify]
     if verified:
-        check_chunks(chunks[0].source, chunks[0].row_group, verified)
+        check_chunks(chunks[0].source, verified)
     return [_copied(chunk.source, chunk.row_group, chunk.column) for chunk in chunks]
 
 

@@ -43,6 +43,10 @@ _WITH_DICTIONARY = frozenset((Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY
 _OLD_NAMES: dict[int, int] = {Encoding.RLE_DICTIONARY: Encoding.PLAIN_DICTIONARY}
 DICTIONARY_BYTES_MAX = 1024 * 1024
 
+# What was found out about types, each as the footer of a file of one column.
+_WRITABLE: dict[bytes, bool] = {}
+_TYPES_MAX = 4096
+
 
 def with_dictionary(encoding: int) -> bool:
     """Return whether data pages of the encoding refer to a dictionary."""
@@ -221,7 +225,17 @@ def encode_pages(
 
 def writable(leaf: Leaf, created_by: str | None, place: Place) -> bool:
     """Return whether pyarrow writes what it reads of the column in the layout it was read from."""
-    kind = read_type(leaf, created_by, place)
+    footer = one_column(leaf.element, None, 0, created_by).encode()
+    # A file has many columns of few types.
+    if footer not in _WRITABLE:
+        kind = read_type(leaf, created_by, place)
+        if len(_WRITABLE) >= _TYPES_MAX:
+            _WRITABLE.clear()
+        _WRITABLE[footer] = _writable(leaf, kind, place)
+    return _WRITABLE[footer]
+
+
+def _writable(leaf: Leaf, kind: pa.DataType, place: Place) -> bool:
     if pa.types.is_null(kind) or pa.types.is_nested(kind):
         return False
     schema = pa.schema([pa.field("x", kind, leaf.nullable)])

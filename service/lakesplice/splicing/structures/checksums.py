@@ -7,7 +7,6 @@ sum of the sizes. Pages without a checksum are copied on trust, as every reader 
 
 from __future__ import annotations
 
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from zlib_ng import zlib_ng
 
 from lakesplice.errors import CorruptFileError
 from lakesplice.splicing.structures.footer import Chunk
@@ -27,10 +27,10 @@ from lakesplice.splicing.structures.many_headers import (
 )
 from lakesplice.splicing.structures.page_index import Int64s
 from lakesplice.splicing.structures.place import Place
-from lakesplice.splicing.structures.source import SourceFile
+from lakesplice.splicing.structures.source import ChunkId, SourceFile
 
 _OURS = b"lakesplice"  # a key of the metadata of files that we wrote
-_BLOCK_BYTES = 4 * 1024 * 1024
+_BLOCK_BYTES = 16 * 1024 * 1024
 _DAMAGED = "a page's bytes are not what its checksum says"
 _ANY_ROWS = -1
 _DICTIONARY = -1  # the number of a chunk's page that is none of its data pages
@@ -49,10 +49,10 @@ class _Pages:
     rows: Int64s
 
     @classmethod
-    def of(cls, source: SourceFile, row_group: int, columns: Sequence[int]) -> Self:
+    def of(cls, source: SourceFile, chunks: Sequence[ChunkId]) -> Self:
         """The pages of those chunks that have an offset index."""
         parts: list[Sequence[Int64s]] = []
-        for chunk, column in enumerate(columns):
+        for chunk, (row_group, column) in enumerate(chunks):
             index = source.page_locations(row_group, column)
             if index is None or not len(index):
                 continue
@@ -98,19 +98,20 @@ def is_ours(source: SourceFile) -> bool:
     return source.key_value(_OURS) is not None
 
 
-def check_chunks(source: SourceFile, row_group: int, columns: Sequence[int]) -> None:
+def check_chunks(source: SourceFile, chunks: Sequence[ChunkId]) -> None:
     """Raise `CorruptFileError` if a page isn't what its checksum, the index or the footer say.
 
-    Blocks; reads the chunks, a few megabytes of neighbours at a time. In our own files each page
-    has a checksum; of others' pages without one the header is looked at if a neighbour has one.
+    Blocks; reads the chunks, some megabytes of neighbours at a time. In our own files each page has
+    a checksum; of others' pages without one the header is looked at if a neighbour has one.
     """
-    for column in columns:
-        if source.page_locations(row_group, column) is None:
-            _check_one_by_one(source, row_group, column)
-    places = [source.place(row_group, column) for column in columns]
+    source.read_offset_indexes(chunks)
+    for chunk in chunks:
+        if source.page_locations(*chunk) is None:
+            _check_one_by_one(source, *chunk)
+    places = [source.place(*chunk) for chunk in chunks]
     ours = is_ours(source)
-    sums = _Sums(len(columns))
-    for pages in _Pages.of(source, row_group, columns).blocks():
+    sums = _Sums(len(chunks))
+    for pages in _Pages.of(source, chunks).blocks():
         base = int(pages.offsets[0])
         data = source.read(base, int(pages.offsets[-1] + pages.sizes[-1]) - base)
         if not ours:
@@ -118,9 +119,9 @@ def check_chunks(source: SourceFile, row_group: int, columns: Sequence[int]) -> 
         headers = _check_block(data, pages, base, places, ours=ours)
         if ours:
             sums.add(pages, base, headers)
-    for at, column in enumerate(columns):
-        if ours and source.page_locations(row_group, column) is not None:
-            sums.check(at, source.chunk(row_group, column), places[at])
+    for at, chunk in enumerate(chunks):
+        if ours and source.page_locations(*chunk) is not None:
+            sums.check(at, source.chunk(*chunk), places[at])
 
 
 class _Sums:
@@ -155,7 +156,7 @@ def _check_one_by_one(source: SourceFile, row_group: int, column: int) -> None:
         if crc is None:
             continue
         body = source.read(page.body_offset, page.header.compressed_size)
-        if zlib.crc32(memoryview(body)) != crc:
+        if zlib_ng.crc32(memoryview(body)) != crc:
             raise place.corrupt(_DAMAGED, page=number)
 
 
@@ -183,7 +184,7 @@ def _check_block(
     view = memoryview(data)
     bodies, crcs = headers.bodies.tolist(), headers.crcs.tolist()
     for at, (start, end, crc) in enumerate(zip(bodies, ends.tolist(), crcs, strict=True)):
-        if crc != NO_CHECKSUM and zlib.crc32(view[start:end]) != crc:
+        if crc != NO_CHECKSUM and zlib_ng.crc32(view[start:end]) != crc:
             raise _corrupt(pages, at, places, _DAMAGED)
     return headers
 

@@ -34,7 +34,7 @@ from lakesplice.splicing.structures.varints import (
     zigzag,
 )
 
-__all__ = ["ColumnIndex", "Int64s", "OffsetIndex", "encode_offset_indexes"]
+__all__ = ["ColumnIndex", "Int64s", "OffsetIndex", "decode_offset_indexes", "encode_offset_indexes"]
 
 _LIST_OF_STRUCTS = 0x19  # field 1, a list
 _OFFSET, _SIZE, _ROW, _STOP = 0x16, 0x15, 0x16, 0x00  # the headers in each page's location
@@ -103,15 +103,10 @@ class OffsetIndex:
         ends = self.ends
         return not (self.offsets[1:] != ends[:-1]).any() and int(ends[-1]) == end
 
-    @classmethod
-    def decode(cls, buffer: bytes, place: Place) -> Self:
+    @staticmethod
+    def decode(buffer: bytes, place: Place) -> OffsetIndex:
         """Read an OffsetIndex; raises `CorruptFileError`. It is not checked against its chunk."""
-        found = _decode_run(buffer, place)
-        if found is None:
-            whole, _ = decode_struct(buffer, place=place)
-            return cls(*_locations(whole, place), _optional(whole, 2, "unencoded bytes", place))
-        values, rest = found
-        return cls(*values, _optional(rest, 2, "unencoded_byte_array_data_bytes", place))
+        return decode_offset_indexes([buffer], [place])[0]
 
     def encode(self) -> bytes:
         """Return the OffsetIndex's bytes."""
@@ -149,28 +144,97 @@ def _put_list_header(out: bytearray, size: int, wire: Wire) -> None:
         put_varint(out, size)
 
 
-def _decode_run(buffer: bytes, place: Place) -> tuple[tuple[Int64s, Int64s, Int64s], Struct] | None:
-    """Return the locations and the fields behind them, or None if they aren't written as usual."""
-    if buffer[:1] != bytes((_LIST_OF_STRUCTS,)) or len(buffer) < 2:
-        return None
+@dataclass(frozen=True, eq=False, slots=True)
+class _Run:
+    """The locations of an offset index, and the place in its bytes behind them."""
+
+    offsets: Int64s
+    sizes: Int64s
+    first_rows: Int64s
+    end: int
+
+
+def decode_offset_indexes(buffers: Sequence[bytes], places: Sequence[Place]) -> list[OffsetIndex]:
+    """Read many, at a fraction of the cost of one by one; see `OffsetIndex.decode`."""
+    runs = _decode_runs(buffers)
+    return [_decoded(*one) for one in zip(buffers, places, runs, strict=True)]
+
+
+def _decoded(buffer: bytes, place: Place, run: _Run | None) -> OffsetIndex:
+    rest = None if run is None else _behind(buffer, run.end, place)
+    if run is None or rest is None or 1 in rest.fields:
+        whole, _ = decode_struct(buffer, place=place)
+        return OffsetIndex(*_locations(whole, place), _unencoded(whole, place))
+    return OffsetIndex(run.offsets, run.sizes, run.first_rows, _unencoded(rest, place))
+
+
+def _behind(buffer: bytes, at: int, place: Place) -> Struct:
+    """The fields behind the locations."""
+    if buffer[at:] == bytes((_STOP,)):
+        return EMPTY
+    rest, _ = decode_struct(buffer, at, place=place, last_id=1)
+    return rest
+
+
+def _unencoded(index: Struct, place: Place) -> Int64s | None:
+    return _optional(index, 2, "unencoded_byte_array_data_bytes", place)
+
+
+def _decode_runs(buffers: Sequence[bytes]) -> Sequence[_Run | None]:
+    """The locations in each; None where they aren't written as usual."""
+    heads = [_head(buffer) for buffer in buffers]
+    usual = [at for at, (size, _) in enumerate(heads) if size]
+    found: list[_Run | None] = [None] * len(buffers)
+    if usual:
+        runs = _joined_runs([buffers[at] for at in usual], [heads[at] for at in usual])
+        if runs is None and len(usual) > 1:  # one of them is odd
+            runs = [run for at in usual for run in _decode_runs([buffers[at]])]
+        for at, run in zip(usual, runs or [None], strict=True):
+            found[at] = run
+    return found
+
+
+def _head(buffer: bytes) -> tuple[int, int]:
+    """The number of locations and the place of the first; none if they can't be as usual."""
+    if buffer[:1] != bytes((_LIST_OF_STRUCTS,)) or len(buffer) < 2 or buffer[-1] > 127:
+        return 0, 0
     size, at = buffer[1] >> 4, 2
     if buffer[1] & 15 != Wire.STRUCT:
-        return None
+        return 0, 0
     if size == 15:
         size, at = _long_size(buffer, at)
-    if size * _PER_PAGE > len(buffer) - at:
+    return (size, at) if size * _PER_PAGE <= len(buffer) - at else (0, 0)
+
+
+def _joined_runs(
+    buffers: Sequence[bytes], heads: Sequence[tuple[int, int]]
+) -> Sequence[_Run | None] | None:
+    """The locations in all buffers; None if one of them isn't as usual.
+
+    Their bytes are read as one run of varints: each buffer's last byte ends one.
+    """
+    bodies = [buffer[start:] for buffer, (_, start) in zip(buffers, heads, strict=True)]
+    data = np.frombuffer(b"".join(bodies), np.uint8)
+    ends = np.flatnonzero(data < 128)
+    decoded = decode_varints(data, len(ends))
+    sizes = np.array([size for size, _ in heads], np.int64)
+    bytes_before = np.cumsum([0, *map(len, bodies)])
+    before = np.searchsorted(ends, bytes_before)
+    last = before[:-1] + sizes * _PER_PAGE
+    if decoded is None or (last > before[1:]).any():
         return None
-    run = decode_varints(np.frombuffer(buffer, np.uint8, offset=at), size * _PER_PAGE)
-    if run is None:
+    values = [decoded[0][a:b] for a, b in zip(before.tolist(), last.tolist(), strict=False)]
+    pages = np.concatenate(values).reshape(-1, _PER_PAGE)
+    if (pages[:, (0, 2, 4, 6)] != (_OFFSET, _SIZE, _ROW, _STOP)).any():
         return None
-    body = run[0].reshape(size, _PER_PAGE)
-    if (body[:, (0, 2, 4, 6)] != (_OFFSET, _SIZE, _ROW, _STOP)).any():
+    offsets, lengths, rows = (unzigzag(pages[:, column].copy()) for column in (1, 3, 5))
+    if (lengths != lengths.astype(np.int32)).any():
         return None
-    offsets, sizes, rows = (unzigzag(body[:, column].copy()) for column in (1, 3, 5))
-    if (sizes != sizes.astype(np.int32)).any():
-        return None
-    rest, _ = decode_struct(buffer, at + run[1], place=place, last_id=1)
-    return None if 1 in rest.fields else ((offsets, sizes, rows), rest)
+    stops = np.cumsum(sizes)
+    # Where in its buffer each one's locations end.
+    behind = ends[last - 1] + 1 - bytes_before[:-1] + [start for _, start in heads]
+    each = zip((stops - sizes).tolist(), stops.tolist(), behind.tolist(), strict=True)
+    return [_Run(offsets[a:b], lengths[a:b], rows[a:b], end) for a, b, end in each]
 
 
 def _long_size(buffer: bytes, at: int) -> tuple[int, int]:
