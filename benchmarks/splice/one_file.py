@@ -55,6 +55,8 @@ CHANGES: Mapping[str, tuple[str, float, int]] = {
 }
 _ROWS_PER_MEGABYTE = 28_400
 _SPLICES = 50
+# Until Java has compiled what a scan runs.
+_WARM_UPS = 12
 
 
 class OneFile:
@@ -142,7 +144,11 @@ def wear(file: OneFile, repeats: int, splices: int = _SPLICES) -> Figures:
         ),
     }
     scans = {
-        name: _in_turn({"worn": lambda s=scan: s(worn), "fresh": lambda s=scan: s(fresh)}, repeats)  # type: ignore[misc]
+        name: _in_turn(
+            {"worn": lambda s=scan: s(worn), "fresh": lambda s=scan: s(fresh)},  # type: ignore[misc]
+            repeats,
+            _WARM_UPS,
+        )
         for name, scan in engines.items()
     }
     session.stop()
@@ -163,15 +169,17 @@ def _rewrite(file: OneFile, path: Path, rewriter: Rewriter, edits: Edits) -> Pat
     return written
 
 
-def _in_turn(ways: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
+def _in_turn(
+    ways: Mapping[str, Callable[[], object]], repeats: int, warm_ups: int = 1
+) -> dict[str, list[float]]:
     seconds: dict[str, list[float]] = {name: [] for name in ways}
-    for turn in range(repeats + 1):
+    for turn in range(repeats + warm_ups):
         # To be the first after a pause, or the last, is an advantage that all are to have.
         for name, act in [*ways.items()][:: 1 if turn % 2 else -1]:
             os.sync()
             started = time.monotonic()
             act()
-            if turn:  # the first one warms up
+            if turn >= warm_ups:
                 seconds[name].append(time.monotonic() - started)
     return seconds
 

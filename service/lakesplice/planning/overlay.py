@@ -134,8 +134,13 @@ def _sorted(rows: Rows, order: Rows, changes: pa.Table) -> Placed:
     return Placed(rows[by_row], order[by_row], changes)
 
 
-def state_columns(schema: TableSchema) -> tuple[str, ...]:
-    """The columns of a row that decide what a change makes of it."""
+def state_columns(schema: TableSchema, ordering: Ordering) -> tuple[str, ...]:
+    """The columns of a row that decide what a change makes of it.
+
+    By hand there are no digests, and a position's file is always 0.
+    """
+    if ordering is Ordering.COMMIT:
+        return (*schema.key, POSITION_OFFSET)
     return (*schema.key, POSITION_FILE, POSITION_OFFSET, ROW_DIGEST)
 
 
@@ -149,15 +154,16 @@ def overlay(
     """Decide what the waiting changes make of their rows.
 
     `state` holds the present rows at `placed.addressed`, in that order, with at least
-    `state_columns(schema)`. User columns that `placed.changes` lacks are not edited, so a reader of
-    few columns decodes no others; for a column it has, it must have every change. `path` names the
-    file in errors: `CorruptFileError` if a change's key is not the key of the row at its address.
+    `state_columns(schema, ordering)`. User columns that `placed.changes` lacks are not edited, so a
+    reader of few columns decodes no others; for a column it has, it must have every change. `path`
+    names the file in errors: `CorruptFileError` if a change's key is not the key of the row at its
+    address.
     """
     if not len(placed.rows):
         return Edits()
     owner = np.cumsum(_starts(placed.rows)) - 1
     _check_keys(placed, owner, state, schema, path)
-    alive = _above(placed, owner, state)
+    alive = _above(placed, owner, state, ordering)
     kept = np.flatnonzero(alive)
     if not len(kept):
         return Edits(stale=len(alive))
@@ -201,18 +207,17 @@ def _check_keys(
             )
 
 
-def _above(placed: Placed, owner: Rows, state: pa.Table) -> Mask:
+def _above(placed: Placed, owner: Rows, state: pa.Table, ordering: Ordering) -> Mask:
     """Which changes are above their row's position, each position once."""
-    file, offset = (
-        _numbers(placed.changes, n)[placed.order] for n in (POSITION_FILE, POSITION_OFFSET)
-    )
-    row_file, row_offset = (_numbers(state, n)[owner] for n in (POSITION_FILE, POSITION_OFFSET))
-    above: Mask = (file > row_file) | ((file == row_file) & (offset > row_offset))
-    above[1:] &= ~(
-        (placed.rows[1:] == placed.rows[:-1])
-        & (file[1:] == file[:-1])
-        & (offset[1:] == offset[:-1])
-    )
+    offset = _numbers(placed.changes, POSITION_OFFSET)[placed.order]
+    above: Mask = offset > _numbers(state, POSITION_OFFSET)[owner]
+    again = (placed.rows[1:] == placed.rows[:-1]) & (offset[1:] == offset[:-1])
+    if ordering is not Ordering.COMMIT:
+        file = _numbers(placed.changes, POSITION_FILE)[placed.order]
+        row_file = _numbers(state, POSITION_FILE)[owner]
+        above = (file > row_file) | ((file == row_file) & above)
+        again &= file[1:] == file[:-1]
+    above[1:] &= ~again
     return above
 
 

@@ -105,7 +105,7 @@ def _edits(store: Store, file: BaseFile, placed: Placed, manifest: Manifest) -> 
     if not len(placed.rows):
         return Edits()
     schema = manifest.schema
-    names = state_columns(schema)
+    names = state_columns(schema, manifest.ordering)
     open_base(store, file, schema).__exit__()  # what it checks, the pages' reader relies on
     with store.open(file.path) as source:
         pages = SourceFile(source, file.path)

@@ -75,8 +75,8 @@ class _Raw:
 def _read(
     store: Store, manifest: Manifest, waiting: Waiting | None, request: Request
 ) -> Iterator[_Raw]:
-    columns = _wanted(request)
-    with_state = tuple(dict.fromkeys((*columns, *state_columns(manifest.schema))))
+    columns, state = _wanted(request), state_columns(manifest.schema, manifest.ordering)
+    with_state = tuple(dict.fromkeys((*columns, *state)))
     for path in sorted(manifest.files):
         file = manifest.files[path]
         placed = None if waiting is None else waiting.place(file.segments, path)
@@ -94,7 +94,8 @@ def _overlaid(raw: _Raw, manifest: Manifest, request: Request) -> pa.Table:
     if raw.part is None:
         return raw.rows
     schema = manifest.schema
-    state = raw.rows.select(list(state_columns(schema))).take(pa.array(raw.part.addressed))
+    needed = list(state_columns(schema, manifest.ordering))
+    state = raw.rows.select(needed).take(pa.array(raw.part.addressed))
     edits = overlay(raw.part, state, schema, raw.path, manifest.ordering)
     return apply_edits(raw.rows.select(list(_wanted(request))), edits)
 
