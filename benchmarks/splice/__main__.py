@@ -20,7 +20,8 @@ import platform
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ from benchmarks.splice.data import (
     make_store_sales,
 )
 from benchmarks.splice.jars import HUDI, HUDI_PYSPARK, ICEBERG
+from benchmarks.splice.turns import ContenderProcess, Figures, in_turn
 from lakesplice.spark.jars import DELTA, JarSet, ensure_jars
 
 FIGURES = Path(__file__).parents[2] / "docs" / "benchmarks" / "figures" / "splice.json"
@@ -67,19 +69,29 @@ class Bench:
         self.figures: dict[str, Any] = json.loads(known.read_text()) if known.exists() else {}
         self.figures["machine"] = {"cores": os.cpu_count(), "python": platform.python_version()}
 
-    def cells(self, part: str, cells: Sequence[Cell], contenders: Sequence[str], scale: float,
-              repeats: int) -> None:  # fmt: skip
-        """Measure some contenders at some cells and keep what was found."""
-        wanted = self.args.contenders.split(",") if self.args.contenders else contenders
-        data = Data(self.work / f"scale-{scale:g}", scale)
-        only = self.args.cells.split(",") if self.args.cells else [cell.name for cell in cells]
-        made = [data.cell(cell) for cell in cells if cell.name in only]
-        rows = self.figures.setdefault(part, {"scale": scale, "rows": data.rows, "contenders": {}})
-        for contender in contenders:
-            if contender in wanted:
-                found = self._run(contender, data, made, repeats)
-                rows["contenders"][contender] = found
+    def main(self, part: str, cells: Sequence[Cell], scale: float, repeats: int) -> None:
+        """Measure us and Delta's two ways at some cells, in turn, and keep what was found."""
+        data, made = self._data(cells, scale)
+        rows = self._rows(part, data)
+
+        def keep(found: Mapping[str, list[Figures]]) -> None:
+            rows["contenders"].update(found)
+            self.keep()
+
+        self._in_turn(self._wanted(MAIN), data, made, repeats, keep)
+
+    def peers(self, part: str, cells: Sequence[Cell], scale: float, repeats: int) -> None:
+        """Measure each of the other peers, in turn with us: `beside` is what we took then."""
+        data, made = self._data(cells, scale)
+        rows = self._rows(part, data)
+        beside = rows.setdefault("beside", {})
+        for peer in self._wanted(PEERS):
+
+            def keep(found: Mapping[str, list[Figures]], peer: str = peer) -> None:
+                rows["contenders"][peer], beside[peer] = found[peer], found["lakesplice"]
                 self.keep()
+
+            self._in_turn(("lakesplice", peer), data, made, repeats, keep)
 
     def files(self, scale: float, repeats: int) -> None:
         """Measure the splice of one file, and what fifty leave."""
@@ -106,21 +118,48 @@ class Bench:
         self.args.out.parent.mkdir(parents=True, exist_ok=True)
         self.args.out.write_text(json.dumps(self.figures, indent=1) + "\n")
 
-    def _run(
-        self, contender: str, data: Data, cells: list[dict[str, Any]], repeats: int
-    ) -> list[dict[str, Any]]:
-        out = data.folder / f"{contender}.json"
-        jars = [str(jar) for jar in ensure_jars(JARS[contender])] if contender in JARS else []
-        with tempfile.TemporaryDirectory(dir=data.folder) as work:
-            task = {
-                "contender": contender, "work": work, "parts": data.parts, "cells": cells,
-                "repeats": repeats, "jars": jars, "memory": self.args.memory, "out": str(out),
-            }  # fmt: skip
-            python = sys.executable if contender != "hudi" else self._hudi_python()
-            module = "spark_contenders" if contender in JARS else "python_contenders"
-            self._python(python, module, task, contender)
-        found: list[dict[str, Any]] = json.loads(out.read_text())
-        return found
+    def _wanted(self, contenders: Sequence[str]) -> list[str]:
+        chosen = self.args.contenders.split(",") if self.args.contenders else contenders
+        return [name for name in contenders if name in chosen]
+
+    def _data(self, cells: Sequence[Cell], scale: float) -> tuple[Data, list[Figures]]:
+        data = Data(self.work / f"scale-{scale:g}", scale)
+        only = self.args.cells.split(",") if self.args.cells else [cell.name for cell in cells]
+        return data, [data.cell(cell) for cell in cells if cell.name in only]
+
+    def _rows(self, part: str, data: Data) -> Figures:
+        fresh = {"scale": data.scale, "rows": data.rows, "contenders": {}}
+        rows: Figures = self.figures.setdefault(part, fresh)
+        return rows
+
+    def _in_turn(
+        self,
+        names: Sequence[str],
+        data: Data,
+        cells: list[Figures],
+        repeats: int,
+        keep: Callable[[Mapping[str, list[Figures]]], None],
+    ) -> None:
+        print(f"-- {', '.join(names)} at scale {data.scale:g}", flush=True)
+        with ExitStack() as stack:
+            started = {}
+            for name in names:
+                folder = stack.enter_context(tempfile.TemporaryDirectory(dir=data.folder))
+                started[name] = stack.enter_context(self._start(name, folder, data, cells))
+                # One after the other: preparing is work, too.
+                started[name].ready()
+            in_turn(started, cells, repeats, keep)
+
+    def _start(self, name: str, folder: str, data: Data, cells: list[Figures]) -> ContenderProcess:
+        jars = [str(jar) for jar in ensure_jars(JARS[name])] if name in JARS else []
+        task = {
+            "contender": name, "work": folder, "parts": data.parts, "cells": cells,
+            "jars": jars, "memory": self.args.memory,
+        }  # fmt: skip
+        python = sys.executable if name != "hudi" else self._hudi_python()
+        module = "spark_contenders" if name in JARS else "python_contenders"
+        command = [python, "-m", f"benchmarks.splice.{module}", json.dumps(task)]
+        return ContenderProcess(name, command, self.work / f"{name}.log", ROOT)
 
     def _python(self, python: str, module: str, task: dict[str, Any], name: str) -> None:
         log = self.work / f"{name}.log"
@@ -130,7 +169,6 @@ class Bench:
                 [python, "-m", f"benchmarks.splice.{module}", json.dumps(task)],
                 check=False, stdout=sink, stderr=sink, timeout=_SECONDS_MAX, cwd=ROOT,
             )  # fmt: skip
-        print("".join(f"   {line}\n" for line in _told(log)), end="", flush=True)
         if done.returncode:
             raise RuntimeError(f"{name} failed:\n{log.read_text()[-4000:]}")
 
@@ -150,7 +188,7 @@ class Data:
     """store_sales at one scale, in parts, and the changes of cells; made once."""
 
     def __init__(self, folder: Path, scale: float) -> None:
-        self.folder = folder
+        self.folder, self.scale = folder, scale
         folder.mkdir(parents=True, exist_ok=True)
         self._whole = folder / "store_sales.parquet"
         if not self._whole.exists():
@@ -198,11 +236,6 @@ def _cut(tables: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:
         yield held
 
 
-def _told(log: Path) -> list[str]:
-    """The lines of a log that say how a cell went."""
-    return [line for line in log.read_text().splitlines() if line.endswith((" True", " False"))]
-
-
 def main() -> None:
     """Read the arguments, measure, and keep the figures after each contender."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -225,11 +258,11 @@ def main() -> None:
         bench = Bench(work.absolute(), args)
         for part in args.parts.split(","):
             if part == "grid":
-                bench.cells(part, GRID, MAIN, args.scale, args.repeats)
+                bench.main(part, GRID, args.scale, args.repeats)
             elif part == "peers":
-                bench.cells(part, SIX, PEERS, args.scale, args.repeats)
+                bench.peers(part, SIX, args.scale, args.repeats)
             elif part == "large":
-                bench.cells(part, LARGE, MAIN, args.scale * 10, 1)
+                bench.main(part, LARGE, args.scale * 10, 1)
             elif part == "files":
                 bench.files(args.scale, args.file_repeats)
             elif part == "memory":

@@ -42,17 +42,16 @@ def table_aims(grid: Seconds) -> Iterator[Aim]:
                 yield Aim(text, ratios[cell], cell, ratios[cell] >= times)
 
 
-def peer_aims(found: Seconds) -> Iterator[Aim]:
-    """Yield the aim to be faster than every peer, end to end, of at most 3 columns; copying is no
-    peer.
+def peer_aims(ratios: Mapping[str, Mapping[str, float]]) -> Iterator[Aim]:
+    """Yield the aim to be faster than every peer, end to end, of at most 3 columns, by what each
+    took against us; copying is no peer.
     """
-    ours = found.get("lakesplice", {})
     ratios = {
-        f"{peer} {cell}": seconds["whole"] / ours[cell]["whole"]
-        for peer, cells in found.items()
-        if peer not in ("lakesplice", "copying")
-        for cell, seconds in cells.items()
-        if cell in ours and _share_and_columns(cell)[1] < _ALL
+        f"{peer} {cell}": ratio
+        for peer, cells in ratios.items()
+        if peer != "copying"
+        for cell, ratio in cells.items()
+        if _share_and_columns(cell)[1] < _ALL
     }
     if ratios:
         worst = min(ratios, key=ratios.__getitem__)

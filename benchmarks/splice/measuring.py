@@ -8,8 +8,9 @@ from __future__ import annotations
 import gc
 import json
 import os
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -40,26 +41,48 @@ class Contender(Protocol):
         ...
 
 
-def measure(task: Task, contender: Contender) -> None:
-    """Measure all cells of a task and write the figures to its `out` after each."""
+def serve(
+    task: Task, contender: Contender, requests: Iterable[str], answer: Callable[[Task], None]
+) -> None:
+    """Prepare and warm up, answer that, then each request, a line of JSON, as it comes.
+
+    `{"run": n}` measures the task's n-th cell once and is answered by its seconds, `{"check": n}`
+    by whether a reader now sees what it should. So several contenders, a process each, can be
+    measured in turn: whatever else the machine does meets all of them.
+    """
     contender.prepare()
-    found: list[dict[str, Any]] = []
-    warm = task["cells"][0]
+    _run(contender, task["cells"][0])
+    answer({"ready": True})
+    for line in requests:
+        request = json.loads(line)
+        if "run" in request:
+            answer(_run(contender, task["cells"][request["run"]]))
+        else:
+            cell = task["cells"][request["check"]]
+            answer({"right": _is(contender.seen(cell["names"]), cell["sums"])})
+
+
+def serve_parent(make: Callable[[Task], Contender]) -> None:
+    """Serve, as the contender that the first argument describes, who started this process."""
+    task: Task = json.loads(sys.argv[1])
+    # What Spark and others print must not be taken for an answer.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+
+    def answer(found: Task) -> None:
+        answers.write(json.dumps(found) + "\n")
+        answers.flush()
+
+    serve(task, make(task), sys.stdin, answer)
+
+
+def _run(contender: Contender, cell: Task) -> Phases:
     contender.reset()
-    contender.bring_in(Path(warm["changes"]), warm["names"])
-    for cell in task["cells"]:
-        runs = []
-        for _ in range(task["repeats"]):
-            contender.reset()
-            os.sync()
-            gc.collect()
-            started = time.monotonic()
-            phases = contender.bring_in(Path(cell["changes"]), cell["names"])
-            runs.append({**phases, "whole": time.monotonic() - started})
-        seen = contender.seen(cell["names"])
-        found.append({"cell": cell["name"], "runs": runs, "right": _is(seen, cell["sums"])})
-        Path(task["out"]).write_text(json.dumps(found))
-        print(cell["name"], runs[-1], found[-1]["right"], flush=True)
+    os.sync()
+    gc.collect()
+    started = time.monotonic()
+    phases = contender.bring_in(Path(cell["changes"]), cell["names"])
+    return {**phases, "whole": time.monotonic() - started}
 
 
 def timed(phases: Phases, name: str, act: Callable[[], object]) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,7 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 
 import lakesplice
 from benchmarks.splice.data import KEY
-from benchmarks.splice.measuring import Contender, Phases, Task, measure, timed
+from benchmarks.splice.measuring import Contender, Phases, Task, serve_parent, timed
 
 
 class _InFolders:
@@ -170,11 +168,9 @@ CONTENDERS: dict[str, Callable[[Task], Contender]] = {
 }
 
 
-def main() -> None:
-    """Run the contender that the first argument describes."""
-    task: Task = json.loads(sys.argv[1])
-    measure(task, CONTENDERS[task["contender"]](task))
+def _contender(task: Task) -> Contender:
+    return CONTENDERS[task["contender"]](task)
 
 
 if __name__ == "__main__":
-    main()
+    serve_parent(_contender)

@@ -6,7 +6,6 @@ for two cores, since their defaults for shuffles and listings are five times slo
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -15,7 +14,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from benchmarks.splice.measuring import Contender, Phases, Task, measure
+from benchmarks.splice.measuring import Contender, Phases, Task, serve_parent
 
 KEY = ("ss_item_sk", "ss_ticket_number")
 _COMMON = {
@@ -194,11 +193,9 @@ CONTENDERS: dict[str, Callable[[Task], Contender]] = {
 }
 
 
-def main() -> None:
-    """Run the contender that the first argument describes."""
-    task: Task = json.loads(sys.argv[1])
-    measure(task, CONTENDERS[task["contender"]](task))
+def _contender(task: Task) -> Contender:
+    return CONTENDERS[task["contender"]](task)
 
 
 if __name__ == "__main__":
-    main()
+    serve_parent(_contender)

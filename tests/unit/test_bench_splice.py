@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,12 +19,14 @@ import pytest
 from benchmarks.splice import report
 from benchmarks.splice.data import COLUMNS, GRID, KEY, LARGE, SIX, Cell, changed_columns
 from benchmarks.splice.data import make_changes as make
-from benchmarks.splice.measuring import measure
+from benchmarks.splice.measuring import serve
 from benchmarks.splice.memory import CHANGES, peak
 from benchmarks.splice.memory import make as make_large
 from benchmarks.splice.memory import make_changes as make_large_changes
 from benchmarks.splice.one_file import OneFile, splice_one
 from benchmarks.splice.python_contenders import CONTENDERS
+from benchmarks.splice.turns import ContenderProcess, in_turn
+from tests.support import machine
 
 ROWS = 600
 
@@ -82,12 +86,47 @@ def test_every_contender_ends_at_the_truth(
         "names": names,
         "sums": _sums(rows, pq.read_table(changes), names),
     }
-    out = tmp_path / "out.json"
     task = {"contender": contender, "work": str(tmp_path), "parts": parts, "cells": [cell]}
-    measure({**task, "repeats": 2, "out": out}, CONTENDERS[contender](task))
-    (found,) = json.loads(out.read_text())
-    assert found["right"]
-    assert [set(run) >= {"whole"} for run in found["runs"]] == [True, True]
+    requests = [json.dumps(request) for request in ({"run": 0}, {"run": 0}, {"check": 0})]
+    found: list[dict[str, Any]] = []
+    serve(task, CONTENDERS[contender](task), requests, found.append)
+    ready, *runs, checked = found
+    assert ready == {"ready": True}
+    assert [set(run) >= {"whole"} for run in runs] == [True, True]
+    assert checked == {"right": True}
+
+
+def test_contenders_take_turns_in_processes_of_their_own(source: Path, tmp_path: Path) -> None:
+    changes = tmp_path / "changes.parquet"
+    make(source, Cell(0.2, 1, "uniform"), changes)
+    rows = pq.read_table(source)
+    names = list(changed_columns(rows.schema, 1))
+    sums = _sums(rows, pq.read_table(changes), names)
+    cell = {"name": "20-01-uniform", "changes": str(changes), "names": names, "sums": sums}
+    kept: list[dict[str, Any]] = []
+    with ExitStack() as stack:
+        started = {}
+        for name in ("lakesplice", "pyarrow"):
+            task = {"contender": name, "work": str(tmp_path), "parts": [str(source)]}
+            text = json.dumps({**task, "cells": [cell]})
+            command = [sys.executable, "-m", "benchmarks.splice.python_contenders", text]
+            process = ContenderProcess(name, command, tmp_path / f"{name}.log", machine.ROOT)
+            started[name] = stack.enter_context(process)
+            started[name].ready()
+        in_turn(started, [cell], 2, lambda found: kept.append(json.loads(json.dumps(found))))
+    (found,) = kept
+    assert {name: len(cells[0]["runs"]) for name, cells in found.items()} == {
+        "lakesplice": 2,
+        "pyarrow": 2,
+    }
+    assert all(cells[0]["right"] for cells in found.values())
+
+
+def test_a_contender_that_fails_is_named_with_what_it_said(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "raise SystemExit('no such jar')"]
+    process = ContenderProcess("peer", command, tmp_path / "peer.log", tmp_path)
+    with process, pytest.raises(RuntimeError, match=r"peer ended:\nno such jar"):
+        process.ready()
 
 
 def test_the_splice_of_one_file_is_timed_beside_copy_and_rewrite(
@@ -104,7 +143,8 @@ def test_the_report_states_ratios_and_what_went_wrong(tmp_path: Path) -> None:
     row = "| 5 % | 3 | uniform | 1.00 | 2.00 | 12.00 | 6.00 | 12.0× | 6.0× | 3.0× |"
     assert row in page
     assert "not all did**: delta-rs 05-03-uniform" in page
-    assert "| 5 % | 3 | uniform | 2.00 | 12.00 | 6.00 | 4.00 |" in page
+    row = "| 5 % | 3 | uniform | 2.00 | 12.00 (6.0×) | 6.00 (3.0×) | 4.00 (1.6×) |"
+    assert row in page
     assert "| one row, 3 columns | 0.300 | 0.200 | 3.000 | 0.100 | 0.10 |" in page
     assert "+2.0%" in page
     assert "| duckdb | 1.000 | 0.900 | 0.900 |" in page
@@ -141,7 +181,10 @@ def _figures() -> dict[str, Any]:
     return {
         "machine": {"cores": 2, "python": "3.11"},
         "grid": {"scale": 1.0, "rows": 100, "contenders": grid},
-        "peers": {"contenders": {"delta-rs": cell(right=False, whole=4.0)}},
+        "peers": {
+            "contenders": {"delta-rs": cell(right=False, whole=4.0)},
+            "beside": {"delta-rs": cell(merge=1.0, whole=2.5)},
+        },
         "files": {
             "one_file": [{"change": "one row, 3 columns", "bytes": 1 << 27, "seconds": one}],
             "wear": wear,
