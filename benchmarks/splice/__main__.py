@@ -128,7 +128,7 @@ class Bench:
         return data, [data.cell(cell) for cell in cells if cell.name in only]
 
     def _rows(self, part: str, data: Data) -> Figures:
-        fresh = {"scale": data.scale, "rows": data.rows, "contenders": {}}
+        fresh = {"scale": data.scale, "rows": data.rows, "in_turn": True, "contenders": {}}
         rows: Figures = self.figures.setdefault(part, fresh)
         return rows
 

@@ -33,10 +33,16 @@ which `make bench-splice` measures: TPC-DS store_sales as DuckDB generates it (2
 Every contender starts from the same Parquet file of changes (the key and the changed columns, in
 random order) and ends when every reader of the table's Parquet files sees them. We:
 `Table.upsert`, then `Table.compact`, five system columns beside the user's; the latter alone is the
-*merge step*, its commit included. Peers: MERGE INTO, tuned for two cores. Contenders are measured
-in turn, round after round, so that whatever else the machine does meets all of them. What each
-table then holds was compared with the sums that must come out{wrong}.
+*merge step*, its commit included. Peers: MERGE INTO, tuned for two cores. What each table then
+holds was compared with the sums that must come out{wrong}.
+
+{turns}
 """
+_IN_TURN = """\
+Contenders were measured in turn, round after round: what else the machine did met all of them."""
+_SOME_IN_TURN = """\
+Contenders were measured one after the other, so that a slow minute may have met one of them alone;
+those of {parts} in turn."""
 _UNVERIFIED = "; **not all did**: {cells}"
 
 
@@ -59,7 +65,7 @@ def document(figures: Mapping[str, Any]) -> str:
     machine = figures["machine"]
     wrong = _wrong(figures)
     note = _UNVERIFIED.format(cells=", ".join(wrong)) if wrong else ""
-    sections = [_HEAD.format(**machine, wrong=note)]
+    sections = [_HEAD.format(**machine, wrong=note, turns=_turns(figures))]
     if "grid" in figures:
         sections += [_grid("Five, twenty and fifty per cent", figures["grid"]), _PLOT]
     if "peers" in figures:
@@ -147,10 +153,11 @@ def _peers(figures: Mapping[str, Any]) -> str:
         ]
         for cell in cells
     ]
+    when = "while in turn with it" if "beside" in figures["peers"] else "in the grid"
     note = (
-        "Seconds, and how many times what we took in the same minutes: each peer is measured in"
-        " turn with us.\n*pyarrow* reads, replaces and writes whole files and knows that this key"
-        " fits into one number;\n*copying* copies our base files and changes nothing.\n"
+        f"Seconds, and how many times what we took {when}. *pyarrow* reads, replaces and writes\n"
+        "whole files and knows that this key fits into one number; *copying* copies our base files"
+        "\nand changes nothing.\n"
     )
     head = ["rows", "columns", "which", OURS, *found]
     return f"## All peers, end to end\n\n{note}\n{_table(head, rows)}"
@@ -229,6 +236,14 @@ def plot(part: Part) -> str:
         for cell in cells
     ]
     return dot_plot("store_sales: from a file of changes to every reader", lines, tuple(series))
+
+
+def _turns(figures: Mapping[str, Any]) -> str:
+    parts = [part for part in ("grid", "peers", "large") if part in figures]
+    in_turn = [part for part in parts if figures[part].get("in_turn")]
+    if in_turn == parts:
+        return _IN_TURN
+    return _SOME_IN_TURN.format(parts=" and ".join(f"`{part}`" for part in in_turn) or "none")
 
 
 def _wrong(figures: Mapping[str, Any]) -> list[str]:
