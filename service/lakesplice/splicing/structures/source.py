@@ -45,7 +45,7 @@ class SourceFile:
         self.size: int = source.size()
         self._mapped = mapped(source)
         self.footer: Footer = read_footer(source, name)
-        self._offset_indexes: dict[ChunkId, OffsetIndex | None] = {}
+        self._offset_indexes: dict[ChunkId, OffsetIndex] = {}
         self._gapless: set[ChunkId] = set()
         self._column_indexes: dict[ChunkId, ColumnIndex | None] = {}
         self._old_deltas = pages_need_their_predecessor(self.footer.created_by)
@@ -98,22 +98,28 @@ class SourceFile:
     def page_locations(self, row_group: int, column: int) -> OffsetIndex | None:
         """Return the same for copying: there may be gaps between pages, and pages without rows."""
         key = row_group, column
-        if key not in self._offset_indexes:
-            self._offset_indexes[key] = self._read_offset_index(row_group, column)
-        return self._offset_indexes[key]
+        self.read_offset_indexes([key])
+        return self._offset_indexes.get(key)
 
     def read_offset_indexes(self, chunks: Sequence[ChunkId]) -> None:
-        """Read the offset indexes of chunks at once, at a fraction of the cost of one by one."""
+        """Read the offset indexes of chunks at once, at a fraction of the cost of one by one; those
+        that were read before aren't.
+        """
         spans = [
             (key, span)
             for key in chunks
             if key not in self._offset_indexes
             and (span := self.chunk(*key).offset_index) is not None
         ]
+        if not spans:
+            return
         places = [self._index_place(*key) for key, _ in spans]
         data = [self._bytes(span, place) for (_, span), place in zip(spans, places, strict=True)]
-        for (key, _), index in zip(spans, decode_offset_indexes(data, places), strict=True):
-            self._offset_indexes[key] = self._checked(key, index)
+        found = decode_offset_indexes(data, places)
+        for (key, _), index, place in zip(spans, found, places, strict=True):
+            chunk, rows = self.chunk(*key), self.footer.row_groups[key[0]].num_rows
+            index.check_order(chunk.start, chunk.end, rows, place)
+            self._offset_indexes[key] = index
 
     def column_index(self, row_group: int, column: int) -> ColumnIndex | None:
         """Return the bounds of the data pages, as many as the offset index has; None without."""
@@ -162,19 +168,6 @@ class SourceFile:
         pages = (page.header for page in self.pages(row_group, column) if page.header.is_data)
         first = next(pages, None)
         return Reason.OLD_DATA_PAGE_V2 if first and first.kind is PageKind.DATA_V2 else None
-
-    def _read_offset_index(self, row_group: int, column: int) -> OffsetIndex | None:
-        chunk = self.chunk(row_group, column)
-        if chunk.offset_index is None:
-            return None
-        place = self._index_place(row_group, column)
-        index = OffsetIndex.decode(self._bytes(chunk.offset_index, place), place)
-        return self._checked((row_group, column), index)
-
-    def _checked(self, key: ChunkId, index: OffsetIndex) -> OffsetIndex:
-        chunk, rows = self.chunk(*key), self.footer.row_groups[key[0]].num_rows
-        index.check_order(chunk.start, chunk.end, rows, self._index_place(*key))
-        return index
 
     def _index_place(self, row_group: int, column: int) -> Place:
         return self.place(row_group, column).within("the offset index")
