@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -128,8 +128,12 @@ class Bench:
         return data, [data.cell(cell) for cell in cells if cell.name in only]
 
     def _rows(self, part: str, data: Data) -> Figures:
-        fresh = {"scale": data.scale, "rows": data.rows, "in_turn": True, "contenders": {}}
-        rows: Figures = self.figures.setdefault(part, fresh)
+        """A part's figures: begun anew, unless only some of it is measured."""
+        if part not in self.figures or not (self.args.contenders or self.args.cells):
+            self.figures[part] = {
+                "scale": data.scale, "rows": data.rows, "in_turn": True, "contenders": {},
+            }  # fmt: skip
+        rows: Figures = self.figures[part]
         return rows
 
     def _in_turn(
@@ -145,7 +149,7 @@ class Bench:
             started = {}
             for name in names:
                 folder = stack.enter_context(tempfile.TemporaryDirectory(dir=data.folder))
-                started[name] = stack.enter_context(self._start(name, folder, data, cells))
+                started[name] = stack.enter_context(closing(self._start(name, folder, data, cells)))
                 # One after the other: preparing is work, too.
                 started[name].ready()
             in_turn(started, cells, repeats, keep)

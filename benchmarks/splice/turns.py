@@ -7,15 +7,14 @@ import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 Figures = dict[str, Any]
-_ANSWER_SECONDS_MAX = 3600.0
+_ANSWER_SECONDS_MAX, _CLOSE_SECONDS_MAX = 3600.0, 60.0
 
 
 class ContenderProcess:
-    """A contender's process as a context manager; it prepares itself in the background."""
+    """A contender's process, until it is closed; it prepares itself in the background."""
 
     def __init__(self, name: str, command: Sequence[str], log: Path, folder: Path) -> None:
         self._name, self._log = name, log
@@ -25,19 +24,12 @@ class ContenderProcess:
                 text=True, cwd=folder,
             )  # fmt: skip
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End it, by force if it takes too long."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
-            self._process.wait(60)
+            self._process.wait(_CLOSE_SECONDS_MAX)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -111,7 +111,7 @@ def test_contenders_take_turns_in_processes_of_their_own(source: Path, tmp_path:
             text = json.dumps({**task, "cells": [cell]})
             command = [sys.executable, "-m", "benchmarks.splice.python_contenders", text]
             process = ContenderProcess(name, command, tmp_path / f"{name}.log", machine.ROOT)
-            started[name] = stack.enter_context(process)
+            started[name] = stack.enter_context(closing(process))
             started[name].ready()
         in_turn(started, [cell], 2, lambda found: kept.append(json.loads(json.dumps(found))))
     (found,) = kept
@@ -125,7 +125,7 @@ def test_contenders_take_turns_in_processes_of_their_own(source: Path, tmp_path:
 def test_a_contender_that_fails_is_named_with_what_it_said(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "raise SystemExit('no such jar')"]
     process = ContenderProcess("peer", command, tmp_path / "peer.log", tmp_path)
-    with process, pytest.raises(RuntimeError, match=r"peer ended:\nno such jar"):
+    with closing(process), pytest.raises(RuntimeError, match=r"peer ended:\nno such jar"):
         process.ready()
 
 
