@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lakesplice.errors import UsageError
 from lakesplice.planning.edits import Edits
-from lakesplice.splicing.columns.editing import check_editable, edited_chunk
+from lakesplice.splicing.columns.editing import EditedChunks, check_editable
 from lakesplice.splicing.columns.nested import NestedChunks, check_nested
 from lakesplice.splicing.columns.widening import with_room
 from lakesplice.splicing.metadata.geography import unbounded
@@ -18,7 +18,7 @@ from lakesplice.splicing.metadata.schemas import refuse_doubles
 from lakesplice.splicing.options import Options
 from lakesplice.splicing.output.assemble import Assembled, GroupPlan, assemble
 from lakesplice.splicing.output.copying import Sink
-from lakesplice.splicing.output.images import CopiedChunk, MakeImage
+from lakesplice.splicing.output.images import CopiedChunk, MakeImage, Making
 from lakesplice.splicing.pages.codec import read_type
 from lakesplice.splicing.pages.laying import fitting, null_refused, refused
 from lakesplice.splicing.pages.memory import Memory
@@ -122,26 +122,31 @@ def _group(
     memory: Memory,
 ) -> GroupPlan:
     makers: list[MakeImage] = []
-    edited: set[int] = set()
     nested: dict[str, NestedChunks] = {}
+    # Within the row group, edits of some columns may be none.
+    edited = {
+        column: edits.columns[name]
+        for column, name in columns.items()
+        if name in edits.columns and len(edits.columns[name].rows)
+    }
+    flat = {column: edit for column, edit in edited.items() if file.leaf(column).flat}
+    chunks = EditedChunks(file, row_group, flat, options, memory)
     for column, leaf in enumerate(file.footer.leaves):
         reason = file.needs_its_name(row_group, column)
         if reason is not None:
             raise refused(file, row_group, column, reason)
         file.refuse_large_indexes(row_group, column)
-        name = columns.get(column, "")
-        edit = edits.columns.get(name)
-        if edit is None or not len(edit.rows):
+        size = file.chunk(row_group, column).compressed_size
+        if column not in edited:
             makers.append(CopiedChunk(file, row_group, column, options.verify))
-            continue
-        edited.add(column)
-        if leaf.flat:
-            makers.append(partial(edited_chunk, file, row_group, column, edit, options, memory))
+        elif leaf.flat:
+            makers.append(Making(partial(chunks.image, column), size))
         else:
+            name = columns[column]
             leaves = _leaves(file, name)
             if name not in nested:
-                nested[name] = NestedChunks(file, row_group, leaves, edit)
-            makers.append(partial(nested[name].image, leaves.index(leaf)))
+                nested[name] = NestedChunks(file, row_group, leaves, edited[column])
+            makers.append(Making(partial(nested[name].image, leaves.index(leaf)), size))
     return GroupPlan(_still_sorted(file.footer.row_groups[row_group], edited), makers)
 
 
@@ -171,7 +176,7 @@ def _leaves(file: SourceFile, name: str) -> list[Leaf]:
     return [leaf for leaf in file.footer.leaves if leaf.path[0] == name]
 
 
-def _still_sorted(group: RowGroup, edited: set[int]) -> RowGroup:
+def _still_sorted(group: RowGroup, edited: Collection[int]) -> RowGroup:
     order = group.sorting_columns
     if order and any(column.column in edited for column in order):
         return replace(group, sorting_columns=None)

@@ -57,6 +57,18 @@ VECTORS = {
         b"\x19\xf1\x14" + b"\x01\x02" * 10 + b"\x00",
         Struct({1: (Wire.LIST, List(Wire.TRUE, (True, False) * 10))}),
     ),
+    "a list of forty texts of different lengths": (
+        b"\x19\xf8\x28" + b"\x01a\x02bc" * 20 + b"\x00",
+        Struct({1: (Wire.LIST, List(Wire.BINARY, (b"a", b"bc") * 20))}),
+    ),
+    "a list of forty texts, one of them long": (
+        b"\x19\xf8\x28" + b"\x01a" * 39 + b"\xc8\x01" + b"x" * 200 + b"\x00",
+        Struct({1: (Wire.LIST, List(Wire.BINARY, (b"a",) * 39 + (b"x" * 200,)))}),
+    ),
+    "a list of forty UUIDs": (
+        b"\x19\xfd\x28" + b"0123456789abcdef" * 40 + b"\x00",
+        Struct({1: (Wire.LIST, List(Wire.UUID, (b"0123456789abcdef",) * 40))}),
+    ),
     "a set": (b"\x1a\x18\x01a\x00", Struct({1: (Wire.SET, List(Wire.BINARY, (b"a",)))})),
     "an empty map": (b"\x1b\x00\x00", Struct({1: (Wire.MAP, Map(Wire.STOP, Wire.STOP, ()))})),
     "a map": (

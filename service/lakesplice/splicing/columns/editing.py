@@ -8,7 +8,8 @@ without.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -33,7 +34,12 @@ from lakesplice.splicing.pages.dictionaries import (
 )
 from lakesplice.splicing.pages.laying import refused, stored
 from lakesplice.splicing.pages.memory import Memory, part_of
-from lakesplice.splicing.pages.plan import dictionary_decayed, dictionary_ends, plan_chunk
+from lakesplice.splicing.pages.plan import (
+    ChunkPlan,
+    dictionary_decayed,
+    dictionary_ends,
+    plan_chunk,
+)
 from lakesplice.splicing.pages.recoding import Dictionary, Recoded, Recoder
 from lakesplice.splicing.reasons import Reason
 from lakesplice.splicing.structures.checksums import check_chunks
@@ -65,44 +71,74 @@ def check_editable(source: SourceFile, row_groups: Sequence[int], column: int) -
         raise refused(source, row_groups[0], column, Reason.OTHER_LAYOUT)
 
 
-def edited_chunk(
-    source: SourceFile,
-    row_group: int,
-    column: int,
-    edit: ColumnEdit,
-    options: Options,
-    memory: Memory,
-) -> ChunkImage:
-    """Return a flat chunk with `edit` laid over; its rows count from the row group's first.
+class EditedChunks:
+    """The flat chunks of one row group that are edited, by their columns.
 
-    Blocks, may be called by several threads. Raises `CorruptFileError` where pages can't be
-    decoded; the caller has seen to `check_editable`.
+    What has to be known of them before is found out for all at once, at a fraction of the time that
+    one after the other would take. The caller has seen to `check_editable`.
     """
-    index = source.offset_index(row_group, column)
-    if index is None:
-        return rewritten_chunk(source, row_group, column, edit, Reason.NO_PAGE_INDEX, memory)
-    plan = plan_chunk(
-        index.first_rows,
-        edit.rows,
-        dictionary_bytes(source, row_group, column),
-        options,
-    )
-    if plan.whole is not None:
-        return rewritten_chunk(source, row_group, column, edit, plan.whole, memory)
-    try:
-        return _Chunk(source, row_group, column, index, plan.pages).edited(edit, options, memory)
-    except _EncodeWhole as found:
-        reason = found.reason
-    return rewritten_chunk(source, row_group, column, edit, reason, memory)
+
+    def __init__(
+        self,
+        source: SourceFile,
+        row_group: int,
+        edits: Mapping[int, ColumnEdit],
+        options: Options,
+        memory: Memory,
+    ) -> None:
+        self._source, self._row_group, self._edits = source, row_group, edits
+        self._options, self._memory = options, memory
+        self._plans: Mapping[int, ChunkPlan] | None = None
+        self._planning = threading.Lock()
+
+    def image(self, column: int) -> ChunkImage:
+        """Return a chunk with its edit laid over, the rows of which count from the row group's
+        first.
+
+        Blocks, may be called by several threads. Raises `CorruptFileError` where pages can't be
+        decoded.
+        """
+        chunk = self._source, self._row_group, column
+        edit, plan = self._edits[column], self._planned()[column]
+        reason = plan.whole
+        if reason is None:
+            try:
+                return _Chunk(*chunk, plan.pages).edited(edit, self._options, self._memory)
+            except _EncodeWhole as found:
+                reason = found.reason
+        return rewritten_chunk(*chunk, edit, reason, self._memory)
+
+    def _planned(self) -> Mapping[int, ChunkPlan]:
+        with self._planning:
+            if self._plans is None:
+                self._plans = self._plan()
+            return self._plans
+
+    def _plan(self) -> Mapping[int, ChunkPlan]:
+        source, row_group = self._source, self._row_group
+        source.read_offset_indexes([(row_group, column) for column in self._edits])
+        plans = {column: self._plan_of(column, edit) for column, edit in self._edits.items()}
+        if self._options.verify:
+            # Of chunks that are encoded whole, all is decoded.
+            kept = [(row_group, column) for column, plan in plans.items() if plan.whole is None]
+            check_chunks(source, kept)
+        return plans
+
+    def _plan_of(self, column: int, edit: ColumnEdit) -> ChunkPlan:
+        index = self._source.offset_index(self._row_group, column)
+        if index is None:
+            return ChunkPlan(np.zeros(0, np.int64), Reason.NO_PAGE_INDEX)
+        head = dictionary_bytes(self._source, self._row_group, column)
+        return plan_chunk(index.first_rows, edit.rows, head, self._options)
 
 
 class _Chunk:
     """One chunk being edited at some of its pages."""
 
-    def __init__(
-        self, source: SourceFile, row_group: int, column: int, index: OffsetIndex, pages: Int64s
-    ) -> None:
+    def __init__(self, source: SourceFile, row_group: int, column: int, pages: Int64s) -> None:
         self._source, self._row_group, self._column = source, row_group, column
+        index = source.offset_index(row_group, column)
+        assert index is not None  # or it would be encoded whole
         self._index, self._pages = index, pages
         self._chunk, self._leaf = source.chunk(row_group, column), source.leaf(column)
         self._place = source.place(row_group, column)
@@ -110,8 +146,6 @@ class _Chunk:
         self._dictionary_page = source.read(self._chunk.start, head) if head else None
 
     def edited(self, edit: ColumnEdit, options: Options, memory: Memory) -> ChunkImage:
-        if options.verify:
-            check_chunks(self._source, [(self._row_group, self._column)])
         page = self._dictionary_page
         unpacked = 0 if page is None else _unpacked(*self._header(page))
         with memory.dictionary(unpacked):
@@ -164,9 +198,13 @@ class _Chunk:
         old = decode_dictionary(self._leaf, self._chunk, page, created_by, self._place)
         end = self._chunk.num_values if count == len(flags) else self._index.first_rows[count]
         stop = int(np.searchsorted(edit.rows, end))
-        return Dictionary(
-            page, extended(old, stored(edit.values.slice(0, stop), old.type)), len(old)
-        )
+        wanted = extended(old, stored(edit.values.slice(0, stop), old.type))
+        dictionary = Dictionary(page, wanted, len(old))
+        if dictionary.grown and len(old):
+            # By what an entry takes now, before anything is encoded.
+            size = _unpacked(*self._header(page)) * len(wanted) // len(old)
+            self._check_growth(dictionary, size)
+        return dictionary
 
     def _with_dictionary(self) -> list[bool]:
         """Which of the chunk's data pages refer to its dictionary."""
@@ -189,11 +227,13 @@ class _Chunk:
             return
         if part.dictionary_entries != len(dictionary.entries):
             raise _EncodeWhole(Reason.DICTIONARY_REPEATS)
+        if dictionary.grown:
+            self._check_growth(dictionary, part.dictionary_uncompressed)
+
+    def _check_growth(self, dictionary: Dictionary, dictionary_bytes: int) -> None:
         at_first = entries_at_first(self._chunk) or dictionary.old
-        size = self._chunk.compressed_size
-        if dictionary.grown and dictionary_decayed(
-            len(dictionary.entries), at_first, part.dictionary_uncompressed, size
-        ):
+        entries, size = len(dictionary.entries), self._chunk.compressed_size
+        if dictionary_decayed(entries, at_first, dictionary_bytes, size):
             raise _EncodeWhole(Reason.DICTIONARY_DECAYED)
 
     def _image(self, done: Sequence[Recoded], dictionary: Dictionary | None) -> ChunkImage:

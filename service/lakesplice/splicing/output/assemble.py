@@ -10,7 +10,7 @@ offset and size in the footer is set here and nowhere else.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -43,6 +43,9 @@ from lakesplice.splicing.structures.source import SourceFile
 _COPY_BYTES_MIN = 128 * 1024
 _HELD_BYTES_MAX = 1024 * 1024
 _COPIES_BYTES_MAX = 16 * 1024 * 1024
+# New pages wait in memory until those before them are written.
+_AHEAD_BYTES = 16 * 1024 * 1024
+_AHEAD_MAX = 32
 _ORDINAL_MAX = (1 << 15) - 1
 
 
@@ -67,8 +70,9 @@ class Assembled:
 def assemble(like: Footer, groups: Iterable[GroupPlan], sink: Sink, threads: int) -> Assembled:
     """Write a file of the given row groups; schema and metadata are those of `like`.
 
-    Chunks are made by `threads` threads, a few ahead of what is written. Blocks. Raises what the
-    makers raise, and `StorageError` of the sink.
+    Chunks are made by `threads` threads, ahead of what is written: as many as there are threads,
+    and more where they are small. Blocks. Raises what the makers raise, and `StorageError` of the
+    sink.
     """
     writer = _Writer(sink)
     writer.write(MAGIC)
@@ -255,36 +259,51 @@ def _made(makers: Iterable[MakeImage], threads: int) -> Generator[ChunkImage]:
     """Make images in order, some ahead of the one that is asked for; closed, it waits for them."""
     tasks = _tasks(makers)
     if threads <= 1:
-        for make in tasks:
-            yield from make()
+        for task in tasks:
+            yield from task()
         return
     with ThreadPoolExecutor(threads, thread_name_prefix="splice") as pool:
-        ahead: deque[Future[list[ChunkImage]]] = deque()
+        ahead: deque[tuple[_Task, Future[list[ChunkImage]]]] = deque()
         try:
-            for make in tasks:
-                ahead.append(pool.submit(make))
-                if len(ahead) > threads:
-                    yield from ahead.popleft().result()
+            for task in tasks:
+                ahead.append((task, pool.submit(task)))
+                while len(ahead) > threads and _far(ahead):
+                    yield from ahead.popleft()[1].result()
             while ahead:
-                yield from ahead.popleft().result()
+                yield from ahead.popleft()[1].result()
         finally:
-            for future in ahead:
+            for _, future in ahead:
                 future.cancel()
 
 
-def _tasks(makers: Iterable[MakeImage]) -> Iterator[Callable[[], list[ChunkImage]]]:
+def _far(ahead: Collection[tuple[_Task, object]]) -> bool:
+    return len(ahead) > _AHEAD_MAX or sum(task.held_bytes for task, _ in ahead) > _AHEAD_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """Makes the images of neighbours."""
+
+    make: Callable[[], list[ChunkImage]]
+    held_bytes: int = 0
+
+    def __call__(self) -> list[ChunkImage]:
+        return self.make()
+
+
+def _tasks(makers: Iterable[MakeImage]) -> Iterator[_Task]:
     """Neighbours that are copied are made together, some megabytes at a time."""
     copies: list[CopiedChunk] = []
     for make in makers:
         if copies and not (isinstance(make, CopiedChunk) and _joins(copies, make)):
-            yield partial(copied_images, copies)
+            yield _Task(partial(copied_images, copies))
             copies = []
         if isinstance(make, CopiedChunk):
             copies.append(make)
         else:
-            yield partial(_one, make)
+            yield _Task(partial(_one, make), make.held_bytes)
     if copies:
-        yield partial(copied_images, copies)
+        yield _Task(partial(copied_images, copies))
 
 
 def _joins(copies: Sequence[CopiedChunk], another: CopiedChunk) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -54,7 +54,29 @@ class ChunkImage:
     tally: Tally
 
 
-MakeImage: TypeAlias = Callable[[], ChunkImage]
+class MakeImage(Protocol):
+    """Makes a chunk's image when it is called. That blocks, and may be called by any thread."""
+
+    @property
+    def held_bytes(self) -> int:
+        """About how much the image takes until it is written."""
+        ...
+
+    def __call__(self) -> ChunkImage:
+        """Return the image."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Making:
+    """`MakeImage` by calling `make`."""
+
+    make: Callable[[], ChunkImage]
+    held_bytes: int
+
+    def __call__(self) -> ChunkImage:
+        """Return the image."""
+        return self.make()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +96,11 @@ class CopiedChunk:
     def bytes(self) -> int:
         """The size of its pages."""
         return self.source.chunk(self.row_group, self.column).compressed_size
+
+    @property
+    def held_bytes(self) -> int:
+        """None of its pages."""
+        return 0
 
     def __call__(self) -> ChunkImage:
         """Return the image."""

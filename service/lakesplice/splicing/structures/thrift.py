@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -111,6 +111,7 @@ class Limits:
 LIMITS = Limits()
 _BITS = {Wire.I16: 16, Wire.I32: 32, Wire.I64: 64}
 _WIRES = tuple(Wire)
+_LENGTHS = tuple(bytes((length,)) for length in range(128))  # as varints
 _LIST_SIZE_FOLLOWS = 15
 _RUN_MIN = 32  # from here on a list of numbers, flags or equally long bytes is read at once
 
@@ -356,9 +357,15 @@ def _put_list(out: bytearray, found: List) -> None:
     elif size >= _RUN_MIN and found.wire in (Wire.I32, Wire.I64):
         values = np.array(found.values, np.int32 if found.wire is Wire.I32 else np.int64)
         out += encode_varints(zigzag(values.astype(np.int64)))
+    elif size >= _RUN_MIN and found.wire is Wire.BINARY and _all_short(found.values):
+        out += b"".join([_LENGTHS[len(value)] + value for value in found.values])
     else:
         for value in found.values:
             _put_value(out, found.wire, value)
+
+
+def _all_short(values: Sequence[Value]) -> TypeGuard[Sequence[bytes]]:
+    return all(isinstance(value, bytes) and len(value) < len(_LENGTHS) for value in values)
 
 
 def _put_map(out: bytearray, found: Map) -> None:
