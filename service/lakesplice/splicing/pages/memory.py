@@ -22,9 +22,9 @@ _SPANS = 16
 # A chunk of no more spans is decoded at once: its values are hashed once then.
 _SPANS_AT_ONCE = 8
 _DICTIONARY_BYTES = 8 * 1024 * 1024
-_HELD_BYTES = 16 * 1024 * 1024
+_HELD_BYTES = 8 * 1024 * 1024
 # The allocator keeps what is freed, for each thread; to give it back takes time.
-_TIDY_BYTES = 16 * 1024 * 1024
+_TIDY_BYTES = 4 * 1024 * 1024
 
 OpenScratch = Callable[[], Scratch]
 
