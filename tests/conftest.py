@@ -18,6 +18,7 @@ from _pytest.terminal import TerminalReporter
 
 from lakesplice.spark.jars import KAFKA_BROKER
 from lakesplice.testing.broker import LocalBroker
+from lakesplice.testing.s3_server import S3Server
 from tests.support import machine
 
 MARKED_FOLDERS = ("integration", "e2e", "crash")
@@ -138,3 +139,10 @@ def seed(request: pytest.FixtureRequest) -> int:
     chosen = secrets.randbelow(2**31) if given is None else int(given)
     print(f"seed={chosen}; repeat with: pytest {request.node.nodeid!r} --seed {chosen}")
     return chosen
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """A real S3 server, shared: tests take buckets of their own."""
+    with S3Server(tmp_path_factory.mktemp("s3")) as server:
+        yield server

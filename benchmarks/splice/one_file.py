@@ -91,10 +91,11 @@ class OneFile:
         for name in changed_columns(self.rows.schema, columns):
             values = self.rows.column(name).take(pa.array(random.permutation(total)[:count]))
             found[name] = ColumnEdit(at, values.combine_chunks())
-        return Edits(at, found | _system(at, number))
+        return Edits(at, found | system_edits(at, number))
 
 
-def _system(at: Rows, position: int) -> dict[str, ColumnEdit]:
+def system_edits(at: Rows, position: int) -> dict[str, ColumnEdit]:
+    """Return the edits of the system's columns that go with an upsert of the given rows."""
     count = len(at)
     moment = pa.scalar(position, pa.timestamp("us", tz="UTC"))
     return {

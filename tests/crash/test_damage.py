@@ -39,7 +39,7 @@ class Whole:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.scenario = Scenario()
-        for step in self.scenario.steps(folder, LocalStore(folder))[:-2]:
+        for step in self.scenario.steps(LocalStore(folder), LocalStore(folder))[:-2]:
             step()
         self.driver = self.scenario.driver(LocalStore(folder))
         self.root = folder / self.driver.name.path

@@ -41,7 +41,7 @@ def play(scenario: Scenario, path: Path, lake: Store) -> bool:
     """Play the scenario as the service would; False if the process died."""
     try:
         with suppress(StorageError):
-            for step in scenario.steps(path, lake):
+            for step in scenario.steps(LocalStore(path), lake):
                 with suppress(StorageError):
                     step()
     except Crash:
@@ -128,7 +128,7 @@ def test_the_table_is_true_after_every_write_of_the_scenario() -> None:
                 require_true(scenario.source, table)
 
         store = FaultyStore(bare, before_call=look)
-        for step in scenario.steps(path, store):
+        for step in scenario.steps(bare, store):
             step()
 
 

@@ -30,13 +30,15 @@ _POLL_SECONDS = 0.1
 
 
 class Lake:
-    """One lake's folder and the configuration that fills it."""
+    """One lake, in a folder or a bucket, and the configuration that fills it."""
 
     def __init__(
         self, folder: Path, bootstrap_servers: str, topic_pattern: str, **sections: Any
     ) -> None:
         """`sections` are further sections of the configuration; those given here win over ours."""
         self.root = folder / "lake"
+        lake = {"root": str(self.root), **sections.pop("lake", {})}
+        self.address, self.options = lake["root"], lake.get("options", {})
         self.config = folder / "lakesplice.yaml"
         self.log = folder / "service.log"
         self.scratch = folder / "scratch"
@@ -48,7 +50,7 @@ class Lake:
         }
         spark = {"master": "local[2]", "driver_memory": "1g"}
         settings: dict[str, Any] = {
-            "lake": {"root": str(self.root)},
+            "lake": lake,
             "trigger": 0.5,
             "metrics": {"enabled": False},
             "logging": {"format": "json"},
@@ -60,12 +62,13 @@ class Lake:
         self.config.write_text(yaml.safe_dump(settings))
 
     def path(self, topic: str) -> Path:
-        """The folder of the topic's table."""
+        """The folder of the topic's table, of a lake in a folder."""
         return self.root / TableName.from_topic(topic).path
 
     def table(self, topic: str) -> Table:
         """The topic's table as it stands now."""
-        return Table.open(self.path(topic))
+        address = f"{self.address}/{TableName.from_topic(topic).path}"
+        return Table.open(address, options=self.options)
 
     def parked(self, topic: str) -> ParkReason | None:
         """Why the topic's table is parked, if it is."""

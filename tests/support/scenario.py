@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
-from lakesplice.storage.log_keeper import DeltaLogKeeper
+from lakesplice.storage.places import AnyStore, log_keeper
 from lakesplice.table.maintenance import Maintenance, clean_up
 from lakesplice.table.ports import Store
 from lakesplice.testing.doubles import FixedClock
@@ -42,11 +41,13 @@ class Scenario:
             self.source, lake, generation=generation, seed=generation, clock=self.clock
         )
 
-    def steps(self, folder: Path, lake: Store) -> list[Callable[[], object]]:
-        """The steps of one driver's life; one that fails may be followed by the next."""
+    def steps(self, bare: AnyStore, lake: Store) -> list[Callable[[], object]]:
+        """The steps of one driver's life on a lake that may fail, whose store is `bare`; one that
+        fails may be followed by the next.
+        """
         driver = self.driver(lake)
         store = driver.table.store
-        keeper = DeltaLogKeeper(folder / driver.name.path)
+        keeper = log_keeper(bare.within(driver.name.path))
         log = Maintenance(store, keeper, self.clock, checkpoint_every=1, retention_seconds=0)
 
         def race() -> object:

@@ -11,7 +11,7 @@ from pathlib import Path
 from lakesplice.apps.lake import lake_of
 from lakesplice.errors import RetryableError, UsageError
 from lakesplice.model.manifest import ParkReason, RunRef, SourceState
-from lakesplice.storage.local import LocalStore
+from lakesplice.storage.places import AnyStore
 from lakesplice.storage.system import SystemClock, SystemEntropy
 from lakesplice.table.commit import Conflict, commit
 from lakesplice.table.generation import BEATS_PER_LEASE, Generation, Wait, take_generation
@@ -33,18 +33,18 @@ class Direction:
 
 
 def redirect(
-    path: Path,
+    address: str | Path,
     decide: Callable[[Store, Snapshot], Direction],
     *,
     clock: Clock | None = None,
     wait: Callable[[float], None] = time.sleep,
 ) -> Snapshot:
-    """Give the table at `path` a new direction in one commit and return its new version.
+    """Give the table at `address` a new direction in one commit and return its new version.
 
     `decide` gets the table's store and newest snapshot; what it raises changes nothing. Blocks for
     a lease if a driver died without saying so. `UsageError` while a driver of the lake lives.
     """
-    lake, name = lake_of(path)
+    lake, name = lake_of(address)
     with _generation(lake, clock or SystemClock(), wait) as generation:
         store = lake.within(name.path)
         snapshot = open_snapshot(store)
@@ -70,13 +70,13 @@ def redirect(
 
 @contextmanager
 def _generation(
-    lake: LocalStore, clock: Clock, wait: Callable[[float], None]
+    lake: AnyStore, clock: Clock, wait: Callable[[float], None]
 ) -> Iterator[Generation]:
     generation = take_generation(lake, clock, _patience(wait))
     if generation is None:
         raise UsageError(
             "a driver of this lake is running; stop it, then give the command again",
-            lake=str(lake.root),
+            lake=repr(lake),
         )
     try:
         yield generation

@@ -6,32 +6,34 @@ from pathlib import Path
 
 from lakesplice.errors import TableNotFoundError, UsageError
 from lakesplice.model.names import TableName
-from lakesplice.storage.local import LocalStore
+from lakesplice.storage.places import AnyStore, open_store, parent_store
 from lakesplice.table.layout import LOG
 
 LEVELS = 2
 
 
-def table_names(root: Path) -> list[TableName]:
+def table_names(lake: AnyStore) -> list[TableName]:
     """Return the lake's tables in order of name; none for a lake that doesn't exist yet."""
-    folders = (log.parent for log in root.glob(f"*/*/{LOG}") if log.is_dir())
-    return sorted(TableName.from_path(folder.relative_to(root).as_posix()) for folder in folders)
+    paths = (
+        f"{database}/{table}" for database in lake.folders() for table in lake.folders(database)
+    )
+    return sorted(TableName.from_path(path) for path in paths if LOG in lake.folders(path))
 
 
-def table_store(path: Path) -> LocalStore:
-    """Return the store of the table at `path`; `TableNotFoundError` if there is no table."""
-    if not (path / LOG).is_dir():
+def table_store(address: str | Path) -> AnyStore:
+    """Return the store of the table at an address; `TableNotFoundError` if there is no table."""
+    store = open_store(address)
+    if LOG not in store.folders():
         raise TableNotFoundError(
-            "there is no table here; give the path <lake>/<database>/<table>", path=str(path)
+            "there is no table here; give the path <lake>/<database>/<table>", path=str(address)
         )
-    return LocalStore(path)
+    return store
 
 
-def lake_of(path: Path) -> tuple[LocalStore, TableName]:
-    """Return the lake that the table at `path` belongs to, and the table's name in it."""
-    folder = path.expanduser().absolute()
-    table_store(folder)
-    if len(folder.parts) <= LEVELS:
-        raise UsageError("a table lies two folders below its lake", path=str(path))
-    root = folder.parents[LEVELS - 1]
-    return LocalStore(root), TableName.from_path(folder.relative_to(root).as_posix())
+def lake_of(address: str | Path) -> tuple[AnyStore, TableName]:
+    """Return the lake that the table at an address belongs to, and the table's name in it."""
+    found = parent_store(table_store(address), LEVELS)
+    if found is None:
+        raise UsageError("a table lies two folders below its lake", path=str(address))
+    lake, path = found
+    return lake, TableName.from_path(path)

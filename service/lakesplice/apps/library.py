@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
-from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
-from lakesplice.errors import UnsupportedError
-from lakesplice.storage.copying import FileSink, ScratchFile
-from lakesplice.storage.local import LocalStore
-from lakesplice.storage.log_keeper import DeltaLogKeeper
+from lakesplice.storage.copying import ScratchFile
+from lakesplice.storage.places import AnyStore, log_keeper, open_sink, open_store
 from lakesplice.storage.system import SystemClock, SystemEntropy
 from lakesplice.table.hand_fed import THREADS, HandFedTable, Rows, Tools, create_table
 from lakesplice.table.rewriters import best_rewriter
@@ -22,42 +19,50 @@ class Table(HandFedTable):
     """A table of a lake; open it by its folder, or make one that is fed by hand."""
 
     @classmethod
-    def open(cls, uri: str | Path, *, version: int | None = None) -> Self:
-        """Open a table by its folder, `<lake>/<database>/<table>`, as a path or a `file:` address.
+    def open(
+        cls,
+        uri: str | Path,
+        *,
+        version: int | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Open a table by its folder, `<lake>/<database>/<table>`: a path, or an address that
+        starts with `file:`, `s3:`, `gs:` or `az:`.
 
-        The newest version is opened, or a given one. Blocks on reading the log and the manifest.
-        Raises `TableNotFoundError`, `VersionNotFoundError`, `UnsupportedError` for other storage.
+        The newest version is opened, or a given one. `options` say how to reach an object store, as
+        `aws_endpoint` does; what isn't given comes from the environment. Blocks on reading the log
+        and the manifest. Raises `TableNotFoundError`, `VersionNotFoundError`, `StorageError`, and
+        `UsageError` for another address.
         """
-        path = _local_path(uri)
-        return cls(LocalStore(path), _tools(path), version)
+        store = open_store(uri, options)
+        return cls(store, _tools(store), version)
 
     @classmethod
-    def create(cls, uri: str | Path, data: pa.Schema | Rows, *, key: Sequence[str]) -> Self:
+    def create(
+        cls,
+        uri: str | Path,
+        data: pa.Schema | Rows,
+        *,
+        key: Sequence[str],
+        options: Mapping[str, str] | None = None,
+    ) -> Self:
         """Make a table that is fed by hand, with the rows of `data` or, given a schema, without.
 
-        `uri` is its folder, as for `open`; `key` names its key columns. Blocks; a stream is written
-        as it comes. Either all of it is visible or nothing. `UsageError` if the folder holds a
-        table, for a column type without an exact counterpart, and if a key is null or occurs twice.
+        `uri` and `options` are as for `open`; `key` names its key columns. Blocks; a stream is
+        written as it comes. Either all of it is visible or nothing. `UsageError` if the folder
+        holds a table, for a column type without an exact counterpart, and if a key is null or
+        occurs twice.
         """
-        path = _local_path(uri)
-        store, tools = LocalStore(path), _tools(path)
+        store = open_store(uri, options)
+        tools = _tools(store)
         create_table(store, data, key, tools)
         return cls(store, tools)
 
 
-def _tools(path: Path) -> Tools:
+def _tools(store: AnyStore) -> Tools:
     return Tools(
         SystemClock(),
         SystemEntropy(),
-        best_rewriter(FileSink, THREADS, ScratchFile),
-        DeltaLogKeeper(path),
+        best_rewriter(open_sink, THREADS, ScratchFile),
+        log_keeper(store),
     )
-
-
-def _local_path(uri: str | Path) -> Path:
-    if isinstance(uri, Path) or "://" not in uri:
-        return Path(uri)
-    parts = urlsplit(uri)
-    if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
-        raise UnsupportedError("only tables on a local disk can be opened; give a path", uri=uri)
-    return Path(unquote(parts.path))

@@ -21,6 +21,7 @@ _DAY = 86_400.0
 _SERVER = re.compile(r"(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+):(\d{1,5})")
 _MEMORY = re.compile(r"[1-9]\d{0,6}[mg]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_OBJECT_STORES = frozenset(("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl"))
 
 # Lakesplice decides these itself; another value would break what it promises.
 _OWN_KAFKA_OPTIONS = {
@@ -125,26 +126,35 @@ class LakeSettings(Section):
     root: str = Field(
         min_length=1,
         max_length=4_096,
-        description="Folder of the lake; a table appears at `<root>/<database>/<table>`."
+        description="Where the lake is: a folder, or an address in an object store such as"
+        " `s3://bucket/lake`; a table appears at `<root>/<database>/<table>`."
         " A relative path starts at the folder the command is run in.",
+    )
+    options: Options = Field(
+        default=Options(),
+        description="How to reach the object store, under the names Delta Lake's writers use, such"
+        " as `aws_region` or `aws_endpoint`. What isn't given, credentials above all, comes from"
+        " the environment or the machine's role.",
     )
 
     @field_validator("root")
     @classmethod
-    def _local(cls, value: str) -> str:
+    def _reachable(cls, value: str) -> str:
         path = value.removeprefix("file://")
-        if _SCHEME.match(path):
-            raise ValueError(
-                "must be a folder of a file system; object stores aren't supported yet"
-            )
         if "\0" in path or not path:
-            raise ValueError("must be a folder of a file system")
+            raise ValueError("must be a folder or an address")
+        scheme = _SCHEME.match(path)
+        if scheme and scheme[0].removesuffix("://") not in _OBJECT_STORES:
+            known = ", ".join(sorted(_OBJECT_STORES))
+            raise ValueError(f"no such storage; a folder, or an address of {known}")
         return path
 
     @property
-    def path(self) -> Path:
-        """The lake's folder, absolute."""
-        return Path(self.root).expanduser().absolute()
+    def address(self) -> str:
+        """The lake's address, a folder's being absolute."""
+        if _SCHEME.match(self.root):
+            return self.root
+        return str(Path(self.root).expanduser().absolute())
 
 
 class CompactionSettings(Section):

@@ -54,7 +54,7 @@ def merge_files(
     if not sources:
         raise UsageError("there is nothing to merge")
     files = [SourceFile(source, name) for source, name in sources]
-    like = files[0].footer
+    options, like = options.for_copies(sink, [file.source for file in files]), files[0].footer
     groups = []
     for file in files:
         if differences := disagreements(like, file.footer):
@@ -82,7 +82,7 @@ def append_rows(
     The tables have the file's columns, in any order, of types that can be cast to theirs without
     loss, else `UsageError`. One without rows adds no row group. The file has flat columns only.
     """
-    file = SourceFile(source, name)
+    file, options = SourceFile(source, name), options.for_copies(sink, [source])
     groups = _copied(file, options)
     styles = [(leaf, *style_like(file, leaf.column)) for leaf in file.footer.leaves]
     for leaf, _, _ in styles:
@@ -120,7 +120,7 @@ def add_columns(
     Values are cast to their column's type; `UsageError` where that can't be done without loss, for
     a null in a column that has none, for a name that is taken, and as `splice` does.
     """
-    file = SourceFile(source, name)
+    file, options = SourceFile(source, name), options.for_copies(sink, [source])
     of_new = {column.field.name for column in columns}
     check_new(file, columns, edits)
     old = replace(
@@ -153,7 +153,7 @@ def drop_column(
     source: pa.NativeFile, name: str, column: str, sink: Sink, options: Options = DEFAULTS
 ) -> Spliced:
     """Write the file without one of its columns; nothing is encoded."""
-    file = SourceFile(source, name)
+    file, options = SourceFile(source, name), options.for_copies(sink, [source])
     at = column_of(file.footer, column, name)
     if len(file.footer.leaves) == 1:
         raise UsageError("a file's only column can't be dropped", path=name, column=column)
@@ -185,7 +185,7 @@ def replace_column(
     Those are cast to the type; `UsageError` where that can't be done without loss, or where they
     aren't as many. The new pages are made before anything is written.
     """
-    file = SourceFile(source, name)
+    file, options = SourceFile(source, name), options.for_copies(sink, [source])
     at = column_of(file.footer, field.name, name)
     field = field.with_type(wide(field.type))
     leaf = leaf_of(field, Place(name, f"column {field.name}"))

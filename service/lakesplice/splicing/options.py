@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from lakesplice.splicing.output.copying import Scratch
+import pyarrow as pa
+
+from lakesplice.splicing.output.copying import Scratch, Sink
 from lakesplice.splicing.reasons import Reason
 
 SPAN_BYTES = 2 * 1024 * 1024
@@ -19,17 +21,30 @@ class Options:
     `threads`: columns encoded at a time. `page_share_max`: the share of a chunk's pages above which
     a chunk with a dictionary is encoded anew. `erase`: nothing of an old value may remain, in
     dictionaries either. `verify`: check the checksums of what is copied, decode new pages that
-    refer to an extended dictionary. `span_bytes`: how much is decoded at a time, but for a page
-    that is more. `open_scratch`: where new pages wait for their chunk if they are many; else in
-    memory.
+    refer to an extended dictionary. `read_copies`: whether what is copied passes through here, so
+    that it can be checked. `span_bytes`: how much is decoded at a time, but for a page that is
+    more. `open_scratch`: where new pages wait for their chunk if they are many; else in memory.
     """
 
     threads: int = 1
     page_share_max: float = 0.8
     erase: bool = False
     verify: bool = True
+    read_copies: bool = True
     span_bytes: int = SPAN_BYTES
     open_scratch: Callable[[], Scratch] | None = None
+
+    @property
+    def verify_copies(self) -> bool:
+        """Whether checksums of pages that stay as they are get checked."""
+        return self.verify and self.read_copies
+
+    def for_copies(self, sink: Sink, sources: Iterable[pa.NativeFile]) -> Options:
+        """Return the options for files that are copied to a sink: inside a store, nothing of what
+        is copied is read, and the store vouches for its bytes.
+        """
+        inside = all(sink.copies_inside(source) for source in sources)
+        return replace(self, read_copies=self.read_copies and not inside)
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def splice(
     can't be spliced; `UsageError` for edits of rows or columns that the file doesn't have, with
     nulls where it can have none, or with values that can't be cast to their column's type.
     """
-    file = SourceFile(source, name)
+    file, options = SourceFile(source, name), options.for_copies(sink, [source])
     check_edits(file, edits)
     groups = edited_groups(file, edits, options)
     footer = unbounded(with_room(file, edits), edits.columns)
@@ -138,7 +138,7 @@ def _group(
         file.refuse_large_indexes(row_group, column)
         size = file.chunk(row_group, column).compressed_size
         if column not in edited:
-            makers.append(CopiedChunk(file, row_group, column, options.verify))
+            makers.append(CopiedChunk(file, row_group, column, options.verify_copies))
         elif leaf.flat:
             makers.append(Making(partial(chunks.image, column), size))
         else:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
@@ -87,7 +87,7 @@ class LocalStore:
         with _reading(path):
             return target.read_bytes()
 
-    def open(self, path: str) -> pa.NativeFile:
+    def open(self, path: str, tail_bytes: int = 0) -> pa.NativeFile:  # noqa: ARG002
         """See `Store.open`; mapped into memory, so that reading copies nothing."""
         target = self._resolve(path)
         with _reading(path):
@@ -109,6 +109,15 @@ class LocalStore:
         with _reading(prefix):
             found = sorted(file.relative_to(self.root).as_posix() for file in self._files(base))
         return (path for path in found if path.startswith(prefix))
+
+    def folders(self, folder: str = "") -> Sequence[str]:
+        """See `Store.folders`."""
+        base = self._resolve(folder) if folder else self.root
+        with _reading(folder):
+            try:
+                return sorted(entry.name for entry in os.scandir(base) if entry.is_dir())
+            except (FileNotFoundError, NotADirectoryError):
+                return []
 
     def delete(self, path: str) -> None:
         """See `Store.delete`; a power loss may bring the file back."""

@@ -1,8 +1,9 @@
-"""Checkpoints by deltalake, whose local store syncs nothing: what it wrote is synced here."""
+"""Checkpoints by deltalake, whose local store syncs nothing: what it wrote there is synced here."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from deltalake import DeltaTable
@@ -14,25 +15,30 @@ _LOG = "_delta_log"
 
 
 class DeltaLogKeeper:
-    """`LogKeeper` of the table in a local folder."""
+    """`LogKeeper` of the table in a local folder or, with a scheme, at an address."""
 
-    def __init__(self, root: str | Path) -> None:
-        self._root = Path(root)
+    def __init__(self, root: str | Path, options: Mapping[str, str] | None = None) -> None:
+        self._root, self._options = str(root), dict(options or {})
 
     def checkpoint(self, version: int) -> None:
         """See `LogKeeper.checkpoint`."""
-        log = self._root / _LOG
         try:
-            DeltaTable(str(self._root), version=version).create_checkpoint()
-            written = sorted(log.glob(f"{version:020d}.checkpoint*"))
-            for path in (*written, log / "_last_checkpoint", log):
-                _sync(path)
+            table = DeltaTable(self._root, version=version, storage_options=self._options)
+            table.create_checkpoint()
+            if "://" not in self._root:
+                self._sync(version)
         except (DeltaError, OSError) as error:
             raise StorageError(
                 f"the checkpoint could not be written: {error}; it is tried again later",
-                path=str(log),
+                path=f"{self._root}/{_LOG}",
                 version=version,
             ) from error
+
+    def _sync(self, version: int) -> None:
+        log = Path(self._root, _LOG)
+        written = sorted(log.glob(f"{version:020d}.checkpoint*"))
+        for path in (*written, log / "_last_checkpoint", log):
+            _sync(path)
 
 
 def _sync(path: Path) -> None:

@@ -58,7 +58,7 @@ def open_base(store: Store, file: BaseFile, schema: TableSchema) -> BaseReader:
     Blocks. `MissingFileError` if it is gone, `CorruptFileError` if its size, its tail or its footer
     is not what the manifest recorded.
     """
-    source = store.open(file.path)
+    source = store.open(file.path, file.tail_bytes)
     try:
         _check_tail(source, file)
         return BaseReader(source, file, schema)

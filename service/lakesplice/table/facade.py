@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.errors import UsageError
-from lakesplice.model.schema import SYSTEM_FIELDS
+from lakesplice.model.manifest import Manifest
+from lakesplice.model.schema import SYSTEM_FIELDS, TableSchema
 from lakesplice.planning.filters import Filter, stored_names
+from lakesplice.table.changes import changes_of, feed_schema
 from lakesplice.table.ports import Store
 from lakesplice.table.read import Request, View, scan
 from lakesplice.table.snapshot import HistoryEntry, Snapshot, history, latest, open_snapshot
@@ -103,30 +106,79 @@ class Table:
         """
         snapshot = self._snapshot if version is None else open_snapshot(self._store, version)
         schema = snapshot.manifest.schema
-        names = stored_names(schema)
         system = [field.name for field in SYSTEM_FIELDS] if include_system else []
-        asked = list(dict.fromkeys([*(schema.names if columns is None else columns), *system]))
-        unknown = [name for name in asked if name not in names]
-        if unknown:
-            raise UsageError("the table has no such column", columns=unknown, known=sorted(names))
-        stored = [names[name] for name in asked]
-        if view not in tuple(View):
-            raise UsageError("unknown view", view=view, known=[kind.value for kind in View])
-        condition = None if filter is None else Filter(filter, schema)
-        request = Request(tuple(dict.fromkeys(stored)), condition, View(view), include_deleted)
-        fields = [schema.arrow.field(s).with_name(n) for s, n in zip(stored, asked, strict=True)]
-        layout = pa.schema(fields)
-        rows = scan(self._store, snapshot.manifest, request)
-        return pa.RecordBatchReader.from_batches(layout, _batches(rows, stored, layout))
+        chosen = [*(schema.names if columns is None else columns), *system]
+        asked = ask(schema, chosen, filter, view, include_deleted=include_deleted)
+        batches = asked.batches(self._store, snapshot.manifest)
+        return pa.RecordBatchReader.from_batches(asked.layout, batches)
+
+    def changes(
+        self,
+        from_version: int,
+        to_version: int | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> pa.RecordBatchReader:
+        """Return what each version changed, in their order, from one to another, both included.
+
+        The first columns are `_change_type` ("insert", "update_postimage" or "delete"),
+        `_commit_version` and `_commit_timestamp`; then come `columns`, by stored or source names,
+        all user columns by default, as they were after the version. Of a deleted row only the key
+        means something. `to_version` is the open one by default. See `table/changes.py`.
+        """
+        schema = self._snapshot.manifest.schema
+        asked = ask(schema, schema.names if columns is None else columns, None, View.REAL_TIME)
+        last = self.version if to_version is None else to_version
+        layout = feed_schema(asked.layout)
+        versions = range(from_version, last + 1)
+        batches = (
+            batch
+            for version in versions
+            for rows in changes_of(self._store, version, asked.stored, schema)
+            for batch in rows.rename_columns(layout.names).to_batches(max_chunksize=_BATCH_ROWS)
+        )
+        return pa.RecordBatchReader.from_batches(layout, batches)
 
 
-def _batches(
-    tables: Iterator[pa.Table], stored: Sequence[str], layout: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    empty = True
-    for table in tables:
-        columns = [table.column(name) for name in stored]
-        yield from pa.table(columns, schema=layout).to_batches(max_chunksize=_BATCH_ROWS)
-        empty = False
-    if empty:  # who writes what comes, batch by batch, learns the columns all the same
-        yield pa.RecordBatch.from_pylist([], schema=layout)
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of a table: the rows and stored columns to read, and how they are to be
+    named.
+    """
+
+    request: Request
+    stored: tuple[str, ...]
+    layout: pa.Schema
+
+    def batches(
+        self, store: Store, manifest: Manifest, paths: Collection[str] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows, of some base files if `paths` names them; one without rows at least."""
+        empty = True
+        for table in scan(store, manifest, self.request, paths):
+            columns = [table.column(name) for name in self.stored]
+            yield from pa.table(columns, schema=self.layout).to_batches(max_chunksize=_BATCH_ROWS)
+            empty = False
+        if empty:  # who writes what comes, batch by batch, learns the columns all the same
+            yield pa.RecordBatch.from_pylist([], schema=self.layout)
+
+
+def ask(
+    schema: TableSchema,
+    columns: Sequence[str],
+    condition: pc.Expression | None,
+    view: str,
+    *,
+    include_deleted: bool = False,
+) -> Asked:
+    """Return what is asked by stored or source names; `UsageError` where it doesn't fit."""
+    names, asked = stored_names(schema), list(dict.fromkeys(columns))
+    unknown = [name for name in asked if name not in names]
+    if unknown:
+        raise UsageError("the table has no such column", columns=unknown, known=sorted(names))
+    if view not in tuple(View):
+        raise UsageError("unknown view", view=view, known=[kind.value for kind in View])
+    stored = tuple(names[name] for name in asked)
+    bound = None if condition is None else Filter(condition, schema)
+    fields = [schema.arrow.field(s).with_name(n) for s, n in zip(stored, asked, strict=True)]
+    request = Request(tuple(dict.fromkeys(stored)), bound, View(view), include_deleted)
+    return Asked(request, stored, pa.schema(fields))

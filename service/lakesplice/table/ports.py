@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -41,9 +41,11 @@ class Store(Protocol):
         """Return the whole file; `MissingFileError` if there is none."""
         ...
 
-    def open(self, path: str) -> pa.NativeFile:
+    def open(self, path: str, tail_bytes: int = 0) -> pa.NativeFile:
         """Open for random access, mapped into memory where the store can; `MissingFileError` if
         absent.
+
+        `tail_bytes` at its end will be read: a store that answers requests fetches them at once.
         """
         ...
 
@@ -53,6 +55,10 @@ class Store(Protocol):
 
     def list(self, prefix: str) -> Iterator[str]:
         """Yield the paths starting with `prefix`, in order of name. Never on the hot path."""
+        ...
+
+    def folders(self, folder: str = "") -> Sequence[str]:
+        """Return the names of the folders in a folder, in order. Never on the hot path."""
         ...
 
     def delete(self, path: str) -> None:

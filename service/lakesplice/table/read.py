@@ -7,7 +7,7 @@ to match by a change, so the filter follows the overlay.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.formats.parquet import BaseReader
+from lakesplice.model.address import BaseFile
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.names import IS_DELETED
 from lakesplice.planning.edits import apply_edits
@@ -42,8 +43,14 @@ class Request:
     include_deleted: bool = False
 
 
-def scan(store: Store, manifest: Manifest, request: Request) -> Iterator[pa.Table]:
-    """Yield the rows asked for, a table per row group that has any.
+def scan(
+    store: Store,
+    manifest: Manifest,
+    request: Request,
+    paths: Collection[str] | None = None,
+) -> Iterator[pa.Table]:
+    """Yield the rows asked for, a table per row group that has any; of some base files if `paths`
+    names them.
 
     Files come in the order of their names, which begin with a file group: a splice changes no
     order.
@@ -52,12 +59,14 @@ def scan(store: Store, manifest: Manifest, request: Request) -> Iterator[pa.Tabl
     gone, `CorruptFileError` for a damaged one and for a change whose key is not its row's; never
     fewer rows.
     """
+    files = [manifest.files[path] for path in sorted(manifest.files if paths is None else paths)]
+    groups = frozenset(segment.group for file in files for segment in file.segments)
     deltas = manifest.deltas if request.view is View.REAL_TIME else ()
     waiting = None
-    if deltas:
-        groups, wanted = manifest.groups, _wanted(request)
+    if any(not groups.isdisjoint(delta.waiting) for delta in deltas):
+        wanted = _wanted(request)
         waiting = Waiting.of(read_waiting(store, deltas, manifest.schema, groups, wanted))
-    for raw in _read(store, manifest, waiting, request):
+    for raw in _read(store, manifest, files, waiting, request):
         rows = _asked_for(_overlaid(raw, manifest, request), request)
         if rows.num_rows:
             yield rows
@@ -73,12 +82,16 @@ class _Raw:
 
 
 def _read(
-    store: Store, manifest: Manifest, waiting: Waiting | None, request: Request
+    store: Store,
+    manifest: Manifest,
+    files: Sequence[BaseFile],
+    waiting: Waiting | None,
+    request: Request,
 ) -> Iterator[_Raw]:
     columns, state = _wanted(request), state_columns(manifest.schema, manifest.ordering)
     with_state = tuple(dict.fromkeys((*columns, *state)))
-    for path in sorted(manifest.files):
-        file = manifest.files[path]
+    for file in files:
+        path = file.path
         placed = None if waiting is None else waiting.place(file.segments, path)
         with open_base(store, file, manifest.schema) as reader:
             unchanged = _matching_groups(reader, request)

@@ -7,14 +7,14 @@ and per way of failing, restart on the bare store, and compare.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
 import pyarrow as pa
 
-from lakesplice.errors import StorageError
+from lakesplice.errors import MissingFileError, StorageError
 from lakesplice.table.ports import Store
 
 
@@ -117,21 +117,26 @@ class FaultyStore:
 
     @contextmanager
     def writer(self, path: str) -> Iterator[pa.NativeFile]:
-        """See `Store.writer`; a crash leaves half a file behind, as a dead process does."""
+        """See `Store.writer`; a crash leaves half a file behind, as a dead process does on a
+        disk.
+        """
         with self._call("writer", path) as cut:
-            leftover = b""
+            leftover = None
             try:
                 with self._inner.writer(path) as sink:
                     try:
                         yield sink
                     except Crash:
                         sink.flush()
-                        leftover = self._inner.read(path)
+                        # In a bucket nobody sees a file before it is whole.
+                        with suppress(MissingFileError):
+                            leftover = self._inner.read(path)
                         raise
                     if cut:
                         raise _failure(path)
             except Crash:
-                self._inner.put_new(path, leftover[: len(leftover) // 2])
+                if leftover is not None:
+                    self._inner.put_new(path, leftover[: len(leftover) // 2])
                 raise
 
     def read(self, path: str) -> bytes:
@@ -140,10 +145,10 @@ class FaultyStore:
             data = self._inner.read(path)
             return data[: len(data) // 2] if cut else data
 
-    def open(self, path: str) -> pa.NativeFile:
+    def open(self, path: str, tail_bytes: int = 0) -> pa.NativeFile:
         """See `Store.open`."""
         with self._call("open", path) as cut:
-            file = self._inner.open(path)
+            file = self._inner.open(path, tail_bytes)
             return pa.BufferReader(file.read_buffer(file.size() // 2)) if cut else file
 
     def size(self, path: str) -> int | None:
@@ -155,6 +160,11 @@ class FaultyStore:
         """See `Store.list`."""
         with self._call("list", prefix):
             return iter([*self._inner.list(prefix)])
+
+    def folders(self, folder: str = "") -> Sequence[str]:
+        """See `Store.folders`."""
+        with self._call("folders", folder):
+            return self._inner.folders(folder)
 
     def delete(self, path: str) -> None:
         """See `Store.delete`."""

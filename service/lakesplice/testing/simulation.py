@@ -25,7 +25,7 @@ from lakesplice.planning.index_merge import RUNS_MAX, plan_merge
 from lakesplice.spark.decode_stage import decode_records
 from lakesplice.spark.plan import BatchPlan, TaskError, TopicPlan, TopicResult, gather
 from lakesplice.spark.write_stage import read_answers, write_ranges
-from lakesplice.storage.copying import FileSink
+from lakesplice.storage.places import open_sink
 from lakesplice.table.append import AppendPlan
 from lakesplice.table.commit import Committed, Conflict
 from lakesplice.table.compact import compact_files, splice_of
@@ -172,7 +172,7 @@ class SimulatedDriver:
         shares = tasks(files, 1, tasks_max) if paths is None else (tuple(paths),)
         if not files:
             return None
-        store, rewriter = self.table.store, best_rewriter(FileSink)
+        store, rewriter = self.table.store, best_rewriter(open_sink)
         parts = [compact_files(store, manifest, share, rewriter, self._entropy) for share in shares]
         return splice_of(self.table.generation, parts)
 

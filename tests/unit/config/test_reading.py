@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from lakesplice.config import Settings, load
+from lakesplice.config.settings import _OBJECT_STORES
 from lakesplice.errors import ConfigurationError
 from lakesplice.model.names import TableName
+from lakesplice.storage.access import SCHEMES
 
 SMALLEST = """\
 kafka: {bootstrap_servers: "127.0.0.1:9092", topic_pattern: "shop\\\\..*"}
@@ -49,7 +51,7 @@ def test_the_environment_alone_is_enough() -> None:
         },
     )
     assert settings.kafka.bootstrap_servers == "a:1,b:2"
-    assert settings.lake.path == Path("/lake")
+    assert settings.lake.address == "/lake"
 
 
 def test_the_process_environment_is_read_by_default(
@@ -212,9 +214,27 @@ def test_wrong_kafka_settings_are_refused(tmp_path: Path, kafka: str, complaint:
     assert complaint in refusal(tmp_path, f"kafka: {{{kafka}}}\nlake: {{root: a}}\n")
 
 
-def test_a_lake_on_an_object_store_is_refused_for_now(tmp_path: Path) -> None:
-    assert "lake.root" in refusal(tmp_path, SMALLEST.replace("./lake", "s3://bucket/lake"))
-    assert read(tmp_path, SMALLEST.replace("./lake", "file:///lake")).lake.path == Path("/lake")
+@pytest.mark.parametrize(
+    ("root", "address"),
+    [
+        ("file:///lake", "/lake"),
+        ("./lake", str(Path("lake").absolute())),
+        ("s3://bucket/lake", "s3://bucket/lake"),
+        ("abfss://box/lake", "abfss://box/lake"),
+    ],
+)
+def test_a_lake_is_a_folder_or_an_address(tmp_path: Path, root: str, address: str) -> None:
+    assert read(tmp_path, SMALLEST.replace("./lake", root)).lake.address == address
+
+
+def test_storage_that_is_not_known_is_refused(tmp_path: Path) -> None:
+    message = refusal(tmp_path, SMALLEST.replace("./lake", "hdfs://name/lake"))
+    assert "lake.root" in message
+    assert "no such storage" in message
+
+
+def test_settings_take_the_storage_that_is_there() -> None:
+    assert _OBJECT_STORES == SCHEMES
 
 
 def test_all_problems_are_told_at_once_with_the_variable_they_came_from(tmp_path: Path) -> None:

@@ -120,6 +120,16 @@ def test_list_yields_the_paths_that_start_with_the_prefix_in_order(store: Store)
     assert list(store.list("no/such")) == []
 
 
+def test_folders_are_those_with_files_below(store: Store) -> None:
+    for path in ("b/c/1", "b/d/e/2", "a/3", "4"):
+        store.put_new(path, b"")
+    # A store may keep something of its own in `_lakesplice`.
+    assert [name for name in store.folders() if name != "_lakesplice"] == ["a", "b"]
+    assert list(store.folders("b")) == ["c", "d"]
+    assert list(store.folders("b/c")) == []
+    assert list(store.folders("no/such")) == []
+
+
 def test_a_file_is_deleted_once_and_again_without_error(store: Store) -> None:
     store.put_new("x/file", b"data")
     store.delete("x/file")

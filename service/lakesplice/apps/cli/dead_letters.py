@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import islice
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -25,25 +24,24 @@ def _group() -> None:
 
 @app.command("list")
 def list_letters(
-    path: Annotated[
-        Path, typer.Argument(help="A lake's folder, or a table's.", show_default=False)
-    ],
+    address: Annotated[str, typer.Argument(help="A lake, or a table of it.", show_default=False)],
     limit: Annotated[int, typer.Option(min=1, help="The most that are shown.")] = 50,
     form: ListingOption = Listing.TABLE,
 ) -> None:
     """List dead letters, of each table the newest first; JSON holds them whole, in Base64."""
-    from lakesplice.apps.lake import table_names, table_store
+    from lakesplice.apps.lake import table_names
+    from lakesplice.storage.places import is_there, open_store
     from lakesplice.table.layout import LOG
 
-    if (path / LOG).is_dir():
-        folders = {path: path.absolute().name}
-    elif path.is_dir():
-        folders = {path / name.path: str(name) for name in table_names(path)}
-    else:
-        raise UsageError("there is no such folder", path=str(path))
-    letters = (
-        row for folder, name in folders.items() for row in _letters(table_store(folder), name)
+    root = open_store(address)
+    if not is_there(root):
+        raise UsageError("there is no such folder; give a lake or a table", path=address)
+    stores = (
+        [(root, address.rstrip("/").rpartition("/")[2])]
+        if LOG in root.folders()
+        else [(root.within(name.path), str(name)) for name in table_names(root)]
     )
+    letters = (row for store, name in stores for row in _letters(store, name))
     rows: Iterator[dict[str, Any]] = islice(letters, limit)
     if form is Listing.TABLE:
         rows = ({**row, "value": _excerpt(row["value"])} for row in rows)

@@ -156,7 +156,7 @@ def _delta_named(snapshot: Snapshot, name: str) -> DeltaRef:
 
 
 def _show_changes(
-    table: Path, snapshot: Snapshot, delta: DeltaRef, limit: int, form: Listing
+    table: str, snapshot: Snapshot, delta: DeltaRef, limit: int, form: Listing
 ) -> None:
     import sys
 

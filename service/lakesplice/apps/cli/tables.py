@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,9 +16,14 @@ if TYPE_CHECKING:
     from lakesplice.table.snapshot import Snapshot
 
 TableArgument = Annotated[
-    Path, typer.Argument(help="The table's folder: <lake>/<database>/<table>.", show_default=False)
+    str,
+    typer.Argument(
+        help="The table: <lake>/<database>/<table>, a path or an address.", show_default=False
+    ),
 ]
-LakeArgument = Annotated[Path, typer.Argument(help="The lake's folder.", show_default=False)]
+LakeArgument = Annotated[
+    str, typer.Argument(help="The lake's folder, a path or an address.", show_default=False)
+]
 
 _TABLE_COLUMNS = ("table", "version", "rows", "deltas", "waiting", "dead", "committed", "state")
 _HISTORY_COLUMNS = ("version", "time", "operation", "metrics")
@@ -28,15 +32,15 @@ _HISTORY_COLUMNS = ("version", "time", "operation", "metrics")
 def tables(lake: LakeArgument, form: ListingOption = Listing.TABLE) -> None:
     """List a lake's tables: version, rows, what waits, when they last moved, why they don't."""
     from lakesplice.apps.lake import table_names
-    from lakesplice.storage.local import LocalStore
+    from lakesplice.storage.places import is_there, open_store
     from lakesplice.table.snapshot import open_snapshot
 
-    if not lake.is_dir():
-        raise UsageError("there is no such folder", lake=str(lake))
-    rows = []
-    for name in table_names(lake):
+    rows, root = [], open_store(lake)
+    if not is_there(root):
+        raise UsageError("there is no such folder", lake=lake)
+    for name in table_names(root):
         try:
-            facts = _facts(open_snapshot(LocalStore(lake / name.path)))
+            facts = _facts(open_snapshot(root.within(name.path)))
         except LakespliceError as error:
             facts = {"state": "unreadable", "detail": str(error)}
         rows.append({"table": str(name), **facts})
@@ -85,7 +89,7 @@ def unpark(
 
     def onward(_: Store, snapshot: Snapshot) -> Direction:
         if snapshot.manifest.parked is None:
-            raise ParkedTableError("the table isn't parked; nothing to do", table=str(table))
+            raise ParkedTableError("the table isn't parked; nothing to do", table=table)
         return Direction(source=_moved(snapshot.manifest.source, from_offset or []))
 
     committed = redirect(table, onward)

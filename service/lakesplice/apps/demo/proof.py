@@ -15,6 +15,7 @@ from lakesplice.apps.lake import table_names
 from lakesplice.apps.library import Table
 from lakesplice.errors import TableNotFoundError
 from lakesplice.model.names import IS_DELETED, SYSTEM_COLUMNS, TableName
+from lakesplice.storage.places import open_store
 from lakesplice.testing.compare import Difference, compare
 from lakesplice.testing.shop import Shop
 
@@ -56,7 +57,7 @@ def stands_at(lake: Path, ends: Mapping[tuple[str, int], int]) -> bool:
 
 def nothing_waits(lake: Path) -> bool:
     """Whether every change is in the base files of its table, so that both views agree."""
-    tables = (Table.open(lake / name.path) for name in table_names(lake))
+    tables = (Table.open(lake / name.path) for name in table_names(open_store(lake)))
     return not any(table.snapshot.manifest.deltas for table in tables)
 
 

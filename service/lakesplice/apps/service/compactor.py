@@ -30,7 +30,8 @@ from lakesplice.planning.compaction import (
     work,
 )
 from lakesplice.spark.rewrites import RewriteTask, rewrite_files
-from lakesplice.storage.copying import FileSink, ScratchFile
+from lakesplice.storage.copying import ScratchFile
+from lakesplice.storage.places import open_sink
 from lakesplice.table.commit import Committed
 from lakesplice.table.compact import Compacted, splice_of
 from lakesplice.table.intents import Splice
@@ -194,7 +195,7 @@ class Compactor:
                 table.store,
                 manifest,
                 paths,
-                best_rewriter(FileSink, open_scratch=ScratchFile),
+                best_rewriter(open_sink, open_scratch=ScratchFile),
                 self._driver.entropy,
             )
             for paths in shares

@@ -31,7 +31,7 @@ from lakesplice.config import Settings
 from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars
 from lakesplice.spark.session import build_session
 from lakesplice.spark.topics import TopicCatalogue
-from lakesplice.storage.local import LocalStore
+from lakesplice.storage.places import open_store
 from lakesplice.storage.system import SystemClock, SystemEntropy
 from lakesplice.table.generation import take_generation
 from lakesplice.telemetry import catalogue as metric
@@ -127,7 +127,7 @@ class Service:
             server.start()
             stack.callback(server.close)
             self._server = server
-        lake = LocalStore(settings.lake.path)
+        lake = open_store(settings.lake.address, settings.lake.options)
         clock, entropy = SystemClock(), SystemEntropy()
         generation = take_generation(lake, clock, self._wait_for_lease)
         if generation is None:

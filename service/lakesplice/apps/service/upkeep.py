@@ -10,7 +10,7 @@ from lakesplice.apps.service.tables import ServiceTable
 from lakesplice.errors import FencedError, LakespliceError
 from lakesplice.planning.index_merge import plan_merge
 from lakesplice.spark.rewrites import MergeTask, merge_runs
-from lakesplice.storage.log_keeper import DeltaLogKeeper
+from lakesplice.storage.places import log_keeper
 from lakesplice.table.intents import IndexMerge
 from lakesplice.table.maintenance import Maintenance
 from lakesplice.telemetry import catalogue as metric
@@ -63,10 +63,9 @@ class Upkeep:
         log = self._logs.get(topic)
         if log is None:
             settings = self._driver.settings
-            folder = settings.lake.path / table.name.path
             log = self._logs[topic] = Maintenance(
                 table.store,
-                DeltaLogKeeper(folder),
+                log_keeper(table.store),
                 self._driver.clock,
                 checkpoint_every=settings.log.checkpoint_every,
                 retention_seconds=settings.log.retention,

@@ -118,7 +118,7 @@ class EditedChunks:
         source, row_group = self._source, self._row_group
         source.read_offset_indexes([(row_group, column) for column in self._edits])
         plans = {column: self._plan_of(column, edit) for column, edit in self._edits.items()}
-        if self._options.verify:
+        if self._options.verify_copies:
             # Of chunks that are encoded whole, all is decoded.
             kept = [(row_group, column) for column, plan in plans.items() if plan.whole is None]
             check_chunks(source, kept)

@@ -1,7 +1,7 @@
 """Where a spliced file goes: written in order, in part copied from other files.
 
 A sink that knows how the source lies on disk or in an object store copies without touching the
-bytes (`storage/` has one for the local disk; an object store would copy parts). `StreamSink` is
+bytes (`storage/` has one for the local disk and one for S3). `StreamSink` is
 the plain one.
 """
 
@@ -29,6 +29,10 @@ class Sink(Protocol):
 
         `CorruptFileError` if the source ends before.
         """
+        ...
+
+    def copies_inside(self, source: pa.NativeFile) -> bool:
+        """Whether copies from the file stay inside the store, so that nobody here sees them."""
         ...
 
     def tell(self) -> int:
@@ -82,6 +86,10 @@ class StreamSink:
                 raise CorruptFileError("a file ends before its pages do; restore it", offset=offset)
             self._stream.write(block)
             offset += len(block)
+
+    def copies_inside(self, source: pa.NativeFile) -> bool:  # noqa: ARG002
+        """See `Sink.copies_inside`."""
+        return False
 
     def tell(self) -> int:
         """See `Sink.tell`."""

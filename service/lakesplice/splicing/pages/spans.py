@@ -121,7 +121,7 @@ class _Reader:
         self._width = fixed_width(self._leaf)
 
     def spans(self, pages: Int64s, span_bytes: int) -> Iterator[Span]:
-        read = [self._read(first, last) for first, last in runs(pages)]
+        read = self._read([*runs(pages)])
         headers = joined_headers([run.headers for run in read])
         decoded = self._decoded_bytes(headers, pages)
         kinds = np.stack((headers.encodings, headers.kinds, headers.crcs == NO_CHECKSUM))
@@ -141,9 +141,15 @@ class _Reader:
                 self._as_dictionary(header.encoding),
             )
 
-    def _read(self, first: int, last: int) -> _Run:
+    def _read(self, wanted: Sequence[tuple[int, int]]) -> list[_Run]:
+        ends = self._index.ends
+        starts = [int(self._index.offsets[first]) for first, _ in wanted]
+        ranges = [(at, int(ends[last]) - at) for at, (_, last) in zip(starts, wanted, strict=True)]
+        found = self._source.read_all(ranges)
+        return [self._run(*run, data) for run, data in zip(wanted, found, strict=True)]
+
+    def _run(self, first: int, last: int, data: pa.Buffer) -> _Run:
         index, base = self._index, int(self._index.offsets[first])
-        data = self._source.read(base, int(index.ends[last]) - base)
         starts, ends = index.offsets[first : last + 1] - base, index.ends[first : last + 1] - base
         headers = decode_headers(data, starts, ends, lambda _: self._place)
         wrong = (headers.values != self._rows[first : last + 1]) | ~np.isin(headers.kinds, _IS_DATA)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -71,6 +72,22 @@ def mapped(source: pa.NativeFile) -> pa.Buffer | None:
     whole = source.read_buffer()
     source.seek(at)
     return whole
+
+
+class RangeReader(Protocol):
+    """A file that reads ranges of its bytes by itself, several by one request."""
+
+    def read_ranges(self, offsets: Sequence[int], lengths: Sequence[int]) -> list[pa.Buffer]:
+        """Return the bytes of each range, fewer where it goes beyond the end.
+
+        Blocks; safe from several threads.
+        """
+        ...
+
+
+def ranged(source: pa.NativeFile) -> RangeReader | None:
+    """Return the file as one that reads ranges by itself; None if it doesn't."""
+    return source if hasattr(source, "read_ranges") else None
 
 
 def buffer_at(source: pa.NativeFile, length: int, offset: int, place: Place) -> pa.Buffer:

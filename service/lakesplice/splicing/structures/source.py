@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lakesplice.errors import UnsupportedError
 from lakesplice.splicing.reasons import Reason
-from lakesplice.splicing.structures.decoding import buffer_at, mapped
+from lakesplice.splicing.structures.decoding import buffer_at, mapped, ranged
 from lakesplice.splicing.structures.enums import Codec, Encoding, PageKind
 from lakesplice.splicing.structures.footer import Chunk, Footer, Leaf, Span, read_footer
 from lakesplice.splicing.structures.old_writers import (
@@ -43,7 +43,7 @@ class SourceFile:
     def __init__(self, source: pa.NativeFile, name: str) -> None:
         self.source, self.name = source, name
         self.size: int = source.size()
-        self._mapped = mapped(source)
+        self._mapped, self._ranged = mapped(source), ranged(source)
         self.footer: Footer = read_footer(source, name)
         self._offset_indexes: dict[ChunkId, OffsetIndex] = {}
         self._gapless: set[ChunkId] = set()
@@ -77,14 +77,29 @@ class SourceFile:
 
     def read(self, offset: int, length: int) -> pa.Buffer:
         """Return exactly these bytes."""
-        place = Place(self.name, f"bytes {offset} to {offset + length}")
-        if self._mapped is not None:
-            data = self._mapped[offset : offset + length]
-        else:
-            data = buffer_at(self.source, length, offset, place)
-        if data.size != length:
-            raise place.corrupt("the file ends before them", size=self.size)
+        (data,) = self.read_all([(offset, length)])
         return data
+
+    def read_all(self, ranges: Sequence[tuple[int, int]]) -> list[pa.Buffer]:
+        """Return exactly the bytes of each range, an offset and a length; in one go if that is
+        faster.
+        """
+        if self._ranged is not None and ranges:
+            offsets, lengths = zip(*ranges, strict=True)
+            found = self._ranged.read_ranges(offsets, lengths)
+        else:
+            found = [self._read(offset, length) for offset, length in ranges]
+        for data, (offset, length) in zip(found, ranges, strict=True):
+            if data.size != length:
+                place = Place(self.name, f"bytes {offset} to {offset + length}")
+                raise place.corrupt("the file ends before them", size=self.size)
+        return found
+
+    def _read(self, offset: int, length: int) -> pa.Buffer:
+        if self._mapped is not None:
+            return self._mapped[offset : offset + length]
+        place = Place(self.name, f"bytes {offset} to {offset + length}")
+        return buffer_at(self.source, length, offset, place)
 
     def offset_index(self, row_group: int, column: int) -> OffsetIndex | None:
         """Return where the data pages are, checked against chunk and rows; None without one."""

@@ -1,0 +1,196 @@
+"""Conditions written in SQL, as filters that reading can skip row groups by.
+
+Columns are compared with literals: `=`, `<>`, `<`, `<=`, `>`, `>=`, `<=>`, `IN`, `BETWEEN`, `LIKE`,
+`IS NULL`, `IS TRUE`, and `AND`, `OR`, `NOT` over them. The grammar is Spark's, by sqlglot. What is
+null keeps no row, as in SQL; NaN matches no comparison but `<>`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from functools import reduce
+from operator import eq, ge, gt, le, lt, ne
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import sqlglot
+from sqlglot import exp
+
+from lakesplice.errors import UsageError
+
+_COMPARISONS: Mapping[type[exp.Expr], Callable[[Any, Any], pc.Expression]] = {
+    exp.EQ: eq,
+    exp.NEQ: ne,
+    exp.LT: lt,
+    exp.LTE: le,
+    exp.GT: gt,
+    exp.GTE: ge,
+}
+# What a comparison becomes when its sides change places.
+_MIRRORED: Mapping[type[exp.Expr], type[exp.Expr]] = {
+    exp.LT: exp.GT,
+    exp.LTE: exp.GTE,
+    exp.GT: exp.LT,
+    exp.GTE: exp.LTE,
+}
+_NULL = pa.scalar(None, pa.bool_())
+
+
+def parsed_condition(text: str, schema: pa.Schema) -> pc.Expression:
+    """Return a condition on columns of the schema; `UsageError` says which part doesn't fit."""
+    try:
+        found = sqlglot.parse(text, read="spark")
+    except sqlglot.errors.SqlglotError as error:
+        line = str(error).partition("\n")[0]
+        raise UsageError("a filter is no SQL condition", filter=text, cause=line) from None
+    if len(found) != 1 or found[0] is None:
+        raise UsageError("a filter is one SQL condition", filter=text)
+    return _Translation(text, schema).condition(found[0])
+
+
+class _Translation:
+    def __init__(self, text: str, schema: pa.Schema) -> None:
+        self._text, self._schema = text, schema
+
+    def condition(self, node: exp.Expr) -> pc.Expression:
+        if isinstance(node, exp.Paren):
+            return self.condition(node.this)
+        if isinstance(node, exp.Not):
+            return ~self.condition(node.this)
+        if isinstance(node, exp.And):
+            return self.condition(node.left) & self.condition(node.right)
+        if isinstance(node, exp.Or):
+            return self.condition(node.left) | self.condition(node.right)
+        if isinstance(node, exp.Boolean):
+            return pc.scalar(bool(node.this))
+        if isinstance(node, exp.Column):
+            return self._flag(node)
+        return self._predicate(node)
+
+    def _predicate(self, node: exp.Expr) -> pc.Expression:
+        if type(node) in _COMPARISONS:
+            return self._compared(node)
+        field, kind = self._column(node.this)
+        if isinstance(node, exp.NullSafeEQ):
+            if isinstance(node.expression, exp.Null):
+                return field.is_null()
+            return (field == self._value(node.expression, kind)) & field.is_valid()
+        if isinstance(node, exp.Is):
+            return self._is(field, kind, node.expression)
+        if isinstance(node, exp.Between):
+            low, high = (self._value(node.args[end], kind) for end in ("low", "high"))
+            return (field >= low) & (field <= high)
+        if isinstance(node, exp.In) and node.expressions:
+            return self._among(field, kind, node.expressions)
+        if isinstance(node, exp.Like) and _is_text(node.expression) and pa.types.is_string(kind):
+            return pc.match_like(field, node.expression.this)
+        raise self._unfit(node, "it is not among the conditions that a filter can have")
+
+    def _compared(self, node: exp.Expr) -> pc.Expression:
+        kind, left, right = type(node), node.this, node.expression
+        if isinstance(right, exp.Column) and not isinstance(left, exp.Column):
+            kind, left, right = _MIRRORED.get(kind, kind), right, left
+        field, of = self._column(left)
+        return _COMPARISONS[kind](field, self._value(right, of))
+
+    def _is(self, field: pc.Expression, kind: pa.DataType, what: exp.Expr) -> pc.Expression:
+        if isinstance(what, exp.Null):
+            return field.is_null()
+        if isinstance(what, exp.Boolean) and pa.types.is_boolean(kind):
+            return (field == bool(what.this)) & field.is_valid()
+        raise self._unfit(what, "IS takes NULL, and TRUE or FALSE for booleans")
+
+    def _among(
+        self, field: pc.Expression, kind: pa.DataType, nodes: list[exp.Expr]
+    ) -> pc.Expression:
+        """A comparison with each: nulls stay null, whatever NOT stands before."""
+        return reduce(lambda a, b: a | b, (field == self._value(node, kind) for node in nodes))
+
+    def _flag(self, node: exp.Column) -> pc.Expression:
+        field, kind = self._column(node)
+        if not pa.types.is_boolean(kind):
+            raise self._unfit(node, "a column alone must be boolean")
+        return field
+
+    def _column(self, node: exp.Expr | None) -> tuple[pc.Expression, pa.DataType]:
+        if isinstance(node, exp.Paren):
+            return self._column(node.this)
+        if not isinstance(node, exp.Column) or len(node.parts) != 1:
+            raise self._unfit(node, "a column, by its name, is compared with literals")
+        if node.name not in self._schema.names:
+            raise UsageError(
+                "the table has no such column",
+                columns=[node.name],
+                known=sorted(self._schema.names),
+                filter=self._text,
+            )
+        return pc.field(node.name), self._schema.field(node.name).type
+
+    def _value(self, node: exp.Expr, kind: pa.DataType) -> pa.Scalar:
+        """A literal as a scalar that compares exactly with values of the column's type."""
+        if isinstance(node, exp.Null):
+            return pa.scalar(None, kind)
+        try:
+            found = _scalar(node, kind)
+        except (pa.ArrowException, ValueError, OverflowError, InvalidOperation):
+            found = None
+        if found is None:
+            raise self._unfit(node, f"it can't be compared with a column of type {kind}")
+        return found
+
+    def _unfit(self, node: exp.Expr | None, reason: str) -> UsageError:
+        part = "" if node is None else node.sql("spark")
+        return UsageError("a filter doesn't fit", filter=self._text, part=part, reason=reason)
+
+
+def _is_text(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Literal) and bool(node.is_string)
+
+
+def _scalar(node: exp.Expr, kind: pa.DataType) -> pa.Scalar | None:
+    if isinstance(node, exp.Boolean):
+        return pa.scalar(bool(node.this)) if pa.types.is_boolean(kind) else None
+    if isinstance(node, exp.HexString):
+        data = int(node.this, 16).to_bytes((len(node.this) + 1) // 2)
+        return pa.scalar(data, kind) if _holds_bytes(kind) else None
+    if isinstance(node, exp.Cast):  # DATE '…', TIMESTAMP '…', CAST(… AS …)
+        return _scalar(node.this, kind)
+    if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
+        return None if node.this.is_string else _number(f"-{node.this.this}", kind)
+    if not isinstance(node, exp.Literal):
+        return None
+    return _text(node.this, kind) if node.is_string else _number(node.this, kind)
+
+
+def _number(text: str, kind: pa.DataType) -> pa.Scalar | None:
+    if pa.types.is_floating(kind):
+        return pa.scalar(float(text), kind)
+    if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
+        # Of its own precision: that of the column may be too small for it.
+        return pa.scalar(Decimal(text))
+    return None
+
+
+def _text(text: str, kind: pa.DataType) -> pa.Scalar | None:
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return pa.scalar(text, kind)
+    if pa.types.is_timestamp(kind):
+        return _moment(text, kind)
+    if pa.types.is_date(kind) or pa.types.is_time(kind):
+        return pa.scalar(text).cast(kind)
+    return _number(text, kind)
+
+
+def _moment(text: str, kind: pa.DataType) -> pa.Scalar | None:
+    """Without a zone it is UTC, as all moments of a table are; local times have none."""
+    found = datetime.fromisoformat(text)
+    if kind.tz is None:
+        return None if found.tzinfo else pa.scalar(found, kind)
+    return pa.scalar(found if found.tzinfo else found.replace(tzinfo=UTC), kind)
+
+
+def _holds_bytes(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind))

@@ -1,0 +1,235 @@
+"""A store in a bucket: S3 and what speaks like it, Google Cloud Storage, Azure Blob Storage.
+
+    put_new   one PUT that only creates, with a token of its own in the object's metadata
+    writer    an upload in parts that shows when it is complete; a small one is put at once
+    open      the last bytes and the size by one request, then ranges
+
+Requests that fail are tried again with growing pauses, for `Bucket.patience` in all. An answer may
+get lost after the store acted on the request: the next attempt then finds an object, and the token
+tells whether it is its own. Durable is what the store acknowledged.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from lakesplice.errors import LakespliceError, MissingFileError, StorageError, UsageError
+from lakesplice.storage.access import S3_SCHEMES, Bucket
+from lakesplice.storage.object_files import TAIL_BYTES, ObjectFile, ObjectSink
+from lakesplice.storage.uploads import MARK, PartsUpload, StreamUpload
+
+_FORBIDDEN_PARTS = frozenset(("", ".", ".."))
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
+
+
+class ObjectStore:
+    """`Store` under a path of a bucket. Copies to other processes connect anew."""
+
+    def __init__(self, bucket: Bucket, prefix: str = "") -> None:
+        self.bucket, self.prefix = bucket, prefix.strip("/")
+
+    def __repr__(self) -> str:
+        return f"ObjectStore({self.address!r})"
+
+    @property
+    def address(self) -> str:
+        """The address of its root."""
+        return f"{self.bucket.url}/{self.prefix}".rstrip("/")
+
+    def put_new(self, path: str, data: bytes) -> bool:
+        """See `Store.put_new`."""
+        with self._failing(path)():
+            return self._put_new(self._key(path), data)
+
+    @contextmanager
+    def writer(self, path: str) -> Iterator[pa.NativeFile]:
+        """See `Store.writer`; above some megabytes only S3 looks whether the name exists."""
+        key, token = self._key(path), _token()
+        put = partial(self._put_new, key, token=token)
+        upload = (
+            PartsUpload(self.bucket, key, token, put)
+            if self.bucket.scheme in S3_SCHEMES
+            else StreamUpload(self.bucket, key, put)
+        )
+        with self._failing(path)():
+            try:
+                with ObjectSink.over(upload) as sink:
+                    yield sink
+                upload.complete()
+            except BaseException:
+                upload.abort()
+                raise
+
+    def read(self, path: str) -> bytes:
+        """See `Store.read`."""
+        import obstore
+
+        with self._failing(path)():
+            return bytes(obstore.get(self._client, self._key(path)).bytes())
+
+    def open(self, path: str, tail_bytes: int = 0) -> pa.NativeFile:
+        """See `Store.open`."""
+        import obstore
+
+        key, failing = self._key(path), self._failing(path)
+        with failing():
+            last = {"range": {"suffix": max(tail_bytes, TAIL_BYTES)}}
+            try:
+                found = obstore.get(self._client, key, options=last)  # type: ignore[arg-type]
+                data: Any = found.bytes()
+            except obstore.exceptions.GenericError:
+                # An empty object has no range.
+                found = obstore.get(self._client, key)
+                data = found.bytes()
+        meta = found.meta
+        return ObjectFile.over(self.bucket, key, meta["e_tag"], data, meta["size"], failing)
+
+    def size(self, path: str) -> int | None:
+        """See `Store.size`."""
+        import obstore
+
+        with self._failing(path)():
+            try:
+                return obstore.head(self._client, self._key(path))["size"]
+            except FileNotFoundError:
+                return None
+
+    def list(self, prefix: str) -> Iterator[str]:
+        """See `Store.list`."""
+        import obstore
+
+        folder = prefix.rpartition("/")[0]
+        start = len(self.prefix) + 1 if self.prefix else 0
+        with self._failing(prefix)():
+            listed = obstore.list(self._client, self._key(folder) if folder else self.prefix)
+            found = sorted(meta["path"][start:] for some in listed for meta in some)
+        return (path for path in found if path.startswith(prefix))
+
+    def folders(self, folder: str = "") -> Sequence[str]:
+        """See `Store.folders`."""
+        import obstore
+
+        key = self._key(folder) if folder else self.prefix
+        with self._failing(folder)():
+            found = obstore.list_with_delimiter(self._client, key or None)
+        return sorted(path.rstrip("/").rpartition("/")[2] for path in found["common_prefixes"])
+
+    def delete(self, path: str) -> None:
+        """See `Store.delete`."""
+        import obstore
+
+        with self._failing(path)():
+            try:
+                obstore.delete(self._client, self._key(path))
+            except FileNotFoundError:
+                return
+
+    def within(self, folder: str) -> ObjectStore:
+        """See `Store.within`."""
+        return ObjectStore(self.bucket, self._key(folder))
+
+    @property
+    def _client(self) -> Any:
+        return self.bucket.client()
+
+    def _key(self, path: str) -> str:
+        if not _FORBIDDEN_PARTS.isdisjoint(path.split("/")) or "\0" in path:
+            raise UsageError("a path must be relative and stay within the store", path=path)
+        return f"{self.prefix}/{path}" if self.prefix else path
+
+    def _put_new(self, key: str, data: bytes, *, token: str | None = None) -> bool:
+        import obstore
+        from obstore.exceptions import AlreadyExistsError, GenericError, PreconditionError
+
+        token = token or _token()
+        for pause in _pauses(self.bucket.patience):
+            failure: Exception | None = None
+            try:
+                obstore.put(
+                    self._client,
+                    key,
+                    data,
+                    attributes={MARK: token},
+                    mode="create",
+                    use_multipart=False,
+                )
+            except (AlreadyExistsError, PreconditionError, GenericError) as error:
+                failure = error
+            if failure is None:
+                return True
+            # It may be ours, put by an attempt whose answer was lost; or nobody's, where the store
+            # answered that another request was under way.
+            found = self._token_of(key)
+            if found is not None:
+                return found == token
+            if pause is None:
+                raise failure
+            time.sleep(pause)
+        raise AssertionError
+
+    def _token_of(self, key: str) -> str | None:
+        """The token an object was put with, empty if it has none; None if it isn't there."""
+        import obstore
+
+        try:
+            found = obstore.get(self._client, key, options={"head": True})
+        except FileNotFoundError:
+            return None
+        return found.attributes.get(MARK, "")
+
+    def _failing(self, path: str) -> Callable[[], AbstractContextManager[None]]:
+        return partial(_failing, path, self.address)
+
+
+def _token() -> str:
+    return secrets.token_hex(16)
+
+
+def _pauses(patience: float) -> Iterator[float | None]:
+    """Pauses after an attempt, growing; None after the last one."""
+    ends, pause = time.monotonic() + patience, _FIRST_PAUSE
+    while time.monotonic() + pause < ends:
+        # Of random length, so that those who met once don't meet again.
+        yield pause * (0.5 + secrets.randbelow(1000) / 1000)
+        pause = min(2 * pause, _LONGEST_PAUSE)
+    yield None
+
+
+@contextmanager
+def _failing(path: str, store: str) -> Iterator[None]:
+    """Raise what the clients raise as errors of ours."""
+    from botocore.exceptions import BotoCoreError, ClientError
+    from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
+
+    try:
+        yield
+    except LakespliceError:
+        raise
+    except FileNotFoundError as error:
+        raise MissingFileError("there is no such file in the store", path=path) from error
+    except (PermissionDeniedError, UnauthenticatedError) as error:
+        raise StorageError(
+            "the object store refused; check the credentials and what they may do",
+            path=path,
+            store=store,
+            cause=_told(error),
+        ) from error
+    except (BaseError, BotoCoreError, ClientError) as error:
+        raise StorageError(
+            "the object store failed; it was tried again and again",
+            path=path,
+            store=store,
+            cause=_told(error),
+        ) from error
+
+
+def _told(error: Exception) -> str:
+    """The first line of what a client says."""
+    return next(iter(str(error).splitlines()), type(error).__name__)

@@ -1,0 +1,226 @@
+"""Objects in the making: in parts on S3, some of them copied inside the store; streamed elsewhere.
+
+A part has 5 MiB or more, the last excepted, so a copy after few new bytes gives its first ones to
+their part, and only then goes on inside the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+
+from lakesplice.errors import StorageError
+from lakesplice.splicing.output.copying import StreamSink
+from lakesplice.storage.access import Bucket
+from lakesplice.storage.object_files import ObjectFile, ObjectSink
+
+PART_BYTES_MIN = 5 * 1024 * 1024
+_PART_BYTES = 8 * 1024 * 1024
+# The store copies a range as one piece of work; several go on side by side.
+_COPIED_BYTES_MAX = 256 * 1024 * 1024
+_PARTS_MAX = 10_000
+_THREADS = 4
+MARK = "lakesplice-attempt"
+
+
+class PartsUpload:
+    """`Upload` to S3. What fits into one part is put at once, by `put`, which creates only."""
+
+    def __init__(self, bucket: Bucket, key: str, token: str, put: Callable[[Any], bool]) -> None:
+        self._bucket, self._key, self._token, self._put = bucket, key, token, put
+        self._held = bytearray()
+        self._upload_id: str | None = None
+        self._parts: list[Future[str]] = []
+        self._pool: ThreadPoolExecutor | None = None
+        self._size = 0
+
+    def write(self, data: Any) -> int:
+        """See `Upload.write`."""
+        view = memoryview(data).cast("B")
+        self._size += len(view)
+        self._held += view
+        while len(self._held) >= 2 * _PART_BYTES:
+            self._send(_PART_BYTES)
+        return len(view)
+
+    def can_copy(self, source: pa.NativeFile) -> bool:
+        """Whether ranges of the file can be copied inside the store."""
+        return isinstance(source, ObjectFile) and source.bucket == self._bucket
+
+    def copy(self, source: ObjectFile, offset: int, length: int) -> None:
+        """Append bytes of another object, those that a part of their own can have unread."""
+        lacking = max(PART_BYTES_MIN - len(self._held), 0) if self._held else 0
+        if length - lacking < PART_BYTES_MIN:
+            lacking = length
+        if lacking:
+            (data,) = source.read_ranges([offset], [lacking])
+            self.write(data)
+            offset, length = offset + lacking, length - lacking
+        if length:
+            if self._held:
+                self._send(len(self._held))
+            self._size += length
+        while length:
+            # What is left must again be enough for a part.
+            taken = length if length <= _COPIED_BYTES_MAX else _COPIED_BYTES_MAX // 2
+            self._copy_part(source, offset, taken)
+            offset, length = offset + taken, length - taken
+
+    def complete(self) -> None:
+        """See `Upload.complete`."""
+        if self._upload_id is None:
+            if not self._put(bytes(self._held)):
+                raise self._exists()
+            return
+        if self._held:
+            self._send(len(self._held))
+        parts = [
+            {"PartNumber": number, "ETag": part.result()}
+            for number, part in enumerate(self._parts, 1)
+        ]
+        self._close()
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            self._client().complete_multipart_upload(
+                **self._named(), MultipartUpload={"Parts": parts}, IfNoneMatch="*"
+            )
+        except (BotoCoreError, ClientError):
+            # Asked again after its answer was lost, the store no longer knows the upload.
+            if not self._is_there():
+                raise
+
+    def abort(self) -> None:
+        """See `Upload.abort`."""
+        self._close()
+        if self._upload_id is not None:
+            with suppress(Exception):
+                self._client().abort_multipart_upload(**self._named())
+
+    def _client(self) -> Any:
+        return self._bucket.parts_client()
+
+    def _named(self) -> dict[str, Any]:
+        named = {"Bucket": self._bucket.name, "Key": self._key}
+        return named if self._upload_id is None else {**named, "UploadId": self._upload_id}
+
+    def _send(self, size: int) -> None:
+        data = bytes(memoryview(self._held)[:size])
+        del self._held[:size]
+        self._add(lambda number: self._sent(number, data))
+
+    def _sent(self, number: int, data: bytes) -> str:
+        answer = self._client().upload_part(**self._named(), PartNumber=number, Body=data)
+        return str(answer["ETag"])
+
+    def _copy_part(self, source: ObjectFile, offset: int, length: int) -> None:
+        self._add(lambda number: self._copied(number, source, offset, length))
+
+    def _copied(self, number: int, source: ObjectFile, offset: int, length: int) -> str:
+        condition = {} if source.etag is None else {"CopySourceIfMatch": source.etag}
+        answer = self._client().upload_part_copy(
+            **self._named(),
+            **condition,
+            PartNumber=number,
+            CopySource={"Bucket": source.bucket.name, "Key": source.key},
+            CopySourceRange=f"bytes={offset}-{offset + length - 1}",
+        )
+        return str(answer["CopyPartResult"]["ETag"])
+
+    def _add(self, part: Callable[[int], str]) -> None:
+        if self._upload_id is None:
+            answer = self._client().create_multipart_upload(
+                **self._named(), Metadata={MARK: self._token}
+            )
+            self._upload_id = answer["UploadId"]
+            self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="upload")
+        if len(self._parts) == _PARTS_MAX:
+            raise StorageError("a file needs more parts than the store allows", path=self._key)
+        assert self._pool is not None
+        # Memory holds the parts under way; what failed is told here rather than at the end.
+        if len(self._parts) >= _THREADS:
+            self._parts[-_THREADS].result()
+        self._parts.append(self._pool.submit(part, len(self._parts) + 1))
+
+    def _is_there(self) -> bool:
+        found = self._client().head_object(Bucket=self._bucket.name, Key=self._key)
+        return bool(found.get("Metadata", {}).get(MARK) == self._token)
+
+    def _exists(self) -> StorageError:
+        return StorageError(
+            "a file of this name exists; names are never used twice, so this is a defect",
+            path=self._key,
+        )
+
+    def _close(self) -> None:
+        if self._pool is not None:
+            for part in self._parts:
+                part.cancel()
+            self._pool.shutdown()
+
+
+class StreamUpload:
+    """`Upload` to a store that copies no ranges."""
+
+    def __init__(self, bucket: Bucket, key: str, put: Callable[[Any], bool]) -> None:
+        self._bucket, self._key, self._put = bucket, key, put
+        self._held = bytearray()
+        self._writer: Any = None
+
+    def write(self, data: Any) -> int:
+        """See `Upload.write`."""
+        view = memoryview(data).cast("B")
+        self._held += view
+        if len(self._held) >= 2 * _PART_BYTES:
+            self._flush()
+        return len(view)
+
+    def complete(self) -> None:
+        """See `Upload.complete`; above some megabytes the name is not asked for before."""
+        if self._writer is None:
+            if not self._put(bytes(self._held)):
+                raise StorageError("a file of this name exists", path=self._key)
+            return
+        self._flush()
+        self._writer.close()
+
+    def abort(self) -> None:
+        """See `Upload.abort`: what isn't closed never shows."""
+        self._writer = None
+
+    def _flush(self) -> None:
+        import obstore
+
+        if self._writer is None:
+            self._writer = obstore.open_writer(self._bucket.client(), self._key)
+        self._writer.write(bytes(self._held))
+        self._held = bytearray()
+
+
+class PartsSink(StreamSink):
+    """`Sink` on an object in parts: copies inside the store where the source lies there too."""
+
+    def __init__(self, stream: ObjectSink, upload: PartsUpload) -> None:
+        super().__init__(stream)
+        self._upload = upload
+        self._copied = 0
+
+    def copies_inside(self, source: pa.NativeFile) -> bool:
+        """See `Sink.copies_inside`."""
+        return self._upload.can_copy(source)
+
+    def copy(self, source: pa.NativeFile, offset: int, length: int) -> None:
+        """See `Sink.copy`."""
+        if not self._upload.can_copy(source):
+            super().copy(source, offset, length)
+            return
+        self._upload.copy(source, offset, length)
+        self._copied += length
+
+    def tell(self) -> int:
+        """See `Sink.tell`."""
+        return super().tell() + self._copied

@@ -1,0 +1,218 @@
+"""What each version of a table changed: its rows as they were after it, a row per changed key.
+
+    new file groups   rows that the commit added
+    new deltas        rows that it changed: their after-images; where changes by hand have some
+                      columns only, read from the table as it then was
+
+Maintenance changes no row and gives none. A replay may give a row again that was given before: its
+position tells. Names and values of the columns beside a row's own are those of Delta Lake's change
+data feed, without images of what was before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lakesplice.errors import MissingFileError, UnsupportedError, VersionNotFoundError
+from lakesplice.formats.log.actions import DOMAIN, Action, CommitInfo, DomainMetadata
+from lakesplice.formats.log.commit_file import decode_commit
+from lakesplice.formats.manifests import decode_pointer
+from lakesplice.model.address import BaseFile
+from lakesplice.model.change import Op
+from lakesplice.model.manifest import Manifest
+from lakesplice.model.names import CHANGED, IS_DELETED, OP
+from lakesplice.model.position import Ordering
+from lakesplice.model.schema import TableSchema
+from lakesplice.planning.changed import bitmap_bytes, bitmap_rows, changes_column
+from lakesplice.planning.edits import apply_edits
+from lakesplice.planning.overlay import Waiting, overlay, state_columns
+from lakesplice.table.base import open_base
+from lakesplice.table.layout import commit_path
+from lakesplice.table.ports import Store
+from lakesplice.table.snapshot import read_manifest
+from lakesplice.table.waiting import read_waiting
+
+CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIME = "_change_type", "_commit_version", "_commit_timestamp"
+FEED_FIELDS = (
+    pa.field(CHANGE_TYPE, pa.string(), nullable=False),
+    pa.field(COMMIT_VERSION, pa.int64(), nullable=False),
+    pa.field(COMMIT_TIME, pa.timestamp("us", tz="UTC"), nullable=False),
+)
+INSERT, UPDATE, DELETE = "insert", "update_postimage", "delete"
+_OF_OP = {Op.CREATE: INSERT, Op.UPDATE: UPDATE, Op.READ: UPDATE, Op.DELETE: DELETE}
+
+
+@dataclass(frozen=True)
+class Version:
+    """A committed version: its time and its manifest."""
+
+    number: int
+    timestamp_ms: int
+    manifest: Manifest
+
+
+def read_version(store: Store, number: int) -> Version:
+    """Read one version by its commit alone; `VersionNotFoundError` where that is not retained."""
+    path = commit_path(number)
+    try:
+        actions = decode_commit(store.read(path), path)
+    except MissingFileError:
+        raise VersionNotFoundError(
+            "the version is past its retention, or not written yet; begin with a later one",
+            version=number,
+        ) from None
+    domain = next(_domains(actions), None)
+    info = next((action for action in actions if isinstance(action, CommitInfo)), None)
+    if domain is None or info is None:
+        raise UnsupportedError("another writer's commit has no changes to show", version=number)
+    pointer = decode_pointer(domain.configuration, path)
+    return Version(number, pointer.timestamp_ms, read_manifest(store, pointer.manifest))
+
+
+def changes_of(
+    store: Store, number: int, columns: Sequence[str], schema: TableSchema
+) -> Iterator[pa.Table]:
+    """Yield what a version changed: FEED_FIELDS, then `columns`, stored names of `schema`.
+
+    Blocks. `schema` is one of the table's, at any version; columns that came later are null. Of a
+    deleted row only the key means something. `VersionNotFoundError` where the version, or that
+    before it, is no longer retained; `UnsupportedError` for one that rows left otherwise than by a
+    change.
+    """
+    version = read_version(store, number)
+    before = read_version(store, number - 1).manifest if number else Manifest(0)
+    now = version.manifest
+    if before.groups - now.groups:
+        raise UnsupportedError(
+            "rows left the table at once, by a restore or an overwrite; read the table as it is,"
+            " and changes from the next version on",
+            version=number,
+        )
+    present = max(schema, now.schema, key=lambda one: one.version)
+    fields = [schema.arrow.field(name) for name in columns]
+    feed = _Feed(store, version, feed_schema(fields), present)
+    yield from feed.added(before)
+    yield from feed.changed(before)
+
+
+@dataclass(frozen=True)
+class _Feed:
+    store: Store
+    version: Version
+    layout: pa.Schema
+    schema: TableSchema
+
+    @property
+    def columns(self) -> list[str]:
+        """The table's columns that are asked for."""
+        return list(self.layout.names[len(FEED_FIELDS) :])
+
+    def added(self, before: Manifest) -> Iterator[pa.Table]:
+        """The rows of new file groups."""
+        now, old = self.version.manifest, before.groups
+        for file in _in_order(now.files):
+            rows = _rows_of_new(file, old)
+            if rows is None:
+                continue
+            with open_base(self.store, file, self.schema) as reader:
+                for at, (first, last) in enumerate(reader.row_groups):
+                    mine = rows[first:last]
+                    if mine.any():
+                        found = reader.read(at, [*self._read, IS_DELETED]).filter(pa.array(mine))
+                        deleted = found.column(IS_DELETED)
+                        yield self._as_feed(found, pc.if_else(deleted, DELETE, INSERT))
+
+    def changed(self, before: Manifest) -> Iterator[pa.Table]:
+        """The rows that new deltas change."""
+        now, known = self.version.manifest, {delta.file.path for delta in before.deltas}
+        new = [delta for delta in now.deltas if delta.file.path not in known]
+        if not new:
+            return
+        groups = frozenset(group for delta in new for group in delta.waiting)
+        changes = read_waiting(self.store, new, self.schema, groups, self._read)
+        if now.ordering is Ordering.BINLOG or self._are_whole(changes):
+            yield self._as_feed(changes, _types_of(changes.column(OP)))
+        else:
+            yield from self._states(changes, groups)
+
+    def _are_whole(self, changes: pa.Table) -> bool:
+        """Whether changes by hand have a value for each column that is asked for."""
+        given = changes.filter(pc.not_equal(changes.column(OP), Op.DELETE))
+        sets = bitmap_rows(given.column(CHANGED).combine_chunks(), bitmap_bytes(self.schema))
+        asked = (c for c in self.schema.columns if c.name in self.columns)
+        others = (column for column in asked if column.name not in self.schema.key)
+        return all(changes_column(*sets, column.id).all() for column in others)
+
+    def _states(self, changes: pa.Table, groups: frozenset[int]) -> Iterator[pa.Table]:
+        """Rows at the addresses of changes, as the version has them."""
+        now, schema = self.version.manifest, self.schema
+        new = Waiting.of(changes)
+        waiting = Waiting.of(read_waiting(self.store, now.deltas, schema, groups, self._read))
+        needed = state_columns(schema, now.ordering)
+        names = tuple(dict.fromkeys((*self._read, IS_DELETED, *needed)))
+        for file in _in_order(now.files):
+            if groups.isdisjoint(segment.group for segment in file.segments):
+                continue
+            mine, placed = (
+                new.place(file.segments, file.path),
+                waiting.place(file.segments, file.path),
+            )
+            with open_base(self.store, file, schema) as reader:
+                for at, (first, last) in enumerate(reader.row_groups):
+                    asked = mine.within(first, last)
+                    if not len(asked.rows):
+                        continue
+                    part, rows = placed.within(first, last), reader.read(at, names)
+                    state = rows.select([*needed]).take(pa.array(part.addressed))
+                    edits = overlay(part, state, schema, file.path, now.ordering)
+                    after = apply_edits(rows, edits).take(pa.array(asked.addressed))
+                    ends = np.append(np.flatnonzero(np.diff(asked.rows)), len(asked.rows) - 1)
+                    ops = asked.changes.column(OP).take(pa.array(asked.order[ends]))
+                    kinds = pc.if_else(after.column(IS_DELETED), DELETE, _types_of(ops))
+                    yield self._as_feed(after, kinds)
+
+    @property
+    def _read(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.schema.key, *self.columns)))
+
+    def _as_feed(self, rows: pa.Table, kinds: pa.ChunkedArray) -> pa.Table:
+        count, version = rows.num_rows, self.version
+        time = pa.scalar(version.timestamp_ms * 1000, pa.timestamp("us", tz="UTC"))
+        arrays = [
+            kinds,
+            pa.repeat(pa.scalar(version.number, pa.int64()), count),
+            pa.repeat(time, count),
+            *(rows.column(name) for name in self.columns),
+        ]
+        return pa.table(arrays, names=self.layout.names).cast(self.layout)
+
+
+def feed_schema(fields: Sequence[pa.Field]) -> pa.Schema:
+    """Return the layout of changes with the given columns, which a deleted row may lack."""
+    return pa.schema([*FEED_FIELDS, *(field.with_nullable(True) for field in fields)])
+
+
+def _domains(actions: Sequence[Action]) -> Iterator[DomainMetadata]:
+    return (a for a in actions if isinstance(a, DomainMetadata) and a.domain == DOMAIN)
+
+
+def _in_order(files: Mapping[str, BaseFile]) -> list[BaseFile]:
+    return [files[path] for path in sorted(files)]
+
+
+def _rows_of_new(file: BaseFile, old: frozenset[int]) -> NDArray[np.bool_] | None:
+    """Which rows of a file belong to groups that are not among the old; None if none does."""
+    parts = [np.full(s.rows, s.group not in old, np.bool_) for s in file.segments]
+    found = np.concatenate(parts) if parts else np.zeros(0, np.bool_)
+    return found if found.any() else None
+
+
+def _types_of(ops: pa.ChunkedArray) -> pa.ChunkedArray:
+    names = pa.array([_OF_OP[op] for op in sorted(Op)])
+    return names.take(pc.cast(ops, pa.int64()).combine_chunks())

@@ -1,0 +1,201 @@
+"""A proxy before an S3 server that counts what passes and makes requests fail in chosen ways."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Self
+from urllib.parse import parse_qs, unquote, urlsplit
+
+_HOP_BY_HOP = frozenset(("connection", "keep-alive", "transfer-encoding", "content-length"))
+_THROTTLED = (
+    b"<?xml version='1.0'?><Error><Code>SlowDown</Code><Message>Reduce your request rate."
+    b"</Message></Error>"
+)
+
+
+class Fault(Enum):
+    """How a request fails."""
+
+    LOST = auto()  # the server never sees it
+    ANSWER_LOST = auto()  # the server acts on it
+    THROTTLED = auto()
+    LATE = auto()  # the server acts on it, the answer comes after the client gave up
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request that passed, with the bytes of its bodies either way."""
+
+    method: str
+    path: str
+    query: dict[str, list[str]]
+    copied: bool
+    conditional: bool
+    sent: int = 0
+    received: int = 0
+    status: int = 0
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it lists objects."""
+        return self.method == "GET" and ("list-type" in self.query or "prefix" in self.query)
+
+
+class S3Proxy:
+    """The proxy as a context manager; `fault` is asked about each request before it passes."""
+
+    def __init__(self, server_port: int, late_seconds: float = 3.0) -> None:
+        self.requests: list[Request] = []
+        self.fault: Callable[[Request], Fault | None] = lambda _: None
+        self._late = late_seconds
+        self._lock = threading.Lock()
+        proxy = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def _pass(self) -> None:
+                proxy._pass(self, server_port)
+
+            do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = _pass  # noqa: N815
+
+            def log_message(self, *args: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    @property
+    def endpoint(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def reset(self) -> None:
+        """Forget what passed."""
+        with self._lock:
+            self.requests = []
+
+    def fail(self, *faults: Fault, when: Callable[[Request], bool] = lambda _: True) -> None:
+        """Let the next requests that `when` is true of fail, one after the other."""
+        left = list(faults)
+
+        def next_fault(request: Request) -> Fault | None:
+            with self._lock:
+                return left.pop(0) if left and when(request) else None
+
+        self.fault = next_fault
+
+    def seen(self, when: Callable[[Request], bool] = lambda _: True) -> Sequence[Request]:
+        """What passed so far."""
+        with self._lock:
+            return [request for request in self.requests if when(request)]
+
+    def _pass(self, handler: BaseHTTPRequestHandler, port: int) -> None:
+        length = int(handler.headers.get("Content-Length") or 0)
+        body = handler.rfile.read(length)
+        parts = urlsplit(handler.path)
+        request = Request(
+            handler.command,
+            unquote(parts.path),
+            parse_qs(parts.query, keep_blank_values=True),
+            "x-amz-copy-source" in handler.headers,
+            "If-None-Match" in handler.headers,
+            sent=length,
+        )
+        fault = self.fault(request)
+        if fault is Fault.LOST:
+            self._hang_up(handler)
+            return
+        if fault is Fault.THROTTLED:
+            self._answer(handler, 503, [("Content-Type", "application/xml")], _THROTTLED)
+            return
+        status, headers, data = _forwarded(handler, port, body)
+        with self._lock:
+            self.requests.append(
+                Request(
+                    request.method,
+                    request.path,
+                    request.query,
+                    request.copied,
+                    request.conditional,
+                    length,
+                    len(data),
+                    status,
+                )
+            )
+        if fault is Fault.ANSWER_LOST:
+            self._hang_up(handler)
+            return
+        if fault is Fault.LATE:
+            time.sleep(self._late)
+        self._answer(handler, status, headers, data)
+
+    def _answer(
+        self,
+        handler: BaseHTTPRequestHandler,
+        status: int,
+        headers: Sequence[tuple[str, str]],
+        data: bytes,
+    ) -> None:
+        try:
+            handler.send_response_only(status)
+            for name, value in headers:
+                handler.send_header(name, value)
+            if handler.command != "HEAD":
+                handler.send_header("Content-Length", str(len(data)))
+            handler.end_headers()
+            handler.wfile.write(data)
+        except OSError:  # the client gave up
+            handler.close_connection = True
+
+    def _hang_up(self, handler: BaseHTTPRequestHandler) -> None:
+        handler.close_connection = True
+        handler.connection.close()
+
+
+def _forwarded(
+    handler: BaseHTTPRequestHandler, port: int, body: bytes
+) -> tuple[int, list[tuple[str, str]], bytes]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        # As they came: signatures cover some of them, the host among them.
+        connection.putrequest(
+            handler.command, handler.path, skip_host=True, skip_accept_encoding=True
+        )
+        for name, value in handler.headers.items():
+            if name.lower() != "connection":
+                connection.putheader(name, value)
+        connection.endheaders(body)
+        answer = connection.getresponse()
+        data = answer.read()
+        kept = [
+            (name, value)
+            for name, value in answer.getheaders()
+            if name.lower() not in _HOP_BY_HOP
+            or (handler.command == "HEAD" and name.lower() == "content-length")
+        ]
+        return answer.status, kept, data
+    finally:
+        connection.close()

@@ -1,0 +1,57 @@
+"""The service with its lake in a bucket: fed by a real broker, killed, and gone on with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from lakesplice.testing.compare import compare
+from lakesplice.testing.s3_proxy import Request, S3Proxy
+from lakesplice.testing.s3_server import S3Server, options
+from tests.support.ledgers import PARTITIONS, Ledger, send
+from tests.support.running import Lake, ends_of, take_in
+from tests.support.topics import Sender, make_topics
+
+# Every delta is compacted as soon as it is there.
+EAGER: dict[str, Any] = {"compaction": {"deltas_max": 1, "poll_seconds": 0.1}}
+
+
+def listing(request: Request) -> bool:
+    return request.is_list
+
+
+def test_a_lake_in_a_bucket_holds_what_the_topics_say(
+    kafka_broker: str, s3_server: S3Server, tmp_path: Path
+) -> None:
+    goods, others = (Ledger("bucket", name) for name in ("goods", "others"))
+    make_topics(kafka_broker, {table.topic: PARTITIONS for table in (goods, others)})
+    sender = Sender(kafka_broker)
+    with S3Proxy(s3_server.port) as proxy:
+        root = f"s3://{s3_server.make_bucket()}/lake"
+        place = {"root": root, "options": options(proxy.endpoint)}
+        lake = Lake(tmp_path, kafka_broker, r"bucket\..*", lake=place, **EAGER)
+        with lake.running() as service:
+            records = send(sender, goods.insert(0, 500) + others.insert(0, 50))
+            take_in(service, lake, ends_of(records))
+            records = send(sender, goods.update(range(0, 500, 7), "changed"))
+            take_in(service, lake, ends_of(records))
+            proxy.reset()
+            records = send(sender, goods.delete(range(20, 30)) + goods.insert(500, 520))
+            take_in(service, lake, ends_of(records))
+            # The test looks at tables too: by their names, from their newest checkpoint on.
+            assert not [request for request in proxy.seen(listing) if "base" in request.path]
+            service.kill()
+        with lake.running() as service:
+            records = send(sender, goods.update([1, 2, 3], "again"))
+            take_in(service, lake, ends_of(records))
+            service.until(lambda: nothing_waits(lake, goods), "all is compacted")
+            service.terminate()
+            service.ends_well(60)
+        for table in (goods, others):
+            for view in ("real_time", "read_optimised"):
+                stored = lake.table(table.topic).read(view)
+                assert compare(table.truth, stored, ["id"]) is None
+
+
+def nothing_waits(lake: Lake, table: Ledger) -> bool:
+    return not lake.table(table.topic).snapshot.manifest.deltas

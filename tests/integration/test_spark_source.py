@@ -1,0 +1,298 @@
+"""The table as Spark reads it by its own format, beside what our reader in Python says."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from lakesplice import Table
+from lakesplice.spark.session import build_session
+
+ROWS = 3_000
+PUSH_DOWN = "spark.sql.python.filterPushdown.enabled"  # as a user may have set it
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    session = build_session("local[2]", "1g", [], {PUSH_DOWN: "true"})
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table with rows, changes that wait, deletes, and an older version."""
+    path = tmp_path_factory.mktemp("lake") / "shop" / "goods"
+    rows = [
+        {
+            "id": n,
+            "name": None if n % 7 == 0 else f"thing {n}",
+            "price": Decimal(n) / 4,
+            "day": date(2026, 1, 1 + n % 28),
+            "weight": float("nan") if n % 11 == 0 else n / 3,
+            "raw": bytes([n % 256]),
+            "open": n % 2 == 0,
+        }
+        for n in range(ROWS)
+    ]
+    table = Table.create(path, pa.Table.from_pylist(rows, schema=SCHEMA), key=["id"])
+    time.sleep(0.01)
+    some = pa.table({"id": [1, 2, ROWS - 1], "name": ["new", None, "last"]})
+    table.upsert(some, delete=pa.table({"id": [5, 6]}))
+    return path
+
+
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.int64()),
+        pa.field("name", pa.string()),
+        pa.field("price", pa.decimal128(12, 2)),
+        pa.field("day", pa.date32()),
+        pa.field("weight", pa.float64()),
+        pa.field("raw", pa.binary()),
+        pa.field("open", pa.bool_()),
+    ]
+)
+
+
+def frame(spark: SparkSession, folder: Path, **options: Any) -> DataFrame:
+    return spark.read.format("lakesplice").options(**options).load(str(folder))
+
+
+def rows_of(found: DataFrame) -> list[dict[str, Any]]:
+    return sorted(found.toArrow().to_pylist(), key=lambda row: row["id"])
+
+
+def same(found: DataFrame, expected: pa.Table) -> None:
+    assert str(rows_of(found)) == str(sorted(expected.to_pylist(), key=lambda row: row["id"]))
+
+
+@pytest.mark.parametrize("view", ["real_time", "read_optimised"])
+def test_both_views_are_as_in_python(spark: SparkSession, folder: Path, view: str) -> None:
+    same(frame(spark, folder, view=view), Table.open(folder).read(view))
+
+
+def test_the_real_time_view_is_what_is_read_unless_said_otherwise(
+    spark: SparkSession, folder: Path
+) -> None:
+    found = rows_of(frame(spark, folder))
+    assert len(found) == ROWS - 2
+    assert found[1]["name"] == "new"
+
+
+def test_columns_and_system_columns_are_chosen_by_options(
+    spark: SparkSession, folder: Path
+) -> None:
+    found = frame(spark, folder, columns="name, id", include_system=True, include_deleted=True)
+    assert found.columns[:2] == ["name", "id"]
+    assert found.where("_is_deleted").count() == 2
+    assert found.count() == ROWS
+
+
+def test_versions_are_read_by_number_and_by_time(spark: SparkSession, folder: Path) -> None:
+    first, second = sorted(Table.open(folder).history(), key=lambda entry: entry.version)
+    assert frame(spark, folder, version=first.version).count() == ROWS
+    for entry, count in ((first, ROWS), (second, ROWS - 2)):
+        assert entry.info.timestamp_ms is not None
+        moment = _iso(entry.info.timestamp_ms)
+        assert frame(spark, folder, as_of=moment).count() == count
+
+
+def _iso(timestamp_ms: int) -> str:
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat()
+
+
+CONDITIONS = [
+    "id = 1",
+    "id > 2990 and id <= 2995",
+    "2990 < id",
+    "id in (1, 5, 7, 100000)",
+    "id not in (1, 5, 7)",
+    "id between 3 and 9",
+    "name = 'new'",
+    "name <=> null",
+    "not (name <=> 'new')",
+    "name is null",
+    "name not in ('new', 'thing 1')",
+    "name is not null and not name = 'new'",
+    "name like 'thing 1%'",
+    "name like '%9'",
+    "name like 'thing _'",
+    "not name like 'thing%'",
+    "price >= 700.25",
+    "price = cast(1.5 as decimal(5,1))",
+    "day = date'2026-01-05'",
+    "day < '2026-01-05'",
+    "raw = X'05'",
+    "open",
+    "not open",
+    "open is true",
+    "open = false and id < 100",
+    "id = 1 or name = 'last'",
+    "_is_deleted",
+    "id > 9223372036854775807",
+    "id = 3.0",
+    "id > 2.5 and id < 3.5",
+    "weight > 5 and weight < 1e2",
+    "id > -1e0",
+]
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_a_filter_keeps_the_rows_that_it_keeps_in_spark(
+    spark: SparkSession, folder: Path, condition: str
+) -> None:
+    options = {"include_system": True, "include_deleted": True}
+    skipping = frame(spark, folder, filter=condition, **options)
+    # What Spark holds in memory already is filtered by Spark alone.
+    held = spark.createDataFrame(frame(spark, folder, **options).toArrow()).where(condition)
+    assert str(rows_of(skipping)) == str(rows_of(held))
+
+
+def test_what_is_asked_of_a_frame_once_is_not_kept_for_the_next_time(
+    spark: SparkSession, folder: Path
+) -> None:
+    found = frame(spark, folder)
+    assert found.where("id = 7").count() == 1
+    assert found.count() == ROWS - 2
+
+
+def test_a_table_of_many_files_is_read_by_many_tasks(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lakesplice.apps.spark_source._PARTITION_BYTES", 1)
+    table = Table.create(tmp_path / "a" / "b", pa.table({"id": [1]}), key=["id"])
+    for n in range(2, 6):
+        table.upsert(pa.table({"id": [n]}))
+    found = frame(spark, tmp_path / "a" / "b")
+    assert sorted(row["id"] for row in rows_of(found)) == [1, 2, 3, 4, 5]
+
+
+def test_an_empty_table_has_columns(spark: SparkSession, tmp_path: Path) -> None:
+    Table.create(tmp_path / "a" / "b", SCHEMA, key=["id"])
+    found = frame(spark, tmp_path / "a" / "b")
+    assert found.columns == SCHEMA.names
+    assert found.count() == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"columns": "id,prize"}, "no such column"),
+        ({"view": "blue"}, "unknown view"),
+        ({"version": "99"}, "never written"),
+        ({"version": "one"}, "a version is a number"),
+        ({"as_of": "yesterday"}, "as_of is a moment"),
+        ({"as_of": "2001-01-01"}, "no retained version"),
+        ({"version": "0", "as_of": "2026-01-01"}, "not both"),
+        ({"include_deleted": "maybe"}, "true or false"),
+        ({"filter": "prize > 3"}, "no such column"),
+        ({"filter": "id >"}, "no SQL condition"),
+    ],
+)
+def test_what_does_not_fit_is_an_error_that_says_so(
+    spark: SparkSession, folder: Path, options: dict[str, str], complaint: str
+) -> None:
+    with pytest.raises(PySparkException, match=complaint):
+        frame(spark, folder, **options)
+
+
+def test_a_folder_without_a_table_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(PySparkException, match="no table"):
+        frame(spark, tmp_path)
+
+
+def changed(found: DataFrame) -> list[tuple[Any, ...]]:
+    names = ["_commit_version", "id", "_change_type", "name"]
+    return sorted(tuple(row[name] for name in names) for row in found.toArrow().to_pylist())
+
+
+@pytest.fixture
+def fed(tmp_path: Path) -> Table:
+    rows = pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"]})
+    table = Table.create(tmp_path / "shop" / "fed", rows, key=["id"])
+    table.upsert(pa.table({"id": [1, 4], "name": ["A", "d"]}), delete=pa.table({"id": [2]}))
+    table.compact()
+    return table
+
+
+AT_FIRST = [(0, 1, "insert", "a"), (0, 2, "insert", "b"), (0, 3, "insert", "c")]
+SECOND = [(1, 1, "update_postimage", "A"), (1, 2, "delete", None), (1, 4, "insert", "d")]
+
+
+def without_the_dead(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    return [(*row[:3], None) if row[2] == "delete" else row for row in rows]
+
+
+def test_changes_between_versions_are_read(spark: SparkSession, fed: Table, tmp_path: Path) -> None:
+    folder = tmp_path / "shop" / "fed"
+    found = changed(frame(spark, folder, changes=True, starting_version=0))
+    assert without_the_dead(found) == AT_FIRST + SECOND
+    found = changed(frame(spark, folder, changes=True, starting_version=0, ending_version=0))
+    assert found == AT_FIRST
+
+
+def stream_to(
+    spark: SparkSession, folder: Path, tmp_path: Path, name: str, **options: Any
+) -> DataFrame:
+    """Stream what there is into files, going on where the checkpoint of the name stands."""
+    source = spark.readStream.format("lakesplice").options(changes=True, **options)
+    query = (
+        source.load(str(folder))
+        .writeStream.format("parquet")
+        .option("checkpointLocation", str(tmp_path / name / "checkpoint"))
+        .trigger(availableNow=True)
+        .start(str(tmp_path / name / "rows"))
+    )
+    assert query.awaitTermination(120)
+    return spark.read.parquet(str(tmp_path / name / "rows"))
+
+
+def test_a_stream_gives_each_commit_once_and_goes_on_where_it_stopped(
+    spark: SparkSession, fed: Table, tmp_path: Path
+) -> None:
+    folder = tmp_path / "shop" / "fed"
+    found = stream_to(spark, folder, tmp_path, "all", starting_version=0)
+    assert without_the_dead(changed(found)) == AT_FIRST + SECOND
+    fed.upsert(pa.table({"id": [3], "name": ["C"]}))
+    found = stream_to(spark, folder, tmp_path, "all", starting_version=0)
+    third = [(fed.version, 3, "update_postimage", "C")]
+    assert without_the_dead(changed(found)) == AT_FIRST + SECOND + third
+
+
+def test_a_stream_begins_with_the_table_as_it_is(
+    spark: SparkSession, fed: Table, tmp_path: Path
+) -> None:
+    folder, version = tmp_path / "shop" / "fed", fed.version
+    found = stream_to(spark, folder, tmp_path, "whole")
+    whole = [(version, 1, "insert", "A"), (version, 3, "insert", "c"), (version, 4, "insert", "d")]
+    assert changed(found) == whole
+    fed.upsert(pa.table({"id": [1], "name": ["again"]}))
+    found = stream_to(spark, folder, tmp_path, "whole")
+    assert changed(found) == [*whole, (fed.version, 1, "update_postimage", "again")]
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({}, "starting_version"),
+        ({"starting_version": "0", "view": "real_time"}, "don't go with changes"),
+        ({"starting_version": "one"}, "a version is a number"),
+    ],
+)
+def test_changes_that_are_asked_for_wrongly_are_refused(
+    spark: SparkSession, fed: Table, tmp_path: Path, options: dict[str, str], complaint: str
+) -> None:
+    with pytest.raises(PySparkException, match=complaint):
+        frame(spark, tmp_path / "shop" / "fed", changes=True, **options).collect()
