@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
-import sys
-from pathlib import Path
-
-import pytest
 
 from lakesplice.config.environment import from_environment
 from lakesplice.config.settings import Settings
 from lakesplice.spark.jars import SPARK_KAFKA
+from tests.support import tools
 from tests.support.machine import ROOT
 
 TEXT = re.sub(r"\\\n", " ", (ROOT / "Dockerfile").read_text())
@@ -27,12 +23,10 @@ def _all(instruction: str) -> list[str]:
 
 
 def test_hadolint_finds_nothing() -> None:
-    beside = Path(sys.executable).with_name("hadolint")
-    hadolint = shutil.which("hadolint") or (str(beside) if beside.exists() else None)
-    if hadolint is None:
-        pytest.skip("no hadolint (run make setup)")
     done = subprocess.run(
-        [hadolint, "--no-color", str(ROOT / "Dockerfile")], capture_output=True, text=True
+        [tools.beside_python("hadolint"), "--no-color", ROOT / "Dockerfile"],
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
