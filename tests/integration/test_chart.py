@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -336,6 +337,27 @@ def test_values_that_would_not_work_are_refused_with_the_reason(
     done = render(over(LEAST, values))
     assert done.returncode != 0
     assert complaint in done.stderr
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_the_notes_say_how_to_look_at_it(tmp_path: Path, replicas: int) -> None:
+    # Only an installation shows them, which needs a cluster; so they are rendered as a manifest.
+    chart = tmp_path / "lakesplice"
+    shutil.copytree(CHART, chart)
+    text = (chart / "templates" / "NOTES.txt").read_text()
+    (chart / "templates" / "notes.yaml").write_text(
+        f'{{{{- define "notes" }}}}{text}{{{{ end }}}}notes: {{{{ include "notes" . | toJson }}}}'
+    )
+    values = tmp_path / "values.yaml"
+    shared = {"replicas": replicas, "persistence": {"accessModes": ["ReadWriteMany"]}}
+    values.write_text(yaml.safe_dump(over(LEAST, shared)))
+    options = ["--show-only", "templates/notes.yaml", "--kube-version", "1.30.0", "-f", values]
+    command = [tools.helm(), "template", "lake", chart, *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    notes = yaml.safe_load(done.stdout)["notes"]
+    assert "exec deployment/lake-lakesplice -- lakesplice tables /lake" in notes
+    assert ("--wait" in notes) == (replicas > 1)
 
 
 def test_the_chart_is_released_with_the_service() -> None:
