@@ -54,11 +54,21 @@ def prometheus(name: str = "prometheus") -> Path:
 
 
 def beside_python(name: str) -> Path:
-    """A program of a Python package (`hadolint`, `docker-compose`); a skip where it isn't."""
+    """A program of a Python package (`hadolint`); a skip where it isn't."""
     found = _beside_python(name)
     if found is None:
         pytest.skip(f"no {name} (run make setup)")
     return Path(found)
+
+
+def compose() -> list[str]:
+    """The command of Docker Compose, which needs no engine to check a file; a skip without it."""
+    for command in (["docker", "compose"], ["docker-compose"]):
+        if shutil.which(command[0]):
+            answer = subprocess.run([*command, "version"], capture_output=True)
+            if answer.returncode == 0:
+                return command
+    pytest.skip("no Docker Compose")
 
 
 def _unpack_package(package: str, folder: Path) -> None:
