@@ -42,8 +42,10 @@ FROM runtime
 LABEL org.opencontainers.image.title="lakesplice" \
       org.opencontainers.image.description="Keeps analytical copies of MySQL tables fresh"
 COPY --from=build /opt/lakesplice /opt/lakesplice
+# Spark would ask for the address of the host's name, which not every network knows.
 ENV LAKESPLICE_SPARK__JARS_DIR=/opt/lakesplice/jars \
-    PYTHONDONTWRITEBYTECODE=1
+    PYTHONDONTWRITEBYTECODE=1 \
+    SPARK_LOCAL_IP=127.0.0.1
 # By number, so that an orchestrator can tell that it isn't root.
 USER 10001:10001
 WORKDIR /tmp

@@ -252,6 +252,21 @@ def test_only_a_driver_of_executors_gets_a_token_and_a_role(
     assert not {"ClusterRole", "ClusterRoleBinding"} & manifests.keys()
 
 
+def test_executors_can_reach_their_driver(
+    manifests: Manifests, settings: Settings, case: Values
+) -> None:
+    executors = case.get("rbac", {}).get("executorPods", False)
+    at_pod = {
+        one["name"]
+        for one in container(manifests).get("env", [])
+        if one.get("valueFrom") == {"fieldRef": {"fieldPath": "status.podIP"}}
+    }
+    wanted = {"SPARK_LOCAL_IP", "LAKESPLICE_SPARK__OPTIONS__SPARK_DRIVER_HOST"}
+    assert at_pod == (wanted if executors else set())
+    bound = settings.spark.options.get("spark.driver.bindAddress")
+    assert bound == ("0.0.0.0" if executors else None)
+
+
 def test_secrets_are_named_and_never_written(manifests: Manifests, case: Values) -> None:
     assert "Secret" not in manifests
     given = {one["name"]: one for one in container(manifests).get("env", [])}

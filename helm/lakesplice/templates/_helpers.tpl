@@ -75,7 +75,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- /* The configuration file: the settings, and the page for probes and scrapes. */}}
 {{- define "lakesplice.configuration" -}}
 {{- $page := dict "enabled" true "host" "0.0.0.0" "port" (include "lakesplice.port" . | int) }}
-{{- merge (dict "metrics" $page) (deepCopy .Values.settings) | toYaml }}
+{{- $decided := dict "metrics" $page }}
+{{- if .Values.rbac.executorPods }}
+{{- $_ := set $decided "spark" (dict "options" (dict "spark.driver.bindAddress" "0.0.0.0")) }}
+{{- end }}
+{{- merge $decided (deepCopy .Values.settings) | toYaml }}
 {{- end }}
 
 {{- /* What values can't be: each with what to do. */}}
