@@ -35,7 +35,7 @@ class Source:
     def work(self) -> None:
         first = self.rounds * 10
         self.rounds += 1
-        rows = [(key, f"row {key}", key, key, key) for key in range(first, first + 10)]
+        rows = [(key, f"row {key}", key, key, key * 1_000) for key in range(first, first + 10)]
         self.database.insert("ledger", rows)
         self.database.delete("ledger", [(first,)])
         alive = [(key,) for key in range(first) if key % 10]
@@ -48,7 +48,7 @@ class Source:
         return (row[0], f"round {self.rounds}", *row[2:])
 
     def lose_a_key(self) -> None:
-        self.database.insert("keyless", [(1, "one", 1, 1, 1)])
+        self.database.insert("keyless", [(1, "one", 1, 1, 1_000)])
         (event,) = self.database.drain()
         self.sender.send(event.topic, 0, None, event.value)
 

@@ -39,7 +39,7 @@ def resident_bytes(root: int | None = None) -> dict[str, int]:
     top = os.getpid() if root is None else root
     totals = {DRIVER: 0, JVM: 0, WORKERS: 0}
     page_bytes = os.sysconf("SC_PAGE_SIZE")
-    for process in descendants(_processes(), top):
+    for process in descendants(processes(), top):
         kind = DRIVER if process.pid == top else JVM if process.command == "java" else WORKERS
         totals[kind] += process.resident_pages * page_bytes
     return totals
@@ -56,7 +56,8 @@ def descendants(processes: list[Process], top: int) -> list[Process]:
     return found
 
 
-def _processes() -> list[Process]:
+def processes() -> list[Process]:
+    """Return all processes of the machine, in no order; none where there is no /proc."""
     found = []
     for folder in _PROC.glob("[0-9]*"):
         # It may end while it is looked at.
