@@ -38,6 +38,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--kills", type=int, default=5, help="how often the crash tests kill (5)")
     group.addoption("--seed", type=int, default=None, help="the seed of the crash tests (random)")
     group.addoption(
+        "--image-base", default=None, help="build and run the image, on this base (not at all)"
+    )
+    group.addoption(
         "--splice-examples", type=int, default=10, help="files drawn per test of readers (10)"
     )
 

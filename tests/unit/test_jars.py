@@ -92,3 +92,20 @@ def test_the_loser_of_a_race_uses_what_the_winner_put_there(tmp_path: Path) -> N
     (found,) = ensure_jars(ONE, tmp_path / "cache", java=str(fetch_while_another_wins))
     assert found.read_text() == "theirs\n"
     assert [path.name for path in (tmp_path / "cache").iterdir()] == [folder.name]
+
+
+def test_only_the_sets_that_are_named_are_fetched(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder_of(jars.SPARK_KAFKA, tmp_path).mkdir(parents=True)
+    assert jars.main([str(tmp_path), "no-such-java", "spark-kafka"]) == 0
+    assert jars.main([str(tmp_path), "no-such-java", "spark-kafka", "delta"]) == 1
+    assert "install a JDK" in capsys.readouterr().err
+
+
+def test_a_set_that_there_is_not_is_refused_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert jars.main([str(tmp_path), "java", "spark-kafak"]) == 1
+    assert "spark-kafak" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

@@ -22,6 +22,8 @@ _BYTES = {
 }
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMG]i?B|B|)")
+_DURATION_PATTERN = r"^\s*((\d+(\.\d+)?\s*(ms|s|m|h|d)\s*)+|\d+(\.\d+)?\s*)$"
+_SIZE_PATTERN = r"^\s*\d+(\.\d+)?\s*([KMG]i?B|B)?\s*$"
 DURATION_HINT = "a duration such as 500ms, 30s, 5m, 2h or 7d"
 SIZE_HINT = "a size such as 500000, 64MiB or 2GB"
 
@@ -84,11 +86,15 @@ Seconds = Annotated[
     float,
     Unit(duration_text),
     BeforeValidator(_seconds),
-    WithJsonSchema({"type": ["string", "number"], "description": DURATION_HINT}),
+    WithJsonSchema(
+        {"type": ["string", "number"], "pattern": _DURATION_PATTERN, "description": DURATION_HINT}
+    ),
 ]
 Bytes = Annotated[
     int,
     Unit(size_text),
     BeforeValidator(_bytes),
-    WithJsonSchema({"type": ["string", "integer"], "description": SIZE_HINT}),
+    WithJsonSchema(
+        {"type": ["string", "integer"], "pattern": _SIZE_PATTERN, "description": SIZE_HINT}
+    ),
 ]

@@ -206,10 +206,16 @@ def _publish(filled: Path, folder: Path) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Fetch every set into the folder given, saying so; `CACHE [JAVA]` as in `ensure_jars`."""
+    """Fetch sets into the folder given, saying so; `CACHE [JAVA [SET ...]]`, without names all."""
     cache = Path(arguments[0]) if arguments else None
     java = arguments[1] if len(arguments) > 1 else "java"
+    unknown = set(arguments[2:]) - {which.name for which in ALL}
+    if unknown:
+        print(f"  no such jars: {', '.join(sorted(unknown))}", file=sys.stderr)
+        return 1
     for which in ALL:
+        if arguments[2:] and which.name not in arguments[2:]:
+            continue
         if not folder_of(which, cache).is_dir():
             print(f"  fetching the {which.name} jars", flush=True)
         try:

@@ -326,6 +326,15 @@ LOG_TAIL = _gauge(
     "Far above log.checkpoint_every: checkpoints fail; the log says why.",
     TABLE,
 )
+MEMORY = _gauge(
+    "memory_resident_bytes",
+    "bytes",
+    "Memory that the service's processes hold, by what they are: the driver itself, Spark's JVM, "
+    "and the workers that it starts. Pages that workers share are counted in each; 0 where the "
+    "system doesn't tell.",
+    "Near the machine's or the pod's limit: fewer cores in spark.master, or less in a batch.",
+    Label("process", ("driver", "jvm", "workers")),
+)
 
 CATALOGUE: tuple[Metric, ...] = (
     BUILD_INFO,
@@ -362,4 +371,5 @@ CATALOGUE: tuple[Metric, ...] = (
     INDEX_LOOKUPS,
     TABLE_VERSION,
     LOG_TAIL,
+    MEMORY,
 )

@@ -50,6 +50,7 @@ class Metrics:
         self._ages: dict[str, _Ages] = {}
         self._tables: dict[str, str] = {}
         self._lock = threading.Lock()
+        self._measures: list[Callable[[], None]] = []
         for metric in CATALOGUE:
             self._create(metric, now)
             if not metric.is_per_table:
@@ -114,8 +115,14 @@ class Metrics:
                     self._drop(metric, table)
             self._count_tables()
 
+    def before_page(self, measure: Callable[[], None]) -> None:
+        """Have `measure` called before each page, to set what is only measured when it is read."""
+        self._measures.append(measure)
+
     def page(self) -> bytes:
         """Return all series in Prometheus' text format (`CONTENT_TYPE`)."""
+        for measure in self._measures:
+            measure()
         return generate_latest(self._registry)
 
     def value(self, metric: Metric, **labels: str) -> float | None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 
 MASK = "********"
-_SECRET_NAME = re.compile(
-    r"pass(word|wd|phrase)|secret|jaas|token|credential|private|keystore\.key|access\.?key|api\.?key",
-    re.IGNORECASE,
+MASKED_NAMES = (
+    "pass(word|wd|phrase)|secret|jaas|token|credential|private"
+    r"|keystore\.key|access\.?key|api\.?key"
 )
+"""Part of a secret's name, in any case, with dots for underscores."""
+_MASKED = re.compile(MASKED_NAMES, re.IGNORECASE)
 _USER_INFO = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 # `password=...` inside another value, as a JAAS configuration or a connection string has it.
 _ASSIGNED = re.compile(
@@ -18,7 +20,7 @@ _ASSIGNED = re.compile(
 
 def is_secret(name: str) -> bool:
     """Whether a value under this name is to be masked; `ssl.truststore.location` isn't."""
-    return _SECRET_NAME.search(name.replace("_", ".")) is not None
+    return _MASKED.search(name.replace("_", ".")) is not None
 
 
 def masked(name: str, value: str) -> str:

@@ -10,6 +10,7 @@ from lakesplice.table.commit import Committed, Conflict
 from lakesplice.table.intents import Create, Evolve, IndexMerge, Ingest, Intent, Redirect, Splice
 from lakesplice.table.snapshot import Snapshot
 from lakesplice.telemetry import catalogue as metric
+from lakesplice.telemetry.memory import resident_bytes
 from lakesplice.telemetry.registry import Metrics
 
 _OPERATIONS: Mapping[type[Intent], str] = {
@@ -68,3 +69,9 @@ def show_snapshot(
     metrics.set(metric.INDEX_RUNS, len(manifest.runs), table=table)
     metrics.set(metric.INDEX_ENTRIES, sum(run.entries for run in manifest.runs), table=table)
     metrics.park(table, None if manifest.parked is None else manifest.parked.code.value)
+
+
+def show_memory(metrics: Metrics) -> None:
+    """Set how much memory this process and those it started hold."""
+    for process, count in resident_bytes().items():
+        metrics.set(metric.MEMORY, count, process=process)

@@ -23,6 +23,7 @@ from lakesplice import __version__
 from lakesplice.apps.service.batches import BatchRunner
 from lakesplice.apps.service.compactor import Compactor
 from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.gauges import show_memory
 from lakesplice.apps.service.loop import QueryLoop
 from lakesplice.apps.service.sources import Sources
 from lakesplice.apps.service.status import ServiceStatus, TableStatus
@@ -59,6 +60,7 @@ class Service:
         self._ended = threading.Event()
         self._metrics = Metrics()
         self._metrics.set(metric.BUILD_INFO, 1, version=__version__)
+        self._metrics.before_page(lambda: show_memory(self._metrics))
         self._health = Health(_ALIVE_SECONDS, awaited={"query": "the first query has not started"})
         self._server: MetricsServer | None = None
         self._tables: ServiceTables | None = None

@@ -1,0 +1,108 @@
+"""The image, built from the Dockerfile and run: only when a base is given by --image-base.
+
+pytest tests/e2e/test_image.py --image-base docker.io/library/python:3.11-slim-bookworm
+"""
+
+from __future__ import annotations
+
+import secrets
+import signal
+import socket
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from os import chown, kill
+from pathlib import Path
+from subprocess import Popen
+
+import pytest
+import yaml
+
+from lakesplice import Table, __version__
+from lakesplice.testing.compare import compare
+from lakesplice.testing.shop import Database
+from tests.support.container import Container, Image, image
+from tests.support.ledgers import ledger
+from tests.support.topics import Sender, make_topics
+
+USER = 10_001
+CONFIGURATION = "/etc/lakesplice/lakesplice.yaml"
+_START_SECONDS_MAX = 120.0
+
+
+@pytest.fixture(scope="module")
+def built(request: pytest.FixtureRequest) -> Image:
+    return image(request.config.getoption("--image-base"))
+
+
+@pytest.fixture(scope="module")
+def container(built: Image) -> Iterator[Container]:
+    with built.container() as made:
+        yield made
+
+
+def test_it_tells_its_version(container: Container) -> None:
+    done = container.run("version")
+    assert (done.returncode, done.stdout) == (0, f"lakesplice {__version__}\n")
+
+
+def test_it_is_not_root_and_needs_no_network_for_its_jars(
+    built: Image, container: Container
+) -> None:
+    settings = built.settings()
+    assert settings["User"] == f"{USER}:{USER}"
+    assert settings["Cmd"] == ["run", "--config", CONFIGURATION]
+    user = str(USER)
+    assert container.shell("id -u; id -un", user=user).split() == [user, "lakesplice"]
+    assert "kafka-clients" in container.shell("ls /opt/lakesplice/jars/*", user=user)
+    leftovers = "command -v pip gcc make || ls -d /build || echo nothing"
+    assert "nothing" in container.shell(leftovers, user=user)
+
+
+def test_it_follows_a_topic_and_ends_in_order_when_told_to(
+    container: Container, kafka_broker: str, tmp_path: Path
+) -> None:
+    prefix = f"image-{secrets.token_hex(4)}"
+    database = Database([ledger()], server=prefix, database="shop")
+    make_topics(kafka_broker, {database.topic("ledger"): 1})
+    database.insert("ledger", [(key, f"row {key}", key, key, key * 1_000) for key in range(50)])
+    database.update("ledger", [(7,)], lambda row: (row[0], "changed", *row[2:]))
+    sender = Sender(kafka_broker)
+    for event in database.drain():
+        sender.send(event.topic, 0, event.key, event.value)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    lake, scratch, configuration = (tmp_path / name for name in ("lake", "tmp", "settings.yaml"))
+    for folder in (lake, scratch):
+        folder.mkdir()
+        chown(folder, USER, USER)
+    settings = {
+        "kafka": {"bootstrap_servers": kafka_broker, "topic_pattern": rf"{prefix}\..*"},
+        "lake": {"root": "/lake"},
+        "trigger": 0.5,
+        "metrics": {"port": port},
+        "spark": {"master": "local[2]", "driver_memory": "1g"},
+    }
+    configuration.write_text(yaml.safe_dump(settings))
+    mounts = {lake: "/lake", scratch: "/tmp", configuration: f"{CONFIGURATION}:ro"}
+    log = tmp_path / "service.log"
+    with container.running(*("run", "--config", CONFIGURATION), mounts=mounts, log=log) as service:
+        wait_for(lambda: any(lake.glob("shop/ledger/_delta_log/*.json")), service, log)
+        page = urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5)
+        assert page.status == 200
+        kill(container.init(service).pid, signal.SIGTERM)
+        assert service.wait(90) == 0, log.read_text()
+    rows = Table.open(lake / "shop" / "ledger").read()
+    assert compare(database.truth("ledger"), rows, ["id"]) is None
+    elsewhere = f"find / -xdev -user {USER} -not -path '/proc/*' -not -path '/lake*'"
+    assert container.shell(f"{elsewhere} -not -path '/tmp*'", user="0") == ""
+
+
+def wait_for(condition: Callable[[], bool], service: Popen[bytes], log: Path) -> None:
+    deadline, pause = time.monotonic() + _START_SECONDS_MAX, threading.Event()
+    while not condition():
+        assert service.poll() is None, log.read_text()
+        assert time.monotonic() < deadline, log.read_text()
+        pause.wait(0.2)

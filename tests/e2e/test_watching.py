@@ -1,0 +1,131 @@
+"""A whole service at work, watched: every panel of the dashboard shows something of it.
+
+It takes in changes, compacts, meets records that it can't decode, and a table without a key.
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from lakesplice.testing.shop import Database
+from tests.support.ledgers import ledger
+from tests.support.prometheus import Prometheus, Query, dashboard_queries
+from tests.support.running import Lake
+from tests.support.topics import Sender, make_topics
+
+# No commit has to be given up in an orderly run.
+MAY_STAY_EMPTY = {"Conflicts"}
+
+
+@dataclass
+class Source:
+    """A table that changes a little at each call, whose topic also carries what can't be read."""
+
+    sender: Sender
+    database: Database
+    rounds: int = 0
+
+    def work(self) -> None:
+        first = self.rounds * 10
+        self.rounds += 1
+        rows = [(key, f"row {key}", key, key, key * 1_000) for key in range(first, first + 10)]
+        self.database.insert("ledger", rows)
+        self.database.delete("ledger", [(first,)])
+        alive = [(key,) for key in range(first) if key % 10]
+        self.database.update("ledger", alive, self._changed)
+        for event in self.database.drain():
+            self.sender.send(event.topic, 0, event.key, event.value)
+        self.sender.send(self.database.topic("ledger"), 0, b"{}", b"no JSON")
+
+    def _changed(self, row: tuple[object, ...]) -> tuple[object, ...]:
+        return (row[0], f"round {self.rounds}", *row[2:])
+
+    def lose_a_key(self) -> None:
+        self.database.insert("keyless", [(1, "one", 1, 1, 1_000)])
+        (event,) = self.database.drain()
+        self.sender.send(event.topic, 0, None, event.value)
+
+
+@pytest.fixture(scope="module")
+def watched(kafka_broker: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    folder = tmp_path_factory.mktemp("watched")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    prefix = f"watched-{secrets.token_hex(4)}"
+    database = Database([ledger(), ledger("keyless")], server=prefix, database="shop")
+    make_topics(kafka_broker, {database.topic("ledger"): 1, database.topic("keyless"): 1})
+    source = Source(Sender(kafka_broker), database)
+    source.work()
+    source.lose_a_key()
+    lake = Lake(
+        folder,
+        kafka_broker,
+        rf"{prefix}\..*",
+        metrics={"port": port},
+        compaction={"deltas_max": 1, "poll_seconds": 0.1},
+    )
+    with (
+        Prometheus(folder / "prometheus", [f"127.0.0.1:{port}"]) as prometheus,
+        lake.running() as service,
+        _working(source),
+    ):
+        seen = [query.text for query in _expected()]
+        service.until(lambda: not prometheus.empty(seen), f"all of these show something: {seen}")
+        yield prometheus
+
+
+def _expected() -> list[Query]:
+    return [query for query in dashboard_queries() if query.where not in MAY_STAY_EMPTY]
+
+
+@contextmanager
+def _working(source: Source) -> Iterator[None]:
+    """Has the source change every second while the block runs."""
+    over = threading.Event()
+
+    def work() -> None:
+        while not over.wait(1.0):
+            source.work()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_every_panel_shows_the_service_at_work(watched: Prometheus) -> None:
+    assert not watched.empty(query.text for query in _expected())
+
+
+def test_what_it_shows_is_what_happened(watched: Prometheus) -> None:
+    def value(text: str) -> float:
+        (only,) = watched.query(text)
+        return float(only["value"][1])
+
+    assert value("sum(lakesplice_tables{state='parked'})") == 1
+    (parked,) = watched.query("lakesplice_table_parked == 1")
+    assert (parked["metric"]["table"], parked["metric"]["code"]) == ("shop.keyless", "no-key")
+    assert value("sum(lakesplice_dead_letters_total{table='shop.ledger'})") >= 1
+    assert value("sum(lakesplice_compactions_total{result='committed'})") >= 1
+    assert value("sum(lakesplice_memory_resident_bytes{process='jvm'})") > 50_000_000
+    assert value("sum(lakesplice_memory_resident_bytes{process='workers'})") > 10_000_000
+
+
+def test_the_alerts_that_its_troubles_call_for_are_on_their_way(watched: Prometheus) -> None:
+    def raised() -> set[str]:
+        return {rule["name"] for rule in watched.rules() if rule["state"] != "inactive"}
+
+    expected = {"LakespliceTableParked", "LakespliceDeadLetters"}
+    watched.until(lambda: expected <= raised(), f"{expected} are raised")
+    assert raised() == expected

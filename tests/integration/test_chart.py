@@ -1,0 +1,394 @@
+"""The chart: rendered by Helm over a matrix of values, and every manifest held against Kubernetes'
+own schemas and against what the service needs.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lakesplice import __version__
+from lakesplice.config import Settings, load
+from lakesplice.config.quantities import seconds_of
+from tests.support import tools
+from tests.support.machine import ROOT
+
+CHART = ROOT / "helm" / "lakesplice"
+KUBERNETES = ("1.25", "1.32")
+# Of the Prometheus operator, whose schemas Kubernetes doesn't have.
+FOREIGN = {"ServiceMonitor", "PrometheusRule"}
+Values = dict[str, Any]
+Manifests = dict[str, dict[str, Any]]
+
+LEAST: Values = {
+    "settings": {"kafka": {"bootstrap_servers": "kafka:9092", "topic_pattern": "a\\.b"}}
+}
+SECRET = {"LAKESPLICE_KAFKA__OPTIONS__SASL_JAAS_CONFIG": {"name": "kafka-client", "key": "jaas"}}
+MATRIX: dict[str, Values] = {
+    "least": {},
+    "two-on-a-shared-volume": {
+        "replicas": 2,
+        "persistence": {"accessModes": ["ReadWriteMany"], "storageClass": "nfs", "keep": False},
+        "podDisruptionBudget": {"enabled": True},
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "kubernetes.io/hostname",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": {"app.kubernetes.io/name": "lakesplice"}},
+            }
+        ],
+    },
+    "object-store-and-executors": {
+        "settings": {
+            "lake": {"root": "s3://bucket/lake"},
+            "spark": {"master": "k8s://https://kubernetes.default.svc"},
+        },
+        "persistence": {"enabled": False},
+        "rbac": {"executorPods": True},
+        "serviceAccount": {"annotations": {"example.org/role": "lake"}, "automountToken": True},
+    },
+    "secrets-and-files": {
+        "settings": {
+            "kafka": {
+                "options": {
+                    "security.protocol": "SASL_SSL",
+                    "request.timeout.ms": 30000,
+                    "allow.auto.create.topics": False,
+                }
+            },
+            "tables": [{"match": "shop.*", "columns": {"id": "bigint"}}],
+        },
+        "secretEnv": SECRET,
+        "secretFiles": [{"name": "truststore", "mountPath": "/etc/lakesplice/kafka"}],
+        "extraEnv": [{"name": "TZ", "value": "UTC"}],
+        "extraEnvFrom": [{"secretRef": {"name": "more"}}],
+        "imagePullSecrets": [{"name": "registry"}],
+        "image": {"digest": f"sha256:{'0' * 64}"},
+    },
+    "another-port-and-long-stops": {
+        "settings": {
+            "metrics": {"port": 9000},
+            "stop_timeout": "1h",
+            "kafka": {"request_timeout_seconds": "1m30s", "offsets_per_batch_max": 100_000_000},
+            "compaction": {"bytes_max": 1_000_000_000},
+        },
+        "scratch": {"sizeLimit": "", "medium": ""},
+        "stopMarginSeconds": 600,
+    },
+    "no-stop-and-memory": {
+        "settings": {"stop_timeout": 0, "kafka": {"request_timeout_seconds": 1.5}},
+        "scratch": {"sizeLimit": "2Gi", "medium": "Memory"},
+        "persistence": {"existingClaim": "lake-of-last-year"},
+        "serviceAccount": {"create": False},
+        "fullnameOverride": "cdc",
+    },
+    "watched": {
+        "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+        "prometheusRule": {"enabled": True},
+        "nodeSelector": {"disk": "fast"},
+        "tolerations": [{"key": "lake", "operator": "Exists"}],
+        "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}},
+        "priorityClassName": "high",
+        "podAnnotations": {"example.org/team": "data"},
+        "podLabels": {"team": "data"},
+        "service": {"labels": {"team": "data"}, "annotations": {"example.org/a": "b"}},
+    },
+}
+Render = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def over(below: Values, above: Values) -> Values:
+    """As Helm lays values over the chart's own."""
+    merged = dict(below)
+    for name, value in above.items():
+        old = merged.get(name)
+        merged[name] = (
+            over(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+        )
+    return merged
+
+
+@pytest.fixture(scope="module")
+def render(tmp_path_factory: pytest.TempPathFactory) -> Render:
+    helm, folder, count = tools.helm(), tmp_path_factory.mktemp("values"), itertools.count()
+
+    def run(values: Values, version: str = KUBERNETES[0]) -> subprocess.CompletedProcess[str]:
+        file = folder / f"{next(count)}.yaml"
+        file.write_text(yaml.safe_dump(values))
+        options = ["--namespace", "cdc", "--kube-version", f"{version}.0", "--values", str(file)]
+        command = [str(helm), "template", "lake", str(CHART), *options]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+    return run
+
+
+@pytest.fixture(scope="module", params=MATRIX)
+def case(request: pytest.FixtureRequest) -> Values:
+    return over(LEAST, MATRIX[request.param])
+
+
+@pytest.fixture(scope="module")
+def manifests(render: Render, case: Values) -> Manifests:
+    done = render(case)
+    assert done.returncode == 0, done.stderr
+    found = [one for one in yaml.safe_load_all(done.stdout) if one]
+    assert len({one["kind"] for one in found}) == len(found)
+    return {one["kind"]: one for one in found}
+
+
+@pytest.fixture(scope="module")
+def settings(manifests: Manifests, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """What the service reads of the rendered file, as it would itself."""
+    text = manifests["ConfigMap"]["data"]["lakesplice.yaml"].replace("s3://bucket", "/bucket")
+    file = tmp_path_factory.mktemp("rendered") / "lakesplice.yaml"
+    file.write_text(text)
+    return load(file, {})
+
+
+def pod(manifests: Manifests) -> dict[str, Any]:
+    spec: dict[str, Any] = manifests["Deployment"]["spec"]["template"]["spec"]
+    return spec
+
+
+def container(manifests: Manifests) -> dict[str, Any]:
+    (only,) = pod(manifests)["containers"]
+    assert isinstance(only, dict)
+    return only
+
+
+def test_helm_finds_nothing_to_complain_about(tmp_path: Path) -> None:
+    values = tmp_path / "values.yaml"
+    values.write_text(yaml.safe_dump(LEAST))
+    command = [tools.helm(), "lint", "--strict", "--kube-version", "1.30.0", CHART, "-f", values]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("version", KUBERNETES)
+def test_kubernetes_knows_every_field(render: Render, case: Values, version: str) -> None:
+    kubernetes = pytest.importorskip("kubernetes_validate")
+    for manifest in yaml.safe_load_all(render(case, version).stdout):
+        if manifest and manifest["kind"] not in FOREIGN:
+            kubernetes.validate(manifest, version, strict=True)
+            with pytest.raises(kubernetes.ValidationError):
+                kubernetes.validate({**manifest, "spek": {}}, version, strict=True)
+
+
+def test_the_service_takes_the_rendered_file(settings: Settings, case: Values) -> None:
+    assert settings.kafka.bootstrap_servers == "kafka:9092"
+    assert settings.kafka.topic_pattern.pattern == "a\\.b"
+    wanted = over(yaml.safe_load((CHART / "values.yaml").read_text()), case)["settings"]
+    assert settings.compaction.bytes_max == wanted.get("compaction", {}).get("bytes_max", 2**27)
+    assert settings.kafka.offsets_per_batch_max == wanted["kafka"].get(
+        "offsets_per_batch_max", 200_000
+    )
+    assert settings.spark.master == wanted["spark"]["master"]
+    assert settings.logging.format == "json"
+
+
+def test_probes_and_scrapes_meet_the_page(manifests: Manifests, settings: Settings) -> None:
+    assert settings.metrics.enabled
+    assert settings.metrics.host == "0.0.0.0"
+    (port,) = container(manifests)["ports"]
+    assert port == {"name": "metrics", "containerPort": settings.metrics.port}
+    paths = {
+        name: container(manifests)[f"{name}Probe"]["httpGet"]
+        for name in ("startup", "liveness", "readiness")
+    }
+    assert {probe["port"] for probe in paths.values()} == {"metrics"}
+    assert paths["startup"]["path"] == paths["liveness"]["path"] == "/healthz"
+    assert paths["readiness"]["path"] == "/readyz"
+    (offered,) = manifests["Service"]["spec"]["ports"]
+    assert offered == {"name": "metrics", "port": settings.metrics.port, "targetPort": "metrics"}
+
+
+def test_kubernetes_waits_longer_for_the_end_than_the_service(
+    manifests: Manifests, settings: Settings, case: Values
+) -> None:
+    assert "preStop" not in container(manifests).get("lifecycle", {})
+    margin = case.get("stopMarginSeconds", 60)
+    least = settings.stop_timeout + settings.kafka.request_timeout_seconds + margin
+    assert least <= pod(manifests)["terminationGracePeriodSeconds"] <= least + 1
+
+
+def test_the_old_pod_is_gone_before_a_new_one_starts(manifests: Manifests) -> None:
+    assert manifests["Deployment"]["spec"]["strategy"] == {"type": "Recreate"}
+
+
+def test_the_pod_may_do_nothing_but_its_work(manifests: Manifests) -> None:
+    assert container(manifests)["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    whole = pod(manifests)["securityContext"]
+    assert whole["runAsNonRoot"] is True
+    assert whole["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert f"USER {whole['runAsUser']}:{whole['runAsGroup']}" in (ROOT / "Dockerfile").read_text()
+    assert container(manifests)["resources"]["requests"]
+    assert pod(manifests)["enableServiceLinks"] is False
+
+
+def test_only_a_driver_of_executors_gets_a_token_and_a_role(
+    manifests: Manifests, case: Values
+) -> None:
+    executors = case.get("rbac", {}).get("executorPods", False)
+    assert pod(manifests)["automountServiceAccountToken"] is executors
+    assert ("Role" in manifests) == ("RoleBinding" in manifests) == executors
+    if executors:
+        resources = {name for rule in manifests["Role"]["rules"] for name in rule["resources"]}
+        assert resources == {"pods", "configmaps"}
+        (subject,) = manifests["RoleBinding"]["subjects"]
+        assert subject["name"] == pod(manifests)["serviceAccountName"]
+    assert not {"ClusterRole", "ClusterRoleBinding"} & manifests.keys()
+
+
+def test_executors_can_reach_their_driver(
+    manifests: Manifests, settings: Settings, case: Values
+) -> None:
+    executors = case.get("rbac", {}).get("executorPods", False)
+    at_pod = {
+        one["name"]
+        for one in container(manifests).get("env", [])
+        if one.get("valueFrom") == {"fieldRef": {"fieldPath": "status.podIP"}}
+    }
+    wanted = {"SPARK_LOCAL_IP", "LAKESPLICE_SPARK__OPTIONS__SPARK_DRIVER_HOST"}
+    assert at_pod == (wanted if executors else set())
+    bound = settings.spark.options.get("spark.driver.bindAddress")
+    assert bound == ("0.0.0.0" if executors else None)
+
+
+def test_secrets_are_named_and_never_written(manifests: Manifests, case: Values) -> None:
+    assert "Secret" not in manifests
+    given = {one["name"]: one for one in container(manifests).get("env", [])}
+    for name, reference in case.get("secretEnv", {}).items():
+        assert given[name]["valueFrom"] == {"secretKeyRef": reference}
+        assert "value" not in given[name]
+
+
+def test_what_the_service_writes_is_on_a_volume(manifests: Manifests, settings: Settings) -> None:
+    mounts = {one["mountPath"]: one["name"] for one in container(manifests)["volumeMounts"]}
+    volumes = {one["name"]: one for one in pod(manifests)["volumes"]}
+    assert len(volumes) == len(pod(manifests)["volumes"])
+    assert set(mounts.values()) == set(volumes)
+    assert "emptyDir" in volumes[mounts["/tmp"]]
+    if str(settings.lake.path) in mounts:
+        claim = volumes[mounts[str(settings.lake.path)]]["persistentVolumeClaim"]["claimName"]
+        made = manifests.get("PersistentVolumeClaim")
+        assert made is None or made["metadata"]["name"] == claim
+    else:
+        assert not any("persistentVolumeClaim" in volume for volume in volumes.values())
+        assert "s3://" in manifests["ConfigMap"]["data"]["lakesplice.yaml"]
+
+
+def test_selectors_meet_the_pods_and_every_object_is_labelled(manifests: Manifests) -> None:
+    labels = manifests["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    chosen = [manifests["Deployment"]["spec"]["selector"]["matchLabels"]]
+    chosen.append(manifests["Service"]["spec"]["selector"])
+    if "PodDisruptionBudget" in manifests:
+        chosen.append(manifests["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"])
+    for selector in chosen:
+        assert selector.items() <= labels.items()
+    if "ServiceMonitor" in manifests:
+        watched = manifests["ServiceMonitor"]["spec"]
+        assert watched["selector"]["matchLabels"].items() <= (
+            manifests["Service"]["metadata"]["labels"].items()
+        )
+        assert watched["endpoints"][0]["port"] == "metrics"
+    for manifest in manifests.values():
+        assert manifest["metadata"]["labels"]["app.kubernetes.io/version"] == __version__
+
+
+def test_a_changed_setting_starts_the_pod_anew(render: Render) -> None:
+    def checksum(**settings: Any) -> str:
+        done = render(over(LEAST, {"settings": settings}))
+        (found,) = [line for line in done.stdout.splitlines() if "checksum/configuration" in line]
+        return found
+
+    assert checksum() == checksum()
+    assert checksum() != checksum(trigger="1m")
+
+
+@pytest.mark.parametrize("text", ["90", 90, "1m30s", "500ms", "2.5m", "1h 30m", "0s", "1d", 1.5])
+def test_a_duration_means_to_the_chart_what_it_means_to_the_service(
+    render: Render, text: str | float
+) -> None:
+    done = render(over(LEAST, {"settings": {"stop_timeout": text}, "stopMarginSeconds": 10}))
+    found = {one["kind"]: one for one in yaml.safe_load_all(done.stdout) if one}
+    grace = pod(found)["terminationGracePeriodSeconds"] - 40
+    assert grace == -(-seconds_of(str(text)) // 1)
+
+
+@pytest.mark.parametrize(
+    ("values", "complaint"),
+    [
+        ({"settings": {"triger": "5m"}}, "triger"),
+        ({"settings": {"kafka": {"topics": "x"}}}, "topics"),
+        ({"settings": {"compaction": {"threads": 0}}}, "threads"),
+        ({"settings": {"kafka": {"options": {"sasl.jaas.config": "x"}}}}, "sasl.jaas.config"),
+        ({"settings": {"kafka": {"topic_pattern": ""}}}, "topic_pattern must be given"),
+        ({"replica": 2}, "replica"),
+        ({"replicas": 2}, "both can mount"),
+        ({"settings": {"lake": {"root": "/elsewhere"}}}, "persistence.mountPath"),
+        ({"settings": {"lake": {"root": "s3://b/lake"}}}, "persistence.enabled to false"),
+        ({"persistence": {"enabled": False}}, "lost with the pod"),
+        ({"secretEnv": {"A": "in plain text"}}, "secretEnv"),
+        ({"stopMarginSeconds": 0}, "stopMarginSeconds"),
+    ],
+    ids=lambda value: json.dumps(value) if isinstance(value, dict) else "",
+)
+def test_values_that_would_not_work_are_refused_with_the_reason(
+    render: Render, values: Values, complaint: str
+) -> None:
+    done = render(over(LEAST, values))
+    assert done.returncode != 0
+    assert complaint in done.stderr
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_the_notes_say_how_to_look_at_it(tmp_path: Path, replicas: int) -> None:
+    # Only an installation shows them, which needs a cluster; so they are rendered as a manifest.
+    chart = tmp_path / "lakesplice"
+    shutil.copytree(CHART, chart)
+    text = (chart / "templates" / "NOTES.txt").read_text()
+    (chart / "templates" / "notes.yaml").write_text(
+        f'{{{{- define "notes" }}}}{text}{{{{ end }}}}notes: {{{{ include "notes" . | toJson }}}}'
+    )
+    values = tmp_path / "values.yaml"
+    shared = {"replicas": replicas, "persistence": {"accessModes": ["ReadWriteMany"]}}
+    values.write_text(yaml.safe_dump(over(LEAST, shared)))
+    options = ["--show-only", "templates/notes.yaml", "--kube-version", "1.30.0", "-f", values]
+    command = [tools.helm(), "template", "lake", chart, *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    notes = yaml.safe_load(done.stdout)["notes"]
+    assert "exec deployment/lake-lakesplice -- lakesplice tables /lake" in notes
+    assert ("--wait" in notes) == (replicas > 1)
+
+
+def test_the_chart_is_released_with_the_service() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert chart["version"] == chart["appVersion"] == __version__
+
+
+def test_every_value_is_explained() -> None:
+    def names(values: Values, path: str = "") -> list[str]:
+        closed = {"settings", "podSecurityContext", "securityContext", "resources"}
+        found = []
+        for name, value in values.items():
+            deeper = isinstance(value, dict) and value and name not in closed
+            found += names(value, f"{path}{name}.") if deeper else [path + name]
+        return found
+
+    text = (CHART / "README.md").read_text()
+    known = names(yaml.safe_load((CHART / "values.yaml").read_text()))
+    assert not [name for name in known if f"`{name}`" not in text]

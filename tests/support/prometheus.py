@@ -1,0 +1,170 @@
+"""A real Prometheus on this machine, and the queries that are meant for it."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import yaml
+
+from tests.support import tools
+from tests.support.machine import ROOT
+
+DASHBOARD = ROOT / "deploy" / "grafana" / "dashboards" / "lakesplice.json"
+ALERTS = ROOT / "deploy" / "prometheus" / "alerts.yaml"
+_HOST = "127.0.0.1"
+_SCRAPE_SECONDS = 1
+_START_SECONDS_MAX, _STOP_SECONDS, _REQUEST_SECONDS_MAX = 30.0, 10.0, 10.0
+_SELECTOR = re.compile(r"\b(lakesplice_\w+)(\{[^}]*\})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One query and where it stands."""
+
+    where: str
+    text: str
+
+    @property
+    def selectors(self) -> set[str]:
+        """The series it asks for, without what is done with them."""
+        # A name in quotes is text, such as a label that count_values makes.
+        return {name + (labels or "") for name, labels in _SELECTOR.findall(self.text)}
+
+    @property
+    def metrics(self) -> set[str]:
+        """The names of metrics in it, a histogram's parts as the histogram."""
+        names = {name for name, _ in _SELECTOR.findall(self.text)}
+        return {re.sub(r"_(bucket|count|sum)$", "", name) for name in names}
+
+
+def dashboard_queries() -> list[Query]:
+    """Every query of the dashboard's panels, with its variables filled in as for all tables."""
+    dashboard = json.loads(DASHBOARD.read_text())
+    return [
+        Query(panel["title"], filled(target["expr"]))
+        for panel in dashboard["panels"]
+        for target in panel.get("targets", ())
+    ]
+
+
+def filled(text: str) -> str:
+    """A panel's query as Grafana would send it."""
+    return text.replace("$__rate_interval", "1m").replace("$table", ".*")
+
+
+def alert_rules() -> list[dict[str, Any]]:
+    """The alert rules, in order."""
+    groups = yaml.safe_load(ALERTS.read_text())["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+class Prometheus:
+    """Prometheus as a context manager, scraping `targets` every second, with our alert rules."""
+
+    def __init__(self, folder: Path, targets: Iterable[str]) -> None:
+        self._folder = folder
+        self._targets = list(targets)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._port = 0
+
+    def __enter__(self) -> Self:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with socket.socket() as probe:
+            probe.bind((_HOST, 0))
+            self._port = probe.getsockname()[1]
+        configuration = self._folder / "prometheus.yaml"
+        configuration.write_text(yaml.safe_dump(self._configuration()))
+        command = [
+            str(tools.prometheus()),
+            f"--config.file={configuration}",
+            f"--storage.tsdb.path={self._folder / 'data'}",
+            f"--web.listen-address={_HOST}:{self._port}",
+        ]
+        with (self._folder / "prometheus.log").open("ab") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self._folder)
+        try:
+            self.until(self._is_ready, "Prometheus is ready", _START_SECONDS_MAX)
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+    def query(self, text: str) -> list[dict[str, Any]]:
+        """What an instant query gives now; an error of it is an `HTTPError`."""
+        found: list[dict[str, Any]] = self._get("query", query=text)["result"]
+        return found
+
+    def rules(self) -> list[dict[str, Any]]:
+        """The rules as Prometheus has them, each with its health."""
+        groups = self._get("rules")["groups"]
+        return [rule for group in groups for rule in group["rules"]]
+
+    def empty(self, texts: Iterable[str]) -> list[str]:
+        """Those of the queries that give nothing now."""
+        return [text for text in texts if not self.query(text)]
+
+    def until(self, condition: Callable[[], bool], what: str, seconds_max: float = 60.0) -> None:
+        """Wait until the condition holds."""
+        deadline, pause = time.monotonic() + seconds_max, threading.Event()
+        while not condition():
+            log = (self._folder / "prometheus.log").read_text()[-2_000:]
+            assert self._process is not None
+            assert self._process.poll() is None, log
+            assert time.monotonic() < deadline, f"not in {seconds_max} s: {what}: {log}"
+            pause.wait(_SCRAPE_SECONDS / 2)
+
+    def _configuration(self) -> dict[str, Any]:
+        """The one that we ship, with other targets and quicker."""
+        ours = yaml.safe_load((ROOT / "deploy" / "prometheus" / "prometheus.yaml").read_text())
+        often = {"scrape_interval": f"{_SCRAPE_SECONDS}s", "evaluation_interval": "1s"}
+        (job,) = ours["scrape_configs"]
+        return {
+            "global": {**ours["global"], **often},
+            "rule_files": [str(ALERTS)],
+            "scrape_configs": [{**job, "static_configs": [{"targets": self._targets}]}],
+        }
+
+    def _is_ready(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"http://{_HOST}:{self._port}/-/ready", timeout=1):
+                return True
+        except OSError:
+            return False
+
+    def _get(self, what: str, **parameters: str) -> dict[str, Any]:
+        address = f"http://{_HOST}:{self._port}/api/v1/{what}?{urllib.parse.urlencode(parameters)}"
+        try:
+            with urllib.request.urlopen(address, timeout=_REQUEST_SECONDS_MAX) as answer:
+                data: dict[str, Any] = json.load(answer)["data"]
+        except urllib.error.HTTPError as error:
+            raise AssertionError(f"{parameters}: {error.read().decode()}") from None
+        return data

@@ -1,0 +1,77 @@
+"""What the image promises, read from its Dockerfile; tests/image builds and runs it."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+
+from lakesplice.config.environment import from_environment
+from lakesplice.config.settings import Settings
+from lakesplice.spark.jars import SPARK_KAFKA
+from tests.support import tools
+from tests.support.machine import ROOT
+
+TEXT = re.sub(r"\\\n", " ", (ROOT / "Dockerfile").read_text())
+INSTRUCTIONS = [
+    (found[1], found[2].strip()) for found in re.finditer(r"(?m)^([A-Z]+)\s+(.+)$", TEXT)
+]
+
+
+def _all(instruction: str) -> list[str]:
+    return [rest for name, rest in INSTRUCTIONS if name == instruction]
+
+
+def test_hadolint_finds_nothing() -> None:
+    done = subprocess.run(
+        [tools.beside_python("hadolint"), "--no-color", ROOT / "Dockerfile"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_image_runs_as_a_fixed_user_that_is_not_root() -> None:
+    assert _all("USER") == ["10001:10001"]
+
+
+def test_signals_reach_the_service_through_an_init_that_reaps() -> None:
+    assert json.loads(_all("ENTRYPOINT")[-1]) == ["/usr/bin/tini", "--", "lakesplice"]
+    assert json.loads(_all("CMD")[-1])[0] == "run"
+
+
+def test_the_base_is_a_build_argument() -> None:
+    assert _all("ARG")[0].startswith("PYTHON_IMAGE=")
+    assert _all("FROM")[0].startswith("${PYTHON_IMAGE}")
+
+
+def test_the_jars_of_the_service_are_inside_where_its_setting_says() -> None:
+    assert f"lakesplice.spark.jars /opt/lakesplice/jars java {SPARK_KAFKA.name}" in TEXT
+    assert "LAKESPLICE_SPARK__JARS_DIR=/opt/lakesplice/jars" in TEXT
+
+
+def test_its_variables_are_settings() -> None:
+    given = dict(
+        part.split("=", 1)
+        for line in _all("ENV")
+        for part in line.split()
+        if part.startswith("LAKESPLICE_")
+    )
+    assert given
+    assert not from_environment(given, Settings).problems
+
+
+def test_everything_that_is_copied_passes_the_dockerignore() -> None:
+    kept = {
+        line[1:]
+        for line in (ROOT / ".dockerignore").read_text().splitlines()
+        if line.startswith("!")
+    }
+    copied = {
+        source
+        for line in _all("COPY")
+        if not line.startswith("--from")
+        for source in line.split()[:-1]
+    }
+    assert copied == kept
+    assert all((ROOT / name).exists() for name in copied)
