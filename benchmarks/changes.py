@@ -23,11 +23,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from benchmarks.splice.data import KEY, SEED, make_store_sales
 from lakesplice import Table
 from lakesplice.spark.jars import DELTA, ensure_jars
+from lakesplice.spark.session import build_session
 
 FIGURES = Path(__file__).parents[1] / "docs" / "benchmarks" / "figures" / "changes.json"
 RATIO_MIN = 1.0
@@ -38,20 +39,12 @@ class Bench:
 
     def __init__(self, folder: Path, rows: pa.Table, commits: int, share: float) -> None:
         self.folder = folder
-        jars = ",".join(str(jar) for jar in ensure_jars(DELTA))
         settings = {
-            "spark.jars": jars,
-            "spark.ui.enabled": "false",
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.driver.memory": "3g",
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         }
-        builder = SparkSession.Builder().master("local[2]")
-        for name, value in settings.items():
-            builder = builder.config(name, value)
-        self.spark = builder.getOrCreate()
+        self.spark = build_session("local[2]", "3g", ensure_jars(DELTA), settings)
         self.spark.sparkContext.setLogLevel("ERROR")
         self._make(rows, commits, share)
 
