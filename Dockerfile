@@ -6,7 +6,7 @@
 #   docker run --volume lake:/lake --volume "$PWD/lakesplice.yaml:/etc/lakesplice/lakesplice.yaml:ro" lakesplice
 #
 # Any Debian 12 with Python 3.11 and its venv module can take the place of the base.
-ARG PYTHON_IMAGE=docker.io/library/python:3.11-slim-bookworm
+ARG PYTHON_IMAGE=python:3.11-slim-bookworm
 
 # hadolint ignore=DL3006
 FROM ${PYTHON_IMAGE} AS runtime

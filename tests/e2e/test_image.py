@@ -1,6 +1,6 @@
 """The image, built from the Dockerfile and run: only when a base is given by --image-base.
 
-pytest tests/e2e/test_image.py --image-base docker.io/library/python:3.11-slim-bookworm
+pytest tests/e2e/test_image.py --image-base python:3.11-slim-bookworm
 """
 
 from __future__ import annotations
