@@ -281,8 +281,8 @@ def test_what_the_service_writes_is_on_a_volume(manifests: Manifests, settings: 
     assert len(volumes) == len(pod(manifests)["volumes"])
     assert set(mounts.values()) == set(volumes)
     assert "emptyDir" in volumes[mounts["/tmp"]]
-    if str(settings.lake.path) in mounts:
-        claim = volumes[mounts[str(settings.lake.path)]]["persistentVolumeClaim"]["claimName"]
+    if settings.lake.address in mounts:
+        claim = volumes[mounts[settings.lake.address]]["persistentVolumeClaim"]["claimName"]
         made = manifests.get("PersistentVolumeClaim")
         assert made is None or made["metadata"]["name"] == claim
     else:

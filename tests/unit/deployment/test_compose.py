@@ -95,7 +95,7 @@ def test_the_service_finds_broker_topics_and_lake() -> None:
     assert settings.kafka.bootstrap_servers == "kafka:9092"
     advertised = SERVICES["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"]
     assert advertised == f"PLAINTEXT://{settings.kafka.bootstrap_servers}"
-    assert f"lake:{settings.lake.path}" in ours["volumes"]
+    assert f"lake:{settings.lake.address}" in ours["volumes"]
     assert "scratch:/tmp" in ours["volumes"]
     for path in CONNECTORS:
         prefix, database = (
