@@ -6,11 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lakesplice.storage.log_keeper import DeltaLogKeeper
+from lakesplice.table.expiry import Expired, Expiry
 from lakesplice.table.maintenance import Maintenance, clean_up
+from lakesplice.table.orphans import Orphans
 from lakesplice.table.ports import Store
 from lakesplice.testing.doubles import FixedClock
 from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.simulated import Source, driver_of
+
+ALL_MS = 1 << 62
 
 
 class Scenario:
@@ -47,7 +51,10 @@ class Scenario:
         driver = self.driver(lake)
         store = driver.table.store
         keeper = DeltaLogKeeper(folder / driver.name.path)
-        log = Maintenance(store, keeper, self.clock, checkpoint_every=1, retention_seconds=0)
+        expiry = Expiry(store, driver.table.commit, 1)
+        log = Maintenance(
+            store, keeper, self.clock, checkpoint_every=1, retention_seconds=0, expiry=expiry
+        )
 
         def race() -> object:
             planned = driver.plan_compaction()
@@ -58,7 +65,20 @@ class Scenario:
             self.clock.advance(3600)
             if driver.table.snapshot is not None:
                 log.care(driver.table.snapshot)
-            return clean_up(store, self.clock.now_ms())
+            return vacuum() and clean_up(store, self.clock.now_ms())
+
+        def vacuum() -> bool:
+            self.clock.advance(3600)
+            if driver.table.snapshot is None:
+                return False
+            done = expiry.run(driver.table.snapshot, self.clock.now_ms())
+            return isinstance(done, Expired) and done.done
+
+        def sweep() -> object:
+            if driver.table.snapshot is None:
+                return None
+            orphans = Orphans(store, driver.table.commit, 1)
+            return orphans.sweep(driver.table.snapshot, ALL_MS, at_once=True)
 
         return [
             lambda: driver.batch(self.cuts[0]),
@@ -68,6 +88,8 @@ class Scenario:
             care,
             lambda: driver.batch(self.cuts[3]),
             driver.compact,
+            sweep,
+            vacuum,
         ]
 
     def finish(self, lake: Store) -> SimulatedDriver:
@@ -77,6 +99,14 @@ class Scenario:
         driver.merge_runs(2)
         driver.compact()
         return driver
+
+    def tidy(self, driver: SimulatedDriver) -> None:
+        """Vacuum all that the newest version does not need, as the next driver's services would."""
+        assert driver.table.snapshot is not None
+        self.clock.advance(3600)
+        table, store = driver.table, driver.table.store
+        Expiry(store, table.commit, 2).run(driver.table.snapshot, self.clock.now_ms())
+        Orphans(store, table.commit, 2).sweep(driver.table.snapshot, ALL_MS, at_once=True)
 
     def _cut(self) -> None:
         self.cuts.append(self.source.topic.ends)

@@ -44,12 +44,14 @@ from lakesplice.model.manifest import FileRef, Manifest
 from lakesplice.table.intents import (
     Create,
     Evolve,
+    Expire,
     IndexMerge,
     Ingest,
     Intent,
     NewFile,
     Redirect,
     Splice,
+    Sweep,
     Upsert,
 )
 from lakesplice.table.layout import commit_path, manifest_path
@@ -64,12 +66,14 @@ __all__ = [
     "ConflictCode",
     "Create",
     "Evolve",
+    "Expire",
     "IndexMerge",
     "Ingest",
     "Intent",
     "NewFile",
     "Redirect",
     "Splice",
+    "Sweep",
     "Upsert",
     "commit",
     "create",
@@ -95,6 +99,8 @@ class ConflictCode(StrEnum):
     RUNS = "runs"
     VERSION = "version"
     UPSERTS = "upserts"
+    SWEPT = "swept"
+    RETENTION = "retention"
     CONTENTION = "contention"
 
 
@@ -297,6 +303,25 @@ def nothing_was_committed(now: Snapshot, intent: Redirect) -> Conflict | None:
     )
 
 
+def writer_began_after_sweep(
+    now: Snapshot, intent: Ingest | Upsert | Splice | IndexMerge
+) -> Conflict | None:
+    """No sweep may have taken the new files for orphans: their writer had seen the one before."""
+    least = now.manifest.retention.writers_from
+    if intent.planned_on >= least:
+        return None
+    return Conflict(
+        ConflictCode.SWEPT, f"written since version {intent.planned_on}, swept up to {least}"
+    )
+
+
+def retention_is_as_read(now: Snapshot, intent: Expire | Sweep) -> Conflict | None:
+    """No other vacuum came in, and no older version was brought back."""
+    if now.manifest.retention == intent.read:
+        return None
+    return Conflict(ConflictCode.RETENTION, "a vacuum or a restore came in meanwhile")
+
+
 Precondition = Callable[[Snapshot, Any], Conflict | None]
 
 PRECONDITIONS: Mapping[type[Intent], tuple[Precondition, ...]] = {
@@ -307,6 +332,7 @@ PRECONDITIONS: Mapping[type[Intent], tuple[Precondition, ...]] = {
         groups_are_live,
         index_has_no_newer_keys,
         schema_is_as_written,
+        writer_began_after_sweep,
     ),
     Upsert: (
         table_is_running,
@@ -314,9 +340,15 @@ PRECONDITIONS: Mapping[type[Intent], tuple[Precondition, ...]] = {
         groups_are_live,
         index_has_no_newer_keys,
         schema_is_as_written,
+        writer_began_after_sweep,
     ),
-    Splice: (generation_is_current, sources_are_unchanged, consumed_parts_still_wait),
-    IndexMerge: (generation_is_current, inputs_are_adjacent),
+    Splice: (
+        generation_is_current,
+        sources_are_unchanged,
+        consumed_parts_still_wait,
+        writer_began_after_sweep,
+    ),
+    IndexMerge: (generation_is_current, inputs_are_adjacent, writer_began_after_sweep),
     Evolve: (
         generation_is_current,
         files_are_as_read,
@@ -324,6 +356,8 @@ PRECONDITIONS: Mapping[type[Intent], tuple[Precondition, ...]] = {
         schema_is_the_one_before,
     ),
     Redirect: (generation_is_current, nothing_was_committed),
+    Expire: (generation_is_current, retention_is_as_read),
+    Sweep: (generation_is_current, retention_is_as_read),
 }
 
 

@@ -12,7 +12,14 @@ from lakesplice.model.schema import SYSTEM_FIELDS
 from lakesplice.planning.filters import Filter, stored_names
 from lakesplice.table.ports import Store
 from lakesplice.table.read import Request, View, scan
-from lakesplice.table.snapshot import HistoryEntry, Snapshot, history, latest, open_snapshot
+from lakesplice.table.snapshot import (
+    HistoryEntry,
+    Snapshot,
+    history,
+    latest,
+    open_snapshot,
+    within_retention,
+)
 
 _BATCH_ROWS = 1 << 16
 
@@ -116,7 +123,9 @@ class Table:
         request = Request(tuple(dict.fromkeys(stored)), condition, View(view), include_deleted)
         fields = [schema.arrow.field(s).with_name(n) for s, n in zip(stored, asked, strict=True)]
         layout = pa.schema(fields)
-        rows = scan(self._store, snapshot.manifest, request)
+        rows = within_retention(
+            self._store, snapshot, scan(self._store, snapshot.manifest, request)
+        )
         return pa.RecordBatchReader.from_batches(layout, _batches(rows, stored, layout))
 
 

@@ -16,8 +16,10 @@ from lakesplice.model.schema import TableSchema
 from lakesplice.planning.compaction import tasks, work
 from lakesplice.planning.hand_fed import hand_fed_schema, stored_rows
 from lakesplice.planning.index_merge import plan_merge
+from lakesplice.planning.retention import RETENTION_SECONDS
 from lakesplice.table import compact
-from lakesplice.table.commit import Committed, commit, create
+from lakesplice.table.commit import Committed, Conflict, commit, create
+from lakesplice.table.expiry import Expiry
 from lakesplice.table.facade import Table
 from lakesplice.table.intents import Create, IndexMerge, Intent, Splice
 from lakesplice.table.maintenance import Maintenance
@@ -25,6 +27,7 @@ from lakesplice.table.new_rows import write_new_rows
 from lakesplice.table.ports import Clock, Entropy, LogKeeper, Rewriter, Store
 from lakesplice.table.runs import RunCache, write_merged
 from lakesplice.table.upsert import Given, Upserted, Upserter, now_scalar, require_fed_by_hand
+from lakesplice.table.vacuum import Vacuumed, plan_vacuum, require_safe_retention, vacuum
 
 ATTEMPTS_MAX = 20
 THREADS = 2
@@ -102,6 +105,7 @@ class HandFedTable(Table):
             tools.clock,
             checkpoint_every=_CHECKPOINT_EVERY,
             retention_seconds=_LOG_RETENTION_HOURS * 3600,
+            expiry=Expiry(store, self._make),
         )
 
     def upsert(
@@ -163,6 +167,31 @@ class HandFedTable(Table):
                 return total
         raise RetryableError("other writers of this table were always faster; try again later")
 
+    def vacuum(
+        self,
+        *,
+        retention_hours: float = RETENTION_SECONDS / 3600,
+        dry_run: bool = False,
+        readers_may_fail: bool = False,
+    ) -> Vacuumed:
+        """Delete the files that only versions succeeded longer ago than `retention_hours` name, and
+        files older than that, and than a day, that nothing ever named.
+
+        Those versions can't be read any more. With `dry_run` nothing is changed, and the table may
+        be one that a source feeds. Blocks; lists the table. Who writes meanwhile may have to write
+        again. `UsageError` for a retention below an hour, unless `readers_may_fail` that read such
+        a version just now, and for a table that a source feeds: its service vacuums it.
+        `RetryableError` beside another vacuum, `StorageError`; vacuum again then.
+        """
+        seconds = retention_hours * 3600
+        require_safe_retention(seconds, readers_may_fail=readers_may_fail)
+        self.refresh()
+        now_ms = self._tools.clock.now_ms()
+        if dry_run:
+            return plan_vacuum(self._store, self.snapshot, now_ms, seconds)
+        require_fed_by_hand(self.snapshot.manifest)
+        return vacuum(self._store, self.snapshot, self._make, now_ms, seconds)
+
     def _splice(self, manifest: Manifest, threads: int) -> Splice:
         shares = tasks(work(manifest), _TASK_BYTES, max(1, threads))
 
@@ -174,7 +203,7 @@ class HandFedTable(Table):
 
         with ThreadPoolExecutor(max(1, threads)) as pool:
             parts = list(pool.map(rewritten, shares))
-        return compact.splice_of(manifest.generation, parts)
+        return compact.splice_of(manifest.generation, self.version, parts)
 
     def _upkeep(self) -> None:
         self._merge_runs()
@@ -191,16 +220,19 @@ class HandFedTable(Table):
         output = write_merged(self._store, inputs, RunCache(), self._tools.entropy)
         paths = tuple(run.file.path for run in inputs)
         # Lost against another writer it is done the next time.
-        self._commit(IndexMerge(manifest.generation, paths, output))
+        self._commit(IndexMerge(manifest.generation, paths, output, self.version))
 
     def _commit(self, intent: Intent) -> bool:
+        return isinstance(self._make(intent), Committed)
+
+    def _make(self, intent: Intent) -> Committed | Conflict:
         tools = self._tools
         outcome = commit(
             self._store, self.snapshot, intent, clock=tools.clock, entropy=tools.entropy
         )
         if isinstance(outcome, Committed):
             self._snapshot = outcome.snapshot
-        return isinstance(outcome, Committed)
+        return outcome
 
 
 def _summed(version: int, splice: Splice) -> Compacted:

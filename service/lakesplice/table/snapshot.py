@@ -8,8 +8,10 @@ version is the end of the log only above a checkpoint or a version known to be r
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from lakesplice.errors import (
     CorruptFileError,
@@ -19,7 +21,14 @@ from lakesplice.errors import (
     VersionNotFoundError,
 )
 from lakesplice.formats.checksum import verify
-from lakesplice.formats.log.actions import DOMAIN, FEATURE, OUR_PROTOCOL, Action, CommitInfo
+from lakesplice.formats.log.actions import (
+    DOMAIN,
+    FEATURE,
+    OUR_PROTOCOL,
+    Action,
+    CommitInfo,
+    DomainMetadata,
+)
 from lakesplice.formats.log.checkpoint import (
     Checkpoint,
     complete_checkpoints,
@@ -28,12 +37,13 @@ from lakesplice.formats.log.checkpoint import (
 )
 from lakesplice.formats.log.commit_file import decode_commit
 from lakesplice.formats.log.state import LogState, replay, start
-from lakesplice.formats.manifests import decode_manifest, decode_pointer
-from lakesplice.model.manifest import Manifest
+from lakesplice.formats.manifests import Pointer, decode_manifest, decode_pointer
+from lakesplice.model.manifest import FileRef, Manifest
 from lakesplice.table.layout import LAST_CHECKPOINT, LOG, commit_path, commit_version
 from lakesplice.table.ports import Store
 
 Commit = tuple[int, Sequence[Action]]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +99,72 @@ def history(store: Store) -> Iterator[HistoryEntry]:
         path = commit_path(version)
         infos = (a for a in decode_commit(store.read(path), path) if isinstance(a, CommitInfo))
         yield HistoryEntry(version, next(infos, CommitInfo(None, "")))
+
+
+def version_at(store: Store, timestamp_ms: int) -> int:
+    """Return the newest retained version committed at or before a moment.
+
+    Blocks on some reads of commits. `VersionNotFoundError` if all are later.
+    """
+    versions = _listed_versions(store)
+
+    def committed(version: int) -> int:
+        path = commit_path(version)
+        infos = (a for a in decode_commit(store.read(path), path) if isinstance(a, CommitInfo))
+        return next((info.timestamp_ms for info in infos if info.timestamp_ms is not None), 0)
+
+    before = bisect_right(versions, timestamp_ms, key=committed)
+    if not before:
+        raise VersionNotFoundError(
+            "no retained version is as old as that", timestamp_ms=timestamp_ms, oldest=versions[:1]
+        )
+    return versions[before - 1]
+
+
+def manifest_ref(snapshot: Snapshot) -> FileRef:
+    """Return the manifest's file."""
+    configuration = snapshot.log.domains[DOMAIN].configuration
+    return decode_pointer(configuration, commit_path(snapshot.version)).manifest
+
+
+def within_retention(store: Store, snapshot: Snapshot, rows: Iterator[T]) -> Iterator[T]:
+    """Pass on what is read of a version; `VersionNotFoundError` if its files were vacuumed."""
+    try:
+        yield from rows
+    except MissingFileError as error:
+        oldest = latest(store, snapshot).manifest.retention.retained_from
+        if snapshot.version >= oldest:
+            raise
+        raise VersionNotFoundError(
+            "the version is past its retention, its files are deleted",
+            version=snapshot.version,
+            oldest=oldest,
+        ) from error
+
+
+def read_pointer(store: Store, version: int) -> Pointer:
+    """Return what the commit of a version says of its manifest; costs one read.
+
+    `MissingFileError` if the log lacks the version, `CorruptFileError` if another writer wrote it.
+    """
+    for action in _commit(store, version):
+        if isinstance(action, DomainMetadata) and action.domain == DOMAIN:
+            return decode_pointer(action.configuration, commit_path(version))
+    raise CorruptFileError(
+        "another writer committed to the table; restore it to the version before", version=version
+    )
+
+
+def oldest_version(store: Store) -> int:
+    """Return the oldest version whose commit is still in the log; 0 for an empty log. Lists it."""
+    return next(iter(_listed_versions(store)), 0)
+
+
+def read_manifest(store: Store, ref: FileRef) -> Manifest:
+    """Read a manifest by its file; `MissingFileError`, `CorruptFileError`."""
+    data = store.read(ref.path)
+    verify(data, ref)
+    return decode_manifest(data, ref.path)
 
 
 def hinted_version(store: Store) -> int:
@@ -218,9 +294,7 @@ def _with_manifest(store: Store, state: LogState) -> Snapshot:
             version=state.version,
             ours=pointer.version,
         )
-    data = store.read(pointer.manifest.path)
-    verify(data, pointer.manifest)
-    manifest = decode_manifest(data, pointer.manifest.path)
+    manifest = read_manifest(store, pointer.manifest)
     if manifest.files.keys() != state.adds.keys():
         raise CorruptFileError(
             "the log and the manifest disagree about the base files; restore the log",

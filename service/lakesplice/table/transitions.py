@@ -22,12 +22,14 @@ from lakesplice.table.intents import (
     Counts,
     Create,
     Evolve,
+    Expire,
     IndexMerge,
     Ingest,
     Intent,
     NewFile,
     Redirect,
     Splice,
+    Sweep,
     Upsert,
 )
 
@@ -72,6 +74,10 @@ def transition(before: Manifest, intent: Intent, moment: Moment) -> Transition:
             return _evolve(before, intent, moment)
         case Redirect():
             return _redirect(before, intent, moment)
+        case Expire():
+            return _expire(before, intent)
+        case Sweep():
+            return _sweep(before, intent, moment)
 
 
 def view_floor(manifest: Manifest) -> dict[int, int]:
@@ -184,6 +190,26 @@ def _redirect(before: Manifest, intent: Redirect, moment: Moment) -> Transition:
     source = before.source if intent.source is None else intent.source
     manifest = replace(before, source=source, parked=intent.parked, runs=runs)
     return Transition(manifest, "REDIRECT")
+
+
+def _expire(before: Manifest, intent: Expire) -> Transition:
+    retention = replace(
+        before.retention,
+        retained_from=intent.retained_from,
+        vacuumed=intent.vacuumed,
+        restores=tuple(v for v in before.retention.restores if v >= intent.retained_from),
+    )
+    return Transition(replace(before, retention=retention), "VACUUM", counts=intent.counts)
+
+
+def _sweep(before: Manifest, intent: Sweep, moment: Moment) -> Transition:
+    retention = replace(
+        before.retention,
+        writers_from=moment.version if intent.writers_from is None else intent.writers_from,
+        swept=moment.version,
+        swept_ms=moment.timestamp_ms,
+    )
+    return Transition(replace(before, retention=retention), "SWEEP", counts=intent.counts)
 
 
 def _require_addressed(intent: Ingest | Upsert) -> None:

@@ -66,7 +66,11 @@ TABLE = Label("table")
 _VIEW = Label("view", (READ_OPTIMISED, REAL_TIME))
 _OP = Label("op", ("create", "update", "delete", "read"))
 _PHASE = Label("phase", ("plan", "job", "commit", "whole"))
-_COMMIT = Label("operation", ("create", "ingest", "splice", "index-merge", "evolve", "redirect"))
+_COMMIT = Label(
+    "operation",
+    ("create", "ingest", "splice", "index-merge", "evolve", "redirect", "vacuum", "sweep"),
+)
+_DELETED = Label("kind", ("expired", "orphan"))
 _COMPACTION = Label("result", ("committed", "conflict", "failed"))
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900)
@@ -327,6 +331,39 @@ LOG_TAIL = _gauge(
     TABLE,
 )
 
+RETAINED_FROM = _gauge(
+    "retained_from_version",
+    "version",
+    "The oldest version whose files are all kept; those before it may have lost some to a vacuum.",
+    "None.",
+    TABLE,
+)
+VACUUMED_FILES = _counter(
+    "vacuumed_files",
+    "files",
+    "Files deleted: `expired`, which only versions past their retention named; `orphan`, which "
+    "nothing named.",
+    "Many orphans: batches or compactions fail or are refused; or another engine tried to write.",
+    TABLE,
+    _DELETED,
+)
+VACUUMED_BYTES = _counter(
+    "vacuumed_bytes", "bytes", "Bytes of the files deleted, by kind.", "None.", TABLE, _DELETED
+)
+ORPHANS_LEFT = _gauge(
+    "orphan_files",
+    "files",
+    "Old files that nothing names, found by the last sweep and left to the next one.",
+    "Growing over days: sweeps conflict or fail; the log says why.",
+    TABLE,
+)
+LAST_VACUUM = _age(
+    "last_vacuum_age_seconds",
+    "Time since the table's expired versions were last looked through to the end.",
+    "Far above vacuum.every: vacuums fail, the log says why; or compaction leaves them no turn.",
+    TABLE,
+)
+
 CATALOGUE: tuple[Metric, ...] = (
     BUILD_INFO,
     DRIVER_GENERATION,
@@ -362,4 +399,9 @@ CATALOGUE: tuple[Metric, ...] = (
     INDEX_LOOKUPS,
     TABLE_VERSION,
     LOG_TAIL,
+    RETAINED_FROM,
+    VACUUMED_FILES,
+    VACUUMED_BYTES,
+    ORPHANS_LEFT,
+    LAST_VACUUM,
 )

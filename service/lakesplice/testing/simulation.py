@@ -148,10 +148,11 @@ class SimulatedDriver:
         ends = self._topic.ends if ends is None else ends
         starts = self.table.next_offsets(ends) if starts is None else starts
         for _ in range(_ROUNDS_MAX):
+            planned_on = self.table.version
             result = self._job(starts, ends)
             if result.errors:
                 return result.errors[0]
-            outcome = settle(self.table, result.brought(starts, ends))
+            outcome = settle(self.table, result.brought(planned_on, starts, ends))
             if outcome is not Settled.AGAIN:
                 return outcome
         raise AssertionError(f"the batch still has to run again after {_ROUNDS_MAX} rounds")
@@ -167,14 +168,14 @@ class SimulatedDriver:
         """Rewrite the files with waiting changes, or some files, and return what there is to
         commit.
         """
-        manifest = self.table.manifest
+        planned_on, manifest = self.table.version, self.table.manifest
         files = work(manifest)
         shares = tasks(files, 1, tasks_max) if paths is None else (tuple(paths),)
         if not files:
             return None
         store, rewriter = self.table.store, best_rewriter(FileSink)
         parts = [compact_files(store, manifest, share, rewriter, self._entropy) for share in shares]
-        return splice_of(self.table.generation, parts)
+        return splice_of(self.table.generation, planned_on, parts)
 
     def merge_runs(self, runs_max: int = RUNS_MAX) -> Committed | Conflict | None:
         """Merge runs of the index if there are `runs_max` of them; None if there are fewer."""
@@ -183,13 +184,14 @@ class SimulatedDriver:
 
     def plan_run_merge(self, runs_max: int = RUNS_MAX) -> IndexMerge | None:
         """Write the run that is to take the place of others, and return what there is to commit."""
-        runs = self.table.manifest.runs
+        planned_on, runs = self.table.version, self.table.manifest.runs
         places = plan_merge([run.entries for run in runs], runs_max)
         if places is None:
             return None
         inputs = runs[places.start : places.stop]
         output = write_merged(self.table.store, inputs, RunCache(), self._entropy)
-        return IndexMerge(self.table.generation, tuple(run.file.path for run in inputs), output)
+        paths = tuple(run.file.path for run in inputs)
+        return IndexMerge(self.table.generation, paths, output, planned_on)
 
     def _job(self, starts: Mapping[int, int], ends: Mapping[int, int]) -> TopicResult:
         plan = self._plan(ends)

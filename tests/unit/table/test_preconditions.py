@@ -23,16 +23,19 @@ from lakesplice.model.manifest import (
 )
 from lakesplice.model.schema import Column
 from lakesplice.model.types import ColumnType, Kind
+from lakesplice.planning.retention import named_files
 from lakesplice.table import commit as commits
 from lakesplice.table.commit import Committed, Conflict, ConflictCode
 from lakesplice.table.intents import (
     Create,
     Evolve,
+    Expire,
     IndexMerge,
     Ingest,
     Intent,
     Redirect,
     Splice,
+    Sweep,
     Upsert,
 )
 from lakesplice.table.snapshot import Snapshot
@@ -307,7 +310,106 @@ def _upsert_in_the_schema_before(table: TableUnderTest) -> Intent:
     return late
 
 
+def _swept_since(table: TableUnderTest, late: Intent) -> Intent:
+    table.committed(Sweep(1, table.now().manifest.retention))
+    return late
+
+
+def _ingest_of_files_swept_meanwhile(table: TableUnderTest) -> Intent:
+    return _swept_since(table, table.ingest(files=(table.file(9),)))
+
+
+def _upsert_of_files_swept_meanwhile(table: TableUnderTest) -> Intent:
+    return _swept_since(table, upsert(table, files=(table.file(9),)))
+
+
+def _splice_of_files_swept_meanwhile(table: TableUnderTest) -> Intent:
+    return _swept_since(table, table.splice())
+
+
+def _merge_into_a_run_swept_meanwhile(table: TableUnderTest) -> Intent:
+    now = table.now()
+    inputs = tuple(run.file.path for run in now.manifest.runs)
+    return _swept_since(table, IndexMerge(1, inputs, table.run(), now.version))
+
+
+def _names_what_may_be_deleted(before: Snapshot, after: Snapshot) -> bool:
+    return named_files(after.manifest).keys() - named_files(before.manifest).keys() != set()
+
+
+def _expiry_of_a_deposed_driver(table: TableUnderTest) -> Intent:
+    table.committed(replace(table.ingest(0), generation=2))
+    return Expire(1, table.now().manifest.retention, 1, 0)
+
+
+def _sweep_of_a_deposed_driver(table: TableUnderTest) -> Intent:
+    table.committed(replace(table.ingest(0), generation=2))
+    return Sweep(1, table.now().manifest.retention)
+
+
+def _expiry_beside_another(table: TableUnderTest) -> Intent:
+    late = Expire(1, table.now().manifest.retention, 0, 0)
+    table.committed(Expire(1, table.now().manifest.retention, 1, 0))
+    return late
+
+
+def _promised_what_is_deleted(before: Snapshot, after: Snapshot) -> bool:
+    return after.manifest.retention.retained_from < before.manifest.retention.retained_from
+
+
+def _sweep_beside_another(table: TableUnderTest) -> Intent:
+    late = Sweep(1, table.now().manifest.retention, 0)
+    table.committed(Sweep(1, table.now().manifest.retention))
+    return late
+
+
+def _lets_in_who_was_swept(before: Snapshot, after: Snapshot) -> bool:
+    return after.manifest.retention.writers_from < before.manifest.retention.writers_from
+
+
 CELLS = {
+    "ingest: swept": Cell(
+        commits.writer_began_after_sweep,
+        ConflictCode.SWEPT,
+        _ingest_of_files_swept_meanwhile,
+        _names_what_may_be_deleted,
+    ),
+    "upsert: swept": Cell(
+        commits.writer_began_after_sweep,
+        ConflictCode.SWEPT,
+        _upsert_of_files_swept_meanwhile,
+        _names_what_may_be_deleted,
+    ),
+    "splice: swept": Cell(
+        commits.writer_began_after_sweep,
+        ConflictCode.SWEPT,
+        _splice_of_files_swept_meanwhile,
+        _names_what_may_be_deleted,
+    ),
+    "merge: swept": Cell(
+        commits.writer_began_after_sweep,
+        ConflictCode.SWEPT,
+        _merge_into_a_run_swept_meanwhile,
+        _names_what_may_be_deleted,
+    ),
+    "expire: generation": Cell(
+        commits.generation_is_current, None, _expiry_of_a_deposed_driver, _generation_fell
+    ),
+    "expire: retention": Cell(
+        commits.retention_is_as_read,
+        ConflictCode.RETENTION,
+        _expiry_beside_another,
+        _promised_what_is_deleted,
+    ),
+    "sweep: generation": Cell(
+        commits.generation_is_current, None, _sweep_of_a_deposed_driver, _generation_fell
+    ),
+    "sweep: retention": Cell(
+        commits.retention_is_as_read,
+        ConflictCode.RETENTION,
+        _sweep_beside_another,
+        _lets_in_who_was_swept,
+    ),
     "upsert: parked": Cell(
         commits.table_is_running,
         ConflictCode.PARKED,
@@ -505,6 +607,8 @@ def test_every_precondition_of_every_intent_has_its_cell(table: TableUnderTest) 
         "merge": IndexMerge,
         "evolve": Evolve,
         "redirect": Redirect,
+        "expire": Expire,
+        "sweep": Sweep,
     }
     cells = CELLS | BREAKING
     tested = {(prefixes[name.partition(":")[0]], cell.precondition) for name, cell in cells.items()}

@@ -1,4 +1,6 @@
-"""Upkeep of a table beside compaction: merging index runs, checkpoints and clean-up of the log."""
+"""Upkeep of a table beside compaction: merging index runs, checkpoints and clean-up of the log,
+vacuum.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,12 @@ from pyspark.sql import SparkSession
 
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable
+from lakesplice.apps.service.vacuums import Vacuums
 from lakesplice.errors import FencedError, LakespliceError
 from lakesplice.planning.index_merge import plan_merge
 from lakesplice.spark.rewrites import MergeTask, merge_runs
 from lakesplice.storage.log_keeper import DeltaLogKeeper
+from lakesplice.table.expiry import Expiry
 from lakesplice.table.intents import IndexMerge
 from lakesplice.table.maintenance import Maintenance
 from lakesplice.telemetry import catalogue as metric
@@ -24,14 +28,18 @@ class Upkeep:
         self._session = session
         self._logs: dict[str, Maintenance] = {}
         self._seen: dict[str, int] = {}
+        self._vacuums = Vacuums(driver)
 
     def is_due(self, table: ServiceTable) -> bool:
-        """Whether the index has too many runs or the log has grown enough to look at it."""
+        """Whether the index has too many runs, the log has grown enough to look at it, or it is
+        time for a vacuum.
+        """
         if table.snapshot is None:
             return False
         grown = table.snapshot.version - self._seen.get(table.source.topic, 0)
         every = self._driver.settings.log.checkpoint_every
-        return self._merge_plan(table) is not None or grown >= every
+        merges = self._merge_plan(table) is not None
+        return merges or grown >= every or self._vacuums.is_due(table)
 
     def see_to(self, table: ServiceTable) -> None:
         """Do what is due. Failures are logged, and the table's turn comes again."""
@@ -39,6 +47,8 @@ class Upkeep:
             if self._merge_plan(table) is not None:
                 self._merge(table)
             self._care_for_log(table)
+            if self._vacuums.is_due(table):
+                self._vacuums.see_to(table, self._log_of(table))
         except FencedError:
             raise
         except (LakespliceError, PySparkException) as error:
@@ -51,27 +61,32 @@ class Upkeep:
     def _merge(self, table: ServiceTable) -> None:
         places = self._merge_plan(table)
         assert places is not None
-        runs = table.manifest.runs[places.start : places.stop]
+        planned_on, runs = table.version, table.manifest.runs[places.start : places.stop]
         output = merge_runs(self._session, MergeTask(table.store, runs, self._driver.entropy))
         inputs = tuple(run.file.path for run in runs)
-        table.commit(IndexMerge(self._driver.generation.number, inputs, output))
+        table.commit(IndexMerge(self._driver.generation.number, inputs, output, planned_on))
 
     def _care_for_log(self, table: ServiceTable) -> None:
-        snapshot, topic = table.snapshot, table.source.topic
+        snapshot = table.snapshot
         assert snapshot is not None
-        self._seen[topic] = snapshot.version
-        log = self._logs.get(topic)
-        if log is None:
-            settings = self._driver.settings
-            folder = settings.lake.path / table.name.path
-            log = self._logs[topic] = Maintenance(
-                table.store,
-                DeltaLogKeeper(folder),
-                self._driver.clock,
-                checkpoint_every=settings.log.checkpoint_every,
-                retention_seconds=settings.log.retention,
-            )
-        taken = log.care(snapshot)
+        self._seen[table.source.topic] = snapshot.version
+        taken = self._log_of(table).care(snapshot)
         if taken is not None:
             tail = snapshot.version - taken.checkpoint_version
             self._driver.metrics.set(metric.LOG_TAIL, tail, table=str(table.name))
+            self._vacuums.note(table, taken.expired)
+
+    def _log_of(self, table: ServiceTable) -> Maintenance:
+        driver, topic = self._driver, table.source.topic
+        log = self._logs.get(topic)
+        if log is None:
+            settings = driver.settings
+            log = self._logs[topic] = Maintenance(
+                table.store,
+                DeltaLogKeeper(settings.lake.path / table.name.path),
+                driver.clock,
+                checkpoint_every=settings.log.checkpoint_every,
+                retention_seconds=settings.retention(table.name),
+                expiry=Expiry(table.store, table.commit, driver.generation.number),
+            )
+        return log
