@@ -13,11 +13,12 @@ from lakesplice.errors import RetryableError, UsageError
 from lakesplice.model.manifest import ParkReason, RunRef, SourceState
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.system import SystemClock, SystemEntropy
-from lakesplice.table.commit import Conflict, commit
+from lakesplice.table.commit import Committed, Conflict, commit
 from lakesplice.table.generation import BEATS_PER_LEASE, Generation, Wait, take_generation
-from lakesplice.table.intents import Redirect
+from lakesplice.table.intents import Intent, Redirect
 from lakesplice.table.ports import Clock, Store
 from lakesplice.table.snapshot import Snapshot, open_snapshot
+from lakesplice.table.vacuum import Vacuumed, vacuum
 
 # A driver that is gone is known to be after one lease; one that beats on after it lives.
 _WAITS_MAX = BEATS_PER_LEASE + 2
@@ -66,6 +67,28 @@ def redirect(
                 reason=outcome.detail,
             )
         return outcome.snapshot
+
+
+def vacuum_fed_table(
+    path: Path,
+    retention_seconds: float,
+    *,
+    clock: Clock | None = None,
+    wait: Callable[[float], None] = time.sleep,
+) -> Vacuumed:
+    """Vacuum the table at `path`, which a source feeds; blocks and raises as `redirect` does."""
+    clock = clock or SystemClock()
+    lake, name = lake_of(path)
+    with _generation(lake, clock, wait) as generation:
+        store = lake.within(name.path)
+        snapshot = open_snapshot(store)
+        generation.check()
+
+        def make(intent: Intent) -> Committed | Conflict:
+            return commit(store, snapshot, intent, clock=clock, entropy=SystemEntropy())
+
+        now_ms = clock.now_ms()
+        return vacuum(store, snapshot, make, now_ms, retention_seconds, generation.number)
 
 
 @contextmanager

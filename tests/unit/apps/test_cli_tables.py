@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,37 @@ def test_history_lists_versions_with_the_newest_first(
     assert "CREATE TABLE" in lakesplice("history", root(items)).out
 
 
+def test_a_vacuum_lists_beforehand_what_it_deletes(
+    lakesplice: CommandLine, items: IndexedTable
+) -> None:
+    items.compact()
+    orphan = root(items) / "part-0.parquet"
+    orphan.write_bytes(b"refused")
+    os.utime(orphan, (0, 0))
+    would = lakesplice.rows("vacuum", root(items), "--dry-run")
+    assert {row["kind"] for row in would} == {"expired", "orphan"}
+    assert all((root(items) / row["path"]).exists() for row in would)
+    done = lakesplice("vacuum", root(items), "--format", "json")
+    assert (done.code, done.rows) == (0, would)
+    assert f"{len(would)} files" in done.err
+    assert not any((root(items) / row["path"]).exists() for row in would)
+    assert len(lakesplice.rows("read", root(items))) == 9
+    old = lakesplice("read", root(items), "--version", 1)
+    assert old.code == 1
+    assert "past its retention" in old.err
+    assert "nothing to delete" in lakesplice("vacuum", root(items)).err
+
+
+def test_a_vacuum_that_readers_may_feel_has_to_say_so(
+    lakesplice: CommandLine, items: IndexedTable
+) -> None:
+    ended = lakesplice("vacuum", root(items), "--retention-hours", 0)
+    assert ended.code == 2
+    assert "readers may fail" in ended.err
+    forced = ["--retention-hours", 0, "--readers-may-fail"]
+    assert lakesplice("vacuum", root(items), *forced).code == 0
+
+
 def test_tables_lists_a_lake_with_what_is_parked_and_what_cannot_be_read(
     lakesplice: CommandLine, lake: Path, items: IndexedTable, parked: IndexedTable
 ) -> None:
@@ -206,7 +238,8 @@ def test_an_empty_lake_has_no_tables_and_a_missing_one_is_an_error(
 
 
 @pytest.mark.parametrize(
-    "command", ["read", "history", "index check", "inspect manifest", "inspect log", "unpark"]
+    "command",
+    ["read", "history", "index check", "inspect manifest", "inspect log", "unpark", "vacuum"],
 )
 def test_a_path_without_a_table_is_told_in_one_line(
     lakesplice: CommandLine, tmp_path: Path, command: str

@@ -1,0 +1,67 @@
+"""Commands that look after a table: delete what no retained version needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakesplice.apps.cli.output import Listing, ListingOption, show
+from lakesplice.apps.cli.tables import TableArgument
+from lakesplice.planning.retention import RETENTION_SECONDS
+
+if TYPE_CHECKING:
+    from lakesplice.table.vacuum import Vacuumed
+
+_FILE_COLUMNS = ("path", "bytes", "kind")
+
+
+def vacuum(
+    table: TableArgument,
+    retention_hours: Annotated[
+        float, typer.Option(min=0, help="Versions replaced longer ago than this lose their files.")
+    ] = RETENTION_SECONDS / 3600,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Change nothing, only list what would be deleted.")
+    ] = False,
+    readers_may_fail: Annotated[
+        bool,
+        typer.Option(
+            "--readers-may-fail",
+            help="Allow less than an hour: who reads the table just now may find files gone.",
+        ),
+    ] = False,
+    form: ListingOption = Listing.TABLE,
+) -> None:
+    """Delete files that no retained version needs: of expired versions, and orphans.
+
+    The service does it by itself; for its tables the command needs it stopped, unless it is a dry
+    run.
+    """
+    from lakesplice import Table
+    from lakesplice.apps.commands import vacuum_fed_table
+    from lakesplice.table.vacuum import require_safe_retention
+
+    require_safe_retention(retention_hours * 3600, readers_may_fail=readers_may_fail)
+    opened = Table.open(table)
+    if dry_run or opened.snapshot.manifest.upserts is not None:
+        done = opened.vacuum(
+            retention_hours=retention_hours, dry_run=dry_run, readers_may_fail=readers_may_fail
+        )
+    else:
+        done = vacuum_fed_table(table, retention_hours * 3600)
+    _show(done, form, "would be deleted" if dry_run else "deleted")
+
+
+def _show(done: Vacuumed, form: Listing, what: str) -> None:
+    rows = [
+        {"path": path, "bytes": size, "kind": kind}
+        for kind, files in (("expired", done.expired), ("orphan", done.orphans))
+        for path, size in sorted(files.items())
+    ]
+    show(rows, _FILE_COLUMNS, form, "nothing to delete")
+    typer.echo(
+        f"{done.files} files with {done.bytes} bytes {what};"
+        f" versions from {done.retained_from} on are whole",
+        err=True,
+    )
