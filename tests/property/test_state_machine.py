@@ -16,16 +16,18 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from lakesplice.errors import FencedError, StorageError, VersionNotFoundError
+from lakesplice.errors import FencedError, StorageError, UsageError, VersionNotFoundError
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.log_keeper import DeltaLogKeeper
 from lakesplice.table.commit import Committed, Conflict
 from lakesplice.table.expiry import Expiry
 from lakesplice.table.facade import Table
+from lakesplice.table.held import HeldTable
 from lakesplice.table.intents import Intent
 from lakesplice.table.maintenance import Maintenance
 from lakesplice.table.orphans import Orphans
 from lakesplice.table.read import View
+from lakesplice.table.restore import restore
 from lakesplice.testing.doubles import FixedClock
 from lakesplice.testing.faulty_store import Call, Crash, Fault, FaultyStore, How
 from lakesplice.testing.shop import Event
@@ -86,6 +88,12 @@ class Trap:
         return hits
 
 
+def restored(table: Table) -> int | None:
+    """The version that the open one restored, if it did."""
+    info = next(table.history()).info
+    return info.metrics["version"] if info.operation == "RESTORE" else None
+
+
 class TableMachine(RuleBasedStateMachine):
     """The source writes, the topic may repeat itself, drivers come and go, and the table holds."""
 
@@ -109,6 +117,7 @@ class TableMachine(RuleBasedStateMachine):
         self.timestamps: dict[int, int] = {}
         self.seen: dict[int, tuple[Rows, Rows]] = {}
         self.readers: list[Table] = []
+        self.restored: int | None = None
 
     def new_driver(self) -> SimulatedDriver:
         self.drivers += 1
@@ -334,6 +343,27 @@ class TableMachine(RuleBasedStateMachine):
         orphans.sweep(table.snapshot, moment, at_once=at_once)
 
     @precondition(lambda self: len(self.seen) > 1)
+    @rule(back=st.integers(1, 20), calls=CALLS, how=st.none() | FAULTS | CRASHES)
+    def restore(self, back: int, calls: int, how: How | None) -> None:
+        versions, table = sorted(self.seen), self.driver.table
+        version = versions[max(0, len(versions) - 1 - back)]
+        if how is not None:
+            self.trap.arm(calls, how)
+        self.guarded(lambda: self.restore_now(table, version))
+        newest = Table(self.bare)
+        if newest.version > self.version and restored(newest) == version:
+            self.offsets, self.restored = {}, version
+
+    def restore_now(self, table: HeldTable, version: int) -> None:
+        assert table.snapshot is not None
+        try:
+            restore(table.store, table.snapshot, version, table.commit, table.generation)
+        except VersionNotFoundError:
+            self.require_expired(version)
+        except UsageError:
+            assert version == self.version
+
+    @precondition(lambda self: len(self.seen) > 1)
     @rule(back=st.integers(1, 20))
     def look_back(self, back: int) -> None:
         versions = sorted(self.seen)
@@ -410,6 +440,9 @@ class TableMachine(RuleBasedStateMachine):
         require_true(self.source, self.bare)
         require_floor(self.source, self.bare)
         self.seen[table.version] = (rows_of(self.bare), rows_of(self.bare, View.READ_OPTIMISED))
+        if self.restored is not None:
+            assert self.seen[table.version] == self.seen[self.restored]
+            self.restored = None
         if not snapshot.manifest.deltas:
             assert self.seen[table.version][1] == truth_for(self.source, table)
 

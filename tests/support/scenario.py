@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
+from lakesplice.errors import UsageError
 from lakesplice.storage.log_keeper import DeltaLogKeeper
 from lakesplice.table.expiry import Expired, Expiry
 from lakesplice.table.maintenance import Maintenance, clean_up
 from lakesplice.table.orphans import Orphans
 from lakesplice.table.ports import Store
+from lakesplice.table.restore import restore
 from lakesplice.testing.doubles import FixedClock
 from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.simulated import Source, driver_of
@@ -80,6 +83,14 @@ class Scenario:
             orphans = Orphans(store, driver.table.commit, 1)
             return orphans.sweep(driver.table.snapshot, ALL_MS, at_once=True)
 
+        def go_back() -> object:
+            table = driver.table
+            if table.snapshot is None:
+                return None
+            with suppress(UsageError):  # of a store that failed there may be one version alone
+                restore(store, table.snapshot, max(0, table.version - 2), table.commit, 1)
+            return None
+
         return [
             lambda: driver.batch(self.cuts[0]),
             lambda: driver.batch(self.cuts[1]),
@@ -88,6 +99,8 @@ class Scenario:
             care,
             lambda: driver.batch(self.cuts[3]),
             driver.compact,
+            go_back,
+            driver.batch,
             sweep,
             vacuum,
         ]

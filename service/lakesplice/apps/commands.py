@@ -17,6 +17,7 @@ from lakesplice.table.commit import Committed, Conflict, commit
 from lakesplice.table.generation import BEATS_PER_LEASE, Generation, Wait, take_generation
 from lakesplice.table.intents import Intent, Redirect
 from lakesplice.table.ports import Clock, Store
+from lakesplice.table.restore import restore
 from lakesplice.table.snapshot import Snapshot, open_snapshot
 from lakesplice.table.vacuum import Vacuumed, vacuum
 
@@ -89,6 +90,30 @@ def vacuum_fed_table(
 
         now_ms = clock.now_ms()
         return vacuum(store, snapshot, make, now_ms, retention_seconds, generation.number)
+
+
+def restore_fed_table(
+    path: Path,
+    version: int,
+    *,
+    clock: Clock | None = None,
+    wait: Callable[[float], None] = time.sleep,
+) -> Snapshot:
+    """Restore the table at `path`, which a source feeds, and return its new version.
+
+    Blocks and raises as `redirect` does, and as `plan_restore`.
+    """
+    clock = clock or SystemClock()
+    lake, name = lake_of(path)
+    with _generation(lake, clock, wait) as generation:
+        store = lake.within(name.path)
+        snapshot = open_snapshot(store)
+        generation.check()
+
+        def make(intent: Intent) -> Committed | Conflict:
+            return commit(store, snapshot, intent, clock=clock, entropy=SystemEntropy())
+
+        return restore(store, snapshot, version, make, generation.number)
 
 
 @contextmanager

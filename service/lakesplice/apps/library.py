@@ -14,6 +14,7 @@ from lakesplice.storage.copying import FileSink, ScratchFile
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.log_keeper import DeltaLogKeeper
 from lakesplice.storage.system import SystemClock, SystemEntropy
+from lakesplice.table.facade import Moment, asked_version
 from lakesplice.table.hand_fed import THREADS, HandFedTable, Rows, Tools, create_table
 from lakesplice.table.rewriters import best_rewriter
 
@@ -22,14 +23,18 @@ class Table(HandFedTable):
     """A table of a lake; open it by its folder, or make one that is fed by hand."""
 
     @classmethod
-    def open(cls, uri: str | Path, *, version: int | None = None) -> Self:
+    def open(
+        cls, uri: str | Path, *, version: int | None = None, as_of: Moment | None = None
+    ) -> Self:
         """Open a table by its folder, `<lake>/<database>/<table>`, as a path or a `file:` address.
 
-        The newest version is opened, or a given one. Blocks on reading the log and the manifest.
+        The newest version is opened, or a given one, or the one that was the newest at a moment
+        (see `Table.scan`). Blocks on reading the log and the manifest.
         Raises `TableNotFoundError`, `VersionNotFoundError`, `UnsupportedError` for other storage.
         """
         path = _local_path(uri)
-        return cls(LocalStore(path), _tools(path), version)
+        store = LocalStore(path)
+        return cls(store, _tools(path), asked_version(store, version, as_of))
 
     @classmethod
     def create(cls, uri: str | Path, data: pa.Schema | Rows, *, key: Sequence[str]) -> Self:

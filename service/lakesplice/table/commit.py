@@ -50,6 +50,7 @@ from lakesplice.table.intents import (
     Intent,
     NewFile,
     Redirect,
+    Restore,
     Splice,
     Sweep,
     Upsert,
@@ -72,6 +73,7 @@ __all__ = [
     "Intent",
     "NewFile",
     "Redirect",
+    "Restore",
     "Splice",
     "Sweep",
     "Upsert",
@@ -294,7 +296,7 @@ def schema_is_the_one_before(now: Snapshot, intent: Evolve) -> Conflict | None:
     return Conflict(ConflictCode.SCHEMA, f"version {schema.version} is another now")
 
 
-def nothing_was_committed(now: Snapshot, intent: Redirect) -> Conflict | None:
+def nothing_was_committed(now: Snapshot, intent: Redirect | Restore) -> Conflict | None:
     """The newest version is the one it was planned on."""
     if now.version == intent.planned_on:
         return None
@@ -315,7 +317,7 @@ def writer_began_after_sweep(
     )
 
 
-def retention_is_as_read(now: Snapshot, intent: Expire | Sweep) -> Conflict | None:
+def retention_is_as_read(now: Snapshot, intent: Expire) -> Conflict | None:
     """No other vacuum came in, and no older version was brought back."""
     if now.manifest.retention == intent.read:
         return None
@@ -357,7 +359,8 @@ PRECONDITIONS: Mapping[type[Intent], tuple[Precondition, ...]] = {
     ),
     Redirect: (generation_is_current, nothing_was_committed),
     Expire: (generation_is_current, retention_is_as_read),
-    Sweep: (generation_is_current, retention_is_as_read),
+    Sweep: (generation_is_current,),
+    Restore: (generation_is_current, nothing_was_committed),
 }
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,10 +20,15 @@ from lakesplice.table.snapshot import (
     history,
     latest,
     open_snapshot,
+    version_at,
     within_retention,
 )
 
 _BATCH_ROWS = 1 << 16
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Moment: TypeAlias = datetime | str
+"""A `datetime`, or text in ISO 8601; without a zone it is UTC, as all times of a table are."""
 
 
 class Table:
@@ -76,6 +83,7 @@ class Table:
         filter: pc.Expression | None = None,  # noqa: A002  # pyarrow's own name for it
         version: int | None = None,
         *,
+        as_of: Moment | None = None,
         include_deleted: bool = False,
         include_system: bool = False,
     ) -> pa.Table:
@@ -85,6 +93,7 @@ class Table:
             columns,
             filter,
             version,
+            as_of=as_of,
             include_deleted=include_deleted,
             include_system=include_system,
         ).read_all()
@@ -96,6 +105,7 @@ class Table:
         filter: pc.Expression | None = None,  # noqa: A002  # pyarrow's own name for it
         version: int | None = None,
         *,
+        as_of: Moment | None = None,
         include_deleted: bool = False,
         include_system: bool = False,
     ) -> pa.RecordBatchReader:
@@ -105,10 +115,13 @@ class Table:
         files alone, as other readers of the log see them). `columns` are stored or source names;
         all user columns by default, and with `include_system` the system columns after them. The
         fields are named as they were asked for. `filter` may use either kind of name. `version`
-        reads another version than the open one. Deleted rows come only with `include_deleted`, and
-        of their columns only the key and the system columns mean something.
+        reads another version than the open one, `as_of` the one that was the newest at a moment: a
+        `datetime`, or text such as "2026-11-22T08:00:00Z"; UTC without a zone. Deleted rows come
+        only with `include_deleted`, and of their columns only the key and the system columns mean
+        something.
         """
-        snapshot = self._snapshot if version is None else open_snapshot(self._store, version)
+        wanted = asked_version(self._store, version, as_of)
+        snapshot = self._snapshot if wanted is None else open_snapshot(self._store, wanted)
         schema = snapshot.manifest.schema
         names = stored_names(schema)
         system = [field.name for field in SYSTEM_FIELDS] if include_system else []
@@ -127,6 +140,31 @@ class Table:
             self._store, snapshot, scan(self._store, snapshot.manifest, request)
         )
         return pa.RecordBatchReader.from_batches(layout, _batches(rows, stored, layout))
+
+
+def asked_version(store: Store, version: int | None, as_of: Moment | None) -> int | None:
+    """Return the version that is meant, None if neither is given.
+
+    `VersionNotFoundError` if no retained version is as old as `as_of`; `UsageError` if both are
+    given or `as_of` is no moment. Blocks on some reads of the log.
+    """
+    if as_of is None:
+        return version
+    if version is not None:
+        raise UsageError("give a version or a moment, not both", version=version)
+    return version_at(store, _moment_ms(as_of))
+
+
+def _moment_ms(moment: Moment) -> int:
+    if isinstance(moment, str):
+        try:
+            moment = datetime.fromisoformat(moment)
+        except ValueError:
+            raise UsageError(
+                "that is no moment such as 2026-11-22T08:00:00Z", as_of=moment
+            ) from None
+    zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return (zoned - _EPOCH) // timedelta(milliseconds=1)
 
 
 def _batches(

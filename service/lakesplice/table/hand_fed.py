@@ -20,11 +20,12 @@ from lakesplice.planning.retention import RETENTION_SECONDS
 from lakesplice.table import compact
 from lakesplice.table.commit import Committed, Conflict, commit, create
 from lakesplice.table.expiry import Expiry
-from lakesplice.table.facade import Table
+from lakesplice.table.facade import Moment, Table, asked_version
 from lakesplice.table.intents import Create, IndexMerge, Intent, Splice
 from lakesplice.table.maintenance import Maintenance
 from lakesplice.table.new_rows import write_new_rows
 from lakesplice.table.ports import Clock, Entropy, LogKeeper, Rewriter, Store
+from lakesplice.table.restore import restore
 from lakesplice.table.runs import RunCache, write_merged
 from lakesplice.table.upsert import Given, Upserted, Upserter, now_scalar, require_fed_by_hand
 from lakesplice.table.vacuum import Vacuumed, plan_vacuum, require_safe_retention, vacuum
@@ -191,6 +192,23 @@ class HandFedTable(Table):
             return plan_vacuum(self._store, self.snapshot, now_ms, seconds)
         require_fed_by_hand(self.snapshot.manifest)
         return vacuum(self._store, self.snapshot, self._make, now_ms, seconds)
+
+    def restore(self, version: int | None = None, *, as_of: Moment | None = None) -> int:
+        """Make an older version's rows, schema and state the table's newest ones, in one commit.
+
+        `version` or `as_of` say which, as for `read`. Returns the new version, which is then open;
+        those in between stay as they are. Transactions since are as if not applied. Blocks.
+        `VersionNotFoundError` if the version is past its retention; `UsageError` for the newest
+        version itself, and for a table that a source feeds: `lakesplice restore` does it while its
+        service is stopped. `RetryableError`, `StorageError`.
+        """
+        self.refresh()
+        require_fed_by_hand(self.snapshot.manifest)
+        wanted = asked_version(self._store, version, as_of)
+        if wanted is None:
+            raise UsageError("say which version to restore, or as of when")
+        self._snapshot = restore(self._store, self.snapshot, wanted, self._make)
+        return self.version
 
     def _splice(self, manifest: Manifest, threads: int) -> Splice:
         shares = tasks(work(manifest), _TASK_BYTES, max(1, threads))

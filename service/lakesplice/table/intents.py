@@ -173,14 +173,28 @@ class Expire:
 class Sweep:
     """Files that nothing names are about to be deleted: who writes since long must write again.
 
-    `read` is the retention it was planned on. Writers that began on a version below `writers_from`
-    are refused from now on; None stands for the sweep's own version, so for all that write now.
+    Writers that began on a version below `writers_from` are refused from now on; None stands for
+    the sweep's own version, so for all that write now.
     """
 
     generation: int
-    read: Retention
     writers_from: int | None = None
-    counts: Counts = field(default_factory=dict)
 
 
-Intent = Create | Ingest | Upsert | Splice | IndexMerge | Evolve | Redirect | Expire | Sweep
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """The state of an older `version`, as `manifest` has it, becomes the newest one.
+
+    `stats` maps each base file that comes back to its Delta statistics, None where it has none.
+    """
+
+    generation: int
+    planned_on: int
+    version: int
+    manifest: Manifest
+    stats: Mapping[str, str | None]
+
+
+Intent = (
+    Create | Ingest | Upsert | Splice | IndexMerge | Evolve | Redirect | Expire | Sweep | Restore
+)

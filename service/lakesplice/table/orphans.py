@@ -75,7 +75,7 @@ class Orphans:
             return Swept()
         read, manifest = snapshot.manifest.retention, snapshot.manifest
         generation = manifest.generation if self._generation is None else self._generation
-        outcome = self._commit(Sweep(generation, read, None if at_once else read.swept))
+        outcome = self._commit(Sweep(generation, None if at_once else read.swept))
         if isinstance(outcome, Conflict):
             return Swept(left=found)
         since = manifests(self._store, snapshot.version + 1, outcome.snapshot.version)

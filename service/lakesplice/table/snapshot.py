@@ -8,8 +8,9 @@ version is the end of the log only above a checkpoint or a version known to be r
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -58,10 +59,15 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """What one retained version says of itself."""
+    """What one retained version says of itself.
+
+    `source` gives, per Kafka partition in which the table moved with it, where from and where to;
+    None if the version before it is no longer there.
+    """
 
     version: int
     info: CommitInfo
+    source: Mapping[int, tuple[int, int]] | None = None
 
 
 def open_snapshot(store: Store, version: int | None = None) -> Snapshot:
@@ -95,10 +101,33 @@ def latest(store: Store, known: Snapshot) -> Snapshot:
 
 def history(store: Store) -> Iterator[HistoryEntry]:
     """Yield the retained versions, newest first; each costs one read."""
+    newer: tuple[int, CommitInfo] | None = None
     for version in reversed(_listed_versions(store)):
         path = commit_path(version)
         infos = (a for a in decode_commit(store.read(path), path) if isinstance(a, CommitInfo))
-        yield HistoryEntry(version, next(infos, CommitInfo(None, "")))
+        info = next(infos, CommitInfo(None, ""))
+        if newer is not None:
+            yield HistoryEntry(*newer, _moved(_offsets(info), _offsets(newer[1])))
+        newer = version, info
+    if newer is not None:
+        yield HistoryEntry(*newer, {} if newer[0] == 0 else None)
+
+
+def _offsets(info: CommitInfo) -> Mapping[int, int]:
+    """The offsets that a commit of ours states; none in anybody else's."""
+    try:
+        stated = json.loads(info.parameters.get("offsets", "{}"))
+        return {int(number): int(offset) for number, offset in stated.items()}
+    except (ValueError, TypeError, AttributeError):
+        return {}
+
+
+def _moved(before: Mapping[int, int], after: Mapping[int, int]) -> dict[int, tuple[int, int]]:
+    return {
+        number: (before.get(number, 0), after[number])
+        for number in sorted(after)
+        if before.get(number, 0) != after[number]
+    }
 
 
 def version_at(store: Store, timestamp_ms: int) -> int:

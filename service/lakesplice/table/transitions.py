@@ -28,6 +28,7 @@ from lakesplice.table.intents import (
     Intent,
     NewFile,
     Redirect,
+    Restore,
     Splice,
     Sweep,
     Upsert,
@@ -78,6 +79,8 @@ def transition(before: Manifest, intent: Intent, moment: Moment) -> Transition:
             return _expire(before, intent)
         case Sweep():
             return _sweep(before, intent, moment)
+        case Restore():
+            return _restore(before, intent, moment)
 
 
 def view_floor(manifest: Manifest) -> dict[int, int]:
@@ -203,13 +206,39 @@ def _expire(before: Manifest, intent: Expire) -> Transition:
 
 
 def _sweep(before: Manifest, intent: Sweep, moment: Moment) -> Transition:
+    asked = moment.version if intent.writers_from is None else intent.writers_from
     retention = replace(
         before.retention,
-        writers_from=moment.version if intent.writers_from is None else intent.writers_from,
+        writers_from=max(before.retention.writers_from, asked),
         swept=moment.version,
         swept_ms=moment.timestamp_ms,
     )
-    return Transition(replace(before, retention=retention), "SWEEP", counts=intent.counts)
+    return Transition(replace(before, retention=retention), "SWEEP")
+
+
+def _restore(before: Manifest, intent: Restore, moment: Moment) -> Transition:
+    """The old content, but what was promised of older versions stays promised.
+
+    Who writes now located rows in a state that is no more: all have to write again.
+    """
+    retention = replace(
+        before.retention,
+        restores=(*before.retention.restores, moment.version),
+        writers_from=moment.version,
+    )
+    manifest = replace(intent.manifest, generation=before.generation, retention=retention)
+    gone = [path for path in before.files if path not in manifest.files]
+    back = [file for path, file in manifest.files.items() if path not in before.files]
+    schema: tuple[Action, ...] = ()
+    if manifest.schema != before.schema:
+        schema = (_with_schema(moment.metadata, manifest.schema),)
+    removes = tuple(_remove(before, path, moment) for path in gone)
+    adds = tuple(
+        Add(file.path, file.bytes, moment.timestamp_ms, True, intent.stats[file.path])
+        for file in back
+    )
+    counts = {"version": intent.version, "files_back": len(back), "files_gone": len(gone)}
+    return Transition(manifest, "RESTORE", schema + removes + adds, counts)
 
 
 def _require_addressed(intent: Ingest | Upsert) -> None:

@@ -68,7 +68,17 @@ _OP = Label("op", ("create", "update", "delete", "read"))
 _PHASE = Label("phase", ("plan", "job", "commit", "whole"))
 _COMMIT = Label(
     "operation",
-    ("create", "ingest", "splice", "index-merge", "evolve", "redirect", "vacuum", "sweep"),
+    (
+        "create",
+        "ingest",
+        "splice",
+        "index-merge",
+        "evolve",
+        "redirect",
+        "vacuum",
+        "sweep",
+        "restore",
+    ),
 )
 _DELETED = Label("kind", ("expired", "orphan"))
 _COMPACTION = Label("result", ("committed", "conflict", "failed"))

@@ -211,6 +211,23 @@ def test_a_vacuum_that_readers_may_feel_has_to_say_so(
     assert lakesplice("vacuum", root(items), *forced).code == 0
 
 
+def test_an_older_version_is_restored_and_read_as_of_a_moment(
+    lakesplice: CommandLine, items: IndexedTable
+) -> None:
+    ended = lakesplice("restore", root(items), "--version", 2)
+    assert ended.code == 0, ended.err
+    assert "version 2 restored as version 4" in ended.out
+    assert len(lakesplice.rows("read", root(items))) == 10
+    newest = lakesplice.rows("history", root(items))[0]
+    assert (newest["operation"], newest["metrics"]["version"]) == ("RESTORE", 2)
+    assert newest["source"] == {"0": [2, 1]} or newest["source"] == {}
+    assert "RESTORE" in lakesplice("history", root(items)).out
+    moment = lakesplice.rows("history", root(items))[1]["time"]
+    assert len(lakesplice.rows("read", root(items), "--as-of", moment)) == 9
+    for wrong, code in ((["--as-of", "1999-01-01"], 1), (["--as-of", "long ago"], 2), ([], 2)):
+        assert lakesplice("restore", root(items), *wrong).code == code
+
+
 def test_tables_lists_a_lake_with_what_is_parked_and_what_cannot_be_read(
     lakesplice: CommandLine, lake: Path, items: IndexedTable, parked: IndexedTable
 ) -> None:

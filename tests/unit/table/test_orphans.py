@@ -10,6 +10,7 @@ import pytest
 
 from lakesplice.table.commit import Conflict, ConflictCode
 from lakesplice.table.expiry import Expiry
+from lakesplice.table.intents import Sweep
 from lakesplice.table.orphans import Orphans, Swept, find_orphans
 from lakesplice.table.vacuum import orphans_before_ms
 from tests.support.tables import TableUnderTest, local_table
@@ -184,3 +185,13 @@ def test_without_orphans_nothing_is_committed(table: TableUnderTest) -> None:
     version = table.now().version
     assert sweep(table, at_once=True) == Swept()
     assert table.now().version == version
+
+
+def test_a_later_sweep_lets_nobody_in_again(table: TableUnderTest, disk: Disk) -> None:
+    disk.put(*ORPHANS)
+    table.clock.advance(2 * DAY)
+    sweep(table, at_once=True)
+    refused = table.now().manifest.retention.writers_from
+    assert refused == table.now().version
+    table.committed(Sweep(1, writers_from=0))
+    assert table.now().manifest.retention.writers_from == refused

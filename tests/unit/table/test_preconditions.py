@@ -34,11 +34,12 @@ from lakesplice.table.intents import (
     Ingest,
     Intent,
     Redirect,
+    Restore,
     Splice,
     Sweep,
     Upsert,
 )
-from lakesplice.table.snapshot import Snapshot
+from lakesplice.table.snapshot import Snapshot, open_snapshot
 from tests.support.tables import SCHEMA, TableUnderTest, local_table
 
 SCORE = Column(3, "score", "score", ColumnType(Kind.DOUBLE), "double")
@@ -311,7 +312,7 @@ def _upsert_in_the_schema_before(table: TableUnderTest) -> Intent:
 
 
 def _swept_since(table: TableUnderTest, late: Intent) -> Intent:
-    table.committed(Sweep(1, table.now().manifest.retention))
+    table.committed(Sweep(1))
     return late
 
 
@@ -344,7 +345,7 @@ def _expiry_of_a_deposed_driver(table: TableUnderTest) -> Intent:
 
 def _sweep_of_a_deposed_driver(table: TableUnderTest) -> Intent:
     table.committed(replace(table.ingest(0), generation=2))
-    return Sweep(1, table.now().manifest.retention)
+    return Sweep(1)
 
 
 def _expiry_beside_another(table: TableUnderTest) -> Intent:
@@ -357,17 +358,36 @@ def _promised_what_is_deleted(before: Snapshot, after: Snapshot) -> bool:
     return after.manifest.retention.retained_from < before.manifest.retention.retained_from
 
 
-def _sweep_beside_another(table: TableUnderTest) -> Intent:
-    late = Sweep(1, table.now().manifest.retention, 0)
-    table.committed(Sweep(1, table.now().manifest.retention))
+def _restore(table: TableUnderTest, generation: int = 1) -> Restore:
+    now, first = table.now(), open_snapshot(table.store, 0)
+    return Restore(generation, now.version, 0, first.manifest, {})
+
+
+def _restore_of_a_deposed_driver(table: TableUnderTest) -> Intent:
+    table.committed(replace(table.ingest(0), generation=2))
+    return _restore(table)
+
+
+def _restore_of_a_version_that_expires_meanwhile(table: TableUnderTest) -> Intent:
+    late = _restore(table)
+    table.committed(Expire(1, table.now().manifest.retention, 1, 0))
     return late
 
 
-def _lets_in_who_was_swept(before: Snapshot, after: Snapshot) -> bool:
-    return after.manifest.retention.writers_from < before.manifest.retention.writers_from
+def _files_of_an_expired_version(before: Snapshot, after: Snapshot) -> bool:
+    return before.manifest.retention.retained_from == 1 and not after.manifest.files
 
 
 CELLS = {
+    "restore: generation": Cell(
+        commits.generation_is_current, None, _restore_of_a_deposed_driver, _generation_fell
+    ),
+    "restore: version": Cell(
+        commits.nothing_was_committed,
+        ConflictCode.VERSION,
+        _restore_of_a_version_that_expires_meanwhile,
+        _files_of_an_expired_version,
+    ),
     "ingest: swept": Cell(
         commits.writer_began_after_sweep,
         ConflictCode.SWEPT,
@@ -403,12 +423,6 @@ CELLS = {
     ),
     "sweep: generation": Cell(
         commits.generation_is_current, None, _sweep_of_a_deposed_driver, _generation_fell
-    ),
-    "sweep: retention": Cell(
-        commits.retention_is_as_read,
-        ConflictCode.RETENTION,
-        _sweep_beside_another,
-        _lets_in_who_was_swept,
     ),
     "upsert: parked": Cell(
         commits.table_is_running,
@@ -609,6 +623,7 @@ def test_every_precondition_of_every_intent_has_its_cell(table: TableUnderTest) 
         "redirect": Redirect,
         "expire": Expire,
         "sweep": Sweep,
+        "restore": Restore,
     }
     cells = CELLS | BREAKING
     tested = {(prefixes[name.partition(":")[0]], cell.precondition) for name, cell in cells.items()}

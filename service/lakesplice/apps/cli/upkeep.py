@@ -1,4 +1,4 @@
-"""Commands that look after a table: delete what no retained version needs."""
+"""Commands that look after a table: delete what no retained version needs, bring one back."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lakesplice.apps.cli.output import Listing, ListingOption, show
-from lakesplice.apps.cli.tables import TableArgument
+from lakesplice.apps.cli.tables import AsOfOption, TableArgument
+from lakesplice.errors import UsageError
 from lakesplice.planning.retention import RETENTION_SECONDS
 
 if TYPE_CHECKING:
@@ -51,6 +52,37 @@ def vacuum(
     else:
         done = vacuum_fed_table(table, retention_hours * 3600)
     _show(done, form, "would be deleted" if dry_run else "deleted")
+
+
+def restore(
+    table: TableArgument,
+    version: Annotated[
+        int | None, typer.Option("--version", min=0, help="The version to bring back.")
+    ] = None,
+    as_of: AsOfOption = None,
+) -> None:
+    """Make an older version's state the newest one, in a commit of its own.
+
+    A table that a source feeds needs its service stopped; it then reads again what came since.
+    """
+    from lakesplice import Table
+    from lakesplice.apps.commands import restore_fed_table
+    from lakesplice.apps.lake import table_store
+    from lakesplice.table.facade import asked_version
+
+    wanted = asked_version(table_store(table), version, as_of)
+    if wanted is None:
+        raise UsageError("say which version to restore: --version or --as-of")
+    opened = Table.open(table)
+    if opened.snapshot.manifest.upserts is not None:
+        made = opened.restore(wanted)
+        typer.echo(f"version {wanted} restored as version {made}")
+        return
+    made = restore_fed_table(table, wanted).version
+    typer.echo(
+        f"version {wanted} restored as version {made};"
+        " what came since is read again when the service starts"
+    )
 
 
 def _show(done: Vacuumed, form: Listing, what: str) -> None:

@@ -15,6 +15,7 @@ from lakesplice.table.intents import (
     Ingest,
     Intent,
     Redirect,
+    Restore,
     Splice,
     Sweep,
 )
@@ -31,6 +32,7 @@ _OPERATIONS: Mapping[type[Intent], str] = {
     Redirect: "redirect",
     Expire: "vacuum",
     Sweep: "sweep",
+    Restore: "restore",
 }
 CHANGE_OPS = ("create", "update", "delete", "read")
 
