@@ -257,6 +257,21 @@ class TableMachine(RuleBasedStateMachine):
     def merge_the_index(self, runs_max: int) -> None:
         self.driver.merge_runs(runs_max)
 
+    @rule(files_max=st.integers(2, 3))
+    def merge_the_files(self, files_max: int) -> None:
+        self.driver.merge_files(files_max)
+
+    @rule(calls=CALLS, how=FAULTS | CRASHES)
+    def merge_the_files_and_fail(self, calls: int, how: How) -> None:
+        self.trap.arm(calls, how)
+        self.guarded(lambda: self.driver.merge_files(2))
+
+    @rule()
+    def plan_a_file_merge(self) -> None:
+        intent = self.driver.plan_file_merge(2)
+        if intent is not None:
+            self.planned.append((self.driver, intent))
+
     @rule()
     def plan_an_index_merge(self) -> None:
         intent = self.driver.plan_run_merge(2)

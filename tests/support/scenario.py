@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from lakesplice.errors import UsageError
+from lakesplice.errors import UsageError, VersionNotFoundError
 from lakesplice.storage.log_keeper import DeltaLogKeeper
 from lakesplice.table.expiry import Expired, Expiry
 from lakesplice.table.maintenance import Maintenance, clean_up
@@ -64,6 +64,11 @@ class Scenario:
             driver.batch(self.cuts[2])
             return None if planned is None else driver.table.commit(planned)
 
+        def merge_race() -> object:
+            planned = driver.plan_file_merge(2)
+            driver.batch({**self.cuts[2], 0: self.cuts[2][0] + 1})
+            return None if planned is None else driver.table.commit(planned)
+
         def care() -> object:
             self.clock.advance(3600)
             if driver.table.snapshot is not None:
@@ -87,7 +92,8 @@ class Scenario:
             table = driver.table
             if table.snapshot is None:
                 return None
-            with suppress(UsageError):  # of a store that failed there may be one version alone
+            # Where the store failed, that version may never have been, or be the newest one.
+            with suppress(UsageError, VersionNotFoundError):
                 restore(store, table.snapshot, max(0, table.version - 2), table.commit, 1)
             return None
 
@@ -96,6 +102,7 @@ class Scenario:
             lambda: driver.batch(self.cuts[1]),
             race,
             lambda: driver.merge_runs(2),
+            merge_race,
             care,
             lambda: driver.batch(self.cuts[3]),
             driver.compact,

@@ -11,9 +11,12 @@ from pathlib import Path
 from lakesplice.apps.lake import lake_of
 from lakesplice.errors import RetryableError, UsageError
 from lakesplice.model.manifest import ParkReason, RunRef, SourceState
+from lakesplice.planning.file_merge import FILE_MERGE_POLICY, plan_file_merge
+from lakesplice.storage.copying import FileSink
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.system import SystemClock, SystemEntropy
 from lakesplice.table.commit import Committed, Conflict, commit
+from lakesplice.table.file_merge import file_merge, merge_base_files
 from lakesplice.table.generation import BEATS_PER_LEASE, Generation, Wait, take_generation
 from lakesplice.table.intents import Intent, Redirect
 from lakesplice.table.ports import Clock, Store
@@ -90,6 +93,31 @@ def vacuum_fed_table(
 
         now_ms = clock.now_ms()
         return vacuum(store, snapshot, make, now_ms, retention_seconds, generation.number)
+
+
+def merge_fed_table(
+    path: Path, *, clock: Clock | None = None, wait: Callable[[float], None] = time.sleep
+) -> int:
+    """Merge small base files of the table at `path`, which a source feeds; how many went in.
+
+    Blocks and raises as `redirect` does.
+    """
+    clock, merged = clock or SystemClock(), 0
+    lake, name = lake_of(path)
+    with _generation(lake, clock, wait) as generation:
+        store = lake.within(name.path)
+        snapshot = open_snapshot(store)
+        while chosen := plan_file_merge(snapshot.manifest.files.values(), FILE_MERGE_POLICY):
+            manifest, entropy = snapshot.manifest, SystemEntropy()
+            paths = [file.path for file in chosen]
+            inputs, output = merge_base_files(store, manifest, paths, entropy, FileSink)
+            generation.check()
+            intent = file_merge(generation.number, snapshot.version, inputs, output, manifest)
+            outcome = commit(store, snapshot, intent, clock=clock, entropy=entropy)
+            if isinstance(outcome, Conflict):
+                raise RetryableError("the table changed meanwhile; try again", table=str(name))
+            snapshot, merged = outcome.snapshot, merged + len(inputs)
+    return merged
 
 
 def restore_fed_table(

@@ -13,6 +13,7 @@ from lakesplice.config.options import Options
 from lakesplice.config.quantities import Bytes, Seconds
 from lakesplice.errors import ConfigurationError
 from lakesplice.model.names import TableName
+from lakesplice.planning.file_merge import FILE_MERGE_POLICY
 from lakesplice.planning.retention import RETENTION_SECONDS_MIN
 
 if TYPE_CHECKING:
@@ -223,6 +224,29 @@ class LogSettings(Section):
         return self
 
 
+class MergeSettings(Section):
+    """How small base files become larger ones."""
+
+    files_max: int = Field(
+        default=FILE_MERGE_POLICY.files_max,
+        ge=2,
+        le=100_000,
+        description="Small base files at which some of a table's are merged, in files.",
+    )
+    small_bytes: Bytes = Field(
+        default=FILE_MERGE_POLICY.small_bytes,
+        ge=0,
+        le=2**30,
+        description="Base files below this size are small; 0: none is, and nothing is merged.",
+    )
+    target_bytes: Bytes = Field(
+        default=FILE_MERGE_POLICY.target_bytes,
+        ge=2**20,
+        le=2**32,
+        description="Size that a merged file stays below, about; a task holds as much in memory.",
+    )
+
+
 class VacuumSettings(Section):
     """How the files go that no retained version needs."""
 
@@ -390,6 +414,7 @@ class Settings(Section):
     )
     compaction: CompactionSettings = CompactionSettings()
     log: LogSettings = LogSettings()
+    merge: MergeSettings = MergeSettings()
     vacuum: VacuumSettings = VacuumSettings()
     index: IndexSettings = IndexSettings()
     metrics: MetricsSettings = MetricsSettings()

@@ -45,6 +45,7 @@ from lakesplice.table.intents import (
     Create,
     Evolve,
     Expire,
+    FileMerge,
     IndexMerge,
     Ingest,
     Intent,
@@ -68,6 +69,7 @@ __all__ = [
     "Create",
     "Evolve",
     "Expire",
+    "FileMerge",
     "IndexMerge",
     "Ingest",
     "Intent",
@@ -248,9 +250,9 @@ def rows_are_as_read(now: Snapshot, intent: Upsert) -> Conflict | None:
     )
 
 
-def sources_are_unchanged(now: Snapshot, intent: Splice) -> Conflict | None:
+def sources_are_unchanged(now: Snapshot, intent: Splice | FileMerge) -> Conflict | None:
     """Each source file is live: names are never used again, so a live one is unchanged."""
-    gone = intent.replaced.keys() - now.manifest.files.keys()
+    gone = intent.sources - now.manifest.files.keys()
     return Conflict(ConflictCode.FILES, f"replaced meanwhile: {sorted(gone)[0]}") if gone else None
 
 
@@ -306,7 +308,7 @@ def nothing_was_committed(now: Snapshot, intent: Redirect | Restore) -> Conflict
 
 
 def writer_began_after_sweep(
-    now: Snapshot, intent: Ingest | Upsert | Splice | IndexMerge
+    now: Snapshot, intent: Ingest | Upsert | Splice | FileMerge | IndexMerge
 ) -> Conflict | None:
     """No sweep may have taken the new files for orphans: their writer had seen the one before."""
     least = now.manifest.retention.writers_from
@@ -350,6 +352,7 @@ PRECONDITIONS: Mapping[type[Intent], tuple[Precondition, ...]] = {
         consumed_parts_still_wait,
         writer_began_after_sweep,
     ),
+    FileMerge: (generation_is_current, sources_are_unchanged, writer_began_after_sweep),
     IndexMerge: (generation_is_current, inputs_are_adjacent, writer_began_after_sweep),
     Evolve: (
         generation_is_current,

@@ -14,6 +14,7 @@ from lakesplice.errors import RetryableError, StorageError, UsageError
 from lakesplice.model.manifest import Manifest, UpsertState
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.compaction import tasks, work
+from lakesplice.planning.file_merge import FILE_MERGE_POLICY, FileMergePolicy, plan_file_merge
 from lakesplice.planning.hand_fed import hand_fed_schema, stored_rows
 from lakesplice.planning.index_merge import plan_merge
 from lakesplice.planning.retention import RETENTION_SECONDS
@@ -21,6 +22,7 @@ from lakesplice.table import compact
 from lakesplice.table.commit import Committed, Conflict, commit, create
 from lakesplice.table.expiry import Expiry
 from lakesplice.table.facade import Moment, Table, asked_version
+from lakesplice.table.file_merge import file_merge, merge_base_files
 from lakesplice.table.intents import Create, IndexMerge, Intent, Splice
 from lakesplice.table.maintenance import Maintenance
 from lakesplice.table.new_rows import write_new_rows
@@ -60,6 +62,14 @@ class Compacted:
     changes: int = 0
     bytes_read: int = 0
     bytes_written: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FilesMerged:
+    """How many base files a merge took in; `version` shows it."""
+
+    version: int
+    files: int = 0
 
 
 def create_table(store: Store, given: pa.Schema | Rows, key: Sequence[str], tools: Tools) -> None:
@@ -209,6 +219,30 @@ class HandFedTable(Table):
             raise UsageError("say which version to restore, or as of when")
         self._snapshot = restore(self._store, self.snapshot, wanted, self._make)
         return self.version
+
+    def merge(self, *, policy: FileMergePolicy = FILE_MERGE_POLICY) -> FilesMerged:
+        """Merge small base files into larger ones, as far as there are too many by `policy`.
+
+        Rows stay as they are, and so does what waits for them. Blocks; may be called at any time.
+        `RetryableError` if other writers were always faster, `UsageError` for a table that a source
+        feeds: its service merges. `CorruptFileError` for a damaged file, `StorageError`.
+        """
+        files = conflicts = 0
+        while conflicts < ATTEMPTS_MAX:
+            self.refresh()
+            manifest = self.snapshot.manifest
+            require_fed_by_hand(manifest)
+            chosen = plan_file_merge(manifest.files.values(), policy)
+            if chosen is None:
+                return FilesMerged(self.version, files)
+            paths = [file.path for file in chosen]
+            inputs, output = merge_base_files(self._store, manifest, paths, self._tools.entropy)
+            intent = file_merge(manifest.generation, self.version, inputs, output, manifest)
+            if self._commit(intent):
+                files += len(inputs)
+            else:
+                conflicts += 1
+        raise RetryableError("other writers of this table were always faster; try again later")
 
     def _splice(self, manifest: Manifest, threads: int) -> Splice:
         shares = tasks(work(manifest), _TASK_BYTES, max(1, threads))

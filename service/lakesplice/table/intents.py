@@ -113,6 +113,29 @@ class Splice:
     counts: Counts = field(default_factory=dict)
     planned_on: int = 0
 
+    @property
+    def sources(self) -> frozenset[str]:
+        """The files that it replaces."""
+        return frozenset(self.replaced)
+
+
+@dataclass(frozen=True, slots=True)
+class FileMerge:
+    """Base files become one: `output` has the segments of `inputs` in their order, and every row
+    the address that it had. `planned_on` as for `Splice`.
+    """
+
+    generation: int
+    inputs: tuple[str, ...]
+    output: NewFile
+    counts: Counts = field(default_factory=dict)
+    planned_on: int = 0
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """The files that it replaces."""
+        return frozenset(self.inputs)
+
 
 @dataclass(frozen=True, slots=True)
 class IndexMerge:
@@ -196,5 +219,15 @@ class Restore:
 
 
 Intent = (
-    Create | Ingest | Upsert | Splice | IndexMerge | Evolve | Redirect | Expire | Sweep | Restore
+    Create
+    | Ingest
+    | Upsert
+    | Splice
+    | FileMerge
+    | IndexMerge
+    | Evolve
+    | Redirect
+    | Expire
+    | Sweep
+    | Restore
 )

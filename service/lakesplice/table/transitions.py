@@ -23,6 +23,7 @@ from lakesplice.table.intents import (
     Create,
     Evolve,
     Expire,
+    FileMerge,
     IndexMerge,
     Ingest,
     Intent,
@@ -69,12 +70,20 @@ def transition(before: Manifest, intent: Intent, moment: Moment) -> Transition:
             return _upsert(before, intent, moment)
         case Splice():
             return _splice(before, intent, moment)
+        case FileMerge():
+            return _file_merge(before, intent, moment)
         case IndexMerge():
             return _index_merge(before, intent)
         case Evolve():
             return _evolve(before, intent, moment)
         case Redirect():
             return _redirect(before, intent, moment)
+        case Expire() | Sweep() | Restore():
+            return _of_versions(before, intent, moment)
+
+
+def _of_versions(before: Manifest, intent: Expire | Sweep | Restore, moment: Moment) -> Transition:
+    match intent:
         case Expire():
             return _expire(before, intent)
         case Sweep():
@@ -164,6 +173,18 @@ def _splice(before: Manifest, intent: Splice, moment: Moment) -> Transition:
     removes = tuple(_remove(before, path, moment) for path in intent.replaced)
     adds = tuple(_add(new, moment) for new in intent.replaced.values())
     return Transition(manifest, "SPLICE", removes + adds, intent.counts)
+
+
+def _file_merge(before: Manifest, intent: FileMerge, moment: Moment) -> Transition:
+    files, new = dict(before.files), intent.output
+    segments = tuple(segment for path in intent.inputs for segment in files.pop(path).segments)
+    if segments != new.base.segments:
+        raise UsageError("a merge changed the files' segments", path=new.base.path)
+    files[new.base.path] = new.base
+    removes = tuple(_remove(before, path, moment, data_change=False) for path in intent.inputs)
+    add = _add(new, moment, data_change=False)
+    manifest = replace(before, files=files)
+    return Transition(manifest, "FILE MERGE", (*removes, add), intent.counts)
 
 
 def _index_merge(before: Manifest, intent: IndexMerge) -> Transition:
@@ -265,11 +286,10 @@ def _without(delta: DeltaRef, consumed: Mapping[str, frozenset[int]]) -> DeltaRe
     return replace(delta, waiting={g: n for g, n in delta.waiting.items() if g not in done})
 
 
-def _add(new: NewFile, moment: Moment) -> Add:
-    return Add(
-        new.base.path, new.base.bytes, moment.timestamp_ms, data_change=True, stats=new.stats
-    )
+def _add(new: NewFile, moment: Moment, *, data_change: bool = True) -> Add:
+    base = new.base
+    return Add(base.path, base.bytes, moment.timestamp_ms, data_change, new.stats)
 
 
-def _remove(before: Manifest, path: str, moment: Moment) -> Remove:
-    return Remove(path, before.files[path].bytes, moment.timestamp_ms, data_change=True)
+def _remove(before: Manifest, path: str, moment: Moment, *, data_change: bool = True) -> Remove:
+    return Remove(path, before.files[path].bytes, moment.timestamp_ms, data_change)

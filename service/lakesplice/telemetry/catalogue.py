@@ -72,6 +72,7 @@ _COMMIT = Label(
         "create",
         "ingest",
         "splice",
+        "file-merge",
         "index-merge",
         "evolve",
         "redirect",
@@ -301,6 +302,23 @@ SPLICE_FALLBACKS = _counter(
     Label("reason"),
 )
 BASE_FILES = _gauge("base_files", "files", "Base files of the present version.", "None.", TABLE)
+SMALL_FILES = _gauge(
+    "small_base_files",
+    "files",
+    "Base files of the present version that are smaller than merge.small_bytes.",
+    "Above merge.files_max for long: file merges fail; the log says why.",
+    TABLE,
+)
+MERGED_FILES = _counter(
+    "merged_files", "files", "Small base files that were merged into larger ones.", "None.", TABLE
+)
+MERGED_BYTES = _counter(
+    "merged_bytes",
+    "bytes",
+    "Bytes of the files that merges wrote.",
+    "Many times what comes in: raise merge.files_max.",
+    TABLE,
+)
 BASE_ROWS = _gauge(
     "base_rows",
     "rows",
@@ -404,6 +422,9 @@ CATALOGUE: tuple[Metric, ...] = (
     SPLICE_FALLBACKS,
     BASE_FILES,
     BASE_ROWS,
+    SMALL_FILES,
+    MERGED_FILES,
+    MERGED_BYTES,
     INDEX_RUNS,
     INDEX_ENTRIES,
     INDEX_LOOKUPS,

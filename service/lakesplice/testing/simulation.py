@@ -21,6 +21,7 @@ from lakesplice.formats.debezium import DeclaredType
 from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.names import TableName
 from lakesplice.planning.compaction import tasks, work
+from lakesplice.planning.file_merge import FileMergePolicy, plan_file_merge
 from lakesplice.planning.index_merge import RUNS_MAX, plan_merge
 from lakesplice.spark.decode_stage import decode_records
 from lakesplice.spark.plan import BatchPlan, TaskError, TopicPlan, TopicResult, gather
@@ -29,8 +30,9 @@ from lakesplice.storage.copying import FileSink
 from lakesplice.table.append import AppendPlan
 from lakesplice.table.commit import Committed, Conflict
 from lakesplice.table.compact import compact_files, splice_of
+from lakesplice.table.file_merge import file_merge, merge_base_files
 from lakesplice.table.held import HeldTable
-from lakesplice.table.intents import IndexMerge, Splice
+from lakesplice.table.intents import FileMerge, IndexMerge, Splice
 from lakesplice.table.ports import Clock, Entropy, Store
 from lakesplice.table.rewriters import best_rewriter
 from lakesplice.table.runs import RunCache, write_merged
@@ -192,6 +194,22 @@ class SimulatedDriver:
         output = write_merged(self.table.store, inputs, RunCache(), self._entropy)
         paths = tuple(run.file.path for run in inputs)
         return IndexMerge(self.table.generation, paths, output, planned_on)
+
+    def merge_files(self, files_max: int = 16) -> Committed | Conflict | None:
+        """Merge small base files if there are `files_max` of them; None if there are fewer."""
+        intent = self.plan_file_merge(files_max)
+        return None if intent is None else self.table.commit(intent)
+
+    def plan_file_merge(self, files_max: int = 16) -> FileMerge | None:
+        """Write the file that is to take the place of others; return what there is to commit."""
+        planned_on, manifest = self.table.version, self.table.manifest
+        policy = FileMergePolicy(files_max=files_max)
+        chosen = plan_file_merge(manifest.files.values(), policy)
+        if chosen is None:
+            return None
+        paths = [file.path for file in chosen]
+        inputs, output = merge_base_files(self.table.store, manifest, paths, self._entropy)
+        return file_merge(self.table.generation, planned_on, inputs, output, manifest)
 
     def _job(self, starts: Mapping[int, int], ends: Mapping[int, int]) -> TopicResult:
         plan = self._plan(ends)

@@ -228,6 +228,20 @@ def test_an_older_version_is_restored_and_read_as_of_a_moment(
         assert lakesplice("restore", root(items), *wrong).code == code
 
 
+def test_many_small_files_are_merged(lakesplice: CommandLine, items: IndexedTable) -> None:
+    assert "0 files merged; 1 base files now" in lakesplice("merge", root(items)).out
+    for at in range(100, 120):
+        items.insert([item(at, "new")])
+    before = ids(lakesplice.rows("read", root(items)))
+    ended = lakesplice("merge", root(items))
+    assert ended.code == 0, ended.err
+    merged, left = (int(text) for text in ended.out.split() if text.isdecimal())
+    assert merged >= 6
+    assert left <= 16
+    assert ids(lakesplice.rows("read", root(items))) == before
+    assert lakesplice("index", "check", root(items)).code == 0
+
+
 def test_tables_lists_a_lake_with_what_is_parked_and_what_cannot_be_read(
     lakesplice: CommandLine, lake: Path, items: IndexedTable, parked: IndexedTable
 ) -> None:

@@ -30,6 +30,7 @@ from lakesplice.table.intents import (
     Create,
     Evolve,
     Expire,
+    FileMerge,
     IndexMerge,
     Ingest,
     Intent,
@@ -378,7 +379,39 @@ def _files_of_an_expired_version(before: Snapshot, after: Snapshot) -> bool:
     return before.manifest.retention.retained_from == 1 and not after.manifest.files
 
 
+def merge_of_files(table: TableUnderTest) -> FileMerge:
+    """A merge of the one file there is: what is merged does not matter here."""
+    now = table.now()
+    (file,) = now.manifest.files.values()
+    return FileMerge(1, (file.path,), table.next_file(file), planned_on=now.version)
+
+
+def _file_merge_of_a_deposed_driver(table: TableUnderTest) -> Intent:
+    late = merge_of_files(table)
+    table.committed(replace(table.ingest(), generation=2))
+    return late
+
+
+def _file_merge_swept_meanwhile(table: TableUnderTest) -> Intent:
+    return _swept_since(table, merge_of_files(table))
+
+
+def _file_merge_of_a_file_spliced_meanwhile(table: TableUnderTest) -> Intent:
+    late = merge_of_files(table)
+    table.committed(table.splice())
+    return late
+
+
 CELLS = {
+    "filemerge: generation": Cell(
+        commits.generation_is_current, None, _file_merge_of_a_deposed_driver, _generation_fell
+    ),
+    "filemerge: swept": Cell(
+        commits.writer_began_after_sweep,
+        ConflictCode.SWEPT,
+        _file_merge_swept_meanwhile,
+        _names_what_may_be_deleted,
+    ),
     "restore: generation": Cell(
         commits.generation_is_current, None, _restore_of_a_deposed_driver, _generation_fell
     ),
@@ -546,6 +579,12 @@ CELLS = {
 # Without these a late commit would name a file or a run that is not in the manifest any more; the
 # transition then breaks off, or would write a file's rows into the table a second time.
 BREAKING = {
+    "filemerge: files": Cell(
+        commits.sources_are_unchanged,
+        ConflictCode.FILES,
+        _file_merge_of_a_file_spliced_meanwhile,
+        lambda _before, _after: False,
+    ),
     "splice: files": Cell(
         commits.sources_are_unchanged,
         ConflictCode.FILES,
@@ -624,6 +663,7 @@ def test_every_precondition_of_every_intent_has_its_cell(table: TableUnderTest) 
         "expire": Expire,
         "sweep": Sweep,
         "restore": Restore,
+        "filemerge": FileMerge,
     }
     cells = CELLS | BREAKING
     tested = {(prefixes[name.partition(":")[0]], cell.precondition) for name, cell in cells.items()}

@@ -1,4 +1,6 @@
-"""Commands that look after a table: delete what no retained version needs, bring one back."""
+"""Commands that look after a table: merge small files, delete what no retained version needs,
+bring a version back.
+"""
 
 from __future__ import annotations
 
@@ -52,6 +54,21 @@ def vacuum(
     else:
         done = vacuum_fed_table(table, retention_hours * 3600)
     _show(done, form, "would be deleted" if dry_run else "deleted")
+
+
+def merge(table: TableArgument) -> None:
+    """Merge small base files into larger ones, if there are many.
+
+    The service does it by itself; for its tables the command needs it stopped.
+    """
+    from lakesplice import Table
+    from lakesplice.apps.commands import merge_fed_table
+
+    opened = Table.open(table)
+    by_hand = opened.snapshot.manifest.upserts is not None
+    files = opened.merge().files if by_hand else merge_fed_table(table)
+    left = len(opened.refresh().snapshot.manifest.files)
+    typer.echo(f"{files} files merged; {left} base files now")
 
 
 def restore(

@@ -1,5 +1,5 @@
-"""Upkeep of a table beside compaction: merging index runs, checkpoints and clean-up of the log,
-vacuum.
+"""Upkeep of a table beside compaction: merging index runs and small base files, checkpoints and
+clean-up of the log, vacuum.
 """
 
 from __future__ import annotations
@@ -11,13 +11,20 @@ from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable
 from lakesplice.apps.service.vacuums import Vacuums
 from lakesplice.errors import FencedError, LakespliceError
+from lakesplice.planning.file_merge import FileMergePolicy, plan_file_merge
 from lakesplice.planning.index_merge import plan_merge
-from lakesplice.spark.rewrites import MergeTask, merge_runs
+from lakesplice.spark.rewrites import FileMergeTask, MergeTask, merge_files, merge_runs
+from lakesplice.storage.copying import FileSink
 from lakesplice.storage.log_keeper import DeltaLogKeeper
+from lakesplice.table.commit import Committed
 from lakesplice.table.expiry import Expiry
+from lakesplice.table.file_merge import file_merge
 from lakesplice.table.intents import IndexMerge
 from lakesplice.table.maintenance import Maintenance
 from lakesplice.telemetry import catalogue as metric
+
+# After a merge of files failed, until the next one is tried.
+_PAUSE_SECONDS = 300.0
 
 
 class Upkeep:
@@ -28,17 +35,18 @@ class Upkeep:
         self._session = session
         self._logs: dict[str, Maintenance] = {}
         self._seen: dict[str, int] = {}
+        self._no_file_merge_until: dict[str, float] = {}
         self._vacuums = Vacuums(driver)
 
     def is_due(self, table: ServiceTable) -> bool:
-        """Whether the index has too many runs, the log has grown enough to look at it, or it is
-        time for a vacuum.
+        """Whether there are too many index runs or small files, the log has grown enough to look at
+        it, or it is time for a vacuum.
         """
         if table.snapshot is None:
             return False
         grown = table.snapshot.version - self._seen.get(table.source.topic, 0)
         every = self._driver.settings.log.checkpoint_every
-        merges = self._merge_plan(table) is not None
+        merges = self._merge_plan(table) is not None or self._file_merge_plan(table) is not None
         return merges or grown >= every or self._vacuums.is_due(table)
 
     def see_to(self, table: ServiceTable) -> None:
@@ -46,6 +54,8 @@ class Upkeep:
         try:
             if self._merge_plan(table) is not None:
                 self._merge(table)
+            if (paths := self._file_merge_plan(table)) is not None:
+                self._merge_files(table, paths)
             self._care_for_log(table)
             if self._vacuums.is_due(table):
                 self._vacuums.see_to(table, self._log_of(table))
@@ -65,6 +75,31 @@ class Upkeep:
         output = merge_runs(self._session, MergeTask(table.store, runs, self._driver.entropy))
         inputs = tuple(run.file.path for run in runs)
         table.commit(IndexMerge(self._driver.generation.number, inputs, output, planned_on))
+
+    def _file_merge_plan(self, table: ServiceTable) -> tuple[str, ...] | None:
+        settings, now = self._driver.settings.merge, self._driver.clock.monotonic()
+        if now < self._no_file_merge_until.get(table.source.topic, now):
+            return None
+        policy = FileMergePolicy(settings.small_bytes, settings.files_max, settings.target_bytes)
+        files = table.manifest.files.values()
+        small = sum(file.bytes < settings.small_bytes for file in files)
+        self._driver.metrics.set(metric.SMALL_FILES, small, table=str(table.name))
+        chosen = plan_file_merge(files, policy)
+        return None if chosen is None else tuple(file.path for file in chosen)
+
+    def _merge_files(self, table: ServiceTable, paths: tuple[str, ...]) -> None:
+        driver, name, topic = self._driver, str(table.name), table.source.topic
+        # A merge that fails must not keep the table's other upkeep waiting.
+        self._no_file_merge_until[topic] = driver.clock.monotonic() + _PAUSE_SECONDS
+        planned_on, manifest = table.version, table.manifest
+        task = FileMergeTask(table.store, manifest, paths, driver.entropy, FileSink)
+        inputs, output = merge_files(self._session, task)
+        generation = driver.generation.number
+        outcome = table.commit(file_merge(generation, planned_on, inputs, output, manifest))
+        if isinstance(outcome, Committed):
+            driver.metrics.add(metric.MERGED_FILES, len(inputs), table=name)
+            driver.metrics.add(metric.MERGED_BYTES, output.base.bytes, table=name)
+        del self._no_file_merge_until[topic]
 
     def _care_for_log(self, table: ServiceTable) -> None:
         snapshot = table.snapshot
