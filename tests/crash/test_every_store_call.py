@@ -21,7 +21,7 @@ from lakesplice.storage.local import LocalStore
 from lakesplice.table.ports import Store
 from lakesplice.testing.faulty_store import Call, Crash, Fault, FaultyStore, How
 from tests.support.scenario import Scenario
-from tests.support.simulated import memory_folder, require_finished, require_true
+from tests.support.simulated import memory_folder, require_finished, require_tidy, require_true
 
 WRITES = ("put_new", "writer", "delete")
 # So that the cases of a file are some groups that can be told apart, not hundreds of names.
@@ -77,6 +77,9 @@ def broken_off(lake_of: Faulty) -> None:
         driver = scenario.finish(LocalStore(path))
         require_finished(scenario.source, driver)
         assert died or driver.table.snapshot is not None
+        scenario.tidy(driver)
+        require_tidy(driver.table.store)
+        require_finished(scenario.source, driver)
 
 
 def numbers(group: int, *methods: str) -> list[int]:
@@ -113,7 +116,7 @@ def test_any_file_under_way_may_be_cut_off(group: int) -> None:
 
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_any_read_may_fail_once(group: int) -> None:
-    for number in numbers(group, "read", "open", "size", "list"):
+    for number in numbers(group, "read", "open", "size", "list", "modified_ms"):
         broken_off(Faulty(Fault.at(number, How.LOST)))
 
 

@@ -35,7 +35,9 @@ SECTIONS = {
     "kafka": {"offsets_per_batch_max": 500},
     "compaction": {"deltas_max": 2, "age_max": 3, "poll_seconds": 0.1},
     "index": {"runs_max": 2},
-    "log": {"checkpoint_every": 3, "retention": 5},
+    "log": {"checkpoint_every": 3, "retention": 60, "readers_may_fail": True},
+    "merge": {"files_max": 4},
+    "vacuum": {"every": 1},
 }
 STEP_EVENTS = 10
 # A kill comes after so many batches at most, and a little later; now and then during the start.

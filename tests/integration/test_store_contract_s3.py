@@ -10,6 +10,7 @@ from lakesplice.table.ports import Store
 from lakesplice.testing.s3_server import S3Server, options
 from tests.unit.storage.test_store_contract import (  # noqa: F401  they run here again
     test_a_file_is_deleted_once_and_again_without_error,
+    test_a_file_knows_when_it_was_written,
     test_a_file_put_is_read_back,
     test_a_file_that_is_not_there_is_a_missing_file,
     test_a_path_out_of_the_store_is_refused,

@@ -16,18 +16,23 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from lakesplice.errors import FencedError, StorageError, VersionNotFoundError
+from lakesplice.errors import FencedError, StorageError, UsageError, VersionNotFoundError
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.log_keeper import DeltaLogKeeper
 from lakesplice.table.commit import Committed, Conflict
+from lakesplice.table.expiry import Expiry
 from lakesplice.table.facade import Table
+from lakesplice.table.held import HeldTable
 from lakesplice.table.intents import Intent
 from lakesplice.table.maintenance import Maintenance
+from lakesplice.table.orphans import Orphans
 from lakesplice.table.read import View
+from lakesplice.table.restore import restore
 from lakesplice.testing.doubles import FixedClock
 from lakesplice.testing.faulty_store import Call, Crash, Fault, FaultyStore, How
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver
+from tests.support.clocked import ClockedStore
 from tests.support.simulated import (
     SMALL,
     Rows,
@@ -36,8 +41,10 @@ from tests.support.simulated import (
     memory_folder,
     require_finished,
     require_floor,
+    require_tidy,
     require_true,
     row,
+    rows_in,
     rows_of,
     truth_for,
 )
@@ -81,6 +88,12 @@ class Trap:
         return hits
 
 
+def restored(table: Table) -> int | None:
+    """The version that the open one restored, if it did."""
+    info = next(table.history()).info
+    return info.metrics["version"] if info.operation == "RESTORE" else None
+
+
 class TableMachine(RuleBasedStateMachine):
     """The source writes, the topic may repeat itself, drivers come and go, and the table holds."""
 
@@ -103,10 +116,12 @@ class TableMachine(RuleBasedStateMachine):
         self.expired_ms = 0
         self.timestamps: dict[int, int] = {}
         self.seen: dict[int, tuple[Rows, Rows]] = {}
+        self.readers: list[Table] = []
+        self.restored: int | None = None
 
     def new_driver(self) -> SimulatedDriver:
         self.drivers += 1
-        lake = FaultyStore(LocalStore(self.folder), self.trap.faults())
+        lake = FaultyStore(ClockedStore(self.folder, self.clock), self.trap.faults())
         return driver_of(
             self.source, lake, generation=self.drivers, seed=self.drivers, clock=self.clock
         )
@@ -242,6 +257,21 @@ class TableMachine(RuleBasedStateMachine):
     def merge_the_index(self, runs_max: int) -> None:
         self.driver.merge_runs(runs_max)
 
+    @rule(files_max=st.integers(2, 3))
+    def merge_the_files(self, files_max: int) -> None:
+        self.driver.merge_files(files_max)
+
+    @rule(calls=CALLS, how=FAULTS | CRASHES)
+    def merge_the_files_and_fail(self, calls: int, how: How) -> None:
+        self.trap.arm(calls, how)
+        self.guarded(lambda: self.driver.merge_files(2))
+
+    @rule()
+    def plan_a_file_merge(self) -> None:
+        intent = self.driver.plan_file_merge(2)
+        if intent is not None:
+            self.planned.append((self.driver, intent))
+
     @rule()
     def plan_an_index_merge(self) -> None:
         intent = self.driver.plan_run_merge(2)
@@ -291,10 +321,62 @@ class TableMachine(RuleBasedStateMachine):
                 self.clock,
                 checkpoint_every=CHECKPOINT_EVERY,
                 retention_seconds=RETENTION_SECONDS,
+                expiry=Expiry(table.store, table.commit, table.generation),
             )
         assert table.snapshot is not None
         if self.maintenance.care(table.snapshot) is not None:
-            self.expired_ms = self.clock.now_ms() - int(RETENTION_SECONDS * 1000)
+            moment = self.clock.now_ms() - int(RETENTION_SECONDS * 1000)
+            self.expired_ms = max(self.expired_ms, moment)
+
+    @precondition(lambda self: self.driver.table.snapshot is not None)
+    @rule(hours=st.integers(0, 2))
+    def vacuum(self, hours: int) -> None:
+        self.clock.advance(hours * 3600)
+        self.vacuum_now()
+
+    @precondition(lambda self: self.driver.table.snapshot is not None)
+    @rule(calls=CALLS, how=FAULTS | CRASHES)
+    def vacuum_and_fail(self, calls: int, how: How) -> None:
+        self.clock.advance(3600)
+        self.trap.arm(calls, how)
+        self.guarded(self.vacuum_now)
+
+    def vacuum_now(self) -> None:
+        table = self.driver.table
+        assert table.snapshot is not None
+        moment = self.clock.now_ms() - int(RETENTION_SECONDS * 1000)
+        self.expired_ms = max(self.expired_ms, moment)
+        Expiry(table.store, table.commit, table.generation).run(table.snapshot, moment)
+
+    @precondition(lambda self: self.driver.table.snapshot is not None)
+    @rule(at_once=st.booleans(), hours=st.integers(0, 30))
+    def sweep(self, at_once: bool, hours: int) -> None:
+        self.clock.advance(hours * 3600)
+        table, moment = self.driver.table, self.clock.now_ms() - 24 * 3_600_000
+        assert table.snapshot is not None
+        orphans = Orphans(table.store, table.commit, table.generation)
+        orphans.sweep(table.snapshot, moment, at_once=at_once)
+
+    @precondition(lambda self: len(self.seen) > 1)
+    @rule(back=st.integers(1, 20), calls=CALLS, how=st.none() | FAULTS | CRASHES)
+    def restore(self, back: int, calls: int, how: How | None) -> None:
+        versions, table = sorted(self.seen), self.driver.table
+        version = versions[max(0, len(versions) - 1 - back)]
+        if how is not None:
+            self.trap.arm(calls, how)
+        self.guarded(lambda: self.restore_now(table, version))
+        newest = Table(self.bare)
+        if newest.version > self.version and restored(newest) == version:
+            self.offsets, self.restored = {}, version
+
+    def restore_now(self, table: HeldTable, version: int) -> None:
+        assert table.snapshot is not None
+        try:
+            restore(table.store, table.snapshot, version, table.commit, table.generation)
+        except VersionNotFoundError:
+            self.require_expired(version)
+        except UsageError:
+            assert version == self.version
 
     @precondition(lambda self: len(self.seen) > 1)
     @rule(back=st.integers(1, 20))
@@ -302,12 +384,31 @@ class TableMachine(RuleBasedStateMachine):
         versions = sorted(self.seen)
         version = versions[max(0, len(versions) - 1 - back)]
         try:
-            found = tuple(rows_of(self.bare, view, version) for view in View)
+            reader = Table(self.bare, version)
         except VersionNotFoundError:
-            succeeded_ms = self.timestamps.get(version + 1)
-            assert succeeded_ms is None or succeeded_ms < self.expired_ms
+            self.require_expired(version)
+        else:
+            self.readers.append(reader)
+            self.read_on(reader)
+
+    @precondition(lambda self: self.readers)
+    @rule(at=FEW)
+    def let_a_reader_go_on(self, at: int) -> None:
+        self.read_on(self.readers[at % len(self.readers)])
+
+    def read_on(self, reader: Table) -> None:
+        """Whatever happened since it opened its version, a reader sees that, or that it is gone."""
+        try:
+            found = tuple(rows_in(reader, view) for view in View)
+        except VersionNotFoundError:
+            self.require_expired(reader.version)
+            self.readers.remove(reader)
             return
-        assert found == self.seen[version]
+        assert found == self.seen[reader.version]
+
+    def require_expired(self, version: int) -> None:
+        succeeded_ms = self.timestamps.get(version + 1)
+        assert succeeded_ms is None or succeeded_ms < self.expired_ms
 
     @rule()
     def finish(self) -> None:
@@ -326,6 +427,13 @@ class TableMachine(RuleBasedStateMachine):
         else:
             raise AssertionError("compaction never comes to an end")
         require_finished(self.source, self.driver)
+        self.clock.advance(26 * 3600)
+        self.vacuum_now()
+        table = self.driver.table
+        assert table.snapshot is not None
+        orphans = Orphans(table.store, table.commit, table.generation)
+        orphans.sweep(table.snapshot, self.clock.now_ms() - 24 * 3_600_000, at_once=True)
+        require_tidy(self.bare)
 
     # What always holds
 
@@ -347,6 +455,9 @@ class TableMachine(RuleBasedStateMachine):
         require_true(self.source, self.bare)
         require_floor(self.source, self.bare)
         self.seen[table.version] = (rows_of(self.bare), rows_of(self.bare, View.READ_OPTIMISED))
+        if self.restored is not None:
+            assert self.seen[table.version] == self.seen[self.restored]
+            self.restored = None
         if not snapshot.manifest.deltas:
             assert self.seen[table.version][1] == truth_for(self.source, table)
 

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
+from lakesplice.errors import UsageError, VersionNotFoundError
 from lakesplice.storage.places import AnyStore, log_keeper
+from lakesplice.table.expiry import Expired, Expiry
 from lakesplice.table.maintenance import Maintenance, clean_up
+from lakesplice.table.orphans import Orphans
 from lakesplice.table.ports import Store
+from lakesplice.table.restore import restore
 from lakesplice.testing.doubles import FixedClock
 from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.simulated import Source, driver_of
+
+ALL_MS = 1 << 62
 
 
 class Scenario:
@@ -48,27 +55,62 @@ class Scenario:
         driver = self.driver(lake)
         store = driver.table.store
         keeper = log_keeper(bare.within(driver.name.path))
-        log = Maintenance(store, keeper, self.clock, checkpoint_every=1, retention_seconds=0)
+        expiry = Expiry(store, driver.table.commit, 1)
+        log = Maintenance(
+            store, keeper, self.clock, checkpoint_every=1, retention_seconds=0, expiry=expiry
+        )
 
         def race() -> object:
             planned = driver.plan_compaction()
             driver.batch(self.cuts[2])
             return None if planned is None else driver.table.commit(planned)
 
+        def merge_race() -> object:
+            planned = driver.plan_file_merge(2)
+            driver.batch({**self.cuts[2], 0: self.cuts[2][0] + 1})
+            return None if planned is None else driver.table.commit(planned)
+
         def care() -> object:
             self.clock.advance(3600)
             if driver.table.snapshot is not None:
                 log.care(driver.table.snapshot)
-            return clean_up(store, self.clock.now_ms())
+            return vacuum() and clean_up(store, self.clock.now_ms())
+
+        def vacuum() -> bool:
+            self.clock.advance(3600)
+            if driver.table.snapshot is None:
+                return False
+            done = expiry.run(driver.table.snapshot, self.clock.now_ms())
+            return isinstance(done, Expired) and done.done
+
+        def sweep() -> object:
+            if driver.table.snapshot is None:
+                return None
+            orphans = Orphans(store, driver.table.commit, 1)
+            return orphans.sweep(driver.table.snapshot, ALL_MS, at_once=True)
+
+        def go_back() -> object:
+            table = driver.table
+            if table.snapshot is None:
+                return None
+            # Where the store failed, that version may never have been, or be the newest one.
+            with suppress(UsageError, VersionNotFoundError):
+                restore(store, table.snapshot, max(0, table.version - 2), table.commit, 1)
+            return None
 
         return [
             lambda: driver.batch(self.cuts[0]),
             lambda: driver.batch(self.cuts[1]),
             race,
             lambda: driver.merge_runs(2),
+            merge_race,
             care,
             lambda: driver.batch(self.cuts[3]),
             driver.compact,
+            go_back,
+            driver.batch,
+            sweep,
+            vacuum,
         ]
 
     def finish(self, lake: Store) -> SimulatedDriver:
@@ -78,6 +120,14 @@ class Scenario:
         driver.merge_runs(2)
         driver.compact()
         return driver
+
+    def tidy(self, driver: SimulatedDriver) -> None:
+        """Vacuum all that the newest version does not need, as the next driver's services would."""
+        assert driver.table.snapshot is not None
+        self.clock.advance(3600)
+        table, store = driver.table, driver.table.store
+        Expiry(store, table.commit, 2).run(driver.table.snapshot, self.clock.now_ms())
+        Orphans(store, table.commit, 2).sweep(driver.table.snapshot, ALL_MS, at_once=True)
 
     def _cut(self) -> None:
         self.cuts.append(self.source.topic.ends)

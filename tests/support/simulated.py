@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from lakesplice.model.position import Position
+from lakesplice.planning.retention import named_files
 from lakesplice.table.facade import Table
 from lakesplice.table.index import check
+from lakesplice.table.layout import BASE, DEAD_LETTERS, DELTAS, INDEX
 from lakesplice.table.ports import Clock, Store
 from lakesplice.table.read import View
+from lakesplice.table.snapshot import open_snapshot, read_manifest, read_pointer
 from lakesplice.table.transitions import view_floor
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.oracle import position, replay
@@ -98,8 +101,12 @@ def memory_folder() -> str | None:
 
 def rows_of(store: Store, view: View = View.REAL_TIME, version: int | None = None) -> Rows:
     """The table's rows by key."""
-    rows = Table(store, version).read(view).to_pylist()
-    return sorted(rows, key=lambda found: found["id"])
+    return rows_in(Table(store, version), view)
+
+
+def rows_in(table: Table, view: View) -> Rows:
+    """The rows of an open version by key."""
+    return sorted(table.read(view).to_pylist(), key=lambda found: found["id"])
 
 
 def require_true(source: Source, store: Store) -> None:
@@ -143,3 +150,13 @@ def require_finished(source: Source, driver: SimulatedDriver) -> None:
     assert rows_of(store) == truth
     assert rows_of(store, View.READ_OPTIMISED) == truth
     require_true(source, store)
+
+
+def require_tidy(store: Store) -> None:
+    """Every file is named by a retained version, and every such version has all of its own."""
+    snapshot = open_snapshot(store)
+    named: set[str] = set()
+    for version in range(snapshot.manifest.retention.retained_from, snapshot.version + 1):
+        named |= named_files(read_manifest(store, read_pointer(store, version).manifest)).keys()
+    folders = (BASE, DELTAS, INDEX, DEAD_LETTERS)
+    assert {path for path in store.list("") if path.startswith(folders)} == named

@@ -95,6 +95,12 @@ class TableUnderTest:
         path = base_path(old.segments[0].group, old.splices + 1, self.entropy)
         return NewFile(replace(old, path=path, splices=old.splices + 1), '{"numRecords":3}')
 
+    def written_as(self, new: NewFile) -> NewFile:
+        """The file as it lies on the store, which has its true size."""
+        size = self.store.size(new.base.path)
+        assert size is not None
+        return replace(new, base=replace(new.base, bytes=size))
+
     def delta(self, *groups: int) -> DeltaRef:
         ref = FileRef(delta_path(self.entropy), 10, checksum(b"a"))
         return DeltaRef(ref, len(groups), 0, dict.fromkeys(groups, 1))
@@ -131,7 +137,8 @@ class TableUnderTest:
             if not groups.isdisjoint(delta.waiting)
         }
         replaced = {file.path: self.next_file(file) for file in files}
-        return Splice(manifest.generation, replaced, consumed)
+        snapshot = on or self.now()
+        return Splice(manifest.generation, replaced, consumed, planned_on=snapshot.version)
 
 
 def local_table(root: Any) -> TableUnderTest:

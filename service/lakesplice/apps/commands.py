@@ -11,13 +11,17 @@ from pathlib import Path
 from lakesplice.apps.lake import lake_of
 from lakesplice.errors import RetryableError, UsageError
 from lakesplice.model.manifest import ParkReason, RunRef, SourceState
-from lakesplice.storage.places import AnyStore
+from lakesplice.planning.file_merge import FILE_MERGE_POLICY, plan_file_merge
+from lakesplice.storage.places import AnyStore, open_sink
 from lakesplice.storage.system import SystemClock, SystemEntropy
-from lakesplice.table.commit import Conflict, commit
+from lakesplice.table.commit import Committed, Conflict, commit
+from lakesplice.table.file_merge import file_merge, merge_base_files
 from lakesplice.table.generation import BEATS_PER_LEASE, Generation, Wait, take_generation
-from lakesplice.table.intents import Redirect
+from lakesplice.table.intents import Intent, Redirect
 from lakesplice.table.ports import Clock, Store
+from lakesplice.table.restore import restore
 from lakesplice.table.snapshot import Snapshot, open_snapshot
+from lakesplice.table.vacuum import Vacuumed, vacuum
 
 # A driver that is gone is known to be after one lease; one that beats on after it lives.
 _WAITS_MAX = BEATS_PER_LEASE + 2
@@ -66,6 +70,77 @@ def redirect(
                 reason=outcome.detail,
             )
         return outcome.snapshot
+
+
+def vacuum_fed_table(
+    address: str | Path,
+    retention_seconds: float,
+    *,
+    clock: Clock | None = None,
+    wait: Callable[[float], None] = time.sleep,
+) -> Vacuumed:
+    """Vacuum a table that a source feeds; blocks and raises as `redirect` does."""
+    clock = clock or SystemClock()
+    lake, name = lake_of(address)
+    with _generation(lake, clock, wait) as generation:
+        store = lake.within(name.path)
+        snapshot = open_snapshot(store)
+        generation.check()
+
+        def make(intent: Intent) -> Committed | Conflict:
+            return commit(store, snapshot, intent, clock=clock, entropy=SystemEntropy())
+
+        now_ms = clock.now_ms()
+        return vacuum(store, snapshot, make, now_ms, retention_seconds, generation.number)
+
+
+def merge_fed_table(
+    address: str | Path, *, clock: Clock | None = None, wait: Callable[[float], None] = time.sleep
+) -> int:
+    """Merge small base files of the table at an address, which a source feeds; how many went in.
+
+    Blocks and raises as `redirect` does.
+    """
+    clock, merged = clock or SystemClock(), 0
+    lake, name = lake_of(address)
+    with _generation(lake, clock, wait) as generation:
+        store = lake.within(name.path)
+        snapshot = open_snapshot(store)
+        while chosen := plan_file_merge(snapshot.manifest.files.values(), FILE_MERGE_POLICY):
+            manifest, entropy = snapshot.manifest, SystemEntropy()
+            paths = [file.path for file in chosen]
+            inputs, output = merge_base_files(store, manifest, paths, entropy, open_sink)
+            generation.check()
+            intent = file_merge(generation.number, snapshot.version, inputs, output, manifest)
+            outcome = commit(store, snapshot, intent, clock=clock, entropy=entropy)
+            if isinstance(outcome, Conflict):
+                raise RetryableError("the table changed meanwhile; try again", table=str(name))
+            snapshot, merged = outcome.snapshot, merged + len(inputs)
+    return merged
+
+
+def restore_fed_table(
+    address: str | Path,
+    version: int,
+    *,
+    clock: Clock | None = None,
+    wait: Callable[[float], None] = time.sleep,
+) -> Snapshot:
+    """Restore the table at an address, which a source feeds, and return its new version.
+
+    Blocks and raises as `redirect` does, and as `plan_restore`.
+    """
+    clock = clock or SystemClock()
+    lake, name = lake_of(address)
+    with _generation(lake, clock, wait) as generation:
+        store = lake.within(name.path)
+        snapshot = open_snapshot(store)
+        generation.check()
+
+        def make(intent: Intent) -> Committed | Conflict:
+            return commit(store, snapshot, intent, clock=clock, entropy=SystemEntropy())
+
+        return restore(store, snapshot, version, make, generation.number)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import pyarrow as pa
 from lakesplice.storage.copying import ScratchFile
 from lakesplice.storage.places import AnyStore, log_keeper, open_sink, open_store
 from lakesplice.storage.system import SystemClock, SystemEntropy
+from lakesplice.table.facade import Moment, asked_version
 from lakesplice.table.hand_fed import THREADS, HandFedTable, Rows, Tools, create_table
 from lakesplice.table.rewriters import best_rewriter
 
@@ -24,18 +25,20 @@ class Table(HandFedTable):
         uri: str | Path,
         *,
         version: int | None = None,
+        as_of: Moment | None = None,
         options: Mapping[str, str] | None = None,
     ) -> Self:
         """Open a table by its folder, `<lake>/<database>/<table>`: a path, or an address that
         starts with `file:`, `s3:`, `gs:` or `az:`.
 
-        The newest version is opened, or a given one. `options` say how to reach an object store, as
+        The newest version is opened, or a given one, or the one that was the newest at a moment
+        (see `Table.scan`). `options` say how to reach an object store, as
         `aws_endpoint` does; what isn't given comes from the environment. Blocks on reading the log
         and the manifest. Raises `TableNotFoundError`, `VersionNotFoundError`, `StorageError`, and
         `UsageError` for another address.
         """
         store = open_store(uri, options)
-        return cls(store, _tools(store), version)
+        return cls(store, _tools(store), asked_version(store, version, as_of))
 
     @classmethod
     def create(

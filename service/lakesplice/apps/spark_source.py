@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -35,7 +34,7 @@ from lakesplice.model.schema import SYSTEM_FIELDS, TableSchema
 from lakesplice.planning.conditions import parsed_condition
 from lakesplice.planning.filters import stored_names
 from lakesplice.storage.places import open_store
-from lakesplice.table.facade import Asked, ask
+from lakesplice.table.facade import Asked, ask, asked_version
 from lakesplice.table.ports import Store
 from lakesplice.table.read import View
 from lakesplice.table.snapshot import (
@@ -43,7 +42,6 @@ from lakesplice.table.snapshot import (
     manifest_ref,
     open_snapshot,
     read_manifest,
-    version_at,
 )
 
 FORMAT = "lakesplice"
@@ -143,23 +141,9 @@ class LakespliceSource(DataSource):
         return open_store(path, reach)
 
     def _opened(self) -> Snapshot:
-        store, version, as_of = self._store(), self.options.get("version"), self._as_of()
-        if version is not None and as_of is not None:
-            raise UsageError("give a version or a moment, not both", version=version)
-        if as_of is not None:
-            return open_snapshot(store, version_at(store, as_of))
-        return open_snapshot(store, None if version is None else version_of(version))
-
-    def _as_of(self) -> int | None:
-        text = self.options.get("as_of")
-        if text is None:
-            return None
-        try:
-            moment = datetime.fromisoformat(text)
-        except ValueError:
-            raise UsageError("as_of is a moment such as 2026-11-22T08:00:00Z", as_of=text) from None
-        # Without a zone it is UTC, as all times of a table are.
-        return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+        store, version = self._store(), self.options.get("version")
+        number = None if version is None else version_of(version)
+        return open_snapshot(store, asked_version(store, number, self.options.get("as_of")))
 
     def _wanted(self) -> _Wanted:
         columns = self.options.get("columns")

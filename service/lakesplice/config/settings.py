@@ -7,12 +7,14 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from lakesplice.config.options import Options
 from lakesplice.config.quantities import Bytes, Seconds
 from lakesplice.errors import ConfigurationError
 from lakesplice.model.names import TableName
+from lakesplice.planning.file_merge import FILE_MERGE_POLICY
+from lakesplice.planning.retention import RETENTION_SECONDS_MIN
 
 if TYPE_CHECKING:
     from lakesplice.formats.debezium.declared import DeclaredType
@@ -217,6 +219,60 @@ class LogSettings(Section):
         description="How long old versions stay readable: their log entries,"
         " and the files that only they name.",
     )
+    readers_may_fail: bool = Field(
+        default=False,
+        description="Allow a retention below an hour, at which who reads or compacts a table just"
+        " then may find files gone.",
+    )
+
+    @model_validator(mode="after")
+    def _safe(self) -> Self:
+        if self.retention < RETENTION_SECONDS_MIN and not self.readers_may_fail:
+            raise ValueError(
+                "retention must be an hour at least, or readers_may_fail must say that it may harm"
+            )
+        return self
+
+
+class MergeSettings(Section):
+    """How small base files become larger ones."""
+
+    files_max: int = Field(
+        default=FILE_MERGE_POLICY.files_max,
+        ge=2,
+        le=100_000,
+        description="Small base files at which some of a table's are merged, in files.",
+    )
+    small_bytes: Bytes = Field(
+        default=FILE_MERGE_POLICY.small_bytes,
+        ge=0,
+        le=2**30,
+        description="Base files below this size are small; 0: none is, and nothing is merged.",
+    )
+    target_bytes: Bytes = Field(
+        default=FILE_MERGE_POLICY.target_bytes,
+        ge=2**20,
+        le=2**32,
+        description="Size that a merged file stays below, about; a task holds as much in memory.",
+    )
+
+
+class VacuumSettings(Section):
+    """How the files go that no retained version needs."""
+
+    every: Seconds = Field(
+        default=3_600.0,
+        ge=1.0,
+        le=30 * _DAY,
+        description="How often to delete files that only versions past `log.retention` name.",
+    )
+    orphans_every: Seconds = Field(
+        default=_DAY,
+        ge=60.0,
+        le=365 * _DAY,
+        description="How often to list a table for files that nothing names; they go if they are"
+        " older than `log.retention`, than a day, and than the listing before.",
+    )
 
 
 class IndexSettings(Section):
@@ -307,7 +363,7 @@ def _is_regex(match: str) -> bool:
 
 
 class TableSettings(Section):
-    """What the events of some tables don't say themselves."""
+    """What the events of some tables don't say themselves, and what is to be otherwise for them."""
 
     match: str = Field(
         min_length=1,
@@ -319,6 +375,13 @@ class TableSettings(Section):
     columns: Options = Field(
         default=Options(),
         description="Types of the columns for JSON without schemas, such as `id: bigint`.",
+    )
+    retention: Seconds | None = Field(
+        default=None,
+        ge=RETENTION_SECONDS_MIN,
+        le=3_650 * _DAY,
+        description="How long old versions of these tables stay readable; `log.retention` without"
+        " it.",
     )
 
     @field_validator("match")
@@ -361,6 +424,8 @@ class Settings(Section):
     )
     compaction: CompactionSettings = CompactionSettings()
     log: LogSettings = LogSettings()
+    merge: MergeSettings = MergeSettings()
+    vacuum: VacuumSettings = VacuumSettings()
     index: IndexSettings = IndexSettings()
     metrics: MetricsSettings = MetricsSettings()
     spark: SparkSettings = SparkSettings()
@@ -374,6 +439,12 @@ class Settings(Section):
     def table(self, name: TableName) -> TableSettings | None:
         """Return the first entry of `tables` that matches, or None."""
         return next((entry for entry in self.tables if entry.matches(name)), None)
+
+    def retention(self, name: TableName) -> float:
+        """Return how long old versions of a table stay readable, in seconds."""
+        entry = self.table(name)
+        given = None if entry is None else entry.retention
+        return self.log.retention if given is None else given
 
     def declared(self, name: TableName) -> dict[str, DeclaredType] | None:
         """Return the column types declared for a table, or None where none are."""

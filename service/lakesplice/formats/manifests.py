@@ -23,6 +23,7 @@ from lakesplice.model.manifest import (
     ParkCode,
     ParkReason,
     PartitionState,
+    Retention,
     RunRef,
     SourceState,
     UpsertState,
@@ -59,6 +60,8 @@ def encode_manifest(manifest: Manifest) -> bytes:
     }
     if manifest.upserts is not None:
         value["upserts"] = _upserts_out(manifest.upserts)
+    if manifest.retention != Retention():
+        value["retention"] = _retention_out(manifest.retention)
     return json.dumps(value, separators=(",", ":")).encode() + b"\n"
 
 
@@ -105,6 +108,7 @@ def _manifest_in(value: Any) -> Manifest:
         ),
         parked=None if value["parked"] is None else _parked_in(value["parked"]),
         upserts=None if value.get("upserts") is None else _upserts_in(value["upserts"]),
+        retention=_retention_in(value["retention"]) if "retention" in value else Retention(),
     )
 
 
@@ -250,6 +254,28 @@ def _upserts_in(value: Any) -> UpsertState:
         position=int(value["position"]),
         has_deleted=bool(value["has_deleted"]),
         transactions={str(name): int(number) for name, number in value["transactions"].items()},
+    )
+
+
+def _retention_out(retention: Retention) -> dict[str, Any]:
+    return {
+        "retained_from": retention.retained_from,
+        "vacuumed": retention.vacuumed,
+        "restores": list(retention.restores),
+        "writers_from": retention.writers_from,
+        "swept": retention.swept,
+        "swept_ms": retention.swept_ms,
+    }
+
+
+def _retention_in(value: Any) -> Retention:
+    return Retention(
+        retained_from=int(value["retained_from"]),
+        vacuumed=int(value["vacuumed"]),
+        restores=tuple(int(version) for version in value["restores"]),
+        writers_from=int(value["writers_from"]),
+        swept=int(value["swept"]),
+        swept_ms=int(value["swept_ms"]),
     )
 
 

@@ -123,6 +123,24 @@ class ParkReason:
 
 
 @dataclass(frozen=True, slots=True)
+class Retention:
+    """Which older versions are whole, and what a vacuum has to know of the ones before it.
+
+    `retained_from` is the oldest version none of whose files may be deleted; what only versions
+    below `vacuumed` named is gone. `restores` holds the versions from `retained_from` on that
+    brought an older one back. `swept` is the version of the newest sweep for orphans and `swept_ms`
+    its time; a commit is refused whose writer began on a version below `writers_from`.
+    """
+
+    retained_from: int = 0
+    vacuumed: int = 0
+    restores: tuple[int, ...] = ()
+    writers_from: int = 0
+    swept: int = 0
+    swept_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """A table's own state at one version.
 
@@ -140,6 +158,7 @@ class Manifest:
     dead_letters: tuple[DeadLetterRef, ...] = ()
     parked: ParkReason | None = None
     upserts: UpsertState | None = None
+    retention: Retention = Retention()
 
     @property
     def ordering(self) -> Ordering:

@@ -90,11 +90,15 @@ class TopicResult:
         """The reports of all its partitions that had records."""
         return [report for read in self.reads for report in read.reports]
 
-    def brought(self, starts: Mapping[int, int], ends: Mapping[int, int]) -> Brought:
-        """Return the answers of a batch over the offsets `starts` to `ends`, for `settle`."""
+    def brought(
+        self, planned_on: int, starts: Mapping[int, int], ends: Mapping[int, int]
+    ) -> Brought:
+        """Return the answers of a batch over the offsets `starts` to `ends`, for `settle`;
+        `planned_on` is the table's version that its tasks were given.
+        """
         appended = [write.appended for write in self.writes if write.appended]
         letters = [letter for read in self.reads for letter in read.dead_letters]
-        return Brought(starts, ends, self.reports, appended, letters)
+        return Brought(planned_on, starts, ends, self.reports, appended, letters)
 
 
 def gather(answers: Iterable[TopicRead | RangeWritten]) -> dict[str, TopicResult]:

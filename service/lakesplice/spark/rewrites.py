@@ -10,7 +10,10 @@ from pyspark.sql import SparkSession
 
 from lakesplice.model.manifest import Manifest, RunRef
 from lakesplice.spark.session import COMPACTION_POOL
+from lakesplice.splicing.output.copying import OpenSink
 from lakesplice.table.compact import Compacted, compact_files
+from lakesplice.table.file_merge import merge_base_files
+from lakesplice.table.intents import NewFile
 from lakesplice.table.ports import Entropy, Rewriter, Store
 from lakesplice.table.runs import RunCache, write_merged
 
@@ -35,6 +38,17 @@ class MergeTask:
     entropy: Entropy
 
 
+@dataclass(frozen=True)
+class FileMergeTask:
+    """Small base files of one table, by path, to be merged by one task."""
+
+    store: Store
+    manifest: Manifest
+    paths: tuple[str, ...]
+    entropy: Entropy
+    open_sink: OpenSink
+
+
 def rewrite_files(session: SparkSession, tasks: Sequence[RewriteTask]) -> list[Compacted]:
     """Run the tasks in the pool of compaction and return what they wrote, in their order.
 
@@ -48,6 +62,13 @@ def merge_runs(session: SparkSession, task: MergeTask) -> RunRef:
     """Merge runs in a task of the compaction pool and return the run written. Blocks."""
     answers = _run(session, "index merge", [task], _merge)
     merged: RunRef = pickle.loads(answers[0])
+    return merged
+
+
+def merge_files(session: SparkSession, task: FileMergeTask) -> tuple[tuple[str, ...], NewFile]:
+    """Merge base files in a task of the compaction pool; returns as `merge_base_files`. Blocks."""
+    answers = _run(session, "file merge", [task], _merge_files)
+    merged: tuple[tuple[str, ...], NewFile] = pickle.loads(answers[0])
     return merged
 
 
@@ -72,3 +93,10 @@ def _rewrite(pickled: bytes) -> bytes:
 def _merge(pickled: bytes) -> bytes:
     task: MergeTask = pickle.loads(pickled)
     return pickle.dumps(write_merged(task.store, task.runs, RunCache(), task.entropy))
+
+
+def _merge_files(pickled: bytes) -> bytes:
+    task: FileMergeTask = pickle.loads(pickled)
+    return pickle.dumps(
+        merge_base_files(task.store, task.manifest, task.paths, task.entropy, task.open_sink)
+    )

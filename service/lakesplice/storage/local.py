@@ -102,6 +102,15 @@ class LocalStore:
             except (FileNotFoundError, NotADirectoryError):
                 return None
 
+    def modified_ms(self, path: str) -> int | None:
+        """See `Store.modified_ms`."""
+        target = self._resolve(path)
+        with _reading(path):
+            try:
+                return target.stat().st_mtime_ns // 1_000_000
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+
     def list(self, prefix: str) -> Iterator[str]:
         """See `Store.list`; temporary files are left out."""
         folder = prefix.rpartition("/")[0]

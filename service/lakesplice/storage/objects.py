@@ -101,6 +101,17 @@ class ObjectStore:
             except FileNotFoundError:
                 return None
 
+    def modified_ms(self, path: str) -> int | None:
+        """See `Store.modified_ms`."""
+        import obstore
+
+        with self._failing(path)():
+            try:
+                moment = obstore.head(self._client, self._key(path))["last_modified"]
+            except FileNotFoundError:
+                return None
+            return int(moment.timestamp() * 1000)
+
     def list(self, prefix: str) -> Iterator[str]:
         """See `Store.list`."""
         import obstore

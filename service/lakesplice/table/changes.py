@@ -36,6 +36,7 @@ from lakesplice.table.base import open_base
 from lakesplice.table.layout import commit_path
 from lakesplice.table.ports import Store
 from lakesplice.table.snapshot import read_manifest
+from lakesplice.table.transitions import RESTORE
 from lakesplice.table.waiting import read_waiting
 
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIME = "_change_type", "_commit_version", "_commit_timestamp"
@@ -50,9 +51,10 @@ _OF_OP = {Op.CREATE: INSERT, Op.UPDATE: UPDATE, Op.READ: UPDATE, Op.DELETE: DELE
 
 @dataclass(frozen=True)
 class Version:
-    """A committed version: its time and its manifest."""
+    """A committed version: its time, what it did, and its manifest."""
 
     number: int
+    operation: str
     timestamp_ms: int
     manifest: Manifest
 
@@ -72,7 +74,9 @@ def read_version(store: Store, number: int) -> Version:
     if domain is None or info is None:
         raise UnsupportedError("another writer's commit has no changes to show", version=number)
     pointer = decode_pointer(domain.configuration, path)
-    return Version(number, pointer.timestamp_ms, read_manifest(store, pointer.manifest))
+    return Version(
+        number, info.operation, pointer.timestamp_ms, read_manifest(store, pointer.manifest)
+    )
 
 
 def changes_of(
@@ -88,7 +92,7 @@ def changes_of(
     version = read_version(store, number)
     before = read_version(store, number - 1).manifest if number else Manifest(0)
     now = version.manifest
-    if before.groups - now.groups:
+    if version.operation == RESTORE or before.groups - now.groups:
         raise UnsupportedError(
             "rows left the table at once, by a restore or an overwrite; read the table as it is,"
             " and changes from the next version on",

@@ -44,12 +44,16 @@ from lakesplice.model.manifest import FileRef, Manifest
 from lakesplice.table.intents import (
     Create,
     Evolve,
+    Expire,
+    FileMerge,
     IndexMerge,
     Ingest,
     Intent,
     NewFile,
     Redirect,
+    Restore,
     Splice,
+    Sweep,
     Upsert,
 )
 from lakesplice.table.layout import commit_path, manifest_path
@@ -64,12 +68,16 @@ __all__ = [
     "ConflictCode",
     "Create",
     "Evolve",
+    "Expire",
+    "FileMerge",
     "IndexMerge",
     "Ingest",
     "Intent",
     "NewFile",
     "Redirect",
+    "Restore",
     "Splice",
+    "Sweep",
     "Upsert",
     "commit",
     "create",
@@ -95,6 +103,8 @@ class ConflictCode(StrEnum):
     RUNS = "runs"
     VERSION = "version"
     UPSERTS = "upserts"
+    SWEPT = "swept"
+    RETENTION = "retention"
     CONTENTION = "contention"
 
 
@@ -240,9 +250,9 @@ def rows_are_as_read(now: Snapshot, intent: Upsert) -> Conflict | None:
     )
 
 
-def sources_are_unchanged(now: Snapshot, intent: Splice) -> Conflict | None:
+def sources_are_unchanged(now: Snapshot, intent: Splice | FileMerge) -> Conflict | None:
     """Each source file is live: names are never used again, so a live one is unchanged."""
-    gone = intent.replaced.keys() - now.manifest.files.keys()
+    gone = intent.sources - now.manifest.files.keys()
     return Conflict(ConflictCode.FILES, f"replaced meanwhile: {sorted(gone)[0]}") if gone else None
 
 
@@ -288,13 +298,32 @@ def schema_is_the_one_before(now: Snapshot, intent: Evolve) -> Conflict | None:
     return Conflict(ConflictCode.SCHEMA, f"version {schema.version} is another now")
 
 
-def nothing_was_committed(now: Snapshot, intent: Redirect) -> Conflict | None:
+def nothing_was_committed(now: Snapshot, intent: Redirect | Restore) -> Conflict | None:
     """The newest version is the one it was planned on."""
     if now.version == intent.planned_on:
         return None
     return Conflict(
         ConflictCode.VERSION, f"version {now.version} now, planned on {intent.planned_on}"
     )
+
+
+def writer_began_after_sweep(
+    now: Snapshot, intent: Ingest | Upsert | Splice | FileMerge | IndexMerge
+) -> Conflict | None:
+    """No sweep may have taken the new files for orphans: their writer had seen the one before."""
+    least = now.manifest.retention.writers_from
+    if intent.planned_on >= least:
+        return None
+    return Conflict(
+        ConflictCode.SWEPT, f"written since version {intent.planned_on}, swept up to {least}"
+    )
+
+
+def retention_is_as_read(now: Snapshot, intent: Expire) -> Conflict | None:
+    """No other vacuum came in, and no older version was brought back."""
+    if now.manifest.retention == intent.read:
+        return None
+    return Conflict(ConflictCode.RETENTION, "a vacuum or a restore came in meanwhile")
 
 
 Precondition = Callable[[Snapshot, Any], Conflict | None]
@@ -307,6 +336,7 @@ PRECONDITIONS: Mapping[type[Intent], tuple[Precondition, ...]] = {
         groups_are_live,
         index_has_no_newer_keys,
         schema_is_as_written,
+        writer_began_after_sweep,
     ),
     Upsert: (
         table_is_running,
@@ -314,9 +344,16 @@ PRECONDITIONS: Mapping[type[Intent], tuple[Precondition, ...]] = {
         groups_are_live,
         index_has_no_newer_keys,
         schema_is_as_written,
+        writer_began_after_sweep,
     ),
-    Splice: (generation_is_current, sources_are_unchanged, consumed_parts_still_wait),
-    IndexMerge: (generation_is_current, inputs_are_adjacent),
+    Splice: (
+        generation_is_current,
+        sources_are_unchanged,
+        consumed_parts_still_wait,
+        writer_began_after_sweep,
+    ),
+    FileMerge: (generation_is_current, sources_are_unchanged, writer_began_after_sweep),
+    IndexMerge: (generation_is_current, inputs_are_adjacent, writer_began_after_sweep),
     Evolve: (
         generation_is_current,
         files_are_as_read,
@@ -324,6 +361,9 @@ PRECONDITIONS: Mapping[type[Intent], tuple[Precondition, ...]] = {
         schema_is_the_one_before,
     ),
     Redirect: (generation_is_current, nothing_was_committed),
+    Expire: (generation_is_current, retention_is_as_read),
+    Sweep: (generation_is_current,),
+    Restore: (generation_is_current, nothing_was_committed),
 }
 
 

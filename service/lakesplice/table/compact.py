@@ -87,9 +87,9 @@ def compact_files(
     return Compacted(replaced, consumed, counts)
 
 
-def splice_of(generation: int, parts: Sequence[Compacted]) -> Splice:
-    """Return the one commit for what several tasks compacted of one manifest's files, each file by
-    one of them.
+def splice_of(generation: int, planned_on: int, parts: Sequence[Compacted]) -> Splice:
+    """Return the one commit for what several tasks compacted of the files of the version
+    `planned_on`, each file by one of them.
     """
     consumed: dict[str, frozenset[int]] = {}
     counts: Counter[str] = Counter()
@@ -98,7 +98,7 @@ def splice_of(generation: int, parts: Sequence[Compacted]) -> Splice:
         for path, groups in part.consumed.items():
             consumed[path] = consumed.get(path, frozenset()) | groups
     replaced = {path: new for part in parts for path, new in part.replaced.items()}
-    return Splice(generation, replaced, consumed, dict(sorted(counts.items())))
+    return Splice(generation, replaced, consumed, dict(sorted(counts.items())), planned_on)
 
 
 def _edits(store: Store, file: BaseFile, placed: Placed, manifest: Manifest) -> Edits:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,9 +17,21 @@ from lakesplice.planning.filters import Filter, stored_names
 from lakesplice.table.changes import changes_of, feed_schema
 from lakesplice.table.ports import Store
 from lakesplice.table.read import Request, View, scan
-from lakesplice.table.snapshot import HistoryEntry, Snapshot, history, latest, open_snapshot
+from lakesplice.table.snapshot import (
+    HistoryEntry,
+    Snapshot,
+    history,
+    latest,
+    open_snapshot,
+    version_at,
+    within_retention,
+)
 
 _BATCH_ROWS = 1 << 16
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Moment: TypeAlias = datetime | str
+"""A `datetime`, or text in ISO 8601; without a zone it is UTC, as all times of a table are."""
 
 
 class Table:
@@ -72,6 +86,7 @@ class Table:
         filter: pc.Expression | None = None,  # noqa: A002  # pyarrow's own name for it
         version: int | None = None,
         *,
+        as_of: Moment | None = None,
         include_deleted: bool = False,
         include_system: bool = False,
     ) -> pa.Table:
@@ -81,6 +96,7 @@ class Table:
             columns,
             filter,
             version,
+            as_of=as_of,
             include_deleted=include_deleted,
             include_system=include_system,
         ).read_all()
@@ -92,6 +108,7 @@ class Table:
         filter: pc.Expression | None = None,  # noqa: A002  # pyarrow's own name for it
         version: int | None = None,
         *,
+        as_of: Moment | None = None,
         include_deleted: bool = False,
         include_system: bool = False,
     ) -> pa.RecordBatchReader:
@@ -101,16 +118,20 @@ class Table:
         files alone, as other readers of the log see them). `columns` are stored or source names;
         all user columns by default, and with `include_system` the system columns after them. The
         fields are named as they were asked for. `filter` may use either kind of name. `version`
-        reads another version than the open one. Deleted rows come only with `include_deleted`, and
-        of their columns only the key and the system columns mean something.
+        reads another version than the open one, `as_of` the one that was the newest at a moment: a
+        `datetime`, or text such as "2026-11-22T08:00:00Z"; UTC without a zone. Deleted rows come
+        only with `include_deleted`, and of their columns only the key and the system columns mean
+        something.
         """
-        snapshot = self._snapshot if version is None else open_snapshot(self._store, version)
+        wanted = asked_version(self._store, version, as_of)
+        snapshot = self._snapshot if wanted is None else open_snapshot(self._store, wanted)
         schema = snapshot.manifest.schema
         system = [field.name for field in SYSTEM_FIELDS] if include_system else []
         chosen = [*(schema.names if columns is None else columns), *system]
         asked = ask(schema, chosen, filter, view, include_deleted=include_deleted)
         batches = asked.batches(self._store, snapshot.manifest)
-        return pa.RecordBatchReader.from_batches(asked.layout, batches)
+        kept = within_retention(self._store, snapshot, batches)
+        return pa.RecordBatchReader.from_batches(asked.layout, kept)
 
     def changes(
         self,
@@ -182,3 +203,28 @@ def ask(
     fields = [schema.arrow.field(s).with_name(n) for s, n in zip(stored, asked, strict=True)]
     request = Request(tuple(dict.fromkeys(stored)), bound, View(view), include_deleted)
     return Asked(request, stored, pa.schema(fields))
+
+
+def asked_version(store: Store, version: int | None, as_of: Moment | None) -> int | None:
+    """Return the version that is meant, None if neither is given.
+
+    `VersionNotFoundError` if no retained version is as old as `as_of`; `UsageError` if both are
+    given or `as_of` is no moment. Blocks on some reads of the log.
+    """
+    if as_of is None:
+        return version
+    if version is not None:
+        raise UsageError("give a version or a moment, not both", version=version)
+    return version_at(store, _moment_ms(as_of))
+
+
+def _moment_ms(moment: Moment) -> int:
+    if isinstance(moment, str):
+        try:
+            moment = datetime.fromisoformat(moment)
+        except ValueError:
+            raise UsageError(
+                "that is no moment such as 2026-11-22T08:00:00Z", as_of=moment
+            ) from None
+    zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return (zoned - _EPOCH) // timedelta(milliseconds=1)

@@ -14,17 +14,23 @@ from lakesplice.errors import RetryableError, StorageError, UsageError
 from lakesplice.model.manifest import Manifest, UpsertState
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.compaction import tasks, work
+from lakesplice.planning.file_merge import FILE_MERGE_POLICY, FileMergePolicy, plan_file_merge
 from lakesplice.planning.hand_fed import hand_fed_schema, stored_rows
 from lakesplice.planning.index_merge import plan_merge
+from lakesplice.planning.retention import RETENTION_SECONDS
 from lakesplice.table import compact
-from lakesplice.table.commit import Committed, commit, create
-from lakesplice.table.facade import Table
+from lakesplice.table.commit import Committed, Conflict, commit, create
+from lakesplice.table.expiry import Expiry
+from lakesplice.table.facade import Moment, Table, asked_version
+from lakesplice.table.file_merge import file_merge, merge_base_files
 from lakesplice.table.intents import Create, IndexMerge, Intent, Splice
 from lakesplice.table.maintenance import Maintenance
 from lakesplice.table.new_rows import write_new_rows
 from lakesplice.table.ports import Clock, Entropy, LogKeeper, Rewriter, Store
+from lakesplice.table.restore import restore
 from lakesplice.table.runs import RunCache, write_merged
 from lakesplice.table.upsert import Given, Upserted, Upserter, now_scalar, require_fed_by_hand
+from lakesplice.table.vacuum import Vacuumed, plan_vacuum, require_safe_retention, vacuum
 
 ATTEMPTS_MAX = 20
 THREADS = 2
@@ -56,6 +62,14 @@ class Compacted:
     changes: int = 0
     bytes_read: int = 0
     bytes_written: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FilesMerged:
+    """How many base files a merge took in; `version` shows it."""
+
+    version: int
+    files: int = 0
 
 
 def create_table(store: Store, given: pa.Schema | Rows, key: Sequence[str], tools: Tools) -> None:
@@ -102,6 +116,7 @@ class HandFedTable(Table):
             tools.clock,
             checkpoint_every=_CHECKPOINT_EVERY,
             retention_seconds=_LOG_RETENTION_HOURS * 3600,
+            expiry=Expiry(store, self._make),
         )
 
     def upsert(
@@ -163,6 +178,72 @@ class HandFedTable(Table):
                 return total
         raise RetryableError("other writers of this table were always faster; try again later")
 
+    def vacuum(
+        self,
+        *,
+        retention_hours: float = RETENTION_SECONDS / 3600,
+        dry_run: bool = False,
+        readers_may_fail: bool = False,
+    ) -> Vacuumed:
+        """Delete the files that only versions succeeded longer ago than `retention_hours` name, and
+        files older than that, and than a day, that nothing ever named.
+
+        Those versions can't be read any more. With `dry_run` nothing is changed, and the table may
+        be one that a source feeds. Blocks; lists the table. Who writes meanwhile may have to write
+        again. `UsageError` for a retention below an hour, unless `readers_may_fail` that read such
+        a version just now, and for a table that a source feeds: its service vacuums it.
+        `RetryableError` beside another vacuum, `StorageError`; vacuum again then.
+        """
+        seconds = retention_hours * 3600
+        require_safe_retention(seconds, readers_may_fail=readers_may_fail)
+        self.refresh()
+        now_ms = self._tools.clock.now_ms()
+        if dry_run:
+            return plan_vacuum(self._store, self.snapshot, now_ms, seconds)
+        require_fed_by_hand(self.snapshot.manifest)
+        return vacuum(self._store, self.snapshot, self._make, now_ms, seconds)
+
+    def restore(self, version: int | None = None, *, as_of: Moment | None = None) -> int:
+        """Make an older version's rows, schema and state the table's newest ones, in one commit.
+
+        `version` or `as_of` say which, as for `read`. Returns the new version, which is then open;
+        those in between stay as they are. Transactions since are as if not applied. Blocks.
+        `VersionNotFoundError` if the version is past its retention; `UsageError` for the newest
+        version itself, and for a table that a source feeds: `lakesplice restore` does it while its
+        service is stopped. `RetryableError`, `StorageError`.
+        """
+        self.refresh()
+        require_fed_by_hand(self.snapshot.manifest)
+        wanted = asked_version(self._store, version, as_of)
+        if wanted is None:
+            raise UsageError("say which version to restore, or as of when")
+        self._snapshot = restore(self._store, self.snapshot, wanted, self._make)
+        return self.version
+
+    def merge(self, *, policy: FileMergePolicy = FILE_MERGE_POLICY) -> FilesMerged:
+        """Merge small base files into larger ones, as far as there are too many by `policy`.
+
+        Rows stay as they are, and so does what waits for them. Blocks; may be called at any time.
+        `RetryableError` if other writers were always faster, `UsageError` for a table that a source
+        feeds: its service merges. `CorruptFileError` for a damaged file, `StorageError`.
+        """
+        files = conflicts = 0
+        while conflicts < ATTEMPTS_MAX:
+            self.refresh()
+            manifest = self.snapshot.manifest
+            require_fed_by_hand(manifest)
+            chosen = plan_file_merge(manifest.files.values(), policy)
+            if chosen is None:
+                return FilesMerged(self.version, files)
+            paths = [file.path for file in chosen]
+            inputs, output = merge_base_files(self._store, manifest, paths, self._tools.entropy)
+            intent = file_merge(manifest.generation, self.version, inputs, output, manifest)
+            if self._commit(intent):
+                files += len(inputs)
+            else:
+                conflicts += 1
+        raise RetryableError("other writers of this table were always faster; try again later")
+
     def _splice(self, manifest: Manifest, threads: int) -> Splice:
         shares = tasks(work(manifest), _TASK_BYTES, max(1, threads))
 
@@ -174,7 +255,7 @@ class HandFedTable(Table):
 
         with ThreadPoolExecutor(max(1, threads)) as pool:
             parts = list(pool.map(rewritten, shares))
-        return compact.splice_of(manifest.generation, parts)
+        return compact.splice_of(manifest.generation, self.version, parts)
 
     def _upkeep(self) -> None:
         self._merge_runs()
@@ -191,16 +272,19 @@ class HandFedTable(Table):
         output = write_merged(self._store, inputs, RunCache(), self._tools.entropy)
         paths = tuple(run.file.path for run in inputs)
         # Lost against another writer it is done the next time.
-        self._commit(IndexMerge(manifest.generation, paths, output))
+        self._commit(IndexMerge(manifest.generation, paths, output, self.version))
 
     def _commit(self, intent: Intent) -> bool:
+        return isinstance(self._make(intent), Committed)
+
+    def _make(self, intent: Intent) -> Committed | Conflict:
         tools = self._tools
         outcome = commit(
             self._store, self.snapshot, intent, clock=tools.clock, entropy=tools.entropy
         )
         if isinstance(outcome, Committed):
             self._snapshot = outcome.snapshot
-        return isinstance(outcome, Committed)
+        return outcome
 
 
 def _summed(version: int, splice: Splice) -> Compacted:

@@ -51,6 +51,11 @@ class HeldTable:
         return self.snapshot.manifest
 
     @property
+    def version(self) -> int:
+        """The present version; 0 for an unborn table, whose first one that is."""
+        return 0 if self.snapshot is None else self.snapshot.version
+
+    @property
     def source(self) -> SourceState:
         """Where the table stands in its topic."""
         return self.manifest.source or self._unborn_source

@@ -21,7 +21,8 @@ from lakesplice.table.snapshot import Snapshot
 
 def ingest_intent(
     generation: int,
-    planned_on: Snapshot,
+    snapshot: Snapshot,
+    planned_on: int,
     starts: Mapping[int, int],
     ends: Mapping[int, int],
     reports: Sequence[PartitionReport],
@@ -32,16 +33,17 @@ def ingest_intent(
     table.
 
     A partition that stopped ends at the record it stopped at, every other one at its end, past
-    offsets that hold no record (transaction markers, compacted ones). The table must have a source.
+    offsets that hold no record (transaction markers, compacted ones). `planned_on` is the version
+    that the tasks were given; `snapshot` is the table now, which must have a source.
     """
-    source = planned_on.manifest.source
+    source = snapshot.manifest.source
     assert source is not None, "only a table that was created can be ingested into"
     return Ingest(
         generation,
-        planned_on.version,
+        planned_on,
         dict(starts),
         _source_to(source, ends, reports),
-        planned_on.manifest.schema.version,
+        snapshot.manifest.schema.version,
         frozenset(group for part in appended if part.delta for group in part.delta.waiting),
         tuple(part.file for part in appended if part.file),
         tuple(part.delta for part in appended if part.delta),

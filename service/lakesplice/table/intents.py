@@ -15,6 +15,7 @@ from lakesplice.model.manifest import (
     DeltaRef,
     Manifest,
     ParkReason,
+    Retention,
     RunRef,
     SourceState,
     UpsertState,
@@ -55,9 +56,10 @@ class Ingest:
     """A batch's changes of one table; without any it still moves the offsets.
 
     `source_from` maps each partition that the batch touched to its first offset; `source_to` is the
-    state after it, all partitions included. `planned_on` is the version whose index the changes
-    were located against, `schema_version` the schema they were written in, `addressed_groups` the
-    file groups that its deltas hold changes for. `counts` become the commit's metrics.
+    state after it, all partitions included. `planned_on` is the version that was read before
+    anything was written, and whose index the changes were located against; `schema_version` the
+    schema they were written in; `addressed_groups` the file groups that its deltas hold changes
+    for. `counts` become the commit's metrics.
     """
 
     generation: int
@@ -101,22 +103,48 @@ class Splice:
     """Base files rewritten with the changes that waited for them.
 
     `replaced` maps a source file's path to its next version, with the same segments; `consumed`
-    maps a delta's path to the file groups whose changes went in.
+    maps a delta's path to the file groups whose changes went in. `planned_on` is the version that
+    was read before anything was written; 0 counts as before everything.
     """
 
     generation: int
     replaced: Mapping[str, NewFile]
     consumed: Mapping[str, frozenset[int]]
     counts: Counts = field(default_factory=dict)
+    planned_on: int = 0
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """The files that it replaces."""
+        return frozenset(self.replaced)
+
+
+@dataclass(frozen=True, slots=True)
+class FileMerge:
+    """Base files become one: `output` has the segments of `inputs` in their order, and every row
+    the address that it had. `planned_on` as for `Splice`.
+    """
+
+    generation: int
+    inputs: tuple[str, ...]
+    output: NewFile
+    counts: Counts = field(default_factory=dict)
+    planned_on: int = 0
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """The files that it replaces."""
+        return frozenset(self.inputs)
 
 
 @dataclass(frozen=True, slots=True)
 class IndexMerge:
-    """Adjacent runs of the index, oldest first, become one."""
+    """Adjacent runs of the index, oldest first, become one; `planned_on` as for `Splice`."""
 
     generation: int
     inputs: tuple[str, ...]
     output: RunRef
+    planned_on: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,4 +178,56 @@ class Redirect:
     runs: tuple[RunRef, ...] | None = None
 
 
-Intent = Create | Ingest | Upsert | Splice | IndexMerge | Evolve | Redirect
+@dataclass(frozen=True, slots=True)
+class Expire:
+    """Versions below `retained_from` lose files: said before the first one is deleted.
+
+    `read` is the retention it was planned on. What only versions below `vacuumed` named is gone.
+    """
+
+    generation: int
+    read: Retention
+    retained_from: int
+    vacuumed: int
+    counts: Counts = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Files that nothing names are about to be deleted: who writes since long must write again.
+
+    Writers that began on a version below `writers_from` are refused from now on; None stands for
+    the sweep's own version, so for all that write now.
+    """
+
+    generation: int
+    writers_from: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """The state of an older `version`, as `manifest` has it, becomes the newest one.
+
+    `stats` maps each base file that comes back to its Delta statistics, None where it has none.
+    """
+
+    generation: int
+    planned_on: int
+    version: int
+    manifest: Manifest
+    stats: Mapping[str, str | None]
+
+
+Intent = (
+    Create
+    | Ingest
+    | Upsert
+    | Splice
+    | FileMerge
+    | IndexMerge
+    | Evolve
+    | Redirect
+    | Expire
+    | Sweep
+    | Restore
+)

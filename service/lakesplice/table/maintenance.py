@@ -1,5 +1,7 @@
 """Care of a table's log: checkpoints, and clean-up of what is past its retention.
 
+Before the log's entries of expired versions go, the files that only they name are deleted.
+
 A clean-up keeps every version that was current within the retention, by the commits' own times,
 which rise whatever a clock does. What it deletes lies below a checkpoint that was read back and
 held up; it deletes in order of version, so that one which dies half way leaves only versions that
@@ -16,6 +18,8 @@ from lakesplice.errors import CorruptFileError
 from lakesplice.formats.log.actions import CommitInfo
 from lakesplice.formats.log.checkpoint import Checkpoint, checkpoint_version, complete_checkpoints
 from lakesplice.formats.log.commit_file import decode_commit
+from lakesplice.table.commit import Conflict
+from lakesplice.table.expiry import Expired, Expiry
 from lakesplice.table.layout import (
     LAST_CHECKPOINT,
     LOG,
@@ -32,14 +36,21 @@ CHECKPOINTS_PER_CLEAN_UP = 10
 
 @dataclass(frozen=True, slots=True)
 class CareTaken:
-    """What one round did: the version checkpointed, and how many files were deleted."""
+    """What one round did: the version checkpointed, how many of the log's files were deleted, and
+    which files of expired versions before it.
+    """
 
     checkpoint_version: int
     files_deleted: int
+    expired: Expired | None = None
 
 
 class Maintenance:
-    """Looks after the log of one table. Called by one thread at a time."""
+    """Looks after the log of one table. Called by one thread at a time.
+
+    Without an `expiry` the files that only expired versions name stay, and are orphans once their
+    log is gone.
+    """
 
     def __init__(
         self,
@@ -49,12 +60,14 @@ class Maintenance:
         *,
         checkpoint_every: int,
         retention_seconds: float,
+        expiry: Expiry | None = None,
     ) -> None:
         self._store = store
         self._keeper = keeper
         self._clock = clock
         self._every = checkpoint_every
         self._retention_seconds = retention_seconds
+        self._expiry = expiry
         self._checkpointed: int | None = None
 
     def care(self, snapshot: Snapshot) -> CareTaken | None:
@@ -71,8 +84,24 @@ class Maintenance:
         span = self._every * CHECKPOINTS_PER_CLEAN_UP
         if before // span == snapshot.version // span:
             return CareTaken(snapshot.version, 0)
-        expired_ms = self._clock.now_ms() - int(self._retention_seconds * 1000)
-        return CareTaken(snapshot.version, clean_up(self._store, expired_ms))
+        expired_ms = self._expired_ms()
+        expired = self._expire(snapshot, expired_ms)
+        if isinstance(expired, Conflict) or (expired is not None and not expired.done):
+            return CareTaken(snapshot.version, 0)
+        return CareTaken(snapshot.version, clean_up(self._store, expired_ms), expired)
+
+    def expire(self, snapshot: Snapshot) -> Expired | Conflict | None:
+        """Delete what only versions past the retention name; None without an `expiry`.
+
+        Errors and outcome as `Expiry.run`.
+        """
+        return self._expire(snapshot, self._expired_ms())
+
+    def _expire(self, snapshot: Snapshot, expired_ms: int) -> Expired | Conflict | None:
+        return None if self._expiry is None else self._expiry.run(snapshot, expired_ms)
+
+    def _expired_ms(self) -> int:
+        return self._clock.now_ms() - int(self._retention_seconds * 1000)
 
 
 def clean_up(store: Store, expired_ms: int) -> int:

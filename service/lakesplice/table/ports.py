@@ -53,6 +53,12 @@ class Store(Protocol):
         """Return the size in bytes, or None if there is no such file."""
         ...
 
+    def modified_ms(self, path: str) -> int | None:
+        """Return when the file was written by the store's own clock, in milliseconds since the
+        epoch, or None if there is no such file. Never on the hot path.
+        """
+        ...
+
     def list(self, prefix: str) -> Iterator[str]:
         """Yield the paths starting with `prefix`, in order of name. Never on the hot path."""
         ...

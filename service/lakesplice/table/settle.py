@@ -25,9 +25,10 @@ _MOVED_BY_COMPACTION = {ConflictCode.FILES, ConflictCode.DELTAS}
 @dataclass(frozen=True)
 class Brought:
     """What a batch's tasks brought of one table; it covers the offsets `starts` to `ends`
-    (exclusive).
+    (exclusive). `planned_on` is the version that the tasks were given.
     """
 
+    planned_on: int
     starts: Mapping[int, int]
     ends: Mapping[int, int]
     reports: Sequence[PartitionReport]
@@ -62,6 +63,7 @@ def settle(table: HeldTable, brought: Brought) -> Settled | Conflict:
     intent = ingest_intent(
         table.generation,
         table.snapshot,
+        brought.planned_on,
         brought.starts,
         brought.ends,
         brought.reports,

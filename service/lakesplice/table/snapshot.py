@@ -8,9 +8,11 @@ version is the end of the log only above a checkpoint or a version known to be r
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from lakesplice.errors import (
     CorruptFileError,
@@ -20,7 +22,14 @@ from lakesplice.errors import (
     VersionNotFoundError,
 )
 from lakesplice.formats.checksum import verify
-from lakesplice.formats.log.actions import DOMAIN, FEATURE, OUR_PROTOCOL, Action, CommitInfo
+from lakesplice.formats.log.actions import (
+    DOMAIN,
+    FEATURE,
+    OUR_PROTOCOL,
+    Action,
+    CommitInfo,
+    DomainMetadata,
+)
 from lakesplice.formats.log.checkpoint import (
     Checkpoint,
     complete_checkpoints,
@@ -29,12 +38,13 @@ from lakesplice.formats.log.checkpoint import (
 )
 from lakesplice.formats.log.commit_file import decode_commit
 from lakesplice.formats.log.state import LogState, replay, start
-from lakesplice.formats.manifests import decode_manifest, decode_pointer
+from lakesplice.formats.manifests import Pointer, decode_manifest, decode_pointer
 from lakesplice.model.manifest import FileRef, Manifest
 from lakesplice.table.layout import LAST_CHECKPOINT, LOG, commit_path, commit_version
 from lakesplice.table.ports import Store
 
 Commit = tuple[int, Sequence[Action]]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +59,15 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """What one retained version says of itself."""
+    """What one retained version says of itself.
+
+    `source` gives, per Kafka partition in which the table moved with it, where from and where to;
+    None if the version before it is no longer there.
+    """
 
     version: int
     info: CommitInfo
+    source: Mapping[int, tuple[int, int]] | None = None
 
 
 def open_snapshot(store: Store, version: int | None = None) -> Snapshot:
@@ -86,10 +101,33 @@ def latest(store: Store, known: Snapshot) -> Snapshot:
 
 def history(store: Store) -> Iterator[HistoryEntry]:
     """Yield the retained versions, newest first; each costs one read."""
+    newer: tuple[int, CommitInfo] | None = None
     for version in reversed(_listed_versions(store)):
         path = commit_path(version)
         infos = (a for a in decode_commit(store.read(path), path) if isinstance(a, CommitInfo))
-        yield HistoryEntry(version, next(infos, CommitInfo(None, "")))
+        info = next(infos, CommitInfo(None, ""))
+        if newer is not None:
+            yield HistoryEntry(*newer, _moved(_offsets(info), _offsets(newer[1])))
+        newer = version, info
+    if newer is not None:
+        yield HistoryEntry(*newer, {} if newer[0] == 0 else None)
+
+
+def _offsets(info: CommitInfo) -> Mapping[int, int]:
+    """The offsets that a commit of ours states; none in anybody else's."""
+    try:
+        stated = json.loads(info.parameters.get("offsets", "{}"))
+        return {int(number): int(offset) for number, offset in stated.items()}
+    except (ValueError, TypeError, AttributeError):
+        return {}
+
+
+def _moved(before: Mapping[int, int], after: Mapping[int, int]) -> dict[int, tuple[int, int]]:
+    return {
+        number: (before.get(number, 0), after[number])
+        for number in sorted(after)
+        if before.get(number, 0) != after[number]
+    }
 
 
 def version_at(store: Store, timestamp_ms: int) -> int:
@@ -116,6 +154,39 @@ def manifest_ref(snapshot: Snapshot) -> FileRef:
     """Return the manifest's file."""
     configuration = snapshot.log.domains[DOMAIN].configuration
     return decode_pointer(configuration, commit_path(snapshot.version)).manifest
+
+
+def within_retention(store: Store, snapshot: Snapshot, rows: Iterator[T]) -> Iterator[T]:
+    """Pass on what is read of a version; `VersionNotFoundError` if its files were vacuumed."""
+    try:
+        yield from rows
+    except MissingFileError as error:
+        oldest = latest(store, snapshot).manifest.retention.retained_from
+        if snapshot.version >= oldest:
+            raise
+        raise VersionNotFoundError(
+            "the version is past its retention, its files are deleted",
+            version=snapshot.version,
+            oldest=oldest,
+        ) from error
+
+
+def read_pointer(store: Store, version: int) -> Pointer:
+    """Return what the commit of a version says of its manifest; costs one read.
+
+    `MissingFileError` if the log lacks the version, `CorruptFileError` if another writer wrote it.
+    """
+    for action in _commit(store, version):
+        if isinstance(action, DomainMetadata) and action.domain == DOMAIN:
+            return decode_pointer(action.configuration, commit_path(version))
+    raise CorruptFileError(
+        "another writer committed to the table; restore it to the version before", version=version
+    )
+
+
+def oldest_version(store: Store) -> int:
+    """Return the oldest version whose commit is still in the log; 0 for an empty log. Lists it."""
+    return next(iter(_listed_versions(store)), 0)
 
 
 def read_manifest(store: Store, ref: FileRef) -> Manifest:

@@ -22,16 +22,22 @@ from lakesplice.table.intents import (
     Counts,
     Create,
     Evolve,
+    Expire,
+    FileMerge,
     IndexMerge,
     Ingest,
     Intent,
     NewFile,
     Redirect,
+    Restore,
     Splice,
+    Sweep,
     Upsert,
 )
 
 STATS_COLUMNS = "delta.dataSkippingStatsColumns"
+
+RESTORE = "RESTORE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +72,26 @@ def transition(before: Manifest, intent: Intent, moment: Moment) -> Transition:
             return _upsert(before, intent, moment)
         case Splice():
             return _splice(before, intent, moment)
+        case FileMerge():
+            return _file_merge(before, intent, moment)
         case IndexMerge():
             return _index_merge(before, intent)
         case Evolve():
             return _evolve(before, intent, moment)
         case Redirect():
             return _redirect(before, intent, moment)
+        case Expire() | Sweep() | Restore():
+            return _of_versions(before, intent, moment)
+
+
+def _of_versions(before: Manifest, intent: Expire | Sweep | Restore, moment: Moment) -> Transition:
+    match intent:
+        case Expire():
+            return _expire(before, intent)
+        case Sweep():
+            return _sweep(before, intent, moment)
+        case Restore():
+            return _restore(before, intent, moment)
 
 
 def view_floor(manifest: Manifest) -> dict[int, int]:
@@ -157,6 +177,18 @@ def _splice(before: Manifest, intent: Splice, moment: Moment) -> Transition:
     return Transition(manifest, "SPLICE", removes + adds, intent.counts)
 
 
+def _file_merge(before: Manifest, intent: FileMerge, moment: Moment) -> Transition:
+    files, new = dict(before.files), intent.output
+    segments = tuple(segment for path in intent.inputs for segment in files.pop(path).segments)
+    if segments != new.base.segments:
+        raise UsageError("a merge changed the files' segments", path=new.base.path)
+    files[new.base.path] = new.base
+    removes = tuple(_remove(before, path, moment, data_change=False) for path in intent.inputs)
+    add = _add(new, moment, data_change=False)
+    manifest = replace(before, files=files)
+    return Transition(manifest, "FILE MERGE", (*removes, add), intent.counts)
+
+
 def _index_merge(before: Manifest, intent: IndexMerge) -> Transition:
     paths = [run.file.path for run in before.runs]
     start = paths.index(intent.inputs[0])
@@ -186,6 +218,52 @@ def _redirect(before: Manifest, intent: Redirect, moment: Moment) -> Transition:
     return Transition(manifest, "REDIRECT")
 
 
+def _expire(before: Manifest, intent: Expire) -> Transition:
+    retention = replace(
+        before.retention,
+        retained_from=intent.retained_from,
+        vacuumed=intent.vacuumed,
+        restores=tuple(v for v in before.retention.restores if v >= intent.retained_from),
+    )
+    return Transition(replace(before, retention=retention), "VACUUM", counts=intent.counts)
+
+
+def _sweep(before: Manifest, intent: Sweep, moment: Moment) -> Transition:
+    asked = moment.version if intent.writers_from is None else intent.writers_from
+    retention = replace(
+        before.retention,
+        writers_from=max(before.retention.writers_from, asked),
+        swept=moment.version,
+        swept_ms=moment.timestamp_ms,
+    )
+    return Transition(replace(before, retention=retention), "SWEEP")
+
+
+def _restore(before: Manifest, intent: Restore, moment: Moment) -> Transition:
+    """The old content, but what was promised of older versions stays promised.
+
+    Who writes now located rows in a state that is no more: all have to write again.
+    """
+    retention = replace(
+        before.retention,
+        restores=(*before.retention.restores, moment.version),
+        writers_from=moment.version,
+    )
+    manifest = replace(intent.manifest, generation=before.generation, retention=retention)
+    gone = [path for path in before.files if path not in manifest.files]
+    back = [file for path, file in manifest.files.items() if path not in before.files]
+    schema: tuple[Action, ...] = ()
+    if manifest.schema != before.schema:
+        schema = (_with_schema(moment.metadata, manifest.schema),)
+    removes = tuple(_remove(before, path, moment) for path in gone)
+    adds = tuple(
+        Add(file.path, file.bytes, moment.timestamp_ms, True, intent.stats[file.path])
+        for file in back
+    )
+    counts = {"version": intent.version, "files_back": len(back), "files_gone": len(gone)}
+    return Transition(manifest, RESTORE, schema + removes + adds, counts)
+
+
 def _require_addressed(intent: Ingest | Upsert) -> None:
     for delta in intent.deltas:
         if not intent.addressed_groups >= delta.waiting.keys():
@@ -210,11 +288,10 @@ def _without(delta: DeltaRef, consumed: Mapping[str, frozenset[int]]) -> DeltaRe
     return replace(delta, waiting={g: n for g, n in delta.waiting.items() if g not in done})
 
 
-def _add(new: NewFile, moment: Moment) -> Add:
-    return Add(
-        new.base.path, new.base.bytes, moment.timestamp_ms, data_change=True, stats=new.stats
-    )
+def _add(new: NewFile, moment: Moment, *, data_change: bool = True) -> Add:
+    base = new.base
+    return Add(base.path, base.bytes, moment.timestamp_ms, data_change, new.stats)
 
 
-def _remove(before: Manifest, path: str, moment: Moment) -> Remove:
-    return Remove(path, before.files[path].bytes, moment.timestamp_ms, data_change=True)
+def _remove(before: Manifest, path: str, moment: Moment, *, data_change: bool = True) -> Remove:
+    return Remove(path, before.files[path].bytes, moment.timestamp_ms, data_change)

@@ -66,7 +66,22 @@ TABLE = Label("table")
 _VIEW = Label("view", (READ_OPTIMISED, REAL_TIME))
 _OP = Label("op", ("create", "update", "delete", "read"))
 _PHASE = Label("phase", ("plan", "job", "commit", "whole"))
-_COMMIT = Label("operation", ("create", "ingest", "splice", "index-merge", "evolve", "redirect"))
+_COMMIT = Label(
+    "operation",
+    (
+        "create",
+        "ingest",
+        "splice",
+        "file-merge",
+        "index-merge",
+        "evolve",
+        "redirect",
+        "vacuum",
+        "sweep",
+        "restore",
+    ),
+)
+_DELETED = Label("kind", ("expired", "orphan"))
 _COMPACTION = Label("result", ("committed", "conflict", "failed"))
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900)
@@ -287,6 +302,23 @@ SPLICE_FALLBACKS = _counter(
     Label("reason"),
 )
 BASE_FILES = _gauge("base_files", "files", "Base files of the present version.", "None.", TABLE)
+SMALL_FILES = _gauge(
+    "small_base_files",
+    "files",
+    "Base files of the present version that are smaller than merge.small_bytes.",
+    "Above merge.files_max for long: file merges fail; the log says why.",
+    TABLE,
+)
+MERGED_FILES = _counter(
+    "merged_files", "files", "Small base files that were merged into larger ones.", "None.", TABLE
+)
+MERGED_BYTES = _counter(
+    "merged_bytes",
+    "bytes",
+    "Bytes of the files that merges wrote.",
+    "Many times what comes in: raise merge.files_max.",
+    TABLE,
+)
 BASE_ROWS = _gauge(
     "base_rows",
     "rows",
@@ -336,6 +368,39 @@ MEMORY = _gauge(
     Label("process", ("driver", "jvm", "workers")),
 )
 
+RETAINED_FROM = _gauge(
+    "retained_from_version",
+    "version",
+    "The oldest version whose files are all kept; those before it may have lost some to a vacuum.",
+    "None.",
+    TABLE,
+)
+VACUUMED_FILES = _counter(
+    "vacuumed_files",
+    "files",
+    "Files deleted: `expired`, which only versions past their retention named; `orphan`, which "
+    "nothing named.",
+    "Many orphans: batches or compactions fail or are refused; or another engine tried to write.",
+    TABLE,
+    _DELETED,
+)
+VACUUMED_BYTES = _counter(
+    "vacuumed_bytes", "bytes", "Bytes of the files deleted, by kind.", "None.", TABLE, _DELETED
+)
+ORPHANS_LEFT = _gauge(
+    "orphan_files",
+    "files",
+    "Old files that nothing names, found by the last sweep and left to the next one.",
+    "Growing over days: sweeps conflict or fail; the log says why.",
+    TABLE,
+)
+LAST_VACUUM = _age(
+    "last_vacuum_age_seconds",
+    "Time since the table's expired versions were last looked through to the end.",
+    "Far above vacuum.every: vacuums fail, the log says why; or compaction leaves them no turn.",
+    TABLE,
+)
+
 CATALOGUE: tuple[Metric, ...] = (
     BUILD_INFO,
     DRIVER_GENERATION,
@@ -366,10 +431,18 @@ CATALOGUE: tuple[Metric, ...] = (
     SPLICE_FALLBACKS,
     BASE_FILES,
     BASE_ROWS,
+    SMALL_FILES,
+    MERGED_FILES,
+    MERGED_BYTES,
     INDEX_RUNS,
     INDEX_ENTRIES,
     INDEX_LOOKUPS,
     TABLE_VERSION,
     LOG_TAIL,
     MEMORY,
+    RETAINED_FROM,
+    VACUUMED_FILES,
+    VACUUMED_BYTES,
+    ORPHANS_LEFT,
+    LAST_VACUUM,
 )

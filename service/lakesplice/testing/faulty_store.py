@@ -156,6 +156,11 @@ class FaultyStore:
         with self._call("size", path):
             return self._inner.size(path)
 
+    def modified_ms(self, path: str) -> int | None:
+        """See `Store.modified_ms`."""
+        with self._call("modified_ms", path):
+            return self._inner.modified_ms(path)
+
     def list(self, prefix: str) -> Iterator[str]:
         """See `Store.list`."""
         with self._call("list", prefix):

@@ -21,6 +21,7 @@ from lakesplice.formats.debezium import DeclaredType
 from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.names import TableName
 from lakesplice.planning.compaction import tasks, work
+from lakesplice.planning.file_merge import FileMergePolicy, plan_file_merge
 from lakesplice.planning.index_merge import RUNS_MAX, plan_merge
 from lakesplice.spark.decode_stage import decode_records
 from lakesplice.spark.plan import BatchPlan, TaskError, TopicPlan, TopicResult, gather
@@ -29,8 +30,9 @@ from lakesplice.storage.places import open_sink
 from lakesplice.table.append import AppendPlan
 from lakesplice.table.commit import Committed, Conflict
 from lakesplice.table.compact import compact_files, splice_of
+from lakesplice.table.file_merge import file_merge, merge_base_files
 from lakesplice.table.held import HeldTable
-from lakesplice.table.intents import IndexMerge, Splice
+from lakesplice.table.intents import FileMerge, IndexMerge, Splice
 from lakesplice.table.ports import Clock, Entropy, Store
 from lakesplice.table.rewriters import best_rewriter
 from lakesplice.table.runs import RunCache, write_merged
@@ -148,10 +150,11 @@ class SimulatedDriver:
         ends = self._topic.ends if ends is None else ends
         starts = self.table.next_offsets(ends) if starts is None else starts
         for _ in range(_ROUNDS_MAX):
+            planned_on = self.table.version
             result = self._job(starts, ends)
             if result.errors:
                 return result.errors[0]
-            outcome = settle(self.table, result.brought(starts, ends))
+            outcome = settle(self.table, result.brought(planned_on, starts, ends))
             if outcome is not Settled.AGAIN:
                 return outcome
         raise AssertionError(f"the batch still has to run again after {_ROUNDS_MAX} rounds")
@@ -167,14 +170,14 @@ class SimulatedDriver:
         """Rewrite the files with waiting changes, or some files, and return what there is to
         commit.
         """
-        manifest = self.table.manifest
+        planned_on, manifest = self.table.version, self.table.manifest
         files = work(manifest)
         shares = tasks(files, 1, tasks_max) if paths is None else (tuple(paths),)
         if not files:
             return None
         store, rewriter = self.table.store, best_rewriter(open_sink)
         parts = [compact_files(store, manifest, share, rewriter, self._entropy) for share in shares]
-        return splice_of(self.table.generation, parts)
+        return splice_of(self.table.generation, planned_on, parts)
 
     def merge_runs(self, runs_max: int = RUNS_MAX) -> Committed | Conflict | None:
         """Merge runs of the index if there are `runs_max` of them; None if there are fewer."""
@@ -183,13 +186,30 @@ class SimulatedDriver:
 
     def plan_run_merge(self, runs_max: int = RUNS_MAX) -> IndexMerge | None:
         """Write the run that is to take the place of others, and return what there is to commit."""
-        runs = self.table.manifest.runs
+        planned_on, runs = self.table.version, self.table.manifest.runs
         places = plan_merge([run.entries for run in runs], runs_max)
         if places is None:
             return None
         inputs = runs[places.start : places.stop]
         output = write_merged(self.table.store, inputs, RunCache(), self._entropy)
-        return IndexMerge(self.table.generation, tuple(run.file.path for run in inputs), output)
+        paths = tuple(run.file.path for run in inputs)
+        return IndexMerge(self.table.generation, paths, output, planned_on)
+
+    def merge_files(self, files_max: int = 16) -> Committed | Conflict | None:
+        """Merge small base files if there are `files_max` of them; None if there are fewer."""
+        intent = self.plan_file_merge(files_max)
+        return None if intent is None else self.table.commit(intent)
+
+    def plan_file_merge(self, files_max: int = 16) -> FileMerge | None:
+        """Write the file that is to take the place of others; return what there is to commit."""
+        planned_on, manifest = self.table.version, self.table.manifest
+        policy = FileMergePolicy(files_max=files_max)
+        chosen = plan_file_merge(manifest.files.values(), policy)
+        if chosen is None:
+            return None
+        paths = [file.path for file in chosen]
+        inputs, output = merge_base_files(self.table.store, manifest, paths, self._entropy)
+        return file_merge(self.table.generation, planned_on, inputs, output, manifest)
 
     def _job(self, starts: Mapping[int, int], ends: Mapping[int, int]) -> TopicResult:
         plan = self._plan(ends)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,68 @@ def test_history_lists_versions_with_the_newest_first(
     assert "CREATE TABLE" in lakesplice("history", root(items)).out
 
 
+def test_a_vacuum_lists_beforehand_what_it_deletes(
+    lakesplice: CommandLine, items: IndexedTable
+) -> None:
+    items.compact()
+    orphan = root(items) / "part-0.parquet"
+    orphan.write_bytes(b"refused")
+    os.utime(orphan, (0, 0))
+    would = lakesplice.rows("vacuum", root(items), "--dry-run")
+    assert {row["kind"] for row in would} == {"expired", "orphan"}
+    assert all((root(items) / row["path"]).exists() for row in would)
+    done = lakesplice("vacuum", root(items), "--format", "json")
+    assert (done.code, done.rows) == (0, would)
+    assert f"{len(would)} files" in done.err
+    assert not any((root(items) / row["path"]).exists() for row in would)
+    assert len(lakesplice.rows("read", root(items))) == 9
+    old = lakesplice("read", root(items), "--version", 1)
+    assert old.code == 1
+    assert "past its retention" in old.err
+    assert "nothing to delete" in lakesplice("vacuum", root(items)).err
+
+
+def test_a_vacuum_that_readers_may_feel_has_to_say_so(
+    lakesplice: CommandLine, items: IndexedTable
+) -> None:
+    ended = lakesplice("vacuum", root(items), "--retention-hours", 0)
+    assert ended.code == 2
+    assert "readers may fail" in ended.err
+    forced = ["--retention-hours", 0, "--readers-may-fail"]
+    assert lakesplice("vacuum", root(items), *forced).code == 0
+
+
+def test_an_older_version_is_restored_and_read_as_of_a_moment(
+    lakesplice: CommandLine, items: IndexedTable
+) -> None:
+    ended = lakesplice("restore", root(items), "--version", 2)
+    assert ended.code == 0, ended.err
+    assert "version 2 restored as version 4" in ended.out
+    assert len(lakesplice.rows("read", root(items))) == 10
+    newest = lakesplice.rows("history", root(items))[0]
+    assert (newest["operation"], newest["metrics"]["version"]) == ("RESTORE", 2)
+    assert newest["source"] == {"0": [2, 1]} or newest["source"] == {}
+    assert "RESTORE" in lakesplice("history", root(items)).out
+    moment = lakesplice.rows("history", root(items))[1]["time"]
+    assert len(lakesplice.rows("read", root(items), "--as-of", moment)) == 9
+    for wrong, code in ((["--as-of", "1999-01-01"], 1), (["--as-of", "long ago"], 2), ([], 2)):
+        assert lakesplice("restore", root(items), *wrong).code == code
+
+
+def test_many_small_files_are_merged(lakesplice: CommandLine, items: IndexedTable) -> None:
+    assert "0 files merged; 1 base files now" in lakesplice("merge", root(items)).out
+    for at in range(100, 120):
+        items.insert([item(at, "new")])
+    before = ids(lakesplice.rows("read", root(items)))
+    ended = lakesplice("merge", root(items))
+    assert ended.code == 0, ended.err
+    merged, left = (int(text) for text in ended.out.split() if text.isdecimal())
+    assert merged >= 6
+    assert left <= 16
+    assert ids(lakesplice.rows("read", root(items))) == before
+    assert lakesplice("index", "check", root(items)).code == 0
+
+
 def test_tables_lists_a_lake_with_what_is_parked_and_what_cannot_be_read(
     lakesplice: CommandLine, lake: Path, items: IndexedTable, parked: IndexedTable
 ) -> None:
@@ -206,7 +269,8 @@ def test_an_empty_lake_has_no_tables_and_a_missing_one_is_an_error(
 
 
 @pytest.mark.parametrize(
-    "command", ["read", "history", "index check", "inspect manifest", "inspect log", "unpark"]
+    "command",
+    ["read", "history", "index check", "inspect manifest", "inspect log", "unpark", "vacuum"],
 )
 def test_a_path_without_a_table_is_told_in_one_line(
     lakesplice: CommandLine, tmp_path: Path, command: str

@@ -130,6 +130,17 @@ def test_folders_are_those_with_files_below(store: Store) -> None:
     assert list(store.folders("no/such")) == []
 
 
+def test_a_file_knows_when_it_was_written(store: Store) -> None:
+    assert store.modified_ms("x/file") is None
+    store.put_new("x/file", b"data")
+    written = store.modified_ms("x/file")
+    assert written is not None
+    store.put_new("x/later", b"data")
+    later = store.modified_ms("x/later")
+    assert later is not None
+    assert 0 <= later - written < 60_000
+
+
 def test_a_file_is_deleted_once_and_again_without_error(store: Store) -> None:
     store.put_new("x/file", b"data")
     store.delete("x/file")

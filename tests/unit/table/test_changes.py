@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lakesplice.apps.library import Table
-from lakesplice.errors import UsageError, VersionNotFoundError
+from lakesplice.errors import UnsupportedError, UsageError, VersionNotFoundError
 from lakesplice.storage.local import LocalStore
 from lakesplice.table import facade
 from lakesplice.table.changes import CHANGE_TYPE, COMMIT_TIME, COMMIT_VERSION
@@ -79,6 +79,16 @@ def test_columns_are_chosen_and_a_range_has_all_its_versions(tmp_path: Path) -> 
     assert found.column_names == [CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIME, "n"]
     assert found.column("n").to_pylist() == [1, 2, 5]
     assert found.column(COMMIT_VERSION).to_pylist() == [0, 0, 1]
+
+
+def test_a_restore_is_no_change_of_rows(tmp_path: Path) -> None:
+    table = Table.create(tmp_path / "a" / "b", pa.table({"id": [1], "n": [1]}), key=["id"])
+    table.upsert(pa.table({"id": [1], "n": [2]}))
+    table.restore(0)
+    with pytest.raises(UnsupportedError, match="by a restore"):
+        table.changes(table.version).read_all()
+    table.upsert(pa.table({"id": [1], "n": [3]}))
+    assert table.changes(table.version).read_all().column("n").to_pylist() == [3]
 
 
 def test_versions_that_are_not_there_are_named(tmp_path: Path) -> None:

@@ -23,19 +23,24 @@ from lakesplice.model.manifest import (
 )
 from lakesplice.model.schema import Column
 from lakesplice.model.types import ColumnType, Kind
+from lakesplice.planning.retention import named_files
 from lakesplice.table import commit as commits
 from lakesplice.table.commit import Committed, Conflict, ConflictCode
 from lakesplice.table.intents import (
     Create,
     Evolve,
+    Expire,
+    FileMerge,
     IndexMerge,
     Ingest,
     Intent,
     Redirect,
+    Restore,
     Splice,
+    Sweep,
     Upsert,
 )
-from lakesplice.table.snapshot import Snapshot
+from lakesplice.table.snapshot import Snapshot, open_snapshot
 from tests.support.tables import SCHEMA, TableUnderTest, local_table
 
 SCORE = Column(3, "score", "score", ColumnType(Kind.DOUBLE), "double")
@@ -307,7 +312,151 @@ def _upsert_in_the_schema_before(table: TableUnderTest) -> Intent:
     return late
 
 
+def _swept_since(table: TableUnderTest, late: Intent) -> Intent:
+    table.committed(Sweep(1))
+    return late
+
+
+def _ingest_of_files_swept_meanwhile(table: TableUnderTest) -> Intent:
+    return _swept_since(table, table.ingest(files=(table.file(9),)))
+
+
+def _upsert_of_files_swept_meanwhile(table: TableUnderTest) -> Intent:
+    return _swept_since(table, upsert(table, files=(table.file(9),)))
+
+
+def _splice_of_files_swept_meanwhile(table: TableUnderTest) -> Intent:
+    return _swept_since(table, table.splice())
+
+
+def _merge_into_a_run_swept_meanwhile(table: TableUnderTest) -> Intent:
+    now = table.now()
+    inputs = tuple(run.file.path for run in now.manifest.runs)
+    return _swept_since(table, IndexMerge(1, inputs, table.run(), now.version))
+
+
+def _names_what_may_be_deleted(before: Snapshot, after: Snapshot) -> bool:
+    return named_files(after.manifest).keys() - named_files(before.manifest).keys() != set()
+
+
+def _expiry_of_a_deposed_driver(table: TableUnderTest) -> Intent:
+    table.committed(replace(table.ingest(0), generation=2))
+    return Expire(1, table.now().manifest.retention, 1, 0)
+
+
+def _sweep_of_a_deposed_driver(table: TableUnderTest) -> Intent:
+    table.committed(replace(table.ingest(0), generation=2))
+    return Sweep(1)
+
+
+def _expiry_beside_another(table: TableUnderTest) -> Intent:
+    late = Expire(1, table.now().manifest.retention, 0, 0)
+    table.committed(Expire(1, table.now().manifest.retention, 1, 0))
+    return late
+
+
+def _promised_what_is_deleted(before: Snapshot, after: Snapshot) -> bool:
+    return after.manifest.retention.retained_from < before.manifest.retention.retained_from
+
+
+def _restore(table: TableUnderTest, generation: int = 1) -> Restore:
+    now, first = table.now(), open_snapshot(table.store, 0)
+    return Restore(generation, now.version, 0, first.manifest, {})
+
+
+def _restore_of_a_deposed_driver(table: TableUnderTest) -> Intent:
+    table.committed(replace(table.ingest(0), generation=2))
+    return _restore(table)
+
+
+def _restore_of_a_version_that_expires_meanwhile(table: TableUnderTest) -> Intent:
+    late = _restore(table)
+    table.committed(Expire(1, table.now().manifest.retention, 1, 0))
+    return late
+
+
+def _files_of_an_expired_version(before: Snapshot, after: Snapshot) -> bool:
+    return before.manifest.retention.retained_from == 1 and not after.manifest.files
+
+
+def merge_of_files(table: TableUnderTest) -> FileMerge:
+    """A merge of the one file there is: what is merged does not matter here."""
+    now = table.now()
+    (file,) = now.manifest.files.values()
+    return FileMerge(1, (file.path,), table.next_file(file), planned_on=now.version)
+
+
+def _file_merge_of_a_deposed_driver(table: TableUnderTest) -> Intent:
+    late = merge_of_files(table)
+    table.committed(replace(table.ingest(), generation=2))
+    return late
+
+
+def _file_merge_swept_meanwhile(table: TableUnderTest) -> Intent:
+    return _swept_since(table, merge_of_files(table))
+
+
+def _file_merge_of_a_file_spliced_meanwhile(table: TableUnderTest) -> Intent:
+    late = merge_of_files(table)
+    table.committed(table.splice())
+    return late
+
+
 CELLS = {
+    "filemerge: generation": Cell(
+        commits.generation_is_current, None, _file_merge_of_a_deposed_driver, _generation_fell
+    ),
+    "filemerge: swept": Cell(
+        commits.writer_began_after_sweep,
+        ConflictCode.SWEPT,
+        _file_merge_swept_meanwhile,
+        _names_what_may_be_deleted,
+    ),
+    "restore: generation": Cell(
+        commits.generation_is_current, None, _restore_of_a_deposed_driver, _generation_fell
+    ),
+    "restore: version": Cell(
+        commits.nothing_was_committed,
+        ConflictCode.VERSION,
+        _restore_of_a_version_that_expires_meanwhile,
+        _files_of_an_expired_version,
+    ),
+    "ingest: swept": Cell(
+        commits.writer_began_after_sweep,
+        ConflictCode.SWEPT,
+        _ingest_of_files_swept_meanwhile,
+        _names_what_may_be_deleted,
+    ),
+    "upsert: swept": Cell(
+        commits.writer_began_after_sweep,
+        ConflictCode.SWEPT,
+        _upsert_of_files_swept_meanwhile,
+        _names_what_may_be_deleted,
+    ),
+    "splice: swept": Cell(
+        commits.writer_began_after_sweep,
+        ConflictCode.SWEPT,
+        _splice_of_files_swept_meanwhile,
+        _names_what_may_be_deleted,
+    ),
+    "merge: swept": Cell(
+        commits.writer_began_after_sweep,
+        ConflictCode.SWEPT,
+        _merge_into_a_run_swept_meanwhile,
+        _names_what_may_be_deleted,
+    ),
+    "expire: generation": Cell(
+        commits.generation_is_current, None, _expiry_of_a_deposed_driver, _generation_fell
+    ),
+    "expire: retention": Cell(
+        commits.retention_is_as_read,
+        ConflictCode.RETENTION,
+        _expiry_beside_another,
+        _promised_what_is_deleted,
+    ),
+    "sweep: generation": Cell(
+        commits.generation_is_current, None, _sweep_of_a_deposed_driver, _generation_fell
+    ),
     "upsert: parked": Cell(
         commits.table_is_running,
         ConflictCode.PARKED,
@@ -430,6 +579,12 @@ CELLS = {
 # Without these a late commit would name a file or a run that is not in the manifest any more; the
 # transition then breaks off, or would write a file's rows into the table a second time.
 BREAKING = {
+    "filemerge: files": Cell(
+        commits.sources_are_unchanged,
+        ConflictCode.FILES,
+        _file_merge_of_a_file_spliced_meanwhile,
+        lambda _before, _after: False,
+    ),
     "splice: files": Cell(
         commits.sources_are_unchanged,
         ConflictCode.FILES,
@@ -505,6 +660,10 @@ def test_every_precondition_of_every_intent_has_its_cell(table: TableUnderTest) 
         "merge": IndexMerge,
         "evolve": Evolve,
         "redirect": Redirect,
+        "expire": Expire,
+        "sweep": Sweep,
+        "restore": Restore,
+        "filemerge": FileMerge,
     }
     cells = CELLS | BREAKING
     tested = {(prefixes[name.partition(":")[0]], cell.precondition) for name, cell in cells.items()}

@@ -18,6 +18,7 @@ from lakesplice.apps.cli import (
     service,
     splicing,
     tables,
+    upkeep,
 )
 from lakesplice.errors import ConfigurationError, LakespliceError, UsageError
 
@@ -41,6 +42,9 @@ app.command("splice")(splicing.splice)
 app.command("history")(tables.history)
 app.command("tables")(tables.tables)
 app.command("unpark")(tables.unpark)
+app.command("merge")(upkeep.merge)
+app.command("restore")(upkeep.restore)
+app.command("vacuum")(upkeep.vacuum)
 app.add_typer(indexes.app, name="index")
 app.add_typer(inspection.app, name="inspect")
 app.add_typer(dead_letters.app, name="dlq")

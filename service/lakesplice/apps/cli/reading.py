@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import typer
 
 from lakesplice.apps.cli.output import json_line, print_table
-from lakesplice.apps.cli.tables import TableArgument
+from lakesplice.apps.cli.tables import AsOfOption, TableArgument
 from lakesplice.errors import UsageError
 from lakesplice.model.names import SYSTEM_COLUMNS
 
@@ -55,6 +55,7 @@ def read(
     version: Annotated[
         int | None, typer.Option("--version", min=0, help="The version; the newest without it.")
     ] = None,
+    as_of: AsOfOption = None,
     limit: Annotated[
         int | None, typer.Option(min=0, help=f"The most rows; {ROWS_SHOWN} for a table, else all.")
     ] = None,
@@ -76,7 +77,7 @@ def read(
 
     if form is Format.PARQUET and out is None and sys.stdout.isatty():
         raise UsageError("Parquet is no text; write it to a file with --out")
-    opened = Table.open(table, version=version)
+    opened = Table.open(table, version=version, as_of=as_of)
     condition = _condition(where)
     shown = _split(columns) or opened.schema.names
     if include_system:

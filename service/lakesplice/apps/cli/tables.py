@@ -11,6 +11,8 @@ from lakesplice.apps.cli.output import Listing, ListingOption, age, show
 from lakesplice.errors import LakespliceError, ParkedTableError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from lakesplice.model.manifest import SourceState
     from lakesplice.table.ports import Store
     from lakesplice.table.snapshot import Snapshot
@@ -24,9 +26,16 @@ TableArgument = Annotated[
 LakeArgument = Annotated[
     str, typer.Argument(help="The lake's folder, a path or an address.", show_default=False)
 ]
+AsOfOption = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of",
+        help="The version that was the newest at a moment, such as 2026-11-22T08:00:00Z.",
+    ),
+]
 
 _TABLE_COLUMNS = ("table", "version", "rows", "deltas", "waiting", "dead", "committed", "state")
-_HISTORY_COLUMNS = ("version", "time", "operation", "metrics")
+_HISTORY_COLUMNS = ("version", "time", "operation", "source", "metrics")
 
 
 def tables(lake: LakeArgument, form: ListingOption = Listing.TABLE) -> None:
@@ -54,7 +63,7 @@ def history(
     limit: Annotated[int, typer.Option(min=1, help="The newest versions to show.")] = 20,
     form: ListingOption = Listing.TABLE,
 ) -> None:
-    """List a table's versions, the newest first: when, what, how much."""
+    """List a table's versions, the newest first: when, what, how much, from where in its topic."""
     from itertools import islice
 
     from lakesplice.apps.lake import table_store
@@ -67,6 +76,7 @@ def history(
             "version": entry.version,
             "time": _moment(info.timestamp_ms),
             "operation": info.operation,
+            "source": _ranges(entry.source) if form is Listing.TABLE else entry.source,
             "metrics": counts if form is Listing.JSON else _joined(counts),
         }
 
@@ -157,6 +167,11 @@ def _moment(timestamp_ms: int | None) -> str | None:
     if not timestamp_ms:
         return None
     return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def _ranges(source: Mapping[int, tuple[int, int]] | None) -> str:
+    moves = (source or {}).items()
+    return " ".join(f"{number}:{start}-{end}" for number, (start, end) in moves)
 
 
 def _joined(counts: dict[str, int]) -> str:

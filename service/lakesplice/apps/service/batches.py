@@ -155,6 +155,7 @@ class BatchRunner:
         """
         driver, pending, settled = self._driver, dict(spans), 0
         while pending:
+            versions = {name: span.table.version for name, span in pending.items()}
             with driver.metrics.timed(metric.BATCH_SECONDS, phase="job"):
                 results = self._job(frame, pending)
             driver.kill_point("after-job")
@@ -163,7 +164,7 @@ class BatchRunner:
                 ThreadPoolExecutor(_COMMIT_THREADS, "commit") as pool,
             ):
                 answers = {
-                    name: pool.submit(self._settle, span, results[name])
+                    name: pool.submit(self._settle, span, versions[name], results[name])
                     for name, span in pending.items()
                     if name in results
                 }
@@ -229,13 +230,13 @@ class BatchRunner:
         entry = self._driver.settings.table(name)
         return declare(entry.columns) if entry is not None and entry.columns else None
 
-    def _settle(self, span: Span, result: TopicResult) -> str:
+    def _settle(self, span: Span, planned_on: int, result: TopicResult) -> str:
         """Commit a table's part: `settled`, `again` after its schema grew, or `refused`."""
         table = span.table
         try:
             if result.errors:
                 return self._failed(table, result.errors)
-            outcome = settle(table, result.brought(span.starts, span.ends))
+            outcome = settle(table, result.brought(planned_on, span.starts, span.ends))
         except FencedError:
             raise
         except LakespliceError as error:

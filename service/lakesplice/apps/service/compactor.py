@@ -176,12 +176,12 @@ class Compactor:
         driver.metrics.add(metric.COMPACTIONS, table=name, result=result)
 
     def _splice(self, table: ServiceTable) -> bool:
-        manifest = table.manifest
+        planned_on, manifest = table.version, table.manifest
         files = work(manifest)
         shares = tasks(files, _TASK_BYTES, self._tasks)
         done = self._rewrite(table, manifest, shares)
         self._driver.kill_point("after-rewrite")
-        intent = splice_of(self._driver.generation.number, done)
+        intent = splice_of(self._driver.generation.number, planned_on, done)
         committed = isinstance(table.commit(intent), Committed)
         if committed:
             self._count(table, intent)

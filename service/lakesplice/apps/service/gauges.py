@@ -7,7 +7,19 @@ from collections.abc import Mapping
 from lakesplice.apps.service.freshness import Freshness
 from lakesplice.model.names import TableName
 from lakesplice.table.commit import Committed, Conflict
-from lakesplice.table.intents import Create, Evolve, IndexMerge, Ingest, Intent, Redirect, Splice
+from lakesplice.table.intents import (
+    Create,
+    Evolve,
+    Expire,
+    FileMerge,
+    IndexMerge,
+    Ingest,
+    Intent,
+    Redirect,
+    Restore,
+    Splice,
+    Sweep,
+)
 from lakesplice.table.snapshot import Snapshot
 from lakesplice.telemetry import catalogue as metric
 from lakesplice.telemetry.memory import resident_bytes
@@ -17,9 +29,13 @@ _OPERATIONS: Mapping[type[Intent], str] = {
     Create: "create",
     Ingest: "ingest",
     Splice: "splice",
+    FileMerge: "file-merge",
     IndexMerge: "index-merge",
     Evolve: "evolve",
     Redirect: "redirect",
+    Expire: "vacuum",
+    Sweep: "sweep",
+    Restore: "restore",
 }
 CHANGE_OPS = ("create", "update", "delete", "read")
 
@@ -57,6 +73,7 @@ def show_snapshot(
     table, manifest = str(name), snapshot.manifest
     deltas, files = manifest.deltas, manifest.files.values()
     metrics.set(metric.TABLE_VERSION, snapshot.version, table=table)
+    metrics.set(metric.RETAINED_FROM, manifest.retention.retained_from, table=table)
     metrics.set(metric.DELTA_FILES, len(deltas), table=table)
     metrics.set(metric.DELTA_ROWS, sum(sum(d.waiting.values()) for d in deltas), table=table)
     metrics.set(metric.DELTA_BYTES, sum(delta.file.bytes for delta in deltas), table=table)

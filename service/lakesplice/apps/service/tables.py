@@ -32,7 +32,7 @@ class ServiceTable(HeldTable):
             driver.generation.number,
             driver.clock,
             driver.entropy,
-            log_retention_hours=max(1, round(driver.settings.log.retention / 3600)),
+            log_retention_hours=max(1, round(driver.settings.retention(name) / 3600)),
         )
         self._driver = driver
         self.name = name

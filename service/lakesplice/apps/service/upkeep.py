@@ -1,4 +1,6 @@
-"""Upkeep of a table beside compaction: merging index runs, checkpoints and clean-up of the log."""
+"""Upkeep of a table beside compaction: merging index runs and small base files, checkpoints and
+clean-up of the log, vacuum.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,21 @@ from pyspark.sql import SparkSession
 
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable
+from lakesplice.apps.service.vacuums import Vacuums
 from lakesplice.errors import FencedError, LakespliceError
+from lakesplice.planning.file_merge import FileMergePolicy, plan_file_merge
 from lakesplice.planning.index_merge import plan_merge
-from lakesplice.spark.rewrites import MergeTask, merge_runs
-from lakesplice.storage.places import log_keeper
+from lakesplice.spark.rewrites import FileMergeTask, MergeTask, merge_files, merge_runs
+from lakesplice.storage.places import log_keeper, open_sink
+from lakesplice.table.commit import Committed
+from lakesplice.table.expiry import Expiry
+from lakesplice.table.file_merge import file_merge
 from lakesplice.table.intents import IndexMerge
 from lakesplice.table.maintenance import Maintenance
 from lakesplice.telemetry import catalogue as metric
+
+# After a merge of files failed, until the next one is tried.
+_PAUSE_SECONDS = 300.0
 
 
 class Upkeep:
@@ -24,21 +34,30 @@ class Upkeep:
         self._session = session
         self._logs: dict[str, Maintenance] = {}
         self._seen: dict[str, int] = {}
+        self._no_file_merge_until: dict[str, float] = {}
+        self._vacuums = Vacuums(driver)
 
     def is_due(self, table: ServiceTable) -> bool:
-        """Whether the index has too many runs or the log has grown enough to look at it."""
+        """Whether there are too many index runs or small files, the log has grown enough to look at
+        it, or it is time for a vacuum.
+        """
         if table.snapshot is None:
             return False
         grown = table.snapshot.version - self._seen.get(table.source.topic, 0)
         every = self._driver.settings.log.checkpoint_every
-        return self._merge_plan(table) is not None or grown >= every
+        merges = self._merge_plan(table) is not None or self._file_merge_plan(table) is not None
+        return merges or grown >= every or self._vacuums.is_due(table)
 
     def see_to(self, table: ServiceTable) -> None:
         """Do what is due. Failures are logged, and the table's turn comes again."""
         try:
             if self._merge_plan(table) is not None:
                 self._merge(table)
+            if (paths := self._file_merge_plan(table)) is not None:
+                self._merge_files(table, paths)
             self._care_for_log(table)
+            if self._vacuums.is_due(table):
+                self._vacuums.see_to(table, self._log_of(table))
         except FencedError:
             raise
         except (LakespliceError, PySparkException) as error:
@@ -51,26 +70,57 @@ class Upkeep:
     def _merge(self, table: ServiceTable) -> None:
         places = self._merge_plan(table)
         assert places is not None
-        runs = table.manifest.runs[places.start : places.stop]
+        planned_on, runs = table.version, table.manifest.runs[places.start : places.stop]
         output = merge_runs(self._session, MergeTask(table.store, runs, self._driver.entropy))
         inputs = tuple(run.file.path for run in runs)
-        table.commit(IndexMerge(self._driver.generation.number, inputs, output))
+        table.commit(IndexMerge(self._driver.generation.number, inputs, output, planned_on))
+
+    def _file_merge_plan(self, table: ServiceTable) -> tuple[str, ...] | None:
+        settings, now = self._driver.settings.merge, self._driver.clock.monotonic()
+        if now < self._no_file_merge_until.get(table.source.topic, now):
+            return None
+        policy = FileMergePolicy(settings.small_bytes, settings.files_max, settings.target_bytes)
+        files = table.manifest.files.values()
+        small = sum(file.bytes < settings.small_bytes for file in files)
+        self._driver.metrics.set(metric.SMALL_FILES, small, table=str(table.name))
+        chosen = plan_file_merge(files, policy)
+        return None if chosen is None else tuple(file.path for file in chosen)
+
+    def _merge_files(self, table: ServiceTable, paths: tuple[str, ...]) -> None:
+        driver, name, topic = self._driver, str(table.name), table.source.topic
+        # A merge that fails must not keep the table's other upkeep waiting.
+        self._no_file_merge_until[topic] = driver.clock.monotonic() + _PAUSE_SECONDS
+        planned_on, manifest = table.version, table.manifest
+        task = FileMergeTask(table.store, manifest, paths, driver.entropy, open_sink)
+        inputs, output = merge_files(self._session, task)
+        generation = driver.generation.number
+        outcome = table.commit(file_merge(generation, planned_on, inputs, output, manifest))
+        if isinstance(outcome, Committed):
+            driver.metrics.add(metric.MERGED_FILES, len(inputs), table=name)
+            driver.metrics.add(metric.MERGED_BYTES, output.base.bytes, table=name)
+        del self._no_file_merge_until[topic]
 
     def _care_for_log(self, table: ServiceTable) -> None:
-        snapshot, topic = table.snapshot, table.source.topic
+        snapshot = table.snapshot
         assert snapshot is not None
-        self._seen[topic] = snapshot.version
-        log = self._logs.get(topic)
-        if log is None:
-            settings = self._driver.settings
-            log = self._logs[topic] = Maintenance(
-                table.store,
-                log_keeper(table.store),
-                self._driver.clock,
-                checkpoint_every=settings.log.checkpoint_every,
-                retention_seconds=settings.log.retention,
-            )
-        taken = log.care(snapshot)
+        self._seen[table.source.topic] = snapshot.version
+        taken = self._log_of(table).care(snapshot)
         if taken is not None:
             tail = snapshot.version - taken.checkpoint_version
             self._driver.metrics.set(metric.LOG_TAIL, tail, table=str(table.name))
+            self._vacuums.note(table, taken.expired)
+
+    def _log_of(self, table: ServiceTable) -> Maintenance:
+        driver, topic = self._driver, table.source.topic
+        log = self._logs.get(topic)
+        if log is None:
+            settings = driver.settings
+            log = self._logs[topic] = Maintenance(
+                table.store,
+                log_keeper(table.store),
+                driver.clock,
+                checkpoint_every=settings.log.checkpoint_every,
+                retention_seconds=settings.retention(table.name),
+                expiry=Expiry(table.store, table.commit, driver.generation.number),
+            )
+        return log

@@ -1,0 +1,74 @@
+"""Vacuums of the service: expired versions by the hour, orphans by the day, table by table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.tables import ServiceTable
+from lakesplice.table.commit import Conflict
+from lakesplice.table.expiry import Expired
+from lakesplice.table.maintenance import Maintenance
+from lakesplice.table.orphans import Orphans
+from lakesplice.table.vacuum import orphans_before_ms
+from lakesplice.telemetry import catalogue as metric
+
+# A service's start is no time for listing every table.
+_FIRST_SWEEP = 1 / 24
+
+
+class Vacuums:
+    """Vacuums one table at a time; never called by two threads for one table."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._next_expiry: dict[str, float] = {}
+        self._next_sweep: dict[str, float] = {}
+
+    def is_due(self, table: ServiceTable) -> bool:
+        """Whether it is time to look for files to delete."""
+        topic, now = table.source.topic, self._driver.clock.monotonic()
+        first_sweep = now + self._driver.settings.vacuum.orphans_every * _FIRST_SWEEP
+        sweep = self._next_sweep.setdefault(topic, first_sweep)
+        return now >= min(sweep, self._next_expiry.get(topic, now))
+
+    def see_to(self, table: ServiceTable, log: Maintenance) -> None:
+        """Do what is due; errors are the caller's, and what failed is tried again in its turn."""
+        topic, now = table.source.topic, self._driver.clock.monotonic()
+        vacuum = self._driver.settings.vacuum
+        if now >= self._next_expiry.get(topic, now):
+            self._next_expiry[topic] = now + vacuum.every
+            if table.snapshot is not None:
+                self.note(table, log.expire(table.snapshot))
+        if now >= self._next_sweep.get(topic, now):
+            self._next_sweep[topic] = now + vacuum.orphans_every
+            self._sweep(table)
+
+    def note(self, table: ServiceTable, expired: Expired | Conflict | None) -> None:
+        """Tell metrics and log what was deleted; what is left over is due at once."""
+        if expired is None or isinstance(expired, Conflict):
+            return
+        self._count(table, "expired", expired.files)
+        if expired.done:
+            now = self._driver.clock.now_ms() / 1000
+            self._driver.metrics.since(metric.LAST_VACUUM, now, table=str(table.name))
+        else:
+            self._next_expiry.pop(table.source.topic, None)
+
+    def _sweep(self, table: ServiceTable) -> None:
+        driver, name = self._driver, str(table.name)
+        if table.snapshot is None:
+            return
+        retention = driver.settings.retention(table.name)
+        before_ms = orphans_before_ms(driver.clock.now_ms(), retention)
+        orphans = Orphans(table.store, table.commit, driver.generation.number)
+        swept = orphans.sweep(table.snapshot, before_ms, at_once=False)
+        self._count(table, "orphan", swept.files)
+        driver.metrics.set(metric.ORPHANS_LEFT, len(swept.left), table=name)
+
+    def _count(self, table: ServiceTable, kind: str, files: Mapping[str, int]) -> None:
+        if files:
+            metrics, name, size = self._driver.metrics, str(table.name), sum(files.values())
+            metrics.add(metric.VACUUMED_FILES, len(files), table=name, kind=kind)
+            metrics.add(metric.VACUUMED_BYTES, size, table=name, kind=kind)
+            self._driver.log.info("vacuumed", table=name, kind=kind, files=len(files), bytes=size)

@@ -1,0 +1,41 @@
+"""Which files a version names, and which of them nothing needs any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # settings need the numbers alone
+    from lakesplice.model.manifest import Manifest
+
+RETENTION_SECONDS = 7 * 86_400.0
+# A reader, a batch or a compaction that began on a version must end before its files may go.
+RETENTION_SECONDS_MIN = 3_600.0
+# Files that no version names may be under way to one.
+ORPHAN_SECONDS_MIN = 86_400.0
+
+
+def named_files(manifest: Manifest) -> dict[str, int]:
+    """Return every file that a version is read from, but for its manifest, with its size in bytes.
+
+    Dead letters count: they are there to be looked at.
+    """
+    refs = [delta.file for delta in manifest.deltas]
+    refs += [run.file for run in manifest.runs]
+    refs += [letters.file for letters in manifest.dead_letters]
+    files = {file.path: file.bytes for file in manifest.files.values()}
+    return files | {ref.path: ref.bytes for ref in refs}
+
+
+def gone_files(expired: Iterable[Manifest], kept: Iterable[Manifest]) -> dict[str, int]:
+    """Return the files that expired versions name and no kept one does, in the order of names.
+
+    A file's name is never used again, and only a restore brings a file back. So of the retained
+    versions the oldest one and the restores are enough to keep: what any other names is named by
+    one of these, or was written later than the expired versions.
+    """
+    needed = {path for manifest in kept for path in named_files(manifest)}
+    found: dict[str, int] = {}
+    for manifest in expired:
+        found |= named_files(manifest)
+    return {path: size for path, size in sorted(found.items()) if path not in needed}

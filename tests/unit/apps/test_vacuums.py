@@ -1,0 +1,140 @@
+"""The service's vacuums: when they are due, what they delete and what they tell."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.tables import ServiceTable
+from lakesplice.apps.service.vacuums import Vacuums
+from lakesplice.config import Settings
+from lakesplice.model.names import TableName
+from lakesplice.table.expiry import Expiry
+from lakesplice.table.generation import Generation
+from lakesplice.table.maintenance import Maintenance
+from lakesplice.telemetry import catalogue as metric
+from lakesplice.telemetry.registry import Metrics
+from lakesplice.testing.doubles import FixedClock, SeededEntropy
+from tests.support.by_hand import NoKeeper
+from tests.support.clocked import ClockedStore
+from tests.support.simulated import Source, driver_of, require_tidy, require_true
+
+HOUR, DAY = 3_600, 86_400
+NAME = "shop.goods"
+
+
+def settings(lake: Path, **sections: Any) -> Settings:
+    kafka = {"bootstrap_servers": "127.0.0.1:1", "topic_pattern": ".*"}
+    return Settings(kafka=kafka, lake={"root": str(lake)}, **sections)  # type: ignore[arg-type]
+
+
+class Service:
+    """A table's ingest and compaction as simulated, its vacuums as the service does them."""
+
+    def __init__(self, folder: Path, **sections: Any) -> None:
+        self.clock, self.source, self.folder = FixedClock(), Source(), folder
+        self.lake = ClockedStore(folder, self.clock)
+        self.tasks = driver_of(self.source, self.lake, clock=self.clock)
+        self.live(1)
+        self.metrics = Metrics()
+        driver = Driver(
+            settings(folder, **sections),
+            self.lake,
+            self.clock,
+            SeededEntropy(9),
+            Generation(self.lake, 1),
+            self.metrics,
+            structlog.get_logger(),
+        )
+        name = TableName.from_path(self.tasks.name.path)
+        self.metrics.register_table(str(name))
+        self.table = ServiceTable(driver, name, self.tasks.table.source)
+        self.log = Maintenance(
+            self.table.store,
+            NoKeeper(),
+            self.clock,
+            checkpoint_every=10,
+            retention_seconds=driver.settings.retention(name),
+            expiry=Expiry(self.table.store, self.table.commit, 1),
+        )
+        self.vacuums = Vacuums(driver)
+
+    def live(self, hours: int) -> None:
+        for _ in range(hours):
+            self.source.topic.append(0, self.source.put(1))
+            self.clock.advance(HOUR)
+            self.tasks.batch()
+            self.tasks.compact()
+
+    def turn(self) -> bool:
+        """What a compactor's thread does; whether it was due."""
+        due = self.vacuums.is_due(self.table)
+        if due:
+            self.table._hold(self.tasks.table.snapshot)  # type: ignore[arg-type]
+            self.vacuums.see_to(self.table, self.log)
+            self.tasks.table._hold(self.table.snapshot)  # type: ignore[arg-type]
+        return due
+
+    def deleted(self, kind: str) -> float:
+        return self.metrics.value(metric.VACUUMED_FILES, table=NAME, kind=kind) or 0
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "lake"
+
+
+def test_expired_versions_go_by_the_hour_and_are_told(folder: Path) -> None:
+    service = Service(folder, log={"retention": 4 * HOUR})
+    assert service.turn()
+    assert not service.turn()
+    for _ in range(12):
+        service.live(1)
+        assert service.turn()
+    deleted = service.deleted("expired")
+    assert deleted > 10
+    assert (service.metrics.value(metric.VACUUMED_BYTES, table=NAME, kind="expired") or 0) > deleted
+    oldest = service.metrics.value(metric.RETAINED_FROM, table=NAME)
+    assert oldest == service.table.manifest.retention.retained_from
+    assert oldest > 0
+    require_tidy(service.table.store)
+    require_true(service.source, service.table.store)
+
+
+def test_orphans_go_at_the_second_sweep_while_batches_go_on(folder: Path) -> None:
+    service = Service(folder, log={"retention": 4 * HOUR})
+    orphan = folder / service.tasks.name.path / "part-0.parquet"
+    orphan.write_bytes(b"refused")
+    os.utime(orphan, (service.clock.now_ms() / 1000,) * 2)
+    service.turn()
+    left = []
+    for _ in range(80):
+        service.live(1)
+        service.turn()
+        left.append(service.metrics.value(metric.ORPHANS_LEFT, table=NAME))
+    assert not orphan.exists()
+    assert service.deleted("orphan") == 1
+    assert 1.0 in left
+    assert left[-1] == 0
+    require_true(service.source, service.table.store)
+
+
+def test_a_table_of_its_own_retention_keeps_to_it(folder: Path) -> None:
+    own = [{"match": NAME, "retention": 48 * HOUR}]
+    service = Service(folder, log={"retention": HOUR}, tables=own)
+    for _ in range(20):
+        service.live(1)
+        service.turn()
+    assert service.deleted("expired") == 0
+    assert service.table.manifest.retention.retained_from == 0
+
+
+def test_less_than_an_hour_has_to_be_asked_for_by_what_it_risks(folder: Path) -> None:
+    with pytest.raises(ValueError, match="readers_may_fail"):
+        settings(folder, log={"retention": 60})
+    settings(folder, log={"retention": 60, "readers_may_fail": True})

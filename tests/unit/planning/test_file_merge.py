@@ -1,0 +1,51 @@
+"""Which small files are merged, and how often a row is written again."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakesplice.model.address import BaseFile, Segment
+from lakesplice.planning.file_merge import FileMergePolicy, plan_file_merge
+
+POLICY = FileMergePolicy(small_bytes=1_000, files_max=4, target_bytes=5_000)
+
+
+def files(*sizes: int) -> list[BaseFile]:
+    return [BaseFile(f"base/{at}", size, (Segment(at, 1),)) for at, size in enumerate(sizes)]
+
+
+def test_nothing_is_merged_while_small_files_are_few() -> None:
+    assert plan_file_merge(files(10, 10, 10, 2_000, 3_000), POLICY) is None
+
+
+def test_the_smallest_are_merged_and_larger_ones_left_until_they_are_matched() -> None:
+    chosen = plan_file_merge(files(900, 10, 2_000, 12, 11), POLICY)
+    assert chosen is not None
+    assert [file.bytes for file in chosen] == [10, 11, 12]
+
+
+@given(st.lists(st.integers(1, 3_000), max_size=40))
+def test_what_is_chosen_is_small_and_makes_no_file_above_the_target(sizes: list[int]) -> None:
+    chosen = plan_file_merge(files(*sizes), POLICY)
+    small = sum(size < POLICY.small_bytes for size in sizes)
+    assert (chosen is None) == (small < POLICY.files_max)
+    if chosen is not None:
+        assert len(chosen) >= 2
+        assert all(file.bytes < POLICY.small_bytes for file in chosen)
+        assert sum(file.bytes for file in chosen) <= POLICY.target_bytes
+
+
+def test_a_thousand_new_files_are_written_again_a_few_times_each() -> None:
+    table: list[BaseFile] = []
+    written, most = 0, 0
+    for at in range(1_000):
+        table.append(BaseFile(f"base/{at}", 10, (Segment(at, 1),)))
+        while chosen := plan_file_merge(table, POLICY):
+            size = sum(file.bytes for file in chosen)
+            written += size
+            table = [file for file in table if file not in chosen]
+            table.append(BaseFile(f"base/{at}m", size, (Segment(at, 1),)))
+        most = max(most, sum(file.bytes < POLICY.small_bytes for file in table))
+    assert most < POLICY.files_max
+    assert written <= 8 * 10_000
