@@ -7,12 +7,12 @@ from lakesplice.config.settings import (
     KafkaSettings,
     LakeSettings,
     LoggingSettings,
-    LogSettings,
     MetricsSettings,
     Settings,
     SparkSettings,
     TableSettings,
 )
+from lakesplice.config.upkeep import LogSettings, MergeSettings, VacuumSettings
 
 __all__ = [
     "CompactionSettings",
@@ -21,9 +21,11 @@ __all__ = [
     "LakeSettings",
     "LogSettings",
     "LoggingSettings",
+    "MergeSettings",
     "MetricsSettings",
     "Settings",
     "SparkSettings",
     "TableSettings",
+    "VacuumSettings",
     "load",
 ]

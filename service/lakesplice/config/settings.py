@@ -7,19 +7,19 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator
 
 from lakesplice.config.options import Options
 from lakesplice.config.quantities import Bytes, Seconds
+from lakesplice.config.section import DAY, Section
+from lakesplice.config.upkeep import LogSettings, MergeSettings, VacuumSettings
 from lakesplice.errors import ConfigurationError
 from lakesplice.model.names import TableName
-from lakesplice.planning.file_merge import FILE_MERGE_POLICY
 from lakesplice.planning.retention import RETENTION_SECONDS_MIN
 
 if TYPE_CHECKING:
     from lakesplice.formats.debezium.declared import DeclaredType
 
-_DAY = 86_400.0
 _SERVER = re.compile(r"(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+):(\d{1,5})")
 _MEMORY = re.compile(r"[1-9]\d{0,6}[mg]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
@@ -39,14 +39,6 @@ _OWN_SPARK_OPTIONS = {
     "spark.master": "set spark.master as a setting of its own: `spark: {master: ...}`",
     "spark.driver.memory": "set spark.driver_memory",
 }
-
-
-class Section(BaseModel):
-    """A part of the configuration: immutable, and closed to names it doesn't know."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", arbitrary_types_allowed=True, allow_inf_nan=False
-    )
 
 
 def _pattern(value: object) -> object:
@@ -180,7 +172,7 @@ class CompactionSettings(Section):
     age_max: Seconds = Field(
         default=1_800.0,
         ge=0.1,
-        le=30 * _DAY,
+        le=30 * DAY,
         description="How long a change may wait before the read-optimised view must show it.",
     )
     ratio_max: float = Field(
@@ -203,75 +195,6 @@ class CompactionSettings(Section):
     )
     poll_seconds: Seconds = Field(
         default=5.0, ge=0.05, le=3_600.0, description="How often to look for tables that are due."
-    )
-
-
-class LogSettings(Section):
-    """How the log of each table is kept short."""
-
-    checkpoint_every: int = Field(
-        default=10, ge=1, le=10_000, description="Commits between two checkpoints of a table's log."
-    )
-    retention: Seconds = Field(
-        default=7 * _DAY,
-        ge=0,
-        le=3_650 * _DAY,
-        description="How long old versions stay readable: their log entries,"
-        " and the files that only they name.",
-    )
-    readers_may_fail: bool = Field(
-        default=False,
-        description="Allow a retention below an hour, at which who reads or compacts a table just"
-        " then may find files gone.",
-    )
-
-    @model_validator(mode="after")
-    def _safe(self) -> Self:
-        if self.retention < RETENTION_SECONDS_MIN and not self.readers_may_fail:
-            raise ValueError(
-                "retention must be an hour at least, or readers_may_fail must say that it may harm"
-            )
-        return self
-
-
-class MergeSettings(Section):
-    """How small base files become larger ones."""
-
-    files_max: int = Field(
-        default=FILE_MERGE_POLICY.files_max,
-        ge=2,
-        le=100_000,
-        description="Small base files at which some of a table's are merged, in files.",
-    )
-    small_bytes: Bytes = Field(
-        default=FILE_MERGE_POLICY.small_bytes,
-        ge=0,
-        le=2**30,
-        description="Base files below this size are small; 0: none is, and nothing is merged.",
-    )
-    target_bytes: Bytes = Field(
-        default=FILE_MERGE_POLICY.target_bytes,
-        ge=2**20,
-        le=2**32,
-        description="Size that a merged file stays below, about; a task holds as much in memory.",
-    )
-
-
-class VacuumSettings(Section):
-    """How the files go that no retained version needs."""
-
-    every: Seconds = Field(
-        default=3_600.0,
-        ge=1.0,
-        le=30 * _DAY,
-        description="How often to delete files that only versions past `log.retention` name.",
-    )
-    orphans_every: Seconds = Field(
-        default=_DAY,
-        ge=60.0,
-        le=365 * _DAY,
-        description="How often to list a table for files that nothing names; they go if they are"
-        " older than `log.retention`, than a day, and than the listing before.",
     )
 
 
@@ -379,7 +302,7 @@ class TableSettings(Section):
     retention: Seconds | None = Field(
         default=None,
         ge=RETENTION_SECONDS_MIN,
-        le=3_650 * _DAY,
+        le=3_650 * DAY,
         description="How long old versions of these tables stay readable; `log.retention` without"
         " it.",
     )
@@ -413,7 +336,7 @@ class Settings(Section):
     trigger: Seconds = Field(
         default=300.0,
         ge=0.05,
-        le=_DAY,
+        le=DAY,
         description="Time from the start of one batch to the start of the next.",
     )
     stop_timeout: Seconds = Field(

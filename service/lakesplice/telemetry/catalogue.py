@@ -8,61 +8,13 @@ from `rate` and `increase`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 
-PREFIX = "lakesplice_"
-NOT_PARKED = "none"
-
-
-class Kind(StrEnum):
-    """How a metric moves. An age is set as a point in time and read as the seconds since then."""
-
-    COUNTER = "counter"
-    GAUGE = "gauge"
-    HISTOGRAM = "histogram"
-    AGE = "age"
-
-
-@dataclass(frozen=True, slots=True)
-class Label:
-    """A label, and its values where they are known beforehand; others are accepted too."""
-
-    name: str
-    values: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """One metric. `name` is complete, with prefix, unit and `_total`; `remedy` is for people.
-
-    `nothing` is what an age shows when there is nothing that could be old; None: no series at all.
-    """
-
-    name: str
-    kind: Kind
-    unit: str
-    meaning: str
-    remedy: str
-    labels: tuple[Label, ...] = ()
-    buckets: tuple[float, ...] = ()
-    nothing: float | None = None
-
-    @property
-    def label_names(self) -> tuple[str, ...]:
-        """The labels' names, in order."""
-        return tuple(label.name for label in self.labels)
-
-    @property
-    def is_per_table(self) -> bool:
-        """Whether the metric has a series per table."""
-        return TABLE in self.labels
-
+from lakesplice.telemetry.metric import TABLE, Label, Metric, age, counter, durations, gauge
 
 READ_OPTIMISED = "read_optimised"
 REAL_TIME = "real_time"
 
-TABLE = Label("table")
 _VIEW = Label("view", (READ_OPTIMISED, REAL_TIME))
 _OP = Label("op", ("create", "update", "delete", "read"))
 _PHASE = Label("phase", ("plan", "job", "commit", "whole"))
@@ -84,78 +36,60 @@ _COMMIT = Label(
 _DELETED = Label("kind", ("expired", "orphan"))
 _COMPACTION = Label("result", ("committed", "conflict", "failed"))
 
-_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900)
 
-
-def _counter(name: str, unit: str, meaning: str, remedy: str, *labels: Label) -> Metric:
-    return Metric(f"{PREFIX}{name}_total", Kind.COUNTER, unit, meaning, remedy, labels)
-
-
-def _gauge(name: str, unit: str, meaning: str, remedy: str, *labels: Label) -> Metric:
-    return Metric(PREFIX + name, Kind.GAUGE, unit, meaning, remedy, labels)
-
-
-def _age(name: str, meaning: str, remedy: str, *labels: Label) -> Metric:
-    return Metric(PREFIX + name, Kind.AGE, "seconds", meaning, remedy, labels)
-
-
-def _durations(name: str, meaning: str, remedy: str, *labels: Label) -> Metric:
-    return Metric(PREFIX + name, Kind.HISTOGRAM, "seconds", meaning, remedy, labels, _SECONDS)
-
-
-BUILD_INFO = _gauge(
+BUILD_INFO = gauge(
     "build_info",
     "1",
     "Always 1; the label says which version runs.",
     "None.",
     Label("version"),
 )
-DRIVER_GENERATION = _gauge(
+DRIVER_GENERATION = gauge(
     "driver_generation",
     "number",
     "The generation this driver took in the lake.",
     "Two pages with different numbers: the lower one is fenced and about to stop.",
 )
-QUERY_RESTARTS = _counter(
+QUERY_RESTARTS = counter(
     "query_restarts",
     "restarts",
     "How often the streaming query was started anew, by reason.",
     "Restarts for `error` more than once an hour: the log names the error.",
     Label("reason", ("new-topics", "lanes", "redirect", "refused-commit", "error")),
 )
-BATCHES = _counter(
+BATCHES = counter(
     "batches",
     "batches",
     "Batches ended, by result; a batch is `ok` if every table it touched committed.",
     "`partial`: look for parked tables and conflicts. `failed`: the log names the error.",
     Label("result", ("ok", "partial", "failed")),
 )
-BATCH_SECONDS = _durations(
+BATCH_SECONDS = durations(
     "batch_duration_seconds",
     "Time a batch takes, by phase: planning, the Spark job, the commits, and the whole.",
     "`whole` above the trigger: raise spark.master's cores or lengthen the trigger.",
     _PHASE,
 )
-LAST_BATCH = _age(
+LAST_BATCH = age(
     "last_batch_age_seconds",
     "Time since a batch last ended, or since there was last nothing to read.",
     "Well above the trigger: the query hangs or restarts; see /healthz and the log.",
 )
-LAG = _gauge(
+LAG = gauge(
     "kafka_consumer_lag_records",
     "records",
     "Records of the table's topic that aren't committed yet, over all its partitions.",
     "Rising: ingest can't keep up, or the table is parked.",
     TABLE,
 )
-FRESHNESS = _age(
+FRESHNESS = age(
     "table_freshness_seconds",
     "How old the view's state may be: the time since which every change is sure to be in it.",
     "real_time: see lag and batches. read_optimised: see deltas and compactions.",
     TABLE,
     _VIEW,
 )
-CHANGES = _counter(
+CHANGES = counter(
     "changes",
     "changes",
     "Changes read from the topic and committed, by kind, before the fold.",
@@ -163,14 +97,14 @@ CHANGES = _counter(
     TABLE,
     _OP,
 )
-STALE_CHANGES = _counter(
+STALE_CHANGES = counter(
     "changes_stale",
     "changes",
     "Changes that did nothing, since their row already stood at their position or a later one.",
     "Some after a restart or repetition; steady growth means that a source repeats itself.",
     TABLE,
 )
-IGNORED = _counter(
+IGNORED = counter(
     "records_ignored",
     "records",
     "Records that carry no change, such as topic compaction's tombstones, by reason.",
@@ -178,7 +112,7 @@ IGNORED = _counter(
     TABLE,
     Label("reason"),
 )
-DEAD_LETTERS = _counter(
+DEAD_LETTERS = counter(
     "dead_letters",
     "records",
     "Records that could not be decoded and were set aside, by reason.",
@@ -186,7 +120,7 @@ DEAD_LETTERS = _counter(
     TABLE,
     Label("reason"),
 )
-PARKED = _gauge(
+PARKED = gauge(
     "table_parked",
     "1",
     "1 for a table that is parked, with the reason's code, and doesn't move; else 0 and `none`.",
@@ -194,14 +128,14 @@ PARKED = _gauge(
     TABLE,
     Label("code"),
 )
-TABLES = _gauge(
+TABLES = gauge(
     "tables",
     "tables",
     "Tables of the lake, by state.",
     "See table_parked.",
     Label("state", ("running", "parked")),
 )
-COMMITS = _counter(
+COMMITS = counter(
     "commits",
     "commits",
     "Versions committed, by operation.",
@@ -209,7 +143,7 @@ COMMITS = _counter(
     TABLE,
     _COMMIT,
 )
-COMMIT_CONFLICTS = _counter(
+COMMIT_CONFLICTS = counter(
     "commit_conflicts",
     "commits",
     "Commits given up because what they had read was no longer so, by reason.",
@@ -217,26 +151,26 @@ COMMIT_CONFLICTS = _counter(
     TABLE,
     Label("reason"),
 )
-COMMIT_SECONDS = _durations(
+COMMIT_SECONDS = durations(
     "commit_duration_seconds",
     "Time of one commit, lost races and repetitions included.",
     "Slow storage, or a long log tail.",
 )
-DELTA_FILES = _gauge(
+DELTA_FILES = gauge(
     "delta_files",
     "files",
     "Deltas that wait for compaction.",
     "Near compaction.back_pressure_deltas: ingest is about to pause; add compaction threads.",
     TABLE,
 )
-DELTA_ROWS = _gauge(
+DELTA_ROWS = gauge(
     "delta_rows",
     "changes",
     "Changes in deltas that wait for compaction.",
     "Real-time reads slow down as it grows against base_rows.",
     TABLE,
 )
-DELTA_BYTES = _gauge(
+DELTA_BYTES = gauge(
     "delta_bytes",
     "bytes",
     "Bytes of the deltas that wait for compaction.",
@@ -244,7 +178,7 @@ DELTA_BYTES = _gauge(
     TABLE,
 )
 DELTA_OLDEST = replace(
-    _age(
+    age(
         "delta_oldest_age_seconds",
         "Age of the oldest waiting delta; 0 when none waits.",
         "Above compaction.age_max: compaction is behind or keeps failing.",
@@ -252,7 +186,7 @@ DELTA_OLDEST = replace(
     ),
     nothing=0.0,
 )
-COMPACTIONS = _counter(
+COMPACTIONS = counter(
     "compactions",
     "compactions",
     "Compactions ended, by result; a conflict is planned again by itself.",
@@ -260,12 +194,12 @@ COMPACTIONS = _counter(
     TABLE,
     _COMPACTION,
 )
-COMPACTION_SECONDS = _durations(
+COMPACTION_SECONDS = durations(
     "compaction_duration_seconds",
     "Time from a compaction's plan to its commit.",
     "Long ones: fewer deltas per compaction, or more tasks.",
 )
-COMPACTION_BYTES = _counter(
+COMPACTION_BYTES = counter(
     "compaction_bytes",
     "bytes",
     "Bytes that compactions read and wrote.",
@@ -273,7 +207,7 @@ COMPACTION_BYTES = _counter(
     TABLE,
     Label("direction", ("read", "written")),
 )
-SPLICED_PAGES = _counter(
+SPLICED_PAGES = counter(
     "spliced_pages",
     "pages",
     "Pages of spliced base files: copied as they were, or encoded anew.",
@@ -281,7 +215,7 @@ SPLICED_PAGES = _counter(
     TABLE,
     Label("how", ("copied", "encoded")),
 )
-SPLICED_BYTES = _counter(
+SPLICED_BYTES = counter(
     "spliced_bytes",
     "bytes",
     "Bytes of pages of spliced base files: copied as they were, or encoded anew. Both together, "
@@ -290,7 +224,7 @@ SPLICED_BYTES = _counter(
     TABLE,
     Label("how", ("copied", "encoded")),
 )
-SPLICE_FALLBACKS = _counter(
+SPLICE_FALLBACKS = counter(
     "splice_fallbacks",
     "fallbacks",
     "What a splice could not leave alone, by reason: `file`, a base file written anew whole; "
@@ -301,46 +235,46 @@ SPLICE_FALLBACKS = _counter(
     Label("what", ("file", "column")),
     Label("reason"),
 )
-BASE_FILES = _gauge("base_files", "files", "Base files of the present version.", "None.", TABLE)
-SMALL_FILES = _gauge(
+BASE_FILES = gauge("base_files", "files", "Base files of the present version.", "None.", TABLE)
+SMALL_FILES = gauge(
     "small_base_files",
     "files",
     "Base files of the present version that are smaller than merge.small_bytes.",
     "Above merge.files_max for long: file merges fail; the log says why.",
     TABLE,
 )
-MERGED_FILES = _counter(
+MERGED_FILES = counter(
     "merged_files", "files", "Small base files that were merged into larger ones.", "None.", TABLE
 )
-MERGED_BYTES = _counter(
+MERGED_BYTES = counter(
     "merged_bytes",
     "bytes",
     "Bytes of the files that merges wrote.",
     "Many times what comes in: raise merge.files_max.",
     TABLE,
 )
-BASE_ROWS = _gauge(
+BASE_ROWS = gauge(
     "base_rows",
     "rows",
     "Rows in the base files of the present version, deleted ones included.",
     "None.",
     TABLE,
 )
-INDEX_RUNS = _gauge(
+INDEX_RUNS = gauge(
     "index_runs",
     "runs",
     "Runs of the table's row index.",
     "Above index.runs_max for long: index merges fail; the log says why.",
     TABLE,
 )
-INDEX_ENTRIES = _gauge(
+INDEX_ENTRIES = gauge(
     "index_entries",
     "entries",
     "Entries in all runs of the table's row index.",
     "Far above base_rows: index merges are behind.",
     TABLE,
 )
-INDEX_LOOKUPS = _counter(
+INDEX_LOOKUPS = counter(
     "index_lookups",
     "keys",
     "Keys looked up in the row index, by whether they were found; those that weren't are inserts.",
@@ -348,10 +282,10 @@ INDEX_LOOKUPS = _counter(
     TABLE,
     Label("found", ("yes", "no")),
 )
-TABLE_VERSION = _gauge(
+TABLE_VERSION = gauge(
     "table_version", "version", "The present version of the table's log.", "None.", TABLE
 )
-LOG_TAIL = _gauge(
+LOG_TAIL = gauge(
     "log_tail_commits",
     "commits",
     "Commits of the table's log since its last checkpoint.",
@@ -368,14 +302,14 @@ MEMORY = _gauge(
     Label("process", ("driver", "jvm", "workers")),
 )
 
-RETAINED_FROM = _gauge(
+RETAINED_FROM = gauge(
     "retained_from_version",
     "version",
     "The oldest version whose files are all kept; those before it may have lost some to a vacuum.",
     "None.",
     TABLE,
 )
-VACUUMED_FILES = _counter(
+VACUUMED_FILES = counter(
     "vacuumed_files",
     "files",
     "Files deleted: `expired`, which only versions past their retention named; `orphan`, which "
@@ -384,17 +318,17 @@ VACUUMED_FILES = _counter(
     TABLE,
     _DELETED,
 )
-VACUUMED_BYTES = _counter(
+VACUUMED_BYTES = counter(
     "vacuumed_bytes", "bytes", "Bytes of the files deleted, by kind.", "None.", TABLE, _DELETED
 )
-ORPHANS_LEFT = _gauge(
+ORPHANS_LEFT = gauge(
     "orphan_files",
     "files",
     "Old files that nothing names, found by the last sweep and left to the next one.",
     "Growing over days: sweeps conflict or fail; the log says why.",
     TABLE,
 )
-LAST_VACUUM = _age(
+LAST_VACUUM = age(
     "last_vacuum_age_seconds",
     "Time since the table's expired versions were last looked through to the end.",
     "Far above vacuum.every: vacuums fail, the log says why; or compaction leaves them no turn.",

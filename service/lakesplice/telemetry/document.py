@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from lakesplice.telemetry.catalogue import CATALOGUE, Kind, Label, Metric
+from lakesplice.telemetry.catalogue import CATALOGUE
+from lakesplice.telemetry.metric import Kind, Label, Metric
 
 _HEAD = """\
 # Metrics

@@ -19,15 +19,8 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from lakesplice.telemetry.catalogue import (
-    CATALOGUE,
-    NOT_PARKED,
-    PARKED,
-    TABLE,
-    TABLES,
-    Kind,
-    Metric,
-)
+from lakesplice.telemetry.catalogue import CATALOGUE, PARKED, TABLES
+from lakesplice.telemetry.metric import NOT_PARKED, TABLE, Kind, Metric
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -25,6 +25,7 @@ from lakesplice.model.schema import Column
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.planning.retention import named_files
 from lakesplice.table import commit as commits
+from lakesplice.table import preconditions as rules
 from lakesplice.table.commit import Committed, Conflict, ConflictCode
 from lakesplice.table.intents import (
     Create,
@@ -404,172 +405,172 @@ def _file_merge_of_a_file_spliced_meanwhile(table: TableUnderTest) -> Intent:
 
 CELLS = {
     "filemerge: generation": Cell(
-        commits.generation_is_current, None, _file_merge_of_a_deposed_driver, _generation_fell
+        rules.generation_is_current, None, _file_merge_of_a_deposed_driver, _generation_fell
     ),
     "filemerge: swept": Cell(
-        commits.writer_began_after_sweep,
+        rules.writer_began_after_sweep,
         ConflictCode.SWEPT,
         _file_merge_swept_meanwhile,
         _names_what_may_be_deleted,
     ),
     "restore: generation": Cell(
-        commits.generation_is_current, None, _restore_of_a_deposed_driver, _generation_fell
+        rules.generation_is_current, None, _restore_of_a_deposed_driver, _generation_fell
     ),
     "restore: version": Cell(
-        commits.nothing_was_committed,
+        rules.nothing_was_committed,
         ConflictCode.VERSION,
         _restore_of_a_version_that_expires_meanwhile,
         _files_of_an_expired_version,
     ),
     "ingest: swept": Cell(
-        commits.writer_began_after_sweep,
+        rules.writer_began_after_sweep,
         ConflictCode.SWEPT,
         _ingest_of_files_swept_meanwhile,
         _names_what_may_be_deleted,
     ),
     "upsert: swept": Cell(
-        commits.writer_began_after_sweep,
+        rules.writer_began_after_sweep,
         ConflictCode.SWEPT,
         _upsert_of_files_swept_meanwhile,
         _names_what_may_be_deleted,
     ),
     "splice: swept": Cell(
-        commits.writer_began_after_sweep,
+        rules.writer_began_after_sweep,
         ConflictCode.SWEPT,
         _splice_of_files_swept_meanwhile,
         _names_what_may_be_deleted,
     ),
     "merge: swept": Cell(
-        commits.writer_began_after_sweep,
+        rules.writer_began_after_sweep,
         ConflictCode.SWEPT,
         _merge_into_a_run_swept_meanwhile,
         _names_what_may_be_deleted,
     ),
     "expire: generation": Cell(
-        commits.generation_is_current, None, _expiry_of_a_deposed_driver, _generation_fell
+        rules.generation_is_current, None, _expiry_of_a_deposed_driver, _generation_fell
     ),
     "expire: retention": Cell(
-        commits.retention_is_as_read,
+        rules.retention_is_as_read,
         ConflictCode.RETENTION,
         _expiry_beside_another,
         _promised_what_is_deleted,
     ),
     "sweep: generation": Cell(
-        commits.generation_is_current, None, _sweep_of_a_deposed_driver, _generation_fell
+        rules.generation_is_current, None, _sweep_of_a_deposed_driver, _generation_fell
     ),
     "upsert: parked": Cell(
-        commits.table_is_running,
+        rules.table_is_running,
         ConflictCode.PARKED,
         _upsert_overtaken_by_parking,
         _parked_and_written,
     ),
     "upsert: rows": Cell(
-        commits.rows_are_as_read,
+        rules.rows_are_as_read,
         ConflictCode.UPSERTS,
         _upsert_overtaken_by_another,
         _two_changes_at_one_position,
     ),
     "upsert: groups": Cell(
-        commits.groups_are_live,
+        rules.groups_are_live,
         ConflictCode.GROUPS,
         _upsert_for_a_group_that_is_gone,
         _changes_wait_for_no_row,
     ),
     "upsert: index": Cell(
-        commits.index_has_no_newer_keys,
+        rules.index_has_no_newer_keys,
         ConflictCode.INDEX,
         _upsert_located_before_the_index_was_rebuilt,
         _rows_of_keys_that_were_there,
     ),
     "upsert: schema": Cell(
-        commits.schema_is_as_written,
+        rules.schema_is_as_written,
         ConflictCode.SCHEMA,
         _upsert_in_the_schema_before,
         _column_lost_in_new_rows,
     ),
     "ingest: generation": Cell(
-        commits.generation_is_current, None, _ingest_of_a_deposed_driver, _generation_fell
+        rules.generation_is_current, None, _ingest_of_a_deposed_driver, _generation_fell
     ),
     "ingest: parked": Cell(
-        commits.table_is_running,
+        rules.table_is_running,
         ConflictCode.PARKED,
         _ingest_overtaken_by_parking,
         _went_on_though_parked,
     ),
     "ingest: offsets, replay": Cell(
-        commits.offsets_continue,
+        rules.offsets_continue,
         ConflictCode.OFFSETS,
         _ingest_of_a_batch_committed_already,
         _batch_applied_twice,
     ),
     "ingest: offsets, topic": Cell(
-        commits.offsets_continue,
+        rules.offsets_continue,
         ConflictCode.OFFSETS,
         _ingest_overtaken_by_a_reset,
         _reset_undone,
     ),
     "ingest: offsets, other partition": Cell(
-        commits.offsets_continue,
+        rules.offsets_continue,
         ConflictCode.OFFSETS,
         _ingest_overtaken_in_another_partition,
         _other_partition_fell_back,
     ),
     "ingest: groups": Cell(
-        commits.groups_are_live,
+        rules.groups_are_live,
         ConflictCode.GROUPS,
         _ingest_for_a_group_that_is_gone,
         _changes_wait_for_no_row,
     ),
     "ingest: index": Cell(
-        commits.index_has_no_newer_keys,
+        rules.index_has_no_newer_keys,
         ConflictCode.INDEX,
         _insert_of_keys_inserted_meanwhile,
         _keys_in_two_groups,
     ),
     "ingest: schema": Cell(
-        commits.schema_is_as_written,
+        rules.schema_is_as_written,
         ConflictCode.SCHEMA,
         _ingest_in_the_schema_before,
         _column_lost_in_new_rows,
     ),
     "splice: generation": Cell(
-        commits.generation_is_current, None, _splice_of_a_deposed_driver, _generation_fell
+        rules.generation_is_current, None, _splice_of_a_deposed_driver, _generation_fell
     ),
     "splice: deltas": Cell(
-        commits.consumed_parts_still_wait,
+        rules.consumed_parts_still_wait,
         ConflictCode.DELTAS,
         _splice_of_a_delta_consumed_meanwhile,
         _spliced_on,
     ),
     "merge: generation": Cell(
-        commits.generation_is_current, None, _merge_of_a_deposed_driver, _generation_fell
+        rules.generation_is_current, None, _merge_of_a_deposed_driver, _generation_fell
     ),
     "evolve: generation": Cell(
-        commits.generation_is_current, None, _evolve_of_a_deposed_driver, _generation_fell
+        rules.generation_is_current, None, _evolve_of_a_deposed_driver, _generation_fell
     ),
     "evolve: files": Cell(
-        commits.files_are_as_read,
+        rules.files_are_as_read,
         ConflictCode.FILES,
         _evolve_with_a_file_come_meanwhile,
         _evolved_unseen,
     ),
     "evolve: deltas": Cell(
-        commits.deltas_are_as_read,
+        rules.deltas_are_as_read,
         ConflictCode.DELTAS,
         _evolve_with_a_delta_come_meanwhile,
         _evolved_unseen,
     ),
     "evolve: schema": Cell(
-        commits.schema_is_the_one_before,
+        rules.schema_is_the_one_before,
         ConflictCode.SCHEMA,
         _evolve_of_a_schema_evolved_meanwhile,
         _column_swallowed,
     ),
     "redirect: generation": Cell(
-        commits.generation_is_current, None, _redirect_of_a_deposed_driver, _generation_fell
+        rules.generation_is_current, None, _redirect_of_a_deposed_driver, _generation_fell
     ),
     "redirect: version": Cell(
-        commits.nothing_was_committed,
+        rules.nothing_was_committed,
         ConflictCode.VERSION,
         _reset_after_a_later_ingest,
         _offsets_fell_back,
@@ -580,19 +581,19 @@ CELLS = {
 # transition then breaks off, or would write a file's rows into the table a second time.
 BREAKING = {
     "filemerge: files": Cell(
-        commits.sources_are_unchanged,
+        rules.sources_are_unchanged,
         ConflictCode.FILES,
         _file_merge_of_a_file_spliced_meanwhile,
         lambda _before, _after: False,
     ),
     "splice: files": Cell(
-        commits.sources_are_unchanged,
+        rules.sources_are_unchanged,
         ConflictCode.FILES,
         _splice_of_a_file_replaced_meanwhile,
         lambda _before, _after: False,
     ),
     "merge: runs": Cell(
-        commits.inputs_are_adjacent,
+        rules.inputs_are_adjacent,
         ConflictCode.RUNS,
         _merge_of_runs_rebuilt_meanwhile,
         lambda _before, _after: False,

@@ -17,14 +17,11 @@ from lakesplice.telemetry.catalogue import (
     DELTA_OLDEST,
     FRESHNESS,
     PARKED,
-    PREFIX,
     QUERY_RESTARTS,
-    TABLE,
     TABLES,
-    Kind,
-    Metric,
 )
 from lakesplice.telemetry.document import metrics_page
+from lakesplice.telemetry.metric import PREFIX, TABLE, Kind, Metric
 from lakesplice.telemetry.registry import Metrics
 
 DOCS = Path(__file__).parents[3] / "docs"

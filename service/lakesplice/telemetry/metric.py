@@ -1,0 +1,77 @@
+"""What a metric is: its kind, its labels, and what is to be said of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+PREFIX = "lakesplice_"
+NOT_PARKED = "none"
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900)
+
+
+class Kind(StrEnum):
+    """How a metric moves. An age is set as a point in time and read as the seconds since then."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+    AGE = "age"
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A label, and its values where they are known beforehand; others are accepted too."""
+
+    name: str
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric. `name` is complete, with prefix, unit and `_total`; `remedy` is for people.
+
+    `nothing` is what an age shows when there is nothing that could be old; None: no series at all.
+    """
+
+    name: str
+    kind: Kind
+    unit: str
+    meaning: str
+    remedy: str
+    labels: tuple[Label, ...] = ()
+    buckets: tuple[float, ...] = ()
+    nothing: float | None = None
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """The labels' names, in order."""
+        return tuple(label.name for label in self.labels)
+
+    @property
+    def is_per_table(self) -> bool:
+        """Whether the metric has a series per table."""
+        return TABLE in self.labels
+
+
+TABLE = Label("table")
+
+
+def counter(name: str, unit: str, meaning: str, remedy: str, *labels: Label) -> Metric:
+    """What only rises."""
+    return Metric(f"{PREFIX}{name}_total", Kind.COUNTER, unit, meaning, remedy, labels)
+
+
+def gauge(name: str, unit: str, meaning: str, remedy: str, *labels: Label) -> Metric:
+    """What stands at a value."""
+    return Metric(PREFIX + name, Kind.GAUGE, unit, meaning, remedy, labels)
+
+
+def age(name: str, meaning: str, remedy: str, *labels: Label) -> Metric:
+    """The time since something."""
+    return Metric(PREFIX + name, Kind.AGE, "seconds", meaning, remedy, labels)
+
+
+def durations(name: str, meaning: str, remedy: str, *labels: Label) -> Metric:
+    """How long something takes."""
+    return Metric(PREFIX + name, Kind.HISTOGRAM, "seconds", meaning, remedy, labels, _SECONDS)
