@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 from pyarrow import json as arrow_json
 
-from lakesplice.formats.debezium import DecodeContext, declare, decode
+from lakesplice.formats.events import DecodeContext, declare, decode
 from lakesplice.model.names import TableName
 
 SEED = 7

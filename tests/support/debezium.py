@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakesplice.formats.debezium import DecodeContext, Decoded, declare, decode
+from lakesplice.formats.events import DecodeContext, Decoded, declare, decode
 from lakesplice.model.names import TableName
 
 TABLE = TableName("shop", "items")

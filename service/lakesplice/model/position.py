@@ -32,11 +32,14 @@ RANK_OTHER = 1
 class Ordering(StrEnum):
     """What positions are; one table never mixes two.
 
-    BINLOG: places in the source's binlog, as this module packs them. COMMIT: versions of the
-    table, which is fed by hand; each change was computed against the rows it is laid over.
+    BINLOG: places in the source's binlog, as this module packs them. KAFKA: offsets of the records
+    in a topic of one partition, as offsets of a file 0, where the source has nothing better.
+    COMMIT: versions of the table, which is fed by hand; each change was computed against the rows
+    it is laid over.
     """
 
     BINLOG = "binlog"
+    KAFKA = "kafka"
     COMMIT = "commit"
 
 

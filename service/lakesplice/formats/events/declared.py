@@ -28,7 +28,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lakesplice.errors import ConfigurationError, UnsupportedError
-from lakesplice.formats.debezium.encoding import Cell, Encoding
+from lakesplice.formats.events.encoding import Cell, Encoding
 from lakesplice.model.types import ColumnType, Kind
 
 _TIMESTAMP = ColumnType(Kind.TIMESTAMP)

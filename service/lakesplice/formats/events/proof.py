@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.debezium.lines import Integers, Mask, positions_of, rows_of, text_bytes
+from lakesplice.formats.events.lines import Integers, Mask, positions_of, rows_of, text_bytes
 
 _LETTER_N, _LETTER_U, _COLON, _QUOTE, _SPACE = b'nu:" '
 _NO_NAME_ENDS_IN = np.zeros(256, np.bool_)

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from functools import partial
-from typing import NoReturn
+from typing import NoReturn, Self
 
 import pyarrow as pa
 
-from lakesplice.formats.debezium.values import DeadReason
+from lakesplice.formats.events.values import DeadReason
 
 _LONG_MIN, _LONG_MAX = -(1 << 63), (1 << 63) - 1
 _SHOWN_CHARS_MAX = 80
 _LEVELS_MAX = 50
+# Beyond every decimal type; what is nearer is compared digit by digit.
+_EXPONENT_MAX = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,19 @@ class Flaw:
 
     reason: DeadReason
     detail: str
+
+
+class ExactFloat(float):
+    """A number with a fraction or exponent, and the text that it was written as."""
+
+    __slots__ = ("text",)
+    text: str
+
+    def __new__(cls, text: str) -> Self:
+        """Read the text of a JSON number."""
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
 
 
 _TOO_DEEP = Flaw(DeadReason.NOT_JSON, "nested too deeply")
@@ -69,7 +85,9 @@ def read_json(data: bytes, *, lead: int = 0) -> object | Flaw:
     except UnicodeDecodeError as error:
         return Flaw(DeadReason.NOT_JSON, f"not UTF-8: {error.reason} at byte {error.start - lead}")
     try:
-        value: object = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
+        value: object = json.loads(
+            text, object_pairs_hook=_object, parse_constant=_constant, parse_float=ExactFloat
+        )
     except _RefusedError as error:
         return error.flaw
     except RecursionError:
@@ -96,13 +114,17 @@ def find_flaw(value: object, expected: pa.DataType, path: str = "payload") -> Fl
     return None if value is None else check_of(expected)(value, path)
 
 
-def check_of(expected: pa.DataType) -> Check:
+def check_of(expected: pa.DataType, optional: Collection[str] = ()) -> Check:
     """Return the comparison of values, not null, with a type.
 
+    `optional` members of an object may be absent, and so may the members of those that are objects.
     Made once per type, not per value: asking Arrow what a type is costs more than the comparison.
     """
     if pa.types.is_struct(expected):
-        return partial(_struct_flaw, {field.name: check_of(field.type) for field in expected})
+        members = {field.name: _member_check(field, optional) for field in expected}
+        return partial(_struct_flaw, members, frozenset(optional))
+    if pa.types.is_decimal(expected):
+        return partial(_decimal_flaw, expected)
     if pa.types.is_list(expected):
         return partial(_list_flaw, check_of(expected.value_type))
     if pa.types.is_string(expected):
@@ -114,19 +136,27 @@ def check_of(expected: pa.DataType) -> Check:
     return _number_flaw if pa.types.is_floating(expected) else _null_flaw
 
 
-def _struct_flaw(members: Mapping[str, Check], value: object, path: str) -> Flaw | None:
+def _member_check(member: pa.Field, optional: Collection[str]) -> Check:
+    if member.name in optional and pa.types.is_struct(member.type):
+        return check_of(member.type, [inner.name for inner in member.type])
+    return check_of(member.type)
+
+
+def _struct_flaw(
+    members: Mapping[str, Check], optional: Collection[str], value: object, path: str
+) -> Flaw | None:
     if not isinstance(value, dict):
         return _wrong(value, "an object", path)
     for name, check in members.items():
         member = value.get(name, _ABSENT)
-        if member is None:
+        if member is None or (member is _ABSENT and name in optional):
             continue
         if member is _ABSENT:
             detail = f"{path} lacks the field {name!r} that its schema has"
             return Flaw(DeadReason.MISSING_FIELD, detail)
         if flaw := check(member, f"{path}.{name}"):
             return flaw
-    if len(value) > len(members):
+    if not value.keys() <= members.keys():
         name = next(name for name in value if name not in members)
         detail = f"{path} has a field {shown(name)} beyond its schema"
         return Flaw(DeadReason.UNEXPECTED_FIELD, detail)
@@ -160,6 +190,20 @@ def _number_flaw(value: object, path: str) -> Flaw | None:
     if not isinstance(value, int | float) or isinstance(value, bool):
         return _wrong(value, "a number", path)
     return None if _is_finite(value) else _beyond(value, path)
+
+
+def _decimal_flaw(of: pa.Decimal128Type, value: object, path: str) -> Flaw | None:
+    """A decimal is a number, or its digits as text; it must fit without rounding."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return _wrong(value, "a decimal number", path)
+    try:
+        exact = Decimal(value.text if isinstance(value, ExactFloat) else str(value))
+        if not exact.is_finite() or abs(exact.adjusted()) > _EXPONENT_MAX:
+            return _beyond(value, path)
+        pa.scalar(exact, of)
+    except (InvalidOperation, pa.ArrowInvalid):
+        return _beyond(value, path)
+    return None
 
 
 def _null_flaw(value: object, path: str) -> Flaw | None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lakesplice.formats.debezium.strict import Flaw
-from lakesplice.formats.debezium.values import (
+from lakesplice.formats.events.strict import Flaw
+from lakesplice.formats.events.values import (
     DeadLetters,
     Decoded,
     ImageBlock,
@@ -17,6 +17,7 @@ from lakesplice.formats.debezium.values import (
     Rows,
     Stop,
 )
+from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode
 
 
@@ -70,8 +71,10 @@ class Ledger:
         row = int(np.argmax(undecided)) if len(undecided) else 0
         return row if len(undecided) and undecided[row] else None
 
-    def result(self) -> Decoded:
-        """Close the ledger: everything at and after the first stop is dropped."""
+    def result(self, format_: FormatName | None) -> Decoded:
+        """Close the ledger of records read as `format_`: everything at and after the first stop is
+        dropped.
+        """
         end = self.end
         dead = sorted(row for row in self.dead if row < end)
         blocks = (block.before_row(end) for block in self.blocks)
@@ -84,4 +87,5 @@ class Ledger:
             ),
             stops=tuple(self.stops[row] for row in sorted(self.stops)),
             ignored=Counter(kind for row, kind in self.ignored.items() if row < end),
+            format=format_,
         )

@@ -10,12 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.debezium.lines import blocks, read_texts, unsafe_texts
-from lakesplice.formats.debezium.proof import unproven_rows
-from lakesplice.formats.debezium.screen import matching, starting_right
-from lakesplice.formats.debezium.strict import Flaw
-from lakesplice.formats.debezium.template import Template, read_payload
-from lakesplice.formats.debezium.values import DeadReason, Rows
+from lakesplice.formats.events.lines import blocks, read_texts, unsafe_texts
+from lakesplice.formats.events.screen import matching, starting_right
+from lakesplice.formats.events.strict import Flaw
+from lakesplice.formats.events.template import Template, read_payload
+from lakesplice.formats.events.values import DeadReason, Rows
 
 Screen = Callable[[pa.Array], pa.Array]
 _END = (1 << 31) - 2
@@ -75,7 +74,7 @@ class _Reader:
         if rows is None:
             self.slow.append(at)
             return
-        unproven = unproven_rows(texts, rows)
+        unproven = self.template.shape.unproven(texts, rows)
         if unproven.any():
             self.slow.append(at[unproven])
             rows, at = rows.filter(pa.array(~unproven)), at[~unproven]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lakesplice.formats.debezium import DecodeContext, Decoded, declare
+from lakesplice.formats.events import DecodeContext, Decoded, declare
 from lakesplice.model.change import Op
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import TableName

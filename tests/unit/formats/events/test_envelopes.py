@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lakesplice.formats.debezium import DecodeContext, declare
+from lakesplice.formats.events import DecodeContext, declare
 from lakesplice.model.change import Op
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import TableName
@@ -371,7 +371,7 @@ def test_no_records_decode_to_nothing() -> None:
 
 
 def test_a_slice_of_a_larger_batch_decodes_like_a_batch_of_its_own() -> None:
-    from lakesplice.formats.debezium import decode
+    from lakesplice.formats.events import decode
     from tests.support.debezium import batch
 
     records = [PLAIN.created(at) for at in range(10)]

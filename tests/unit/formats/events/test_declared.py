@@ -7,8 +7,8 @@ import pickle
 import pytest
 
 from lakesplice.errors import ConfigurationError
-from lakesplice.formats.debezium import DeclaredType, declare
-from lakesplice.formats.debezium.encoding import Encoding
+from lakesplice.formats.events import DeclaredType, declare
+from lakesplice.formats.events.encoding import Encoding
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ _SPACED_COLON = f'"{_SPACE}:{_SPACE}'
 _STRING = r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"'
 _INTEGER = r"-?(?:0|[1-9][0-9]{0,18})"
 _NUMBER = r"-?(?:0|[1-9][0-9]{0,18})(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?"
+_DECIMAL = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?"
 
 
 def starting_right(texts: pa.Array, payload: pa.DataType) -> pa.Array:
@@ -71,6 +72,8 @@ def _start(of: pa.DataType) -> str:
         return "tf"
     if pa.types.is_list(of):
         return "["
+    if pa.types.is_decimal(of):
+        return '-0123456789"'
     return "" if pa.types.is_null(of) else "-0123456789"
 
 
@@ -97,7 +100,11 @@ def _value(of: pa.DataType) -> str:
         return f"(?:null|{_NUMBER})"
     if pa.types.is_boolean(of):
         return "(?:null|true|false)"
-    # Lists occur in no envelope known: such a text is read by itself.
+    if pa.types.is_decimal(of):
+        return rf"(?:null|{_DECIMAL}|{_STRING})"
+    if pa.types.is_list(of):
+        item = _value(of.value_type)
+        return rf"(?:null|\[(?:{item}(?:,{item})*)?\])"
     return "null"
 
 

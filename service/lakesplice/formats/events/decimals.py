@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.debezium.lines import Mask, text_bytes
+from lakesplice.formats.events.lines import Mask, text_bytes
 from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType
 
 _DECIMAL_BYTES = 16

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lakesplice.formats.debezium import Decoded
+from lakesplice.formats.events import Decoded
 from tests.support.debezium import (
     Flavour,
     Record,

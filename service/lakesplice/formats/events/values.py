@@ -15,9 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lakesplice.formats.debezium.declared import DeclaredType
+from lakesplice.formats.events.declared import DeclaredType
+from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import TableName
+from lakesplice.model.position import Ordering
 from lakesplice.model.schema import SourceSchema
 
 Rows = npt.NDArray[np.int64]
@@ -47,11 +49,14 @@ class DecodeContext:
     """The table that the records' topic feeds, and how its columns are written where the records
     don't say (`declared`: by source column name; None: nothing was declared).
 
-    `threads` lets the JSON reader use all cores; in an executor the cores are taken already.
+    `format` is what the records are written in where that is known, because it was set or was seen
+    before; else it is told from the records. `threads` lets the JSON reader use all cores; in an
+    executor the cores are taken already.
     """
 
     table: TableName
     declared: Mapping[str, DeclaredType] | None = None
+    format: FormatName | None = None
     threads: bool = False
 
 
@@ -63,7 +68,7 @@ class ImageBlock:
     `schema`, by source name and of the field's Arrow type; a row of theirs means something only
     where the `_present` mask says so. Every create, update and read has an after-image, every
     delete a before-image; where the source sent only a delete's key, the image's other columns are
-    null.
+    null. `ordering` says what the positions are.
     """
 
     schema: SourceSchema
@@ -77,6 +82,7 @@ class ImageBlock:
     before_present: Mask
     after: pa.Table
     after_present: Mask
+    ordering: Ordering = Ordering.BINLOG
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -101,6 +107,7 @@ class ImageBlock:
             before_present=self.before_present[mask],
             after=self.after.filter(chosen),
             after_present=self.after_present[mask],
+            ordering=self.ordering,
         )
 
 
@@ -130,10 +137,12 @@ class Decoded:
     """All that came of a batch of records; nothing at or after the first stop is in it.
 
     `blocks` may interleave: order by `rows`, or better by position. `stops` are ascending by row.
-    `ignored` counts records that are no changes, by kind: `tombstone`, `message`.
+    `ignored` counts records that are no changes, by kind: `tombstone`, `message`, … `format` is
+    what they were read as, None where nothing told it.
     """
 
     blocks: tuple[ImageBlock, ...]
     dead: DeadLetters
     stops: tuple[Stop, ...]
     ignored: Mapping[str, int]
+    format: FormatName | None = None

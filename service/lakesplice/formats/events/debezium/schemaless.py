@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakesplice.formats.debezium.connect import EventShape, image_type
-from lakesplice.formats.debezium.declared import DeclaredType
-from lakesplice.formats.debezium.encoding import Cell
+from lakesplice.formats.events.declared import DeclaredType
+from lakesplice.formats.events.encoding import Cell
+from lakesplice.formats.events.shape import EventShape, image_type
 
 # A member's type in a form to look up: a name, or ("struct", members), or ("list", item).
 Form = str | tuple[str, Any]

@@ -11,8 +11,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.debezium.decimals import decimals_from_bytes
-from lakesplice.formats.debezium.encoding import (
+from lakesplice.formats.events.decimals import decimals_from_bytes
+from lakesplice.formats.events.encoding import (
     DAY_MAX,
     DAY_MIN,
     MICROS_MAX,
@@ -20,8 +20,8 @@ from lakesplice.formats.debezium.encoding import (
     Cell,
     Encoding,
 )
-from lakesplice.formats.debezium.lines import Mask
-from lakesplice.formats.debezium.values import DeadReason
+from lakesplice.formats.events.lines import Mask
+from lakesplice.formats.events.values import DeadReason
 from lakesplice.model.types import ColumnType, Kind
 
 _TOGETHER_ROWS_MAX = 2048

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.debezium.strict import Flaw, find_flaw, read_json, shown
-from lakesplice.formats.debezium.template import read_payload, split_schema
-from lakesplice.formats.debezium.values import DeadReason, Mask
+from lakesplice.formats.events.strict import Flaw, find_flaw, read_json, shown
+from lakesplice.formats.events.template import read_payload, split_schema
+from lakesplice.formats.events.values import DeadReason, Mask
 
 _TO_ESCAPE = r'["\\\x00-\x1f]'
 

@@ -6,18 +6,20 @@ Exact or refused: a semantic type that has no exact column type stops the table,
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import cast
 
 import pyarrow as pa
-from pyarrow import json as arrow_json
 
 from lakesplice.errors import UnsupportedError
-from lakesplice.formats.debezium.encoding import Cell, Encoding
-from lakesplice.formats.debezium.lines import parse_options
-from lakesplice.formats.debezium.strict import Check, check_of
+from lakesplice.formats.events.encoding import Cell, Encoding
+from lakesplice.formats.events.shape import EventShape, image_type
+from lakesplice.formats.events.strict import Flaw
+from lakesplice.formats.events.template import Halt
+from lakesplice.formats.events.values import DeadReason
+from lakesplice.model.manifest import ParkCode
 from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Kind
 
 _TIMESTAMP = ColumnType(Kind.TIMESTAMP)
@@ -48,29 +50,6 @@ _MOMENTS: dict[tuple[str, str], tuple[ColumnType, Encoding]] = {
 }
 
 
-@dataclass(frozen=True)
-class EventShape:
-    """What an event's payload holds: its row images' columns, and the JSON types of all of it."""
-
-    cells: tuple[Cell, ...]
-    payload: pa.StructType
-
-    @cached_property
-    def check(self) -> Check:
-        """The slow, exact comparison of a payload with this shape."""
-        return check_of(self.payload)
-
-    @cached_property
-    def reading(self) -> arrow_json.ParseOptions:
-        """How the JSON reader is to read lines of payloads (`lines.py`)."""
-        return parse_options(self.payload)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The source's names of the columns, in its order."""
-        return tuple(cell.name for cell in self.cells)
-
-
 @dataclass(frozen=True, slots=True)
 class NoShape:
     """Why events of a schema can't be decoded: no envelope, or types without a column type."""
@@ -78,10 +57,12 @@ class NoShape:
     detail: str
     unsupported: bool = False
 
-
-def image_type(cells: tuple[Cell, ...]) -> pa.StructType:
-    """The JSON types of a row image."""
-    return pa.struct([pa.field(cell.name, cell.json_type) for cell in cells])
+    @property
+    def verdict(self) -> Flaw | Halt:
+        """What becomes of a record with the schema."""
+        if self.unsupported:
+            return Halt(ParkCode.UNSUPPORTED, self.detail)
+        return Flaw(DeadReason.NOT_AN_ENVELOPE, self.detail)
 
 
 @lru_cache(maxsize=1024)
@@ -100,6 +81,26 @@ def shape_of_schema(text: str) -> EventShape | NoShape:
         images = image_type(cells)
         types = [
             pa.field(name, images if name in ("before", "after") else _json_type(name, field))
+            for name, field in members.items()
+        ]
+    except UnsupportedError as error:
+        return NoShape(str(error), unsupported=True)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        return NoShape(f"its schema is no Connect schema: {error!r}")
+    return EventShape(cells, pa.struct(types))
+
+
+@lru_cache(maxsize=1024)
+def shape_of_row(text: str, beside: Callable[[str], bool]) -> EventShape | NoShape:
+    """Read the `schema` member of an event that is a row; `beside` says which members are none of
+    its columns.
+    """
+    try:
+        members = _fields(json.loads(text))
+        cells = tuple(_cell(name, field) for name, field in members.items() if not beside(name))
+        columns = {cell.name: cell.json_type for cell in cells}
+        types = [
+            pa.field(name, columns.get(name) or _json_type(name, field))
             for name, field in members.items()
         ]
     except UnsupportedError as error:
