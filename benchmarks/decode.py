@@ -106,7 +106,7 @@ def records(rows: int, share: float) -> tuple[pa.RecordBatch, int]:
             values.append(_text(event))
         keys.append(b'{"id":%d}' % row)
     batch = {"key": pa.array(keys, pa.binary()), "value": pa.array(values, pa.binary())}
-    return pa.record_batch(batch), bad
+    return pa.record_batch({"offset": pa.array(range(len(keys)), pa.int64()), **batch}), bad
 
 
 def floor(text: bytes) -> pa.Table:

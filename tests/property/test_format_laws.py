@@ -43,11 +43,21 @@ def _flattened(row: int) -> Record:
     return compact({"id": row}), compact({**image(row), **added, **place})
 
 
+def maxwell(row: int, kind: str = "update", **more: object) -> Record:
+    """An update of a row's stock and name, of which the name was null."""
+    data = {"id": row, "name": f"item {row}", "price": float(row), "stock": row}
+    head = {"database": "shop", "table": "items", "type": kind, "ts": 1795247776, "xid": row}
+    place = {"xoffset": 0, "position": f"binlog.000001:{100 + row}"}
+    event = {**head, **place, "data": data, "old": {"name": None, "stock": 5}, **more}
+    return compact({"database": "shop", "table": "items", "pk.id": row}), compact(event)
+
+
 SAMPLES = {
     sample.format: sample
     for sample in (
         Sample(FormatName.DEBEZIUM, _envelope, DECLARED),
         Sample(FormatName.FLATTENED, _flattened, DECLARED),
+        Sample(FormatName.MAXWELL, maxwell, DECLARED),
     )
 }
 FORMATS = pytest.mark.parametrize("format_", DIALECTS)

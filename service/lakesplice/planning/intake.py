@@ -218,7 +218,8 @@ class PartitionIntake:
                 dead.rows[:count], dead.reason, dead.detail, strict=False
             )
         )
-        self._count(changes, letters, decoded.ignored, limit)
+        records = _records_in(decoded.blocks, limit)
+        self._count(changes, letters, decoded.ignored, limit - records - len(letters))
         end = int(offsets[limit]) if limit < len(offsets) else int(offsets[-1]) + 1
         self._state = replace(self._state, next_offset=end)
         return Taken(changes, letters)
@@ -300,7 +301,7 @@ class PartitionIntake:
         changes: Sequence[pa.Table],
         letters: Sequence[Letter],
         ignored: Mapping[str, int],
-        limit: int,
+        left: int,
     ) -> None:
         for table in changes:
             for op, count in zip(*np.unique(table[OP].to_numpy(), return_counts=True), strict=True):
@@ -311,7 +312,6 @@ class PartitionIntake:
         for letter in letters:
             self._counts[f"dead:{letter.reason}"] += 1
         # Decoding went on to its own end: what it ignored behind the stop is read again later.
-        left = limit - sum(table.num_rows for table in changes) - len(letters)
         for reason, count in ignored.items():
             self._counts[f"ignored:{reason}"] += min(count, left)
             left -= min(count, left)
@@ -331,6 +331,12 @@ class _Stop:
     row: int
     code: ParkCode | None
     detail: str
+
+
+def _records_in(blocks: Sequence[Block], limit: int) -> int:
+    """Return how many records before `limit` are changes; one may be two, as an update of a key."""
+    rows = [block.rows[: int(np.searchsorted(block.rows, limit))] for block in blocks]
+    return sum(1 + int(np.count_nonzero(np.diff(part))) for part in rows if len(part))
 
 
 def _with_ordering(facts: TopicFacts, state: PartitionState) -> TopicFacts:

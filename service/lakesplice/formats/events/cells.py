@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.events.decimals import decimals_from_bytes
+from lakesplice.formats.events.decimals import decimal_limits, decimals_from_bytes
 from lakesplice.formats.events.encoding import (
     DAY_MAX,
     DAY_MIN,
@@ -26,6 +27,14 @@ from lakesplice.model.types import ColumnType, Kind
 
 _TOGETHER_ROWS_MAX = 2048
 _MICROS = pa.timestamp("us", tz="UTC")
+_CLOCK = pa.timestamp("us")
+# Year 0 is in none of Delta's readers.
+_DATE = r"^(?:[0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)-[0-9]{2}-[0-9]{2}$"
+_DATETIME = _DATE[:-1] + r" [0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?$"
+_TIME = (
+    r"^(?P<sign>-?)(?P<hours>[0-9]{2,3}):(?P<minutes>[0-5][0-9]):(?P<seconds>[0-5][0-9])"
+    r"(?:\.(?P<fraction>[0-9]{1,6}))?$"
+)
 
 
 @dataclass(frozen=True)
@@ -171,6 +180,80 @@ def _zoned(raw: pa.Array, cell: Cell) -> Column:
     return Column(ranged.values, (*unread, *ranged.flaws))
 
 
+def _number(raw: pa.Array, cell: Cell) -> Column:
+    least, most = decimal_limits(cell.type, raw.type)
+    beyond = pc.or_(pc.less(raw, least), pc.greater(raw, most)).fill_null(False)
+    values = pc.if_else(beyond, pa.scalar(None, raw.type), raw) if beyond.true_count else raw
+    flawed = beyond.to_numpy(zero_copy_only=False) if beyond.true_count else None
+    return _column(values.cast(cell.type.arrow), flawed)
+
+
+def _boolean(raw: pa.Array, _: Cell) -> Column:
+    return _ranged(raw, 0, 1, lambda values: values.cast(pa.bool_()))
+
+
+def _bits(raw: pa.Array, cell: Cell) -> Column:
+    """A BIT(n)'s number becomes its n bits in whole bytes, the least significant byte first."""
+    width = int(cell.source_type.partition("(")[2].rstrip(")"))
+    beyond = pc.or_(pc.less(raw, 0), pc.greater_equal(raw, Decimal(1 << width))).fill_null(False)
+    values = pc.if_else(beyond, pa.scalar(None, raw.type), raw)
+    numbers = values.cast(pa.uint64()).fill_null(0).to_numpy().astype("<u8")
+    size = -(-width // 8)
+    octets = numbers.view(np.uint8).reshape(-1, 8)[:, :size]
+    fixed = pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(size), len(raw), [None, pa.py_buffer(np.ascontiguousarray(octets))]
+    ).cast(pa.binary())
+    bits = pc.if_else(values.is_valid(), fixed, pa.scalar(None, pa.binary()))
+    return _column(bits, beyond.to_numpy(zero_copy_only=False) if beyond.true_count else None)
+
+
+def _date_text(raw: pa.Array, _: Cell) -> Column:
+    return _matched(raw, _DATE, lambda texts: _cast_each(texts, pa.date32()))
+
+
+def _datetime_text(raw: pa.Array, _: Cell) -> Column:
+    """A wall clock is kept as if it were UTC's."""
+    return _matched(raw, _DATETIME, lambda texts: _cast_each(texts, _CLOCK), _MICROS)
+
+
+def _time_text(raw: pa.Array, _: Cell) -> Column:
+    parts = pc.extract_regex(raw, _TIME)
+    wrong = pc.and_(parts.is_null(), raw.is_valid())
+    sign, hours, minutes, seconds, fraction = parts.flatten()
+    hours, minutes, seconds = (part.cast(pa.int64()) for part in (hours, minutes, seconds))
+    micros = pc.utf8_rpad(fraction, 6, "0").cast(pa.int64())
+    whole = pc.add(pc.multiply(pc.add(pc.multiply(hours, 60), minutes), 60), seconds)
+    size = pc.add(pc.multiply(whole, 1_000_000), micros)
+    values = pc.if_else(pc.equal(sign, "-"), pc.negate(size), size)
+    flawed = wrong.to_numpy(zero_copy_only=False) if wrong.true_count else None
+    return _column(values, flawed, DeadReason.WRONG_TYPE)
+
+
+def _set_list(raw: pa.Array, _: Cell) -> Column:
+    """The members in the column's own order, as MySQL shows a SET; none of them holds a comma."""
+    values = pc.binary_join(raw, ",")
+    wrong = pc.and_(values.is_null(), raw.is_valid())
+    flawed = wrong.to_numpy(zero_copy_only=False) if wrong.true_count else None
+    return _column(values, flawed, DeadReason.WRONG_TYPE)
+
+
+def _matched(
+    raw: pa.Array,
+    pattern: str,
+    finish: Callable[[pa.Array], tuple[pa.Array, Mask | None]],
+    to: pa.DataType | None = None,
+) -> Column:
+    """Finish the texts of a pattern; others, and those of it that are no such value, are wrong."""
+    other = pc.invert(pc.match_substring_regex(raw, pattern)).fill_null(False)
+    texts = pc.if_else(other, pa.scalar(None, pa.string()), raw) if other.true_count else raw
+    values, wrong = finish(texts)
+    values = values if to is None else values.cast(to)
+    if other.true_count:
+        flawed = other.to_numpy(zero_copy_only=False)
+        wrong = flawed if wrong is None else wrong | flawed
+    return _column(values, wrong, DeadReason.WRONG_TYPE)
+
+
 def _cast_each(raw: pa.Array, to: pa.DataType) -> tuple[pa.Array, Mask | None]:
     """Cast texts; where the whole can't be, halves are tried, so a bad text costs only itself."""
     try:
@@ -198,4 +281,11 @@ _CONVERSIONS: dict[Encoding, Callable[[pa.Array, Cell], Column]] = {
     Encoding.TIMESTAMP_MICROS: _micros,
     Encoding.TIMESTAMP_NANOS: _nanos,
     Encoding.TIMESTAMP_ZONED: _zoned,
+    Encoding.DECIMAL_NUMBER: _number,
+    Encoding.BOOLEAN_NUMBER: _boolean,
+    Encoding.BITS_NUMBER: _bits,
+    Encoding.DATE_TEXT: _date_text,
+    Encoding.DATETIME_TEXT: _datetime_text,
+    Encoding.TIME_TEXT: _time_text,
+    Encoding.SET_LIST: _set_list,
 }

@@ -38,13 +38,17 @@ def decimals_from_bytes(values: pa.Array, type_: ColumnType) -> tuple[pa.Array, 
             rows = np.flatnonzero(lengths > place)
             words[rows, place] = data[last[rows] - place]
     wide = _from_words(words, pa.decimal128(DECIMAL_PRECISION_MAX, type_.scale))
-    least, most = (
-        pa.scalar(Decimal((sign, (9,) * type_.precision, -type_.scale)), wide.type)
-        for sign in (1, 0)
-    )
+    least, most = decimal_limits(type_, wide.type)
     fits = pc.and_(pc.greater_equal(wide, least), pc.less_equal(wide, most))
     wrong |= usable & ~fits.to_numpy(zero_copy_only=False)
     return _from_words(words, type_.arrow, valid & ~wrong), wrong
+
+
+def decimal_limits(type_: ColumnType, wide: pa.DataType) -> tuple[pa.Scalar, pa.Scalar]:
+    """Return the least and the largest decimal of a type, as one of a wider type."""
+    nines = (9,) * type_.precision
+    least, most = (pa.scalar(Decimal((sign, nines, -type_.scale)), wide) for sign in (1, 0))
+    return least, most
 
 
 def _from_words(

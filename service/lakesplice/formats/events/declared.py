@@ -18,14 +18,21 @@ neither:
     timestamp_nanos        nanoseconds since 1970                               timestamp
     datetime, datetime(n)  as timestamp_millis up to three digits, else as timestamp_micros
     time                   microseconds, negative and beyond a day as MySQL has them   long
+    time_of_day            the same, of a column that holds nothing else                long
     year                   a number                                             integer
+    enum, set, json        a string                                             string
+    bit(1); bit(n)         true, false; base64                                  boolean; binary
+    bigint unsigned        as decimal(20,0); the others as the next wider type  decimal(20,0)
+
+So Debezium writes them. Another format that needs declarations says in its own module how it writes
+what was declared.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lakesplice.errors import ConfigurationError, UnsupportedError
 from lakesplice.formats.events.encoding import Cell, Encoding
@@ -54,6 +61,18 @@ _ALIASES = {
     "blob": "binary",
     "year": "integer",
     "time": "long",
+    "time_of_day": "long",
+    "enum": "string",
+    "set": "string",
+    "json": "string",
+    "bit(1)": "boolean",
+    **{f"bit({digits})": "binary" for digits in range(2, 65)},
+    "tinyintunsigned": "short",
+    "smallintunsigned": "integer",
+    "mediumint": "integer",
+    "mediumintunsigned": "integer",
+    "intunsigned": "long",
+    "bigintunsigned": "decimal(20,0)",
     "datetime": "timestamp_millis",
     **{f"datetime({digits})": "timestamp_millis" for digits in range(4)},
     **{f"datetime({digits})": "timestamp_micros" for digits in range(4, 7)},
@@ -63,28 +82,33 @@ _DECIMAL = re.compile(r"decimal(_text)?(\(\d+,\d+\))")
 
 @dataclass(frozen=True, slots=True)
 class DeclaredType:
-    """One declared column type; `name` is its canonical spelling."""
+    """One declared column type; `name` is its canonical spelling, `written` the one that was
+    declared, in small letters without spaces: where two types are one column, it tells them apart.
+    """
 
     name: str
     type: ColumnType
     encoding: Encoding
+    written: str = field(default="", compare=False)
 
     @classmethod
     def parse(cls, text: str) -> DeclaredType:
         """Read a declaration as the table at the head describes; `ConfigurationError` if it is
         none.
         """
-        name = re.sub(r"\s+", "", text).lower()
-        name = _ALIASES.get(name, name)
+        written = re.sub(r"\s+", "", text).lower()
+        name = _ALIASES.get(written, written)
         if name in _NAMED:
-            return cls(name, *_NAMED[name])
+            return cls(name, *_NAMED[name], written)
         if decimal := _DECIMAL.fullmatch(name):
             encoding = Encoding.DECIMAL_TEXT if decimal[1] else Encoding.DECIMAL_BASE64
             try:
-                return cls(name, ColumnType.parse(f"decimal{decimal[2]}"), encoding)
+                return cls(name, ColumnType.parse(f"decimal{decimal[2]}"), encoding, written)
             except UnsupportedError as error:
                 raise ConfigurationError(error.message, type=text) from error
-        known = ", ".join((*_NAMED, "decimal(p,s)", "decimal_text(p,s)", *_ALIASES))
+        aliases = [alias for alias in _ALIASES if not alias.startswith(("bit(", "datetime("))]
+        wide = ("decimal(p,s)", "decimal_text(p,s)", "bit(n)", "datetime(n)")
+        known = ", ".join((*_NAMED, *wide, *aliases)).replace("unsigned", " unsigned")
         raise ConfigurationError(f"unknown column type; known: {known}", type=text)
 
     def cell(self, name: str) -> Cell:

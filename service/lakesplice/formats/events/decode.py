@@ -9,6 +9,7 @@ import pyarrow as pa
 from lakesplice.formats.events.debezium import DEBEZIUM, FLATTENED
 from lakesplice.formats.events.dialect import Dialect
 from lakesplice.formats.events.engine import settle_records
+from lakesplice.formats.events.maxwell import MAXWELL
 from lakesplice.formats.events.strict import Flaw
 from lakesplice.formats.events.template import Halt, open_record
 from lakesplice.formats.events.values import DecodeContext, Decoded
@@ -16,7 +17,7 @@ from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode
 
 DIALECTS: Mapping[FormatName, Dialect] = {
-    dialect.name: dialect for dialect in (DEBEZIUM, FLATTENED)
+    dialect.name: dialect for dialect in (DEBEZIUM, FLATTENED, MAXWELL)
 }
 
 

@@ -22,7 +22,7 @@ MICROS_MIN, MICROS_MAX = DAY_MIN * _DAY_MICROS, (DAY_MAX + 1) * _DAY_MICROS - 1
 
 
 class Encoding(StrEnum):
-    """The ways in which Kafka Connect's JSON writes a value."""
+    """The ways in which JSON holds a value: Kafka Connect's, then those of other formats."""
 
     PLAIN = "plain"
     BASE64 = "base64"
@@ -33,11 +33,22 @@ class Encoding(StrEnum):
     TIMESTAMP_MICROS = "timestamp-micros"
     TIMESTAMP_NANOS = "timestamp-nanos"
     TIMESTAMP_ZONED = "timestamp-zoned"
+    DECIMAL_NUMBER = "decimal-number"
+    BOOLEAN_NUMBER = "boolean-number"
+    BITS_NUMBER = "bits-number"
+    DATE_TEXT = "date-text"
+    DATETIME_TEXT = "datetime-text"
+    TIME_TEXT = "time-text"
+    SET_LIST = "set-list"
 
 
 _TEXT = (
     Encoding.BASE64, Encoding.DECIMAL_BASE64, Encoding.DECIMAL_TEXT, Encoding.TIMESTAMP_ZONED,
+    Encoding.DATE_TEXT, Encoding.DATETIME_TEXT, Encoding.TIME_TEXT,
 )  # fmt: skip
+_WIDE_DIGITS = 76
+# Wide enough for 64 bits.
+_UNSIGNED = pa.decimal128(20, 0)
 _PLAIN_JSON = {
     Kind.BOOLEAN: pa.bool_(),
     Kind.FLOAT: pa.float32(),
@@ -57,7 +68,18 @@ class Cell:
 
     @property
     def json_type(self) -> pa.DataType:
-        """The Arrow type to read the JSON as; integers are read wide and then checked."""
+        """The Arrow type to read the JSON as; integers are read wide and then checked.
+
+        A decimal is read from a number or its digits as text, without rounding. The reader counts
+        digits before it appends zeros and then overflows in silence (pyarrow 26), so its type has
+        room for as many zeros as the scale, and the digits are counted again afterwards.
+        """
+        if self.encoding is Encoding.DECIMAL_NUMBER:
+            return pa.decimal256(_WIDE_DIGITS - self.type.scale, self.type.scale)
+        if self.encoding is Encoding.BITS_NUMBER:
+            return _UNSIGNED
+        if self.encoding is Encoding.SET_LIST:
+            return pa.list_(pa.string())
         if self.encoding in _TEXT:
             return pa.string()
         if self.encoding is Encoding.PLAIN:

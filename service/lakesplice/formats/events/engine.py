@@ -54,7 +54,7 @@ def settle_records(
             run.ledger.kill([first], key)
             continue
         rounds += 1
-        run.read(template, key, patient=template.exact or rounds > _ROUNDS_MAX)
+        run.read(first, template, key, patient=template.exact or rounds > _ROUNDS_MAX)
         run.ledger.kill(
             [first], Flaw(DeadReason.NOT_JSON, "the record can't be read in its own shape")
         )
@@ -90,9 +90,9 @@ class _Run:
         else:
             self.ledger.stop(row, verdict.code, verdict.detail)
 
-    def read(self, template: Template, key: KeyForm | None, *, patient: bool) -> None:
-        """Read and settle the open records that are like the template's."""
-        rows = self._like(template, key)
+    def read(self, own: int, template: Template, key: KeyForm | None, *, patient: bool) -> None:
+        """Read and settle the open records that are like the template's own."""
+        rows = self._like(own, template, key)
         first, end = int(rows[0]), int(rows[-1]) + 1
         if end - first <= _SPARSE * len(rows):
             chosen, places = self.values.slice(first, end - first), rows - first
@@ -118,8 +118,8 @@ class _Run:
             )
             self._reader.build(group, self.ledger)
 
-    def _like(self, template: Template, key: KeyForm | None) -> Rows:
-        """The open rows before the end that start as the template does, in value and key."""
+    def _like(self, own: int, template: Template, key: KeyForm | None) -> Rows:
+        """The open rows before the end that start as the row `own` does, in value and key."""
         end = self.ledger.end
         alike = self.ledger.open[:end].copy()
         values, keys = self.values.slice(0, end), self.keys.slice(0, end)
@@ -127,7 +127,7 @@ class _Run:
             starts = pc.starts_with(values, template.prefix).fill_null(False)
             alike &= starts.to_numpy(zero_copy_only=False)
         has_key = keys.is_valid().to_numpy(zero_copy_only=False)
-        alike &= has_key if key else ~has_key
+        alike &= has_key == has_key[own]
         if key and key.prefix:
             starts = pc.starts_with(keys, key.prefix).fill_null(False)
             alike &= starts.to_numpy(zero_copy_only=False)

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.events.lines import Integers, Mask, positions_of, rows_of, text_bytes
+from lakesplice.formats.events.lines import Bytes, Integers, Mask, positions_of, rows_of, text_bytes
 
 _LETTER_N, _LETTER_U, _COLON, _QUOTE, _SPACE = b'nu:" '
 _NO_NAME_ENDS_IN = np.zeros(256, np.bool_)
@@ -60,10 +60,15 @@ def _null_masks(rows: pa.Array) -> Iterator[pa.Array]:
 def written_nulls(texts: pa.Array) -> Integers:
     """Return per text how many members it names as null, or fewer; never more."""
     data, offsets = text_bytes(texts)
+    return np.bincount(rows_of(null_places(data), offsets), minlength=len(texts)).astype(np.int64)
+
+
+def null_places(data: Bytes) -> Integers:
+    """Return where members are named as null, ascending: the places of their names' last quotes."""
     at = positions_of(data[:-1], _LETTER_N)
     at = at[data[at + 1] == _LETTER_U]
     at = at[at > 3] - 1
     at = np.where(data[at] == _SPACE, at - 1, at)
     at = at[(data[at] == _COLON) & (data[at - 1] == _QUOTE)]
-    at = at[~_NO_NAME_ENDS_IN[data[at - 2]]]
-    return np.bincount(rows_of(at, offsets), minlength=len(texts)).astype(np.int64)
+    found: Integers = at[~_NO_NAME_ENDS_IN[data[at - 2]]] - 1
+    return found

@@ -3,6 +3,9 @@
 The law that ties them together, for every batch of records:
 
     records = rows of all blocks + dead letters + ignored + records at and after the first stop
+
+A record whose format sends an update of a key as one event is two rows of a block: a delete of the
+old key and a create of the new one.
 """
 
 from __future__ import annotations
@@ -64,11 +67,11 @@ class DecodeContext:
 class ImageBlock:
     """Decoded changes of one source schema, a row per change, in offset order.
 
-    `rows` are indexes into the records, ascending. `before` and `after` have a column per field of
-    `schema`, by source name and of the field's Arrow type; a row of theirs means something only
-    where the `_present` mask says so. Every create, update and read has an after-image, every
-    delete a before-image; where the source sent only a delete's key, the image's other columns are
-    null. `ordering` says what the positions are.
+    `rows` are indexes into the records, ascending, twice where a record is two changes. `before`
+    and `after` have a column per field of `schema`, by source name and of the field's Arrow type; a
+    row of theirs means something only where the `_present` mask says so. Every create, update and
+    read has an after-image, every delete a before-image; where the source sent only a delete's key,
+    the image's other columns are null. `ordering` says what the positions are.
     """
 
     schema: SourceSchema

@@ -30,6 +30,12 @@ from lakesplice.formats.events.encoding import Encoding
         ("year", "integer", Encoding.PLAIN),
         ("blob", "binary", Encoding.BASE64),
         ("text", "string", Encoding.PLAIN),
+        ("time_of_day", "long", Encoding.PLAIN),
+        ("SET", "string", Encoding.PLAIN),
+        ("bit(1)", "boolean", Encoding.PLAIN),
+        ("bit(64)", "binary", Encoding.BASE64),
+        ("int unsigned", "long", Encoding.PLAIN),
+        ("bigint unsigned", "decimal(20,0)", Encoding.DECIMAL_BASE64),
     ],
 )
 def test_a_declaration_names_a_type_and_how_it_is_sent(
