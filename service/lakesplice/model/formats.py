@@ -11,3 +11,4 @@ class FormatName(StrEnum):
     DEBEZIUM = "debezium-json"
     FLATTENED = "debezium-flattened-json"
     MAXWELL = "maxwell-json"
+    CANAL = "canal-json"

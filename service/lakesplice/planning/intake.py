@@ -26,7 +26,7 @@ from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.schema import SourceSchema, TableSchema
 from lakesplice.planning.evolution import Fits, SchemaFit, Unfit, fit, went_back
 from lakesplice.planning.images import Images, to_changes
-from lakesplice.planning.order import check_order
+from lakesplice.planning.order import accept_repetitions, check_order
 
 Integers = npt.NDArray[np.int64]
 
@@ -281,7 +281,11 @@ class PartitionIntake:
         file = np.concatenate([block.position_file for block in blocks])[order]
         offset = np.concatenate([block.position_offset for block in blocks])[order]
         gtid = pa.concat_arrays([block.gtid for block in blocks]).take(pa.array(order))
-        check = check_order(file, offset, gtid, self._state.position, self._state.gtids)
+        start, seen = self._state.position, self._state.gtids
+        if all(block.ordering is Ordering.TIDB for block in blocks):
+            check = accept_repetitions(file, offset, start, seen)
+        else:
+            check = check_order(file, offset, gtid, start, seen)
         if check.first_violation is not None:
             limit = int(rows[check.first_violation])
             self._stop(offsets, _Stop(limit, ParkCode.POSITIONS_FELL_BACK, check.detail))

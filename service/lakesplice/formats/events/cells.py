@@ -21,7 +21,7 @@ from lakesplice.formats.events.encoding import (
     Cell,
     Encoding,
 )
-from lakesplice.formats.events.lines import Mask
+from lakesplice.formats.events.lines import Mask, text_bytes
 from lakesplice.formats.events.values import DeadReason
 from lakesplice.model.types import ColumnType, Kind
 
@@ -31,6 +31,10 @@ _CLOCK = pa.timestamp("us")
 # Year 0 is in none of Delta's readers.
 _DATE = r"^(?:[0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)-[0-9]{2}-[0-9]{2}$"
 _DATETIME = _DATE[:-1] + r" [0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?$"
+_INTEGER = r"^-?[0-9]{1,19}$"
+_UNSIGNED = r"^[0-9]{1,20}$"
+_FLOAT = r"^-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?$"
+_TWO_BYTES = 0xC0
 _TIME = (
     r"^(?P<sign>-?)(?P<hours>[0-9]{2,3}):(?P<minutes>[0-5][0-9]):(?P<seconds>[0-5][0-9])"
     r"(?:\.(?P<fraction>[0-9]{1,6}))?$"
@@ -146,8 +150,10 @@ def _decimal_base64(raw: pa.Array, cell: Cell) -> Column:
 
 
 def _decimal_text(raw: pa.Array, cell: Cell) -> Column:
-    values, wrong = _cast_each(raw, cell.type.arrow)
-    return _column(values, wrong, DeadReason.WRONG_TYPE)
+    values, wrong = _cast_each(raw, cell.wide_decimal)
+    ranged = _number(values, cell)
+    unread = () if wrong is None else ((wrong, DeadReason.WRONG_TYPE),)
+    return Column(ranged.values, (*unread, *ranged.flaws))
 
 
 def _date(raw: pa.Array, _: Cell) -> Column:
@@ -229,6 +235,52 @@ def _time_text(raw: pa.Array, _: Cell) -> Column:
     return _column(values, flawed, DeadReason.WRONG_TYPE)
 
 
+def _integer_text(raw: pa.Array, cell: Cell) -> Column:
+    read = _matched(raw, _INTEGER, lambda texts: _cast_each(texts, pa.int64()))
+    ranged = _plain(read.values, cell)
+    return Column(ranged.values, (*read.flaws, *ranged.flaws))
+
+
+def _float_text(raw: pa.Array, cell: Cell) -> Column:
+    read = _matched(raw, _FLOAT, lambda texts: _cast_each(texts, cell.type.arrow))
+    ranged = _finite(read.values)
+    return Column(ranged.values, (*read.flaws, *ranged.flaws))
+
+
+def _boolean_text(raw: pa.Array, _: Cell) -> Column:
+    return _matched(raw, "^[01]$", lambda texts: (pc.equal(texts, "1"), None))
+
+
+def _bits_text(raw: pa.Array, cell: Cell) -> Column:
+    read = _matched(raw, _UNSIGNED, lambda texts: _cast_each(texts, pa.decimal128(20, 0)))
+    bits = _bits(read.values, cell)
+    return Column(bits.values, (*read.flaws, *bits.flaws))
+
+
+def _latin1_text(raw: pa.Array, _: Cell) -> Column:
+    """Bytes, each sent as the character of its number: in UTF-8 one byte, or two from 128 on."""
+    other = pc.match_substring_regex(raw, r"[^\x00-\x{FF}]").fill_null(False)
+    texts = pc.if_else(other, pa.scalar(None, pa.string()), raw) if other.true_count else raw
+    data, offsets = text_bytes(texts.cast(pa.binary()))
+    lead = data >= _TWO_BYTES
+    follows = np.zeros(len(data), np.bool_)
+    follows[1:] = lead[:-1]
+    octets = np.where(follows, data + ((np.roll(data, 1) & 3) << 6) - 0x80, data).astype(np.uint8)
+    kept = np.concatenate(([0], np.cumsum(~lead)))
+    # What a null's place holds is of no account: its mask says so.
+    values = pa.Array.from_buffers(
+        pa.binary(),
+        len(raw),
+        [
+            pa.array(texts.is_valid().to_numpy(zero_copy_only=False)).buffers()[1],
+            pa.py_buffer(kept[offsets].astype(np.int32)),
+            pa.py_buffer(octets[~lead]),
+        ],
+    )
+    flawed = other.to_numpy(zero_copy_only=False) if other.true_count else None
+    return _column(values, flawed, DeadReason.WRONG_TYPE)
+
+
 def _set_list(raw: pa.Array, _: Cell) -> Column:
     """The members in the column's own order, as MySQL shows a SET; none of them holds a comma."""
     values = pc.binary_join(raw, ",")
@@ -288,4 +340,9 @@ _CONVERSIONS: dict[Encoding, Callable[[pa.Array, Cell], Column]] = {
     Encoding.DATETIME_TEXT: _datetime_text,
     Encoding.TIME_TEXT: _time_text,
     Encoding.SET_LIST: _set_list,
+    Encoding.INTEGER_TEXT: _integer_text,
+    Encoding.FLOAT_TEXT: _float_text,
+    Encoding.BOOLEAN_TEXT: _boolean_text,
+    Encoding.BITS_TEXT: _bits_text,
+    Encoding.LATIN1_TEXT: _latin1_text,
 }

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from lakesplice.formats.events.canal import CANAL
 from lakesplice.formats.events.debezium import DEBEZIUM, FLATTENED
 from lakesplice.formats.events.dialect import Dialect
 from lakesplice.formats.events.engine import settle_records
@@ -17,7 +18,7 @@ from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode
 
 DIALECTS: Mapping[FormatName, Dialect] = {
-    dialect.name: dialect for dialect in (DEBEZIUM, FLATTENED, MAXWELL)
+    dialect.name: dialect for dialect in (DEBEZIUM, FLATTENED, MAXWELL, CANAL)
 }
 
 

@@ -84,7 +84,7 @@ class Reader(Protocol):
         """Read one record by the book; what it says about those like it."""
         ...
 
-    def inspect_key(self, key: bytes | None, template: Template) -> KeyForm | Flaw | None:
+    def inspect_key(self, key: bytes | None, template: Template, /) -> KeyForm | Flaw | None:
         """Read one record's key; None if records like it have none that is used."""
         ...
 

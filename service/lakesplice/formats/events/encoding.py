@@ -40,11 +40,17 @@ class Encoding(StrEnum):
     DATETIME_TEXT = "datetime-text"
     TIME_TEXT = "time-text"
     SET_LIST = "set-list"
+    INTEGER_TEXT = "integer-text"
+    FLOAT_TEXT = "float-text"
+    BOOLEAN_TEXT = "boolean-text"
+    BITS_TEXT = "bits-text"
+    LATIN1_TEXT = "latin1-text"
 
 
 _TEXT = (
     Encoding.BASE64, Encoding.DECIMAL_BASE64, Encoding.DECIMAL_TEXT, Encoding.TIMESTAMP_ZONED,
-    Encoding.DATE_TEXT, Encoding.DATETIME_TEXT, Encoding.TIME_TEXT,
+    Encoding.DATE_TEXT, Encoding.DATETIME_TEXT, Encoding.TIME_TEXT, Encoding.INTEGER_TEXT,
+    Encoding.FLOAT_TEXT, Encoding.BOOLEAN_TEXT, Encoding.BITS_TEXT, Encoding.LATIN1_TEXT,
 )  # fmt: skip
 _WIDE_DIGITS = 76
 # Wide enough for 64 bits.
@@ -70,12 +76,10 @@ class Cell:
     def json_type(self) -> pa.DataType:
         """The Arrow type to read the JSON as; integers are read wide and then checked.
 
-        A decimal is read from a number or its digits as text, without rounding. The reader counts
-        digits before it appends zeros and then overflows in silence (pyarrow 26), so its type has
-        room for as many zeros as the scale, and the digits are counted again afterwards.
+        A decimal is read from a number or its digits as text, without rounding.
         """
         if self.encoding is Encoding.DECIMAL_NUMBER:
-            return pa.decimal256(_WIDE_DIGITS - self.type.scale, self.type.scale)
+            return self.wide_decimal
         if self.encoding is Encoding.BITS_NUMBER:
             return _UNSIGNED
         if self.encoding is Encoding.SET_LIST:
@@ -85,6 +89,15 @@ class Cell:
         if self.encoding is Encoding.PLAIN:
             return _PLAIN_JSON.get(self.type.kind, pa.int64())
         return pa.int64()
+
+    @property
+    def wide_decimal(self) -> pa.DataType:
+        """The type to read a decimal's digits as.
+
+        Arrow counts digits before it appends zeros, and then overflows in silence (pyarrow 26). So
+        this type has room for as many zeros as the scale; its digits are to be counted again.
+        """
+        return pa.decimal256(_WIDE_DIGITS - self.type.scale, self.type.scale)
 
     @property
     def field(self) -> SourceField:

@@ -21,6 +21,7 @@ from lakesplice.model.position import (
     RANK_DELETE,
     RANK_OTHER,
     ROW_BITS,
+    TIMESTAMP_BITS,
 )
 
 _NO_TOPIC_CHARACTER = re.compile(r"[^A-Za-z0-9._-]")
@@ -55,12 +56,25 @@ def binlog_positions(
     return Positions(files, packed, missing, beyond)
 
 
-def kafka_positions(offsets: Rows, op: npt.NDArray[np.int8]) -> Positions:
-    """Return the records' own places in their partition as positions of file 0."""
+def kafka_positions(offsets: Rows, op: npt.NDArray[np.int8], row: Rows | None = None) -> Positions:
+    """Return the records' own places in their partition as positions of file 0; `row` is the place
+    of a change among those of its record.
+    """
+    rows = np.zeros(len(offsets), np.int64) if row is None else row
     nowhere = np.zeros(len(offsets), np.bool_)
-    beyond: Mask = offsets >= 1 << OFFSET_BITS
-    packed = _packed(np.where(beyond, 0, offsets), np.zeros(len(offsets), np.int64), op)
+    beyond: Mask = (offsets >= 1 << OFFSET_BITS) | (rows >= 1 << ROW_BITS)
+    packed = _packed(np.where(beyond, 0, offsets), np.where(beyond, 0, rows), op)
     return Positions(np.zeros(len(offsets), np.int64), packed, nowhere, beyond)
+
+
+def tidb_positions(commit: pa.Array, op: npt.NDArray[np.int8]) -> Positions:
+    """Return commit timestamps of TiDB as positions of file 0; a key changes once in one."""
+    missing = _nulls(commit)
+    stamps = commit.fill_null(0).to_numpy()
+    beyond: Mask = (stamps < 0) | (stamps >= 1 << TIMESTAMP_BITS)
+    rank = np.where(op == Op.DELETE, RANK_DELETE, RANK_OTHER)
+    packed: Rows = (np.where(beyond, 0, stamps) << 1) | rank
+    return Positions(np.zeros(len(op), np.int64), packed, missing, beyond)
 
 
 def _packed(offsets: Rows, rows: Rows, op: npt.NDArray[np.int8]) -> Rows:

@@ -21,7 +21,8 @@ Proof = Callable[[pa.Array, pa.Array], Mask]
 class EventShape:
     """What an event's payload holds: its row images' columns, and the JSON types of all of it.
 
-    `optional` members may be absent, and where one is an object, so may its own members; then
+    `optional` members may be absent, and where one is an object or a list of objects, so may the
+    members of these; then
     `unproven` has to know them: it marks the texts of which it isn't proven that every null read
     in another member was written.
     """

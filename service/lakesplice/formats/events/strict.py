@@ -117,7 +117,8 @@ def find_flaw(value: object, expected: pa.DataType, path: str = "payload") -> Fl
 def check_of(expected: pa.DataType, optional: Collection[str] = ()) -> Check:
     """Return the comparison of values, not null, with a type.
 
-    `optional` members of an object may be absent, and so may the members of those that are objects.
+    `optional` members of an object may be absent, and so may the members of those that are objects
+    or lists of them.
     Made once per type, not per value: asking Arrow what a type is costs more than the comparison.
     """
     if pa.types.is_struct(expected):
@@ -137,9 +138,12 @@ def check_of(expected: pa.DataType, optional: Collection[str] = ()) -> Check:
 
 
 def _member_check(member: pa.Field, optional: Collection[str]) -> Check:
-    if member.name in optional and pa.types.is_struct(member.type):
-        return check_of(member.type, [inner.name for inner in member.type])
-    return check_of(member.type)
+    of = member.type
+    if member.name in optional and pa.types.is_struct(of):
+        return check_of(of, [inner.name for inner in of])
+    if member.name in optional and pa.types.is_list(of) and pa.types.is_struct(of.value_type):
+        return partial(_list_flaw, check_of(of.value_type, [inner.name for inner in of.value_type]))
+    return check_of(of)
 
 
 def _struct_flaw(

@@ -19,10 +19,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakesplice.formats.events.declared import DeclaredType
+from lakesplice.model.change import Op
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import TableName
-from lakesplice.model.position import Ordering
+from lakesplice.model.position import RANK_DELETE, RANK_OTHER, Ordering
 from lakesplice.model.schema import SourceSchema
 
 Rows = npt.NDArray[np.int64]
@@ -110,6 +111,34 @@ class ImageBlock:
             before_present=self.before_present[mask],
             after=self.after.filter(chosen),
             after_present=self.after_present[mask],
+            ordering=self.ordering,
+        )
+
+    def moved(self, mask: Mask) -> ImageBlock:
+        """Make of each marked update, whose key changed, a delete of the old key and a create of
+        the new one, at its place.
+        """
+        if not mask.any():
+            return self
+        taken = np.repeat(np.arange(len(self)), 1 + mask)
+        twin = mask[taken]
+        gone: Mask = twin & np.append(taken[1:] == taken[:-1], False)
+        came: Mask = twin & ~gone
+        rows = pa.array(taken)
+        op = np.where(gone, Op.DELETE, np.where(came, Op.CREATE, self.op[taken])).astype(np.int8)
+        ranks = RANK_OTHER - RANK_DELETE
+        return ImageBlock(
+            schema=self.schema,
+            rows=self.rows[taken],
+            op=op,
+            position_file=self.position_file[taken],
+            position_offset=self.position_offset[taken] - ranks * gone.astype(np.int64),
+            source_ts=self.source_ts.take(rows),
+            gtid=self.gtid.take(rows),
+            before=self.before.take(rows).combine_chunks(),
+            before_present=(self.before_present[taken] | gone) & ~came,
+            after=self.after.take(rows).combine_chunks(),
+            after_present=self.after_present[taken] & ~gone,
             ordering=self.ordering,
         )
 

@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
-from lakesplice.formats.events import Decoded
+from lakesplice.formats.events import DecodeContext, Decoded, declare
 from tests.support.debezium import (
+    DECLARED,
+    TABLE,
     Flavour,
     Record,
     compact,
     dead,
+    decode_all,
     image,
     images,
     money,
@@ -278,3 +281,11 @@ def test_details_say_what_is_wrong_and_stay_short() -> None:
     assert max(map(len, decoded.dead.detail)) < 600
     flattened = flavour.decode([(b'{"id":1}', compact(image(1)))])
     assert "ExtractNewRecordState" in flattened.dead.detail[0]
+
+
+@pytest.mark.parametrize("digits", ["1" + "0" * 30, "-" + "9" * 39, "1e57", "0." + "1" * 19])
+def test_a_decimal_that_its_type_has_no_room_for_is_no_other_number(digits: str) -> None:
+    context = DecodeContext(TABLE, declare({**DECLARED, "price": "decimal_text(38,18)"}))
+    value = compact(payload("c", None, image(1, price=digits)))
+    decoded = decode_all([(compact({"id": 1}), value)], context)
+    assert list(dead(decoded)) == [0]

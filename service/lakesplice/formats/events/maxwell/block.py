@@ -22,7 +22,7 @@ from lakesplice.formats.events.places import (
     source_times,
 )
 from lakesplice.formats.events.template import TOMBSTONE
-from lakesplice.formats.events.values import DeadReason, DecodeContext, ImageBlock, Mask, Rows
+from lakesplice.formats.events.values import DeadReason, DecodeContext, ImageBlock, Mask
 from lakesplice.model.change import Op
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import ROW_BITS, Ordering
@@ -94,7 +94,7 @@ def build_block(
         after_present=op != Op.DELETE,
         ordering=ordering,
     )
-    block = _split(block, images.moved).filter(np.repeat(build.live, 1 + images.moved))
+    block = block.filter(build.live).moved(images.moved[build.live])
     if len(block):
         ledger.add(block)
 
@@ -176,30 +176,3 @@ def _images(
                 )
         before = pa.Table.from_arrays(columns, schema=after.schema)
     return _Images(before, after, has_old | (op == Op.DELETE), moved & build.live)
-
-
-def _split(block: ImageBlock, moved: Mask) -> ImageBlock:
-    """Make of each update of a key a delete of the old one and a create of the new one."""
-    if not moved.any():
-        return block
-    taken = np.repeat(np.arange(len(block)), 1 + moved)
-    twin = moved[taken]
-    first = twin & np.append(taken[1:] == taken[:-1], False)
-    second = twin & ~first
-    rows = pa.array(taken)
-    op = np.where(first, Op.DELETE, np.where(second, Op.CREATE, block.op[taken])).astype(np.int8)
-    rank: Rows = first.astype(np.int64)
-    return ImageBlock(
-        schema=block.schema,
-        rows=block.rows[taken],
-        op=op,
-        position_file=block.position_file[taken],
-        position_offset=block.position_offset[taken] - rank,
-        source_ts=block.source_ts.take(rows),
-        gtid=block.gtid.take(rows),
-        before=block.before.take(rows).combine_chunks(),
-        before_present=block.before_present[taken] & ~second,
-        after=block.after.take(rows).combine_chunks(),
-        after_present=block.after_present[taken] & ~first,
-        ordering=block.ordering,
-    )
