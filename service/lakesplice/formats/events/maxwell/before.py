@@ -56,7 +56,8 @@ def unproven_parts(texts: pa.Array, rows: pa.Array) -> Mask:
 def _parts(texts: pa.Array, rows: pa.Array) -> _Parts:
     data, offsets = text_bytes(texts)
     starts, ends = offsets[:-1], offsets[1:]
-    data_at, old_at = (_first(data, offsets, part) for part in (_DATA, _OLD))
+    braces = positions_of(data, _BRACE_OPEN)
+    data_at, old_at = (_first(data, offsets, braces, part) for part in (_DATA, _OLD))
     places = null_places(data)
     owner = rows_of(places, offsets)
     within = places - starts[owner]
@@ -79,13 +80,13 @@ def _parts(texts: pa.Array, rows: pa.Array) -> _Parts:
     return _Parts(proven, old)
 
 
-def _first(data: Bytes, offsets: Integers, opening: str) -> Integers:
+def _first(data: Bytes, offsets: Integers, braces: Integers, opening: str) -> Integers:
     """Return where in each text an opening, which ends in a brace, first stands; -1 if nowhere.
 
     There are few braces; Arrow's search for a text takes ten times as long.
     """
     lead = opening.encode()[:-1]
-    at = positions_of(data, _BRACE_OPEN)
+    at = braces
     for back, byte in enumerate(reversed(lead), start=1):
         at = at[data[np.maximum(at - back, 0)] == byte]
     at = at - len(lead)

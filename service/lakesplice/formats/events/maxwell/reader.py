@@ -110,10 +110,9 @@ class MaxwellReader:
         if lossy is not None:
             return _lossy(lossy)
         cells = tuple(cell_of(name, declared[name]) for name in data)
-        for cell in cells:
-            if isinstance(data[cell.name], dict) or (
-                isinstance(data[cell.name], list) and not pa.types.is_list(cell.json_type)
-            ):
+        nested = [at for at, value in enumerate(data.values()) if isinstance(value, dict | list)]
+        for cell in (cells[at] for at in nested):
+            if isinstance(data[cell.name], dict) or not pa.types.is_list(cell.json_type):
                 return _nested(cell.name)
         values = None
         if _KEY_VALUES in event:

@@ -19,6 +19,8 @@ A TIMESTAMP is a wall clock of the zone in which Maxwell's Java runs, which must
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from lakesplice.formats.events.declared import DeclaredType
 from lakesplice.formats.events.encoding import Cell, Encoding
 from lakesplice.model.types import ColumnType, Kind
@@ -33,6 +35,7 @@ _BY_KIND = {
 _BY_SPELLING = (Encoding.TIME_TEXT, Encoding.SET_LIST, Encoding.BITS_NUMBER)
 
 
+@lru_cache(maxsize=4096)
 def cell_of(name: str, declared: DeclaredType) -> Cell:
     """Return the column `name` of a declared type as Maxwell writes it."""
     encoding = _encoding(declared.type, declared.written)
