@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from lakesplice.errors import ConfigurationError, UnsupportedError
 from lakesplice.formats.events.encoding import Cell, Encoding
@@ -89,7 +89,7 @@ class DeclaredType:
     name: str
     type: ColumnType
     encoding: Encoding
-    written: str = field(default="", compare=False)
+    written: str = ""
 
     @classmethod
     def parse(cls, text: str) -> DeclaredType:

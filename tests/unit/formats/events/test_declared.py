@@ -43,7 +43,12 @@ def test_a_declaration_names_a_type_and_how_it_is_sent(
 ) -> None:
     declared = DeclaredType.parse(text)
     assert (declared.type.name, declared.encoding) == (type_, encoding)
-    assert DeclaredType.parse(declared.name) == declared
+    again = DeclaredType.parse(declared.name)
+    assert (again.name, again.type, again.encoding) == (
+        declared.name,
+        declared.type,
+        declared.encoding,
+    )
     assert pickle.loads(pickle.dumps(declared)) == declared
 
 

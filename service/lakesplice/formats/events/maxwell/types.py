@@ -35,12 +35,16 @@ _BY_KIND = {
 _BY_SPELLING = (Encoding.TIME_TEXT, Encoding.SET_LIST, Encoding.BITS_NUMBER)
 
 
-@lru_cache(maxsize=4096)
 def cell_of(name: str, declared: DeclaredType) -> Cell:
     """Return the column `name` of a declared type as Maxwell writes it."""
-    encoding = _encoding(declared.type, declared.written)
-    spelt = declared.written if encoding in _BY_SPELLING else declared.name
-    return Cell(name, declared.type, encoding, f"declared:{spelt}")
+    return _cell(name, declared.type, declared.name, declared.written)
+
+
+@lru_cache(maxsize=4096)
+def _cell(name: str, type_: ColumnType, declared: str, written: str) -> Cell:
+    encoding = _encoding(type_, written)
+    spelt = written if encoding in _BY_SPELLING else declared
+    return Cell(name, type_, encoding, f"declared:{spelt}")
 
 
 def _encoding(type_: ColumnType, written: str) -> Encoding:
