@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 from pyarrow import json as arrow_json
 
-from lakesplice.formats.debezium import DecodeContext, declare, decode
+from lakesplice.formats.events import DecodeContext, declare, decode
 from lakesplice.model.names import TableName
 
 SEED = 7
@@ -106,7 +106,7 @@ def records(rows: int, share: float) -> tuple[pa.RecordBatch, int]:
             values.append(_text(event))
         keys.append(b'{"id":%d}' % row)
     batch = {"key": pa.array(keys, pa.binary()), "value": pa.array(values, pa.binary())}
-    return pa.record_batch(batch), bad
+    return pa.record_batch({"offset": pa.array(range(len(keys)), pa.int64()), **batch}), bad
 
 
 def floor(text: bytes) -> pa.Table:
@@ -128,7 +128,7 @@ def floor(text: bytes) -> pa.Table:
     )
 
 
-def _rates(rows: int, works: Sequence[Callable[[], object]], repeats: int) -> list[float]:
+def rates(rows: int, works: Sequence[Callable[[], object]], repeats: int) -> list[float]:
     """Run the works in turn, so that a noisy neighbour disturbs all of them alike."""
     seconds: list[list[float]] = [[] for _ in works]
     for _ in range(repeats):
@@ -154,7 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         decoded = decode(batch, context)
         assert sum(map(len, decoded.blocks)) == options.rows - bad, "a sound event was lost"
         works = (lambda batch=batch: decode(batch, context), lambda: floor(text))
-        ours, least = _rates(options.rows, works, options.repeats)
+        ours, least = rates(options.rows, works, options.repeats)
         print(
             f"{share:4.0%} malformed: decode {ours:9,.0f}/s, pyarrow.json {least:9,.0f}/s,"
             f" ratio {ours / least:.2f}"

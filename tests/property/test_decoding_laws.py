@@ -17,11 +17,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lakesplice.formats.debezium import DecodeContext, declare
-from lakesplice.formats.debezium.proof import unproven_rows, written_nulls
-from lakesplice.formats.debezium.schemaless import Shapes
-from lakesplice.formats.debezium.screen import matching, starting_right
-from lakesplice.formats.debezium.template import Template, inspect
+from lakesplice.formats.events import DecodeContext, declare
+from lakesplice.formats.events.debezium.envelope import inspect
+from lakesplice.formats.events.debezium.schemaless import Shapes
+from lakesplice.formats.events.proof import unproven_rows, written_nulls
+from lakesplice.formats.events.screen import matching, starting_right
+from lakesplice.formats.events.template import Template
 from tests.support.debezium import (
     DECLARED,
     TABLE,

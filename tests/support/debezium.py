@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from lakesplice.formats.debezium import DecodeContext, Decoded, declare, decode
+from lakesplice.formats.events import DecodeContext, Decoded, declare, decode
 from lakesplice.model.names import TableName
 
 TABLE = TableName("shop", "items")
@@ -152,7 +153,7 @@ def decode_all(records: Iterable[Record], context: DecodeContext) -> Decoded:
     given = batch(records)
     decoded = decode(given, context)
     end = min((stop.row for stop in decoded.stops), default=len(given))
-    rows = [row for block in decoded.blocks for row in block.rows.tolist()]
+    rows = [row for block in decoded.blocks for row in np.unique(block.rows).tolist()]
     settled = sorted([*rows, *decoded.dead.rows.tolist()])
     assert len(set(settled)) == len(settled), "a record was settled twice"
     assert all(row < end for row in settled), "a record behind the stop was settled"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from lakesplice.formats.debezium.values import DeadReason
+from lakesplice.formats.events.decode import DIALECTS
+from lakesplice.formats.events.values import DeadReason
 from lakesplice.model.manifest import ParkCode
 from tests.support.machine import ROOT
 
@@ -20,6 +21,15 @@ def test_every_park_code_has_a_section() -> None:
 def test_every_reason_of_a_dead_letter_is_explained() -> None:
     text = (DOCS / "operations.md").read_text()
     assert not [reason for reason in DeadReason if f"`{reason}`" not in text]
+
+
+def test_every_format_has_a_row_of_what_it_can_know() -> None:
+    text = (DOCS / "formats.md").read_text()
+    for dialect in DIALECTS.values():
+        knows = dialect.knows
+        facts = (knows.position, knows.before, knows.changed, knows.key, knows.types)
+        assert f"| `{dialect.name}` | {' | '.join(facts)} |" in text
+        assert text.count(f"| `{dialect.name}` |") == 2, "what it knows, and where it was tried"
 
 
 def test_operations_name_only_metrics_that_there_are() -> None:

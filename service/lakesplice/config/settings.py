@@ -14,11 +14,12 @@ from lakesplice.config.quantities import Bytes, Seconds
 from lakesplice.config.section import DAY, Section
 from lakesplice.config.upkeep import LogSettings, MergeSettings, VacuumSettings
 from lakesplice.errors import ConfigurationError
+from lakesplice.model.formats import FormatName
 from lakesplice.model.names import TableName
 from lakesplice.planning.retention import RETENTION_SECONDS_MIN
 
 if TYPE_CHECKING:
-    from lakesplice.formats.debezium.declared import DeclaredType
+    from lakesplice.formats.events.declared import DeclaredType
 
 _SERVER = re.compile(r"(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+):(\d{1,5})")
 _MEMORY = re.compile(r"[1-9]\d{0,6}[mg]")
@@ -273,7 +274,7 @@ class LoggingSettings(Section):
 
 def _declared(columns: Options) -> dict[str, DeclaredType]:
     # The decoder takes a while to import and most configurations declare nothing.
-    from lakesplice.formats.debezium.declared import declare
+    from lakesplice.formats.events.declared import declare
 
     try:
         return declare(columns)
@@ -295,9 +296,13 @@ class TableSettings(Section):
         " expression between slashes such as `/shop\\.(orders|items)/`. The first entry that"
         " matches counts.",
     )
+    format: FormatName | None = Field(
+        default=None,
+        description="Format of the change events; without it, it is told from the records.",
+    )
     columns: Options = Field(
         default=Options(),
-        description="Types of the columns for JSON without schemas, such as `id: bigint`.",
+        description="Types of the columns where events don't say them, such as `id: bigint`.",
     )
     retention: Seconds | None = Field(
         default=None,
@@ -356,7 +361,8 @@ class Settings(Section):
     tables: tuple[TableSettings, ...] = Field(
         default=(),
         max_length=10_000,
-        description="Tables whose events don't carry their types.",
+        description="What the events of some tables don't say: `match` names the tables, `format`"
+        " is what the events are written in, `columns` the columns' types (docs/formats.md).",
     )
 
     def table(self, name: TableName) -> TableSettings | None:
@@ -373,6 +379,11 @@ class Settings(Section):
         """Return the column types declared for a table, or None where none are."""
         entry = self.table(name)
         return _declared(entry.columns) if entry and entry.columns else None
+
+    def format(self, name: TableName) -> FormatName | None:
+        """Return the format stated for a table's events, or None where it is told from them."""
+        entry = self.table(name)
+        return entry.format if entry else None
 
     def with_lake(self, root: Path | str) -> Self:
         """Return the same settings for another lake."""

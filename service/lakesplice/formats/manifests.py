@@ -15,6 +15,7 @@ from typing import Any
 
 from lakesplice.errors import CorruptFileError, UnsupportedError
 from lakesplice.model.address import BaseFile, Segment, group_name
+from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import (
     DeadLetterRef,
     DeltaRef,
@@ -28,7 +29,7 @@ from lakesplice.model.manifest import (
     SourceState,
     UpsertState,
 )
-from lakesplice.model.position import Position
+from lakesplice.model.position import Ordering, Position
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType
 
@@ -158,6 +159,8 @@ def _source_out(source: SourceState) -> dict[str, Any]:
             }
             for partition, state in source.partitions.items()
         },
+        "format": source.format,
+        "ordering": source.ordering,
     }
 
 
@@ -168,6 +171,8 @@ def _source_in(value: Any) -> SourceState:
         partitions={
             int(number): _partition_in(state) for number, state in value["partitions"].items()
         },
+        format=None if value.get("format") is None else FormatName(value["format"]),
+        ordering=None if value.get("ordering") is None else Ordering(value["ordering"]),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from lakesplice.model.address import BaseFile
+from lakesplice.model.formats import FormatName
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.schema import TableSchema
 
@@ -75,11 +76,17 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """Where the table stands in its topic; `topic_id` recognises one deleted and created again."""
+    """Where the table stands in its topic; `topic_id` recognises one deleted and created again.
+
+    `format` is what its records are written in and `ordering` what their positions are, both None
+    until a change was met.
+    """
 
     topic: str
     topic_id: str
     partitions: Mapping[int, PartitionState] = field(default_factory=dict)
+    format: FormatName | None = None
+    ordering: Ordering | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +111,8 @@ class ParkCode(StrEnum):
     UNSUPPORTED = "unsupported"
     POSITIONS_FELL_BACK = "positions-fell-back"
     OFFSETS_GONE = "offsets-gone"
+    FORMAT_CHANGED = "format-changed"
+    ORDER_UNKNOWN = "order-unknown"
     TOPIC_RECREATED = "topic-recreated"
     TRUNCATED = "truncated"
     CORRUPT = "corrupt"
@@ -163,7 +172,9 @@ class Manifest:
     @property
     def ordering(self) -> Ordering:
         """What the positions of the table's rows are."""
-        return Ordering.BINLOG if self.upserts is None else Ordering.COMMIT
+        if self.upserts is not None:
+            return Ordering.COMMIT
+        return (self.source.ordering if self.source else None) or Ordering.BINLOG
 
     @property
     def groups(self) -> frozenset[int]:

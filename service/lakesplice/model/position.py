@@ -25,6 +25,7 @@ EPOCH_BITS = 31
 FILE_BITS = 32
 OFFSET_BITS = 41
 ROW_BITS = 21
+TIMESTAMP_BITS = 62
 RANK_DELETE = 0
 RANK_OTHER = 1
 
@@ -32,11 +33,16 @@ RANK_OTHER = 1
 class Ordering(StrEnum):
     """What positions are; one table never mixes two.
 
-    BINLOG: places in the source's binlog, as this module packs them. COMMIT: versions of the
-    table, which is fed by hand; each change was computed against the rows it is laid over.
+    BINLOG: places in the source's binlog, as this module packs them. KAFKA: offsets of the records
+    in a topic of one partition, as offsets of a file 0, where the source has nothing better. TIDB:
+    commit timestamps of TiDB, of which one clock gives all: in the second integer's bits 62 to 1.
+    COMMIT: versions of the table, which is fed by hand; each change was computed against the rows
+    it is laid over.
     """
 
     BINLOG = "binlog"
+    KAFKA = "kafka"
+    TIDB = "tidb"
     COMMIT = "commit"
 
 

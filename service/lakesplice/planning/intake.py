@@ -19,15 +19,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.model.change import Op
+from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState
 from lakesplice.model.names import OP, SOURCE_TS
-from lakesplice.model.position import Position
+from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.schema import SourceSchema, TableSchema
 from lakesplice.planning.evolution import Fits, SchemaFit, Unfit, fit, went_back
 from lakesplice.planning.images import Images, to_changes
-from lakesplice.planning.order import check_order
+from lakesplice.planning.order import accept_repetitions, check_order
 
 Integers = npt.NDArray[np.int64]
+
+_ANEW = "reset the table to take it anew from the topic"
 
 
 class Block(Images, Protocol):
@@ -46,6 +49,11 @@ class Block(Images, Protocol):
     @property
     def gtid(self) -> pa.Array:
         """The transaction of each record, null where the source has none."""
+        ...
+
+    @property
+    def ordering(self) -> Ordering:
+        """What the positions are."""
         ...
 
 
@@ -110,6 +118,11 @@ class Decoded(Protocol):
         """How many records carried no change, by reason."""
         ...
 
+    @property
+    def format(self) -> FormatName | None:
+        """What the records were read as; None where nothing told it."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Letter:
@@ -128,6 +141,17 @@ class Taken:
     letters: tuple[Letter, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class TopicFacts:
+    """What is known of a topic: what its table's changes were written in and ordered by, None if it
+    has none yet, and its number of partitions.
+    """
+
+    format: FormatName | None = None
+    ordering: Ordering | None = None
+    partitions: int = 1
+
+
 @dataclass(frozen=True)
 class PartitionReport:
     """Where a partition stands after its part of a batch.
@@ -136,7 +160,8 @@ class PartitionReport:
     `sightings` are schemas that the table has not (yet), each with a position where it was met.
     `counts` has changes by operation under `create`, `update`, `delete` and `read`, what was passed
     over under `ignored:<reason>`, dead letters under `dead:<reason>`, and changes that repeat
-    earlier ones under `repeated`. `source_ts_ms` is the newest source time met, or None.
+    earlier ones under `repeated`. `source_ts_ms` is the newest source time met, or None. `format`
+    and `ordering` are those of its changes, None if it brought none.
     """
 
     partition: int
@@ -146,14 +171,22 @@ class PartitionReport:
     sightings: tuple[tuple[Position, SourceSchema], ...]
     counts: Mapping[str, int]
     source_ts_ms: int | None
+    format: FormatName | None = None
+    ordering: Ordering | None = None
 
 
 class PartitionIntake:
     """Takes one partition's records, in offset order; not thread-safe."""
 
     def __init__(
-        self, topic: str, partition: int, schema: TableSchema, state: PartitionState
+        self,
+        topic: str,
+        partition: int,
+        schema: TableSchema,
+        state: PartitionState,
+        facts: TopicFacts = TopicFacts(),
     ) -> None:
+        self._facts = _with_ordering(facts, state)
         self._topic = topic
         self._partition = partition
         self._schema = schema
@@ -163,6 +196,7 @@ class PartitionIntake:
         self._sightings: list[tuple[Position, SourceSchema]] = []
         self._counts: Counter[str] = Counter()
         self._source_ts_ms: int | None = None
+        self._met = TopicFacts()
         self.stopped = False
 
     def take(self, offsets: Integers, decoded: Decoded) -> Taken:
@@ -172,6 +206,10 @@ class PartitionIntake:
         limit = self._schema_limit(offsets, decoded)
         limit = self._order_limit(offsets, decoded, limit)
         changes = tuple(self._changes(decoded.blocks, limit))
+        if changes:
+            first = min(decoded.blocks, key=lambda block: int(block.rows[0]))
+            self._met = replace(self._met, format=decoded.format, ordering=first.ordering)
+            self._facts = replace(self._facts, format=self._met.format, ordering=self._met.ordering)
         dead = decoded.dead
         count = int(np.searchsorted(dead.rows, limit))
         letters = tuple(
@@ -180,7 +218,8 @@ class PartitionIntake:
                 dead.rows[:count], dead.reason, dead.detail, strict=False
             )
         )
-        self._count(changes, letters, decoded.ignored, limit)
+        records = _records_in(decoded.blocks, limit)
+        self._count(changes, letters, decoded.ignored, limit - records - len(letters))
         end = int(offsets[limit]) if limit < len(offsets) else int(offsets[-1]) + 1
         self._state = replace(self._state, next_offset=end)
         return Taken(changes, letters)
@@ -195,11 +234,14 @@ class PartitionIntake:
             tuple(self._sightings),
             dict(self._counts),
             self._source_ts_ms,
+            self._met.format,
+            self._met.ordering,
         )
 
     def _schema_limit(self, offsets: Integers, decoded: Decoded) -> int:
         """Return the first record that can't be applied for what it is, or their number."""
         stops = [_Stop(halt.row, halt.code, halt.detail) for halt in decoded.stops]
+        stops += _mixed(self._facts, decoded)
         for block in decoded.blocks:
             verdict = self._fit(block.schema)
             first = int(block.rows[0])
@@ -239,7 +281,11 @@ class PartitionIntake:
         file = np.concatenate([block.position_file for block in blocks])[order]
         offset = np.concatenate([block.position_offset for block in blocks])[order]
         gtid = pa.concat_arrays([block.gtid for block in blocks]).take(pa.array(order))
-        check = check_order(file, offset, gtid, self._state.position, self._state.gtids)
+        start, seen = self._state.position, self._state.gtids
+        if all(block.ordering is Ordering.TIDB for block in blocks):
+            check = accept_repetitions(file, offset, start, seen)
+        else:
+            check = check_order(file, offset, gtid, start, seen)
         if check.first_violation is not None:
             limit = int(rows[check.first_violation])
             self._stop(offsets, _Stop(limit, ParkCode.POSITIONS_FELL_BACK, check.detail))
@@ -259,7 +305,7 @@ class PartitionIntake:
         changes: Sequence[pa.Table],
         letters: Sequence[Letter],
         ignored: Mapping[str, int],
-        limit: int,
+        left: int,
     ) -> None:
         for table in changes:
             for op, count in zip(*np.unique(table[OP].to_numpy(), return_counts=True), strict=True):
@@ -270,7 +316,6 @@ class PartitionIntake:
         for letter in letters:
             self._counts[f"dead:{letter.reason}"] += 1
         # Decoding went on to its own end: what it ignored behind the stop is read again later.
-        left = limit - sum(table.num_rows for table in changes) - len(letters)
         for reason, count in ignored.items():
             self._counts[f"ignored:{reason}"] += min(count, left)
             left -= min(count, left)
@@ -290,6 +335,46 @@ class _Stop:
     row: int
     code: ParkCode | None
     detail: str
+
+
+def _records_in(blocks: Sequence[Block], limit: int) -> int:
+    """Return how many records before `limit` are changes; one may be two, as an update of a key."""
+    rows = [block.rows[: int(np.searchsorted(block.rows, limit))] for block in blocks]
+    return sum(1 + int(np.count_nonzero(np.diff(part))) for part in rows if len(part))
+
+
+def _with_ordering(facts: TopicFacts, state: PartitionState) -> TopicFacts:
+    """Positions that were met before orderings were recorded are places in a binlog."""
+    if facts.ordering is not None or state.position == BEFORE_ALL:
+        return facts
+    return replace(facts, ordering=Ordering.BINLOG)
+
+
+def _mixed(facts: TopicFacts, decoded: Decoded) -> list[_Stop]:
+    """Return where changes are written or ordered otherwise than those before them, or where the
+    records' own order would have to be that of several partitions.
+    """
+    blocks = sorted(decoded.blocks, key=lambda block: int(block.rows[0]))
+    if blocks and facts.format not in (None, decoded.format):
+        detail = (
+            f"the records are {decoded.format}, the table was filled from {facts.format}; {_ANEW}"
+        )
+        return [_Stop(int(blocks[0].rows[0]), ParkCode.FORMAT_CHANGED, detail)]
+    stops, ordering = [], facts.ordering
+    for block in blocks:
+        first = int(block.rows[0])
+        if ordering not in (None, block.ordering):
+            detail = f"the changes are ordered by {block.ordering}, those before by {ordering}"
+            stops.append(_Stop(first, ParkCode.ORDER_UNKNOWN, f"{detail}; {_ANEW}"))
+        elif block.ordering is Ordering.KAFKA and facts.partitions > 1:
+            detail = (
+                "the changes carry no position, and the records' own order says nothing across the"
+                f" topic's {facts.partitions} partitions; let the source send positions"
+                " (docs/formats.md says how), or use a topic of one partition"
+            )
+            stops.append(_Stop(first, ParkCode.ORDER_UNKNOWN, detail))
+        ordering = ordering or block.ordering
+    return stops
 
 
 def _first_from(block: Block, until: Position | None) -> int | None:

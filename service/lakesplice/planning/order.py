@@ -86,6 +86,17 @@ def check_order(
     return OrderCheck(first, detail, high, streams.head(first).highest(seen), before)
 
 
+def accept_repetitions(
+    position_file: Integers, position_offset: Integers, start: Position, seen: Mapping[str, int]
+) -> OrderCheck:
+    """Judge the rows of one partition whose positions come from one clock that never falls back:
+    what stands below the highest is a repetition, whoever sends it.
+    """
+    below = _below_high(position_file, position_offset, start)
+    high = _high(position_file, position_offset, start)
+    return OrderCheck(None, "", high, dict(seen), int(np.count_nonzero(below)))
+
+
 def _below_high(file: Integers, offset: Integers, start: Position) -> Mask:
     """Mark the rows that stand below the highest position before them."""
     files = np.concatenate((np.array([start.file], np.int64), file))

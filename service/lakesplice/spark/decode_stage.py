@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from lakesplice.formats.debezium import DecodeContext, decode
+from lakesplice.formats.events import DecodeContext, decode
 from lakesplice.model.manifest import DeadLetterRef
 from lakesplice.model.names import KEY_HIGH
 from lakesplice.planning.fold import fold
@@ -87,7 +87,8 @@ class _TopicTask:
         self._schema = topic.append.schema
         self._store = plan.lake.within(topic.table.path)
         self._entropy = plan.entropy
-        self._context = DecodeContext(topic.table, topic.declared)
+        known = topic.format or topic.facts.format
+        self._context = DecodeContext(topic.table, topic.declared, known)
         self._intakes: dict[int, PartitionIntake] = {}
         self._changes: list[pa.Table] = []
         self._rows = 0
@@ -110,7 +111,9 @@ class _TopicTask:
         if intake is None:
             # A partition that the plan lacks is an error: passing over its records would lose them.
             state = self._topic.partitions[partition]
-            intake = PartitionIntake(self._topic.topic, partition, self._schema, state)
+            intake = PartitionIntake(
+                self._topic.topic, partition, self._schema, state, self._topic.facts
+            )
             self._intakes[partition] = intake
         if intake.stopped:
             return

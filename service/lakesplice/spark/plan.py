@@ -7,10 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from lakesplice.formats.debezium import DeclaredType
+from lakesplice.formats.events import DeclaredType
+from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import DeadLetterRef, PartitionState
 from lakesplice.model.names import TableName
-from lakesplice.planning.intake import PartitionReport
+from lakesplice.planning.intake import PartitionReport, TopicFacts
 from lakesplice.table.append import Appended, AppendPlan
 from lakesplice.table.ports import Entropy, Store
 from lakesplice.table.settle import Brought
@@ -18,7 +19,10 @@ from lakesplice.table.settle import Brought
 
 @dataclass(frozen=True)
 class TopicPlan:
-    """One topic of the batch: its table as it stands, and the shuffle target of each hash range."""
+    """One topic of the batch: its table as it stands, and the shuffle target of each hash range.
+
+    `declared` and `format` are what the configuration says of its records.
+    """
 
     topic: str
     table: TableName
@@ -26,6 +30,8 @@ class TopicPlan:
     append: AppendPlan
     targets: tuple[int, ...]
     declared: Mapping[str, DeclaredType] | None = None
+    format: FormatName | None = None
+    facts: TopicFacts = field(default_factory=TopicFacts)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from lakesplice.errors import TableNotFoundError
 from lakesplice.model.manifest import Manifest, ParkCode, ParkReason, PartitionState, SourceState
 from lakesplice.model.schema import TableSchema
+from lakesplice.planning.intake import TopicFacts
 from lakesplice.table.commit import Committed, Conflict, commit, create
 from lakesplice.table.intents import Create, Evolve, Intent, Redirect
 from lakesplice.table.ports import Clock, Entropy, Store
@@ -77,6 +78,12 @@ class HeldTable:
         """Return how far the table is in each partition; one added since its birth starts at 0."""
         known = self.source.partitions
         return {at: known.get(at, PartitionState(0)) for at in partitions}
+
+    def facts(self, partitions: Iterable[int]) -> TopicFacts:
+        """Return what is known of the topic, of which `partitions` are some or all."""
+        source = self.source
+        count = len({*source.partitions, *partitions})
+        return TopicFacts(source.format, source.ordering, count)
 
     def next_offsets(self, partitions: Iterable[int]) -> dict[int, int]:
         """Return where the table stands in each partition, as `states` has it."""

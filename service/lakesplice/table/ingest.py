@@ -69,7 +69,15 @@ def _source_to(
     for report in reports:
         end = report.state.next_offset if report.stopped else ends[report.partition]
         states[report.partition] = replace(report.state, next_offset=end)
-    return replace(source, partitions=states)
+    met = next((report for report in reports if report.ordering), None)
+    if met is None:
+        return replace(source, partitions=states)
+    return replace(
+        source,
+        partitions=states,
+        format=source.format or met.format,
+        ordering=source.ordering or met.ordering,
+    )
 
 
 def _parked(reports: Sequence[PartitionReport]) -> ParkReason | None:

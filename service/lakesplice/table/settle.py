@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from lakesplice.model.manifest import DeadLetterRef
+from lakesplice.model.manifest import DeadLetterRef, ParkCode, ParkReason
 from lakesplice.planning.evolution import plan_evolution
 from lakesplice.planning.intake import PartitionReport
 from lakesplice.table.append import Appended
@@ -59,6 +59,9 @@ def settle(table: HeldTable, brought: Brought) -> Settled | Conflict:
                 return outcome
         return Settled.AGAIN
     table.be_born(schema)
+    if mixed := _mixed(brought.reports):
+        table.park(mixed)
+        return Settled.DONE
     assert table.snapshot is not None
     intent = ingest_intent(
         table.generation,
@@ -74,3 +77,20 @@ def settle(table: HeldTable, brought: Brought) -> Settled | Conflict:
         return Settled.DONE
     outcome = table.commit(intent)
     return outcome if isinstance(outcome, Conflict) else Settled.DONE
+
+
+def _mixed(reports: Sequence[PartitionReport]) -> ParkReason | None:
+    """Return why a table can't take what its partitions brought, if that differs in kind.
+
+    Later batches are told by the manifest what the first one met; that one's tasks each saw
+    their own partitions only.
+    """
+    met = {(report.format, report.ordering) for report in reports if report.ordering}
+    if len(met) < 2:
+        return None
+    kinds = " and ".join(sorted(f"{format_} ordered by {ordering}" for format_, ordering in met))
+    return ParkReason(
+        ParkCode.FORMAT_CHANGED,
+        f"the topic's partitions bring changes of several kinds: {kinds}; let one source write the"
+        " topic, and take the table anew",
+    )

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
-from lakesplice.formats.debezium import DeclaredType
+from lakesplice.formats.events import DeclaredType
 from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.names import TableName
 from lakesplice.planning.compaction import tasks, work
@@ -234,6 +234,7 @@ class SimulatedDriver:
             AppendPlan.of(self.table.manifest),
             tuple(range(self._ranges)),
             self._declared,
+            facts=self.table.facts(ends),
         )
         return BatchPlan(self._lake, self._entropy, (topic,), self._ranges, self._read_tasks)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from lakesplice.formats.debezium import DecodeContext, decode
+from lakesplice.formats.events import DecodeContext, decode
 from lakesplice.model.manifest import ParkCode, PartitionState
 from lakesplice.model.names import TableName
 from lakesplice.model.schema import TableSchema

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakesplice.model.position import BEFORE_ALL, Position
-from lakesplice.planning.order import OrderCheck, check_order
+from lakesplice.planning.order import OrderCheck, accept_repetitions, check_order
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 OTHER = "85dc9e7c-0e29-4b5b-8e5e-0242ac110002"
@@ -161,3 +161,10 @@ def test_gtids_of_one_stream_are_read_as_beside_those_of_others(prefix: str) -> 
     assert one.seen == dict.fromkeys(one.seen, 10)
     assert len(one.seen) == 1
     assert many.seen == {**one.seen, "9": 1}
+
+
+def test_by_one_clock_whatever_falls_back_is_a_repetition() -> None:
+    files, offsets = np.zeros(4, np.int64), np.array([5, 9, 7, 9], np.int64)
+    check = accept_repetitions(files, offsets, Position(0, 6), {"a": 1})
+    assert (check.first_violation, check.high, check.repetitions) == (None, Position(0, 9), 2)
+    assert check.seen == {"a": 1}

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.errors import FencedError, LakespliceError
-from lakesplice.formats.debezium import DeclaredType, declare
+from lakesplice.formats.events import DeclaredType, declare
 from lakesplice.model.manifest import ParkCode, ParkReason
 from lakesplice.model.names import TableName
 from lakesplice.planning.placement import place
@@ -220,6 +220,8 @@ class BatchRunner:
                 AppendPlan.of(span.table.manifest),
                 tuple(target for _, target in sorted(shares[span.table.name].items())),
                 self._declared(span.table.name),
+                self._driver.settings.format(span.table.name),
+                span.table.facts(span.ends),
             )
             for name, span in sorted(spans.items())
         )

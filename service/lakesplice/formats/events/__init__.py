@@ -1,0 +1,33 @@
+"""Change events from Kafka: their formats, and what all of them share.
+
+`decode` takes records and gives blocks of row images, dead letters and stops. Top down: `decode.py`
+chooses the format; `engine.py` goes from template to template (`template.py`, `shape.py`) and asks
+the format's reader (`dialect.py` is the seam); `group.py` reads the records of one template
+(`lines.py`, `proof.py`, `screen.py`, `strict.py`); the reader makes columns of them (`build.py`,
+`places.py`, `cells.py`, `encoding.py`, `decimals.py`, `declared.py`); `ledger.py` sees that none is
+lost. The formats are the folders. docs/formats.md says what each can know,
+docs/decisions/0010-decoding-change-events.md and 0022-a-seam-for-formats.md have the reasons.
+"""
+
+from lakesplice.formats.events.declared import DeclaredType, declare
+from lakesplice.formats.events.decode import decode
+from lakesplice.formats.events.values import (
+    DeadLetters,
+    DeadReason,
+    DecodeContext,
+    Decoded,
+    ImageBlock,
+    Stop,
+)
+
+__all__ = [
+    "DeadLetters",
+    "DeadReason",
+    "DeclaredType",
+    "DecodeContext",
+    "Decoded",
+    "ImageBlock",
+    "Stop",
+    "declare",
+    "decode",
+]

@@ -1,0 +1,89 @@
+"""A block of images under construction: which of its records are still changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from lakesplice.formats.events.cells import convert
+from lakesplice.formats.events.encoding import Cell
+from lakesplice.formats.events.ledger import Ledger
+from lakesplice.formats.events.places import Positions
+from lakesplice.formats.events.strict import Flaw
+from lakesplice.formats.events.values import DeadReason, Mask, Rows
+
+
+@dataclass
+class Build:
+    """A block under construction: `live` marks the rows that are still changes."""
+
+    records: Rows
+    ledger: Ledger
+    live: Mask = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.live = np.ones(len(self.records), np.bool_)
+
+    def drop(self, rows: Iterable[int] | Rows, flaw: Flaw) -> None:
+        """Make dead letters of rows, unless they are settled already."""
+        at = np.fromiter(rows, np.int64)
+        self.ledger.kill(self.records[at], flaw)
+        self.live[at] = False
+
+    def drop_marked(self, mask: Mask, reason: DeadReason, detail: str) -> None:
+        """Make dead letters of marked rows that are still live."""
+        self.drop(np.flatnonzero(mask & self.live), Flaw(reason, detail))
+
+    def refuse_places(self, place: Positions) -> None:
+        """Make dead letters of rows whose position is missing or doesn't fit."""
+        detail = "the event's binlog file, offset and row don't name a position"
+        self.drop_marked(place.missing, DeadReason.MISSING_POSITION, detail)
+        detail = "the event's binlog offset or row is beyond 41 or 21 bits"
+        self.drop_marked(place.beyond, DeadReason.OUT_OF_RANGE, detail)
+
+    def refuse_nulls(self, name: str, key: pa.Array) -> None:
+        """Make dead letters of rows whose key column `name` is null."""
+        if key.null_count:
+            detail = f"the key column {name!r} is null in the row"
+            self.drop_marked(mask_of(key.is_null()), DeadReason.MISSING_KEY, detail)
+
+    def leave(self, rows: Iterable[int] | Rows) -> None:
+        """Take rows out without a verdict: they belong to another block."""
+        self.live[np.fromiter(rows, np.int64)] = False
+
+    def tables(
+        self,
+        raw: Mapping[str, Mapping[str, pa.Array]],
+        cells: Sequence[Cell],
+        present: Mapping[str, Mask],
+    ) -> dict[str, pa.Table]:
+        """Return row images of exact types, by their names in `raw`; rows in which a value that is
+        `present` doesn't fit its type become dead letters.
+        """
+        places = [(image, cell) for image in raw for cell in cells]
+        columns = convert([(raw[image][cell.name], cell) for image, cell in places])
+        for (image, cell), column in zip(places, columns, strict=True):
+            for wrong, reason in column.flaws:
+                detail = f"{image}.{cell.name} is no {cell.type.name} written as {cell.encoding}"
+                self.drop_marked(wrong & present[image], reason, detail)
+        arrays = [column.values for column in columns]
+        schema = pa.schema([pa.field(cell.name, cell.type.arrow) for cell in cells])
+        width = len(cells)
+        return {
+            image: pa.Table.from_arrays(arrays[at * width : (at + 1) * width], schema=schema)
+            for at, image in enumerate(raw)
+        }
+
+
+def mask_of(array: pa.Array) -> Mask:
+    """A boolean array without nulls as a mask."""
+    mask: Mask = array.to_numpy(zero_copy_only=False)
+    return mask
+
+
+def members_of(rows: pa.Array) -> dict[str, pa.Array]:
+    """A struct array's members by name, nulls of the struct passed on."""
+    return dict(zip((field.name for field in rows.type), rows.flatten(), strict=True))

@@ -1,0 +1,192 @@
+"""From Canal's messages that were read to a block of images, a row per row of `data`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesplice.formats.events.build import Build, mask_of, members_of
+from lakesplice.formats.events.dialect import Group
+from lakesplice.formats.events.ledger import Ledger
+from lakesplice.formats.events.places import (
+    Positions,
+    kafka_positions,
+    other_tables,
+    source_times,
+    tidb_positions,
+)
+from lakesplice.formats.events.template import TOMBSTONE
+from lakesplice.formats.events.values import DeadReason, DecodeContext, ImageBlock, Mask, Rows
+from lakesplice.model.change import Op
+from lakesplice.model.position import Ordering
+from lakesplice.model.schema import SourceSchema
+
+OPS = {"INSERT": Op.CREATE, "UPDATE": Op.UPDATE, "DELETE": Op.DELETE}
+_MILLI = 1000
+
+
+def build_block(
+    group: Group,
+    key: tuple[str, ...],
+    types: Mapping[str, str],
+    context: DecodeContext,
+    ledger: Ledger,
+) -> None:
+    """Settle the messages that were read: changes go into the ledger as one block.
+
+    Messages with another key or other types stay open. A row that is no row of its types makes a
+    dead letter of its whole message.
+    """
+    build = Build(group.records, ledger)
+    empty = mask_of(group.payloads.is_null())
+    ledger.ignore(group.records[empty], TOMBSTONE)
+    build.live[empty] = False
+    members = members_of(group.payloads)
+    _refuse_others(members, key, types, context, build)
+    op = _operations(members, build)
+    times, beyond = source_times((members["es"], _MILLI))
+    build.drop_marked(beyond, DeadReason.OUT_OF_RANGE, "es is beyond the years 1 to 9999")
+    lengths = _lengths(members["data"])
+    build.drop_marked(lengths == 0, DeadReason.MISSING_IMAGE, "the message has no row")
+    old_lengths = _lengths(members["old"])
+    uneven = np.where(op == Op.UPDATE, old_lengths != lengths, old_lengths > 0)
+    detail = "old doesn't stand beside each row of an update, or beside one of nothing else"
+    build.drop_marked(uneven, DeadReason.MISSING_IMAGE, detail)
+    chosen = np.flatnonzero(build.live)
+    if len(chosen):
+        _add(group, members, op, times, key, build, chosen)
+
+
+def _refuse_others(
+    members: dict[str, pa.Array],
+    key: tuple[str, ...],
+    types: Mapping[str, str],
+    context: DecodeContext,
+    build: Build,
+) -> None:
+    for row, flaw in other_tables(members["database"], members["table"], context.table).items():
+        if build.live[row]:
+            build.drop([row], flaw)
+    names = pc.binary_join(members["pkNames"], "\0").fill_null("")
+    alike = mask_of(pc.equal(names, "\0".join(key)))
+    stated = members_of(members["mysqlType"])
+    for name, type_ in types.items():
+        alike &= mask_of(pc.equal(stated[name], type_).fill_null(False))
+    if "isDdl" in members:
+        alike &= ~mask_of(members["isDdl"].fill_null(True))
+    build.leave(np.flatnonzero(~alike & build.live))
+
+
+def _operations(members: dict[str, pa.Array], build: Build) -> npt.NDArray[np.int8]:
+    places = pc.index_in(members["type"], pa.array(list(OPS))).fill_null(-1).to_numpy()
+    build.drop_marked(places < 0, DeadReason.UNKNOWN_OP, f"the type is none of {', '.join(OPS)}")
+    op: npt.NDArray[np.int8] = np.array(list(OPS.values()), np.int8)[places]
+    return op
+
+
+def _lengths(lists: pa.Array) -> Rows:
+    lengths: Rows = lists.value_lengths().fill_null(0).to_numpy().astype(np.int64)
+    return lengths
+
+
+def _add(
+    group: Group,
+    members: dict[str, pa.Array],
+    op: npt.NDArray[np.int8],
+    times: pa.Array,
+    key: tuple[str, ...],
+    messages: Build,
+    chosen: Rows,
+) -> None:
+    """Make a block of the rows of the chosen messages."""
+    taken = pa.array(chosen)
+    data, old = members["data"].take(taken), members["old"].take(taken)
+    lengths = _lengths(data)
+    owner = np.repeat(chosen, lengths)
+    place = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    ops = op[owner]
+    build = Build(group.records[owner], messages.ledger)
+    build.drop_marked(
+        mask_of(data.flatten().is_null()), DeadReason.MISSING_IMAGE, "a row of the message is null"
+    )
+    raw = {"data": members_of(data.flatten())}
+    for name in key:
+        build.refuse_nulls(name, raw["data"][name])
+    cells = group.template.shape.cells
+    table = build.tables(raw, cells, {"data": np.ones(len(owner), np.bool_)})["data"]
+    before, moved = _key_before(table, old, ops, key, group, build)
+    where, ordering = _places(members, group, owner, ops, place)
+    build.refuse_places(where)
+    # A message is a change as a whole: its rows are of one statement.
+    spoilt = np.isin(owner, owner[~build.live])
+    unknown = pa.nulls(len(owner), pa.string())
+    block = ImageBlock(
+        schema=SourceSchema(tuple(cell.field for cell in cells), key),
+        rows=build.records,
+        op=ops,
+        position_file=where.file,
+        position_offset=where.offset,
+        source_ts=times.take(pa.array(owner)),
+        gtid=unknown,
+        before=before,
+        before_present=ops == Op.DELETE,
+        after=table,
+        after_present=ops != Op.DELETE,
+        ordering=ordering,
+    )
+    block = block.filter(~spoilt).moved(moved[~spoilt])
+    if len(block):
+        messages.ledger.add(block)
+
+
+def _places(
+    members: dict[str, pa.Array],
+    group: Group,
+    owner: Rows,
+    ops: npt.NDArray[np.int8],
+    place: Rows,
+) -> tuple[Positions, Ordering]:
+    if "_tidb" in members:
+        commit = members_of(members["_tidb"])["commitTs"].take(pa.array(owner))
+        return tidb_positions(commit, ops), Ordering.TIDB
+    return kafka_positions(group.offsets[owner], ops, place), Ordering.KAFKA
+
+
+def _key_before(
+    table: pa.Table,
+    old: pa.Array,
+    ops: npt.NDArray[np.int8],
+    key: tuple[str, ...],
+    group: Group,
+    build: Build,
+) -> tuple[pa.Table, Mask]:
+    """Return the rows with the key that they had, and which of them changed it.
+
+    Of `old` only the key is read: it is never null, so an absent column is one that stayed.
+    """
+    moved = np.zeros(len(ops), np.bool_)
+    updates = np.flatnonzero(ops == Op.UPDATE)
+    if not len(updates) or not key:
+        return table, moved
+    # An update has as many as it has rows, all others have none.
+    items = old.flatten()
+    at = np.full(len(ops), -1, np.int64)
+    at[updates] = np.arange(len(updates))
+    rows = items.take(pa.array(at, mask=at < 0))
+    stated = mask_of(rows.is_valid())
+    detail = "the old of a row is null"
+    build.drop_marked((ops == Op.UPDATE) & ~stated, DeadReason.MISSING_IMAGE, detail)
+    cells = [cell for cell in group.template.shape.cells if cell.name in key]
+    raw = {"old": members_of(rows)}
+    before = build.tables(raw, cells, {"old": stated})["old"]
+    columns = dict(zip(table.column_names, table.columns, strict=True))
+    for name in key:
+        was, is_ = before[name].chunk(0), table[name].chunk(0)
+        differs = pc.and_(was.is_valid(), pc.not_equal(was, is_)).fill_null(False)
+        columns[name] = pc.if_else(differs, was, is_)
+        moved |= mask_of(differs)
+    return pa.table(columns, schema=table.schema), moved

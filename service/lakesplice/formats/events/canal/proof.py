@@ -1,0 +1,98 @@
+"""That no column is absent from `data`, which the JSON reader would read as null.
+
+All members and all columns in `data` must be there; in `old` only what changed is. So the nulls
+that were read outside of `old` are compared with those written outside of it. Values are texts:
+what opens as `"old":[{` or as another member with a list or an object can't be a column. `old` goes
+from its opening to the next such member, or to the end; before either, it must have closed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from lakesplice.formats.events.lines import (
+    Bytes,
+    Integers,
+    Mask,
+    positions_of,
+    rows_of,
+    text_bytes,
+)
+from lakesplice.formats.events.proof import null_places
+
+_OLD = b'"old":[{'
+_OTHERS = (b'"data":[{', b'"mysqlType":{', b'"sqlType":{', b'"pkNames":[', b'"_tidb":{')
+_CLOSING, _END = b"}],", b"}]}"
+_FAR = np.iinfo(np.int64).max
+
+
+def unproven_messages(texts: pa.Array, rows: pa.Array) -> Mask:
+    """Mark the texts of which it isn't proven that every null read outside of `old` was written."""
+    data, offsets = text_bytes(texts)
+    ends = offsets[1:]
+    places = null_places(data)
+    owner = rows_of(places, offsets)
+    old_at = np.full(len(texts), _FAR, np.int64)
+    opened = _openings(data, _OLD)
+    old_at[rows_of(opened, offsets)] = opened
+    has_old = old_at < _FAR
+    old_end = ends.copy()
+    for other in _OTHERS:
+        at = _openings(data, other)
+        row = rows_of(at, offsets)
+        behind = at > old_at[row]
+        np.minimum.at(old_end, row[behind], at[behind])
+    closes = np.where(
+        old_end == ends, _stand(data, ends - len(_END), _END), _stand(data, old_end - 3, _CLOSING)
+    )
+    in_old = (places > old_at[owner]) & (places < old_end[owner])
+    written = np.bincount(owner[~in_old], minlength=len(texts))
+    proven = (written == _expected(rows)) & (~has_old | closes)
+    proven &= has_old == rows.field("old").is_valid().to_numpy(zero_copy_only=False)
+    unproven: Mask = ~proven
+    return unproven
+
+
+def _openings(data: Bytes, opening: bytes) -> Integers:
+    """Return where an opening stands, ascending; it is found from its last byte."""
+    at = positions_of(data, opening[-1])
+    at = at[at >= len(opening) - 1]
+    for back in range(1, len(opening)):
+        at = at[data[at - back] == opening[-1 - back]]
+    return at - (len(opening) - 1)
+
+
+def _stand(data: Bytes, at: Integers, wanted: bytes) -> Mask:
+    """Whether some bytes stand at places of the data."""
+    found = at >= 0
+    for ahead, byte in enumerate(wanted):
+        found &= data[np.clip(at + ahead, 0, len(data) - 1)] == byte
+    return found
+
+
+def _expected(rows: pa.Array) -> Integers:
+    """Return per message how many members outside of `old` its text must name as null."""
+    total = np.zeros(len(rows), np.int64)
+    for field, member in zip(rows.type, rows.flatten(), strict=True):
+        total += _nulls(member)
+        if pa.types.is_struct(field.type):
+            present = member.is_valid().to_numpy(zero_copy_only=False)
+            for inner in member.flatten():
+                total += _nulls(inner) & present
+        elif field.name == "data":
+            owners = np.repeat(np.arange(len(rows)), _lengths(member))
+            for column in member.flatten().flatten():
+                total += np.bincount(owners[_nulls(column)], minlength=len(rows))
+    return total
+
+
+def _nulls(column: pa.Array) -> Mask:
+    mask: Mask = column.is_null().to_numpy(zero_copy_only=False)
+    return mask
+
+
+def _lengths(lists: pa.Array) -> Integers:
+    """How many items each list has; a null has none."""
+    lengths: Integers = lists.value_lengths().fill_null(0).to_numpy().astype(np.int64)
+    return lengths

@@ -1,0 +1,191 @@
+"""Canal's flat messages: a head with the columns' types, `data` with a row or several, `old` with
+what changed of each.
+
+TiCDC's have one row, and with its extension `_tidb` the transaction's timestamp.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import pyarrow as pa
+
+from lakesplice.formats.events.canal.block import OPS, build_block
+from lakesplice.formats.events.canal.proof import unproven_messages
+from lakesplice.formats.events.canal.types import cell_of, declared_cell
+from lakesplice.formats.events.dialect import Dialect, Group, Knowledge
+from lakesplice.formats.events.encoding import Cell
+from lakesplice.formats.events.ledger import Ledger
+from lakesplice.formats.events.places import other_table
+from lakesplice.formats.events.shape import EventShape
+from lakesplice.formats.events.strict import Flaw, shown
+from lakesplice.formats.events.template import (
+    TOMBSTONE,
+    Halt,
+    Ignored,
+    Template,
+    Verdict,
+    open_record,
+)
+from lakesplice.formats.events.values import DeadReason, DecodeContext
+from lakesplice.model.formats import FormatName
+from lakesplice.model.manifest import ParkCode
+
+_WATERMARK, _TRUNCATE = "TIDB_WATERMARK", "TRUNCATE"
+_HEAD: dict[str, pa.DataType] = {
+    "id": pa.int64(),
+    "database": pa.string(),
+    "table": pa.string(),
+    "pkNames": pa.list_(pa.string()),
+    "isDdl": pa.bool_(),
+    "type": pa.string(),
+    "es": pa.int64(),
+    "ts": pa.int64(),
+    "sql": pa.string(),
+}
+_NEEDED = ("database", "table", "type", "es", "pkNames", "mysqlType", "data", "old")
+_EXTENSION = pa.struct([("commitTs", pa.int64())])
+
+
+@dataclass(frozen=True)
+class CanalKey:
+    """The key's columns, as `pkNames` has them; records' own keys say nothing."""
+
+    names: tuple[str, ...]
+    prefix: bytes = b""
+
+
+class CanalReader:
+    """Reads Canal's messages; remembers the key and the types of the one inspected last."""
+
+    def __init__(self, context: DecodeContext) -> None:
+        self._context = context
+        self._key: tuple[str, ...] = ()
+        self._types: dict[str, str] = {}
+
+    def inspect(self, value: bytes) -> Template | Verdict:
+        """Read one record by the book."""
+        opened = open_record(value)
+        if isinstance(opened, Flaw):
+            return opened
+        message = opened.payload
+        if message is None:
+            return Ignored(TOMBSTONE)
+        if (
+            opened.schema is not None
+            or not isinstance(message, Mapping)
+            or not _recognises(message)
+        ):
+            detail = f"the value is {shown(message)}, not Canal's message"
+            return Flaw(DeadReason.NOT_AN_ENVELOPE, detail)
+        if verdict := self._verdict(message):
+            return verdict
+        shape = self._shape(message)
+        if not isinstance(shape, EventShape):
+            return shape
+        return shape.check(message, "payload") or opened.template(shape)
+
+    def _verdict(self, message: Mapping[str, object]) -> Verdict | None:
+        """What becomes of a message that changes no row of the table."""
+        kind = message["type"]
+        if kind == _WATERMARK:
+            return Ignored("watermark")
+        wrong = other_table(message["database"], message["table"], self._context.table)
+        if message["isDdl"] is True:
+            if kind == _TRUNCATE and not wrong:
+                return Halt(
+                    ParkCode.TRUNCATED, "the source table was truncated; take the table anew"
+                )
+            return Ignored("schema-change")
+        if wrong:
+            return Flaw(wrong.reason, f"{wrong.detail}; give each table a topic at the source")
+        if kind not in OPS:
+            return Flaw(DeadReason.UNKNOWN_OP, f"type {shown(kind)}; known are {', '.join(OPS)}")
+        missing = next((name for name in _NEEDED if name not in message), None)
+        if missing:
+            return Flaw(DeadReason.MISSING_FIELD, f"the message lacks {missing!r}")
+        if not message["data"]:
+            return Flaw(DeadReason.MISSING_IMAGE, "the message has no row")
+        return None
+
+    def _shape(self, message: Mapping[str, object]) -> EventShape | Verdict:
+        types, key = message["mysqlType"], message["pkNames"]
+        if not isinstance(types, Mapping) or not all(isinstance(t, str) for t in types.values()):
+            detail = "mysqlType doesn't name the columns' types"
+            return Flaw(DeadReason.WRONG_TYPE, detail)
+        self._types = {str(name): str(type_) for name, type_ in types.items()}
+        self._key = tuple(map(str, key)) if isinstance(key, list) else ()
+        cells, missing = [], []
+        for name, type_ in self._types.items():
+            declared = (self._context.declared or {}).get(name)
+            cell = declared_cell(name, declared) if declared else cell_of(name, type_)
+            if cell is None:
+                missing.append(name)
+            else:
+                cells.append(cell)
+        if missing:
+            return _undeclared(missing, self._types, self._context)
+        others = tuple((n, _HEAD[n]) for n in message if n in _HEAD)
+        number = pa.struct([(name, pa.int64()) for name in self._types])
+        if "sqlType" in message:
+            others += (("sqlType", number),)
+        if "_tidb" in message:
+            others += (("_tidb", _EXTENSION),)
+        return _shape_of(tuple(cells), others)
+
+    def inspect_key(self, _: bytes | None, template: Template) -> CanalKey | Flaw | None:
+        """Return the key that the message names; the record's own says nothing."""
+        missing = next((name for name in self._key if name not in template.shape.names), None)
+        if missing is not None:
+            return Flaw(DeadReason.MISSING_KEY, f"the row has no key column {missing!r}")
+        return CanalKey(self._key)
+
+    def build(self, group: Group, ledger: Ledger) -> None:
+        """Make a block of what was read."""
+        build_block(group, self._key, self._types, self._context, ledger)
+
+
+@lru_cache(maxsize=256)
+def _shape_of(cells: tuple[Cell, ...], others: tuple[tuple[str, pa.DataType], ...]) -> EventShape:
+    texts = pa.struct([(cell.name, pa.string()) for cell in cells])
+    members = {**dict(others), "mysqlType": texts, "data": pa.list_(texts), "old": pa.list_(texts)}
+    return EventShape(
+        cells, pa.struct(list(members.items())), frozenset(["old"]), unproven_messages
+    )
+
+
+def _undeclared(names: list[str], types: Mapping[str, str], context: DecodeContext) -> Halt:
+    columns = ", ".join(f"{json.dumps(name)}: TYPE" for name in names)
+    said = ", ".join(f"{name} ({types[name]})" for name in names)
+    return Halt(
+        ParkCode.TYPES_UNDECLARED,
+        f"mysqlType doesn't say enough of {said}; add to the configuration"
+        f' tables: [{{match: "{context.table}", columns: {{{columns}}}}}], or from TiCDC set'
+        " content-compatible=true",
+    )
+
+
+def _recognises(payload: Mapping[str, object]) -> bool:
+    return (
+        isinstance(payload.get("isDdl"), bool)
+        and isinstance(payload.get("type"), str)
+        and {"database", "table", "data"} <= payload.keys()
+        and not isinstance(payload["data"], Mapping)
+    )
+
+
+CANAL = Dialect(
+    FormatName.CANAL,
+    Knowledge(
+        position="from TiCDC `_tidb.commitTs`; else the order of records",
+        before="of deletes only",
+        changed="unknown: whole rows are written",
+        key="`pkNames`",
+        types="`mysqlType`; where it says too little `columns`",
+    ),
+    _recognises,
+    CanalReader,
+)

@@ -1,0 +1,348 @@
+"""From columns as JSON gives them to their exact types; what doesn't fit is marked, never bent."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesplice.formats.events.decimals import decimal_limits, decimals_from_bytes
+from lakesplice.formats.events.encoding import (
+    DAY_MAX,
+    DAY_MIN,
+    MICROS_MAX,
+    MICROS_MIN,
+    Cell,
+    Encoding,
+)
+from lakesplice.formats.events.lines import Mask, text_bytes
+from lakesplice.formats.events.values import DeadReason
+from lakesplice.model.types import ColumnType, Kind
+
+_TOGETHER_ROWS_MAX = 2048
+_MICROS = pa.timestamp("us", tz="UTC")
+_CLOCK = pa.timestamp("us")
+# Year 0 is in none of Delta's readers.
+_DATE = r"^(?:[0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)-[0-9]{2}-[0-9]{2}$"
+_DATETIME = _DATE[:-1] + r" [0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?$"
+_INTEGER = r"^-?[0-9]{1,19}$"
+_UNSIGNED = r"^[0-9]{1,20}$"
+_FLOAT = r"^-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?$"
+_TWO_BYTES = 0xC0
+_TIME = (
+    r"^(?P<sign>-?)(?P<hours>[0-9]{2,3}):(?P<minutes>[0-5][0-9]):(?P<seconds>[0-5][0-9])"
+    r"(?:\.(?P<fraction>[0-9]{1,6}))?$"
+)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column. `flaws` mark values that aren't of its type, null in `values`; and why."""
+
+    values: pa.Array
+    flaws: tuple[tuple[Mask, DeadReason], ...] = ()
+
+
+def _column(
+    values: pa.Array, wrong: Mask | None, reason: DeadReason = DeadReason.OUT_OF_RANGE
+) -> Column:
+    return Column(values) if wrong is None else Column(values, ((wrong, reason),))
+
+
+def convert(columns: Sequence[tuple[pa.Array, Cell]]) -> list[Column]:
+    """Return columns, each read as its cell's `json_type`, in their cells' exact types.
+
+    All are of one length, and so are the results, value for value.
+    """
+    if not columns or len(columns[0][0]) > _TOGETHER_ROWS_MAX:
+        return [_CONVERSIONS[cell.encoding](raw, cell) for raw, cell in columns]
+    converted: list[Column | None] = [None] * len(columns)
+    alike: dict[tuple[Encoding, ColumnType], list[int]] = defaultdict(list)
+    for at, (_, cell) in enumerate(columns):
+        alike[cell.encoding, cell.type].append(at)
+    for places in alike.values():
+        together = _together([columns[at][0] for at in places], columns[places[0]][1])
+        for at, column in zip(places, together, strict=True):
+            converted[at] = column
+    return [column for column in converted if column is not None]
+
+
+def _together(raws: list[pa.Array], cell: Cell) -> list[Column]:
+    """Convert columns of one type as one: with few rows a conversion's own cost is what counts."""
+    if (
+        cell.encoding is Encoding.PLAIN
+        and raws[0].type == cell.type.arrow
+        and not _may_overflow(cell)
+    ):
+        return [Column(raw) for raw in raws]
+    rows = len(raws[0])
+    whole = _CONVERSIONS[cell.encoding](pa.concat_arrays(raws), cell)
+    columns = []
+    for start in range(0, rows * len(raws), rows):
+        # A copy, so that no column carries the others' values along.
+        values = pa.concat_arrays([whole.values.slice(start, rows)])
+        flaws = tuple((wrong[start : start + rows], reason) for wrong, reason in whole.flaws)
+        columns.append(Column(values, flaws))
+    return columns
+
+
+def _may_overflow(cell: Cell) -> bool:
+    return cell.type.kind is Kind.FLOAT
+
+
+def _plain(raw: pa.Array, cell: Cell) -> Column:
+    if _may_overflow(cell):
+        return _finite(raw)
+    if raw.type == cell.type.arrow:
+        return Column(raw)
+    limits = np.iinfo(cell.type.arrow.to_pandas_dtype())
+    return _ranged(
+        raw, int(limits.min), int(limits.max), lambda values: values.cast(cell.type.arrow)
+    )
+
+
+def _finite(raw: pa.Array) -> Column:
+    """A number beyond the range of a float reads as infinite; JSON has no infinity of its own."""
+    infinite = pc.is_inf(raw).fill_null(False)
+    if not infinite.true_count:
+        return Column(raw)
+    values = pc.if_else(infinite, pa.scalar(None, raw.type), raw)
+    return _column(values, infinite.to_numpy(zero_copy_only=False))
+
+
+def _ranged(raw: pa.Array, least: int, most: int, finish: Callable[[pa.Array], pa.Array]) -> Column:
+    """Finish numbers within a closed range; others are wrong."""
+    found = pc.min_max(raw)
+    if raw.null_count == len(raw) or (
+        found["min"].as_py() >= least and found["max"].as_py() <= most
+    ):
+        return Column(finish(raw))
+    beyond = pc.or_(pc.less(raw, least), pc.greater(raw, most)).fill_null(False)
+    values = pc.if_else(beyond, pa.scalar(None, raw.type), raw)
+    return _column(finish(values), beyond.to_numpy(zero_copy_only=False))
+
+
+def _decode_base64(raw: pa.Array) -> tuple[pa.Array, Mask | None]:
+    decoded = pl.Series(raw).str.decode("base64", strict=False).to_arrow().cast(pa.binary())
+    if decoded.null_count == raw.null_count:
+        return decoded, None
+    return decoded, pc.and_(decoded.is_null(), raw.is_valid()).to_numpy(zero_copy_only=False)
+
+
+def _base64(raw: pa.Array, _: Cell) -> Column:
+    values, wrong = _decode_base64(raw)
+    return _column(values, wrong, DeadReason.WRONG_TYPE)
+
+
+def _decimal_base64(raw: pa.Array, cell: Cell) -> Column:
+    unscaled, no_base64 = _decode_base64(raw)
+    values, beyond = decimals_from_bytes(unscaled, cell.type)
+    flaws = [(beyond, DeadReason.OUT_OF_RANGE)] if beyond.any() else []
+    if no_base64 is not None:
+        flaws.append((no_base64, DeadReason.WRONG_TYPE))
+    return Column(values, tuple(flaws))
+
+
+def _decimal_text(raw: pa.Array, cell: Cell) -> Column:
+    values, wrong = _cast_each(raw, cell.wide_decimal)
+    ranged = _number(values, cell)
+    unread = () if wrong is None else ((wrong, DeadReason.WRONG_TYPE),)
+    return Column(ranged.values, (*unread, *ranged.flaws))
+
+
+def _date(raw: pa.Array, _: Cell) -> Column:
+    return _ranged(raw, DAY_MIN, DAY_MAX, lambda days: days.cast(pa.int32()).cast(pa.date32()))
+
+
+def _millis(raw: pa.Array, _: Cell) -> Column:
+    least, most = MICROS_MIN // 1000, MICROS_MAX // 1000
+    return _ranged(raw, least, most, lambda ms: pc.multiply(ms, 1000).cast(_MICROS))
+
+
+def _micros(raw: pa.Array, _: Cell) -> Column:
+    return _ranged(raw, MICROS_MIN, MICROS_MAX, lambda us: us.cast(_MICROS))
+
+
+def _nanos(raw: pa.Array, _: Cell) -> Column:
+    """Nanoseconds that aren't whole microseconds have no exact place."""
+    micros = pc.divide(raw, 1000)
+    floor = pc.if_else(pc.greater(pc.multiply(micros, 1000), raw), pc.subtract(micros, 1), micros)
+    inexact = pc.not_equal(pc.multiply(floor, 1000), raw).fill_null(False)
+    values = pc.if_else(inexact, pa.scalar(None, raw.type), floor).cast(_MICROS)
+    return _column(values, inexact.to_numpy(zero_copy_only=False) if inexact.true_count else None)
+
+
+def _zoned(raw: pa.Array, cell: Cell) -> Column:
+    """A moment within year 1 or 9999 may lie outside by its offset."""
+    moments, wrong = _cast_each(raw, _MICROS)
+    ranged = _micros(moments.cast(pa.int64()), cell)
+    unread = () if wrong is None else ((wrong, DeadReason.WRONG_TYPE),)
+    return Column(ranged.values, (*unread, *ranged.flaws))
+
+
+def _number(raw: pa.Array, cell: Cell) -> Column:
+    least, most = decimal_limits(cell.type, raw.type)
+    beyond = pc.or_(pc.less(raw, least), pc.greater(raw, most)).fill_null(False)
+    values = pc.if_else(beyond, pa.scalar(None, raw.type), raw) if beyond.true_count else raw
+    flawed = beyond.to_numpy(zero_copy_only=False) if beyond.true_count else None
+    return _column(values.cast(cell.type.arrow), flawed)
+
+
+def _boolean(raw: pa.Array, _: Cell) -> Column:
+    return _ranged(raw, 0, 1, lambda values: values.cast(pa.bool_()))
+
+
+def _bits(raw: pa.Array, cell: Cell) -> Column:
+    """A BIT(n)'s number becomes its n bits in whole bytes, the least significant byte first."""
+    width = int(cell.source_type.partition("(")[2].rstrip(")"))
+    beyond = pc.or_(pc.less(raw, 0), pc.greater_equal(raw, Decimal(1 << width))).fill_null(False)
+    values = pc.if_else(beyond, pa.scalar(None, raw.type), raw)
+    numbers = values.cast(pa.uint64()).fill_null(0).to_numpy().astype("<u8")
+    size = -(-width // 8)
+    octets = numbers.view(np.uint8).reshape(-1, 8)[:, :size]
+    fixed = pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(size), len(raw), [None, pa.py_buffer(np.ascontiguousarray(octets))]
+    ).cast(pa.binary())
+    bits = pc.if_else(values.is_valid(), fixed, pa.scalar(None, pa.binary()))
+    return _column(bits, beyond.to_numpy(zero_copy_only=False) if beyond.true_count else None)
+
+
+def _date_text(raw: pa.Array, _: Cell) -> Column:
+    return _matched(raw, _DATE, lambda texts: _cast_each(texts, pa.date32()))
+
+
+def _datetime_text(raw: pa.Array, _: Cell) -> Column:
+    """A wall clock is kept as if it were UTC's."""
+    return _matched(raw, _DATETIME, lambda texts: _cast_each(texts, _CLOCK), _MICROS)
+
+
+def _time_text(raw: pa.Array, _: Cell) -> Column:
+    parts = pc.extract_regex(raw, _TIME)
+    wrong = pc.and_(parts.is_null(), raw.is_valid())
+    sign, hours, minutes, seconds, fraction = parts.flatten()
+    hours, minutes, seconds = (part.cast(pa.int64()) for part in (hours, minutes, seconds))
+    micros = pc.utf8_rpad(fraction, 6, "0").cast(pa.int64())
+    whole = pc.add(pc.multiply(pc.add(pc.multiply(hours, 60), minutes), 60), seconds)
+    size = pc.add(pc.multiply(whole, 1_000_000), micros)
+    values = pc.if_else(pc.equal(sign, "-"), pc.negate(size), size)
+    flawed = wrong.to_numpy(zero_copy_only=False) if wrong.true_count else None
+    return _column(values, flawed, DeadReason.WRONG_TYPE)
+
+
+def _integer_text(raw: pa.Array, cell: Cell) -> Column:
+    read = _matched(raw, _INTEGER, lambda texts: _cast_each(texts, pa.int64()))
+    ranged = _plain(read.values, cell)
+    return Column(ranged.values, (*read.flaws, *ranged.flaws))
+
+
+def _float_text(raw: pa.Array, cell: Cell) -> Column:
+    read = _matched(raw, _FLOAT, lambda texts: _cast_each(texts, cell.type.arrow))
+    ranged = _finite(read.values)
+    return Column(ranged.values, (*read.flaws, *ranged.flaws))
+
+
+def _boolean_text(raw: pa.Array, _: Cell) -> Column:
+    return _matched(raw, "^[01]$", lambda texts: (pc.equal(texts, "1"), None))
+
+
+def _bits_text(raw: pa.Array, cell: Cell) -> Column:
+    read = _matched(raw, _UNSIGNED, lambda texts: _cast_each(texts, pa.decimal128(20, 0)))
+    bits = _bits(read.values, cell)
+    return Column(bits.values, (*read.flaws, *bits.flaws))
+
+
+def _latin1_text(raw: pa.Array, _: Cell) -> Column:
+    """Bytes, each sent as the character of its number: in UTF-8 one byte, or two from 128 on."""
+    other = pc.match_substring_regex(raw, r"[^\x00-\x{FF}]").fill_null(False)
+    texts = pc.if_else(other, pa.scalar(None, pa.string()), raw) if other.true_count else raw
+    data, offsets = text_bytes(texts.cast(pa.binary()))
+    lead = data >= _TWO_BYTES
+    follows = np.zeros(len(data), np.bool_)
+    follows[1:] = lead[:-1]
+    octets = np.where(follows, data + ((np.roll(data, 1) & 3) << 6) - 0x80, data).astype(np.uint8)
+    kept = np.concatenate(([0], np.cumsum(~lead)))
+    # What a null's place holds is of no account: its mask says so.
+    values = pa.Array.from_buffers(
+        pa.binary(),
+        len(raw),
+        [
+            pa.array(texts.is_valid().to_numpy(zero_copy_only=False)).buffers()[1],
+            pa.py_buffer(kept[offsets].astype(np.int32)),
+            pa.py_buffer(octets[~lead]),
+        ],
+    )
+    flawed = other.to_numpy(zero_copy_only=False) if other.true_count else None
+    return _column(values, flawed, DeadReason.WRONG_TYPE)
+
+
+def _set_list(raw: pa.Array, _: Cell) -> Column:
+    """The members in the column's own order, as MySQL shows a SET; none of them holds a comma."""
+    values = pc.binary_join(raw, ",")
+    wrong = pc.and_(values.is_null(), raw.is_valid())
+    flawed = wrong.to_numpy(zero_copy_only=False) if wrong.true_count else None
+    return _column(values, flawed, DeadReason.WRONG_TYPE)
+
+
+def _matched(
+    raw: pa.Array,
+    pattern: str,
+    finish: Callable[[pa.Array], tuple[pa.Array, Mask | None]],
+    to: pa.DataType | None = None,
+) -> Column:
+    """Finish the texts of a pattern; others, and those of it that are no such value, are wrong."""
+    other = pc.invert(pc.match_substring_regex(raw, pattern)).fill_null(False)
+    texts = pc.if_else(other, pa.scalar(None, pa.string()), raw) if other.true_count else raw
+    values, wrong = finish(texts)
+    values = values if to is None else values.cast(to)
+    if other.true_count:
+        flawed = other.to_numpy(zero_copy_only=False)
+        wrong = flawed if wrong is None else wrong | flawed
+    return _column(values, wrong, DeadReason.WRONG_TYPE)
+
+
+def _cast_each(raw: pa.Array, to: pa.DataType) -> tuple[pa.Array, Mask | None]:
+    """Cast texts; where the whole can't be, halves are tried, so a bad text costs only itself."""
+    try:
+        return raw.cast(to), None
+    except pa.ArrowInvalid:
+        if len(raw) == 1:
+            return pa.nulls(1, to), np.ones(1, np.bool_)
+    middle = len(raw) // 2
+    halves = [_cast_each(half, to) for half in (raw.slice(0, middle), raw.slice(middle))]
+    sizes = (middle, len(raw) - middle)
+    masks = [
+        np.zeros(size, np.bool_) if wrong is None else wrong
+        for (_, wrong), size in zip(halves, sizes, strict=True)
+    ]
+    return pa.concat_arrays([values for values, _ in halves]), np.concatenate(masks)
+
+
+_CONVERSIONS: dict[Encoding, Callable[[pa.Array, Cell], Column]] = {
+    Encoding.PLAIN: _plain,
+    Encoding.BASE64: _base64,
+    Encoding.DECIMAL_BASE64: _decimal_base64,
+    Encoding.DECIMAL_TEXT: _decimal_text,
+    Encoding.DATE_DAYS: _date,
+    Encoding.TIMESTAMP_MILLIS: _millis,
+    Encoding.TIMESTAMP_MICROS: _micros,
+    Encoding.TIMESTAMP_NANOS: _nanos,
+    Encoding.TIMESTAMP_ZONED: _zoned,
+    Encoding.DECIMAL_NUMBER: _number,
+    Encoding.BOOLEAN_NUMBER: _boolean,
+    Encoding.BITS_NUMBER: _bits,
+    Encoding.DATE_TEXT: _date_text,
+    Encoding.DATETIME_TEXT: _datetime_text,
+    Encoding.TIME_TEXT: _time_text,
+    Encoding.SET_LIST: _set_list,
+    Encoding.INTEGER_TEXT: _integer_text,
+    Encoding.FLOAT_TEXT: _float_text,
+    Encoding.BOOLEAN_TEXT: _boolean_text,
+    Encoding.BITS_TEXT: _bits_text,
+    Encoding.LATIN1_TEXT: _latin1_text,
+}

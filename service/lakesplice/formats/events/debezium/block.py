@@ -1,0 +1,184 @@
+"""From payloads that were read to a block of images: envelope, key and columns, each checked."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesplice.formats.events.build import Build, mask_of, members_of
+from lakesplice.formats.events.debezium.keys import (
+    KeyShape,
+    compare_key,
+    disagreeing,
+    key_only_images,
+)
+from lakesplice.formats.events.debezium.source import operations
+from lakesplice.formats.events.debezium.verdicts import truncated, unknown_op
+from lakesplice.formats.events.dialect import Group
+from lakesplice.formats.events.ledger import Ledger
+from lakesplice.formats.events.places import binlog_positions, other_tables, source_times
+from lakesplice.formats.events.strict import Flaw
+from lakesplice.formats.events.template import MESSAGE, TOMBSTONE
+from lakesplice.formats.events.values import DeadReason, DecodeContext, ImageBlock, Mask, Rows
+from lakesplice.model.change import Op
+from lakesplice.model.schema import SourceSchema
+
+_NEEDED = {
+    "db": pa.string(),
+    "table": pa.string(),
+    "file": pa.string(),
+    "pos": pa.int64(),
+    "row": pa.int64(),
+}
+_OPTIONAL = {"ts_ms": pa.int64(), "ts_us": pa.int64(), "gtid": pa.string()}
+
+
+def build_block(group: Group, key: KeyShape | None, context: DecodeContext, ledger: Ledger) -> None:
+    """Settle the records whose payloads were read: changes go into the ledger as one block.
+
+    Their keys are all null where `key` is None. Records whose key has other columns than `key` stay
+    open.
+    """
+    records, payloads, shape = group.records, group.payloads, group.template.shape
+    build = Build(records, ledger)
+    ledger.ignore(records[mask_of(payloads.is_null())], TOMBSTONE)
+    build.live[mask_of(payloads.is_null())] = False
+    members = members_of(payloads)
+    source = _source_members(members, build)
+    if source is None:
+        return
+    op = _operations(members, source, build, context)
+    images = {name: members[name] for name in ("before", "after")}
+    present = {name: mask_of(image.is_valid()) for name, image in images.items()}
+    build.drop_marked(
+        (op != Op.DELETE) & ~present["after"], DeadReason.MISSING_IMAGE, "no row after the change"
+    )
+    place = binlog_positions(source["file"], source["pos"], source["row"], op)
+    build.refuse_places(place)
+    raw = {name: members_of(image) for name, image in images.items()}
+    check_keys(raw, group.keys, key, op, present, build)
+    tables = build.tables(raw, shape.cells, present)
+    block = ImageBlock(
+        schema=SourceSchema(tuple(cell.field for cell in shape.cells), key.names if key else ()),
+        rows=records,
+        op=op,
+        position_file=place.file,
+        position_offset=place.offset,
+        source_ts=_times(source, build),
+        gtid=source.get("gtid", pa.nulls(len(op), pa.string())),
+        before=tables["before"],
+        before_present=present["before"],
+        after=tables["after"],
+        after_present=present["after"],
+    )
+    block = block if build.live.all() else block.filter(build.live)
+    if len(block):
+        ledger.add(block)
+
+
+def _source_members(members: dict[str, pa.Array], build: Build) -> dict[str, pa.Array] | None:
+    source = members["source"]
+    build.drop_marked(mask_of(source.is_null()), DeadReason.NOT_AN_ENVELOPE, "source is null")
+    found = members_of(source)
+    for name, type_ in _NEEDED.items():
+        if name not in found or found[name].type != type_:
+            everything = np.ones(len(source), np.bool_)
+            build.drop_marked(
+                everything, DeadReason.MISSING_POSITION, f"no source.{name} of a binlog"
+            )
+            return None
+    return {
+        name: column
+        for name, column in found.items()
+        if name in _NEEDED or _OPTIONAL.get(name) == column.type
+    }
+
+
+def _operations(
+    members: dict[str, pa.Array],
+    source: dict[str, pa.Array],
+    build: Build,
+    context: DecodeContext,
+) -> npt.NDArray[np.int8]:
+    for row, flaw in other_tables(source["db"], source["table"], context.table).items():
+        if build.live[row] and members["op"][row].as_py() != "m":
+            build.drop([row], flaw)
+    return settle_operations(members["op"], build)
+
+
+def settle_operations(named: pa.Array, build: Build) -> npt.NDArray[np.int8]:
+    """Return operations; rows whose operation changes no row are settled."""
+    op, known = operations(named)
+    for row in map(int, np.flatnonzero(~known & build.live)):
+        name = named[row].as_py()
+        if name == "m":
+            build.ledger.ignore(build.records[[row]], MESSAGE)
+            build.leave([row])
+        elif name == "t":
+            halt = truncated()
+            build.ledger.stop(int(build.records[row]), halt.code, halt.detail)
+            build.leave([row])
+        else:
+            build.drop([row], unknown_op(name))
+    return op
+
+
+def check_keys(
+    raw: dict[str, dict[str, pa.Array]],
+    keys: pa.Array,
+    key: KeyShape | None,
+    op: npt.NDArray[np.int8],
+    present: dict[str, Mask],
+    build: Build,
+) -> None:
+    """Compare keys with images, and fill in deletes that have only a key.
+
+    `raw` and `present` are the images `before` and `after` as they were read.
+    """
+    deletes = op == Op.DELETE
+    bare = deletes & ~present["before"]
+    if key is None:
+        build.drop_marked(
+            bare, DeadReason.MISSING_IMAGE, "a delete without a row before and without a key"
+        )
+        return
+    if (bare & build.live).any():
+        _fill_from_keys(raw["before"], keys, key, np.flatnonzero(bare & build.live), build)
+        present["before"] = present["before"] | (bare & build.live)
+    columns = [_chosen(deletes, raw["before"][name], raw["after"][name]) for name in key.names]
+    for name, column in zip(key.names, columns, strict=True):
+        build.refuse_nulls(name, column)
+    for row in map(int, np.flatnonzero(disagreeing(keys, key, columns) & build.live)):
+        verdict = compare_key(keys[row].as_py(), key, columns, row)
+        if isinstance(verdict, Flaw):
+            build.drop([row], verdict)
+        elif verdict is False:
+            build.leave([row])
+
+
+def _chosen(deletes: Mask, before: pa.Array, after: pa.Array) -> pa.Array:
+    return pc.if_else(pa.array(deletes), before, after) if deletes.any() else after
+
+
+def _fill_from_keys(
+    before: dict[str, pa.Array], keys: pa.Array, key: KeyShape, rows: Rows, build: Build
+) -> None:
+    types = {name: before[name].type for name in key.names}
+    values, flaws = key_only_images([keys[int(row)].as_py() for row in rows], key, types)
+    for place, flaw in flaws.items():
+        build.drop([int(rows[place])], flaw)
+    mask = np.zeros(len(keys), np.bool_)
+    mask[rows] = True
+    for name in key.names:
+        filled = pa.array(values[name], types[name])
+        before[name] = pc.replace_with_mask(before[name], pa.array(mask), filled)
+
+
+def _times(source: dict[str, pa.Array], build: Build) -> pa.Array:
+    units = {"ts_us": 1, "ts_ms": 1000}
+    stated = [(source[name], unit) for name, unit in units.items() if name in source]
+    times, beyond = source_times(*(stated or [(pa.nulls(len(build.live), pa.int64()), 1)]))
+    build.drop_marked(beyond, DeadReason.OUT_OF_RANGE, "source.ts_ms is beyond the years 1 to 9999")
+    return times

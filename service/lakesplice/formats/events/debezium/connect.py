@@ -1,0 +1,163 @@
+"""Kafka Connect's schemas, as its JSON converter writes them, to the columns of row images.
+
+Exact or refused: a semantic type that has no exact column type stops the table, with the way round.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import cast
+
+import pyarrow as pa
+
+from lakesplice.errors import UnsupportedError
+from lakesplice.formats.events.encoding import Cell, Encoding
+from lakesplice.formats.events.shape import EventShape, image_type
+from lakesplice.formats.events.strict import Flaw
+from lakesplice.formats.events.template import Halt
+from lakesplice.formats.events.values import DeadReason
+from lakesplice.model.manifest import ParkCode
+from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Kind
+
+_TIMESTAMP = ColumnType(Kind.TIMESTAMP)
+_DATE = ColumnType(Kind.DATE)
+_DECIMAL = "org.apache.kafka.connect.data.Decimal"
+
+_PRIMITIVES: dict[str, tuple[Kind, pa.DataType]] = {
+    "int8": (Kind.BYTE, pa.int64()),
+    "int16": (Kind.SHORT, pa.int64()),
+    "int32": (Kind.INTEGER, pa.int64()),
+    "int64": (Kind.LONG, pa.int64()),
+    "float": (Kind.FLOAT, pa.float64()),
+    "double": (Kind.DOUBLE, pa.float64()),
+    "boolean": (Kind.BOOLEAN, pa.bool_()),
+    "string": (Kind.STRING, pa.string()),
+    "bytes": (Kind.BINARY, pa.string()),
+}
+# Types whose number means a moment. Times of day keep the number that is sent, since MySQL's TIME
+# is negative or beyond a day at will; all other semantic types keep the primitive type's value.
+_MOMENTS: dict[tuple[str, str], tuple[ColumnType, Encoding]] = {
+    ("int32", "io.debezium.time.Date"): (_DATE, Encoding.DATE_DAYS),
+    ("int32", "org.apache.kafka.connect.data.Date"): (_DATE, Encoding.DATE_DAYS),
+    ("int64", "io.debezium.time.Timestamp"): (_TIMESTAMP, Encoding.TIMESTAMP_MILLIS),
+    ("int64", "org.apache.kafka.connect.data.Timestamp"): (_TIMESTAMP, Encoding.TIMESTAMP_MILLIS),
+    ("int64", "io.debezium.time.MicroTimestamp"): (_TIMESTAMP, Encoding.TIMESTAMP_MICROS),
+    ("int64", "io.debezium.time.NanoTimestamp"): (_TIMESTAMP, Encoding.TIMESTAMP_NANOS),
+    ("string", "io.debezium.time.ZonedTimestamp"): (_TIMESTAMP, Encoding.TIMESTAMP_ZONED),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NoShape:
+    """Why events of a schema can't be decoded: no envelope, or types without a column type."""
+
+    detail: str
+    unsupported: bool = False
+
+    @property
+    def verdict(self) -> Flaw | Halt:
+        """What becomes of a record with the schema."""
+        if self.unsupported:
+            return Halt(ParkCode.UNSUPPORTED, self.detail)
+        return Flaw(DeadReason.NOT_AN_ENVELOPE, self.detail)
+
+
+@lru_cache(maxsize=1024)
+def shape_of_schema(text: str) -> EventShape | NoShape:
+    """Read the `schema` member of an event; `text` is its JSON, the same for all events of a
+    version.
+    """
+    try:
+        schema = json.loads(text)
+        members = _fields(schema)
+        if not {"before", "after", "source", "op"} <= members.keys():
+            return NoShape("its schema has no before, after, source and op")
+        cells = tuple(_cell(name, field) for name, field in _fields(members["after"]).items())
+        if cells != tuple(_cell(name, field) for name, field in _fields(members["before"]).items()):
+            return NoShape("before and after have different schemas", unsupported=True)
+        images = image_type(cells)
+        types = [
+            pa.field(name, images if name in ("before", "after") else _json_type(name, field))
+            for name, field in members.items()
+        ]
+    except UnsupportedError as error:
+        return NoShape(str(error), unsupported=True)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        return NoShape(f"its schema is no Connect schema: {error!r}")
+    return EventShape(cells, pa.struct(types))
+
+
+@lru_cache(maxsize=1024)
+def shape_of_row(text: str, beside: Callable[[str], bool]) -> EventShape | NoShape:
+    """Read the `schema` member of an event that is a row; `beside` says which members are none of
+    its columns.
+    """
+    try:
+        members = _fields(json.loads(text))
+        cells = tuple(_cell(name, field) for name, field in members.items() if not beside(name))
+        columns = {cell.name: cell.json_type for cell in cells}
+        types = [
+            pa.field(name, columns.get(name) or _json_type(name, field))
+            for name, field in members.items()
+        ]
+    except UnsupportedError as error:
+        return NoShape(str(error), unsupported=True)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        return NoShape(f"its schema is no Connect schema: {error!r}")
+    return EventShape(cells, pa.struct(types))
+
+
+def _fields(schema: Mapping[str, object]) -> dict[str, Mapping[str, object]]:
+    listed = cast("list[Mapping[str, object]]", schema["fields"])
+    fields = {str(field["field"]): field for field in listed}
+    if schema["type"] != "struct" or len(fields) != len(listed):
+        raise ValueError("a struct with each field once was expected")
+    return fields
+
+
+def _cell(name: str, field: Mapping[str, object]) -> Cell:
+    primitive, semantic = str(field["type"]), field.get("name")
+    if primitive not in _PRIMITIVES:
+        raise UnsupportedError(
+            "a column's type has no exact column type; have the connector leave the column out"
+            " (column.exclude.list) or send it as text or bytes",
+            column=name, type=primitive, semantic=semantic,
+        )  # fmt: skip
+    if semantic == _DECIMAL:
+        return _decimal(name, field)
+    source_type = f"{primitive}:{semantic}" if semantic else primitive
+    if (primitive, semantic) in _MOMENTS:
+        type_, encoding = _MOMENTS[primitive, str(semantic)]
+        return Cell(name, type_, encoding, source_type)
+    kind = _PRIMITIVES[primitive][0]
+    encoding = Encoding.BASE64 if kind is Kind.BINARY else Encoding.PLAIN
+    return Cell(name, ColumnType(kind), encoding, source_type)
+
+
+def _decimal(name: str, field: Mapping[str, object]) -> Cell:
+    parameters = cast("Mapping[str, str]", field["parameters"])
+    scale = int(parameters["scale"])
+    precision = int(parameters.get("connect.decimal.precision", DECIMAL_PRECISION_MAX))
+    if not 1 <= precision <= DECIMAL_PRECISION_MAX or not 0 <= scale <= precision:
+        raise UnsupportedError(
+            "a decimal holds 1 to 38 digits; send it as text (decimal.handling.mode=string)",
+            column=name, precision=precision, scale=scale,
+        )  # fmt: skip
+    type_ = ColumnType(Kind.DECIMAL, precision, scale)
+    source_type = f"{field['type']}:{_DECIMAL}({precision},{scale})"
+    return Cell(name, type_, Encoding.DECIMAL_BASE64, source_type)
+
+
+def _json_type(name: str, field: Mapping[str, object]) -> pa.DataType:
+    primitive = str(field["type"])
+    if primitive == "struct":
+        return pa.struct([pa.field(n, _json_type(n, f)) for n, f in _fields(field).items()])
+    if primitive in _PRIMITIVES:
+        return _PRIMITIVES[primitive][1]
+    raise UnsupportedError(
+        "the envelope has a field of a type that is not known; remove it at the connector",
+        field=name, type=primitive,
+    )  # fmt: skip

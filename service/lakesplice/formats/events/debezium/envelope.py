@@ -1,0 +1,152 @@
+"""Debezium's envelope: before, after, source and op, with or without Connect's schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lakesplice.formats.events.debezium.block import build_block
+from lakesplice.formats.events.debezium.connect import NoShape, shape_of_schema
+from lakesplice.formats.events.debezium.keys import KeyShape, in_image, inspect_key
+from lakesplice.formats.events.debezium.schemaless import Shapes, Undeclared
+from lakesplice.formats.events.debezium.verdicts import truncated, undeclared, unknown_op
+from lakesplice.formats.events.dialect import Dialect, Group, KeyForm, Knowledge
+from lakesplice.formats.events.ledger import Ledger
+from lakesplice.formats.events.places import other_table
+from lakesplice.formats.events.shape import EventShape
+from lakesplice.formats.events.strict import Flaw, shown
+from lakesplice.formats.events.template import (
+    MESSAGE,
+    TOMBSTONE,
+    Ignored,
+    Template,
+    Verdict,
+    open_record,
+)
+from lakesplice.formats.events.values import DeadReason, DecodeContext
+from lakesplice.model.formats import FormatName
+
+
+class EnvelopeReader:
+    """Reads envelopes; remembers the columns of those without schemas."""
+
+    def __init__(self, context: DecodeContext) -> None:
+        self._context = context
+        self._shapes = Shapes(context.declared or {})
+
+    def inspect(self, value: bytes) -> Template | Verdict:
+        """Read one record by the book."""
+        template = inspect(value, self._context, self._shapes)
+        if isinstance(template, Template) and not template.exact:
+            self._shapes.latest = template.shape.names
+        return template
+
+    def inspect_key(self, key: bytes | None, template: Template) -> KeyShape | Flaw | None:
+        """Read one record's key, all of whose columns the row must have."""
+        shape = None if key is None else inspect_key(key)
+        return in_image(shape, template.shape.names) if isinstance(shape, KeyShape) else shape
+
+    def build(self, group: Group, ledger: Ledger) -> None:
+        """Make a block of what was read."""
+        build_block(group, key_shape(group.key), self._context, ledger)
+
+
+def key_shape(key: KeyForm | None) -> KeyShape | None:
+    """Return the form of a group's keys as what this package's readers made of it."""
+    assert key is None or isinstance(key, KeyShape)
+    return key
+
+
+def _recognises(payload: Mapping[str, object]) -> bool:
+    return isinstance(payload.get("source"), Mapping) and isinstance(payload.get("op"), str)
+
+
+def inspect(value: bytes, context: DecodeContext, shapes: Shapes) -> Template | Verdict:
+    """Read one record by the book; `shapes` are those of the table's events without schemas."""
+    opened = open_record(value)
+    if isinstance(opened, Flaw):
+        return opened
+    payload = opened.payload
+    if payload is None:
+        return Ignored(TOMBSTONE)
+    if not isinstance(payload, Mapping):
+        return Flaw(
+            DeadReason.NOT_AN_ENVELOPE, f"the value is {shown(payload)}, not a change event"
+        )
+    source, op = payload.get("source"), payload.get("op")
+    if not isinstance(source, Mapping) or op is None:
+        return _no_envelope(payload)
+    if op == "m":
+        return Ignored(MESSAGE)
+    if wrong := other_table(source.get("db"), source.get("table"), context.table):
+        return wrong
+    if op == "t":
+        return truncated()
+    if op not in ("c", "u", "d", "r"):
+        return unknown_op(op)
+    shape = (
+        _shape_without_schema(payload, context, shapes)
+        if opened.schema is None
+        else _shape_with_schema(opened.schema)
+    )
+    if not isinstance(shape, EventShape):
+        return shape
+    if flaw := shape.check(payload, "payload"):
+        return flaw
+    return opened.template(shape)
+
+
+def _shape_with_schema(schema: str) -> EventShape | Verdict:
+    shape = shape_of_schema(schema)
+    return shape.verdict if isinstance(shape, NoShape) else shape
+
+
+def _shape_without_schema(
+    payload: Mapping[str, object], context: DecodeContext, shapes: Shapes
+) -> EventShape | Verdict:
+    for name in ("before", "after"):
+        if name not in payload:
+            return Flaw(DeadReason.NOT_AN_ENVELOPE, f"a change event without {name!r}")
+    images = [payload[name] for name in ("after", "before") if payload[name] is not None]
+    names = shapes.columns
+    if images:
+        if not isinstance(images[0], Mapping):
+            return Flaw(DeadReason.WRONG_TYPE, f"a row image is {shown(images[0])}, not an object")
+        names = tuple(map(str, images[0]))
+    if names is None:
+        return Flaw(DeadReason.MISSING_IMAGE, "neither a row before nor a row after")
+    shape = shapes.of_event(payload, names)
+    return undeclared(shape, context) if isinstance(shape, Undeclared) else shape
+
+
+def _no_envelope(payload: Mapping[str, object]) -> Flaw:
+    if "ddl" in payload or "tableChanges" in payload:
+        return Flaw(
+            DeadReason.WRONG_TABLE, "a schema change event; it belongs to the connector's topic"
+        )
+    if "data_collections" in payload:
+        return Flaw(
+            DeadReason.WRONG_TABLE, "a transaction marker; it belongs to a topic of its own"
+        )
+    if payload.keys() == {"ts_ms"}:
+        return Flaw(DeadReason.WRONG_TABLE, "a heartbeat; it belongs to a topic of its own")
+    names = ", ".join(list(payload)[:8])
+    return Flaw(
+        DeadReason.NOT_AN_ENVELOPE,
+        f"an object with {shown(names)}, not before, after, source and op; if the connector"
+        " flattens its events, let its ExtractNewRecordState transform rewrite deletes and add op,"
+        " source.file, source.pos and source.row",
+    )
+
+
+DEBEZIUM = Dialect(
+    FormatName.DEBEZIUM,
+    Knowledge(
+        position="`source.file`, `pos` and `row`",
+        before="`before`",
+        changed="`before` against `after`",
+        key="the record's key",
+        types="the schema in the record; without schemas `columns`",
+    ),
+    _recognises,
+    EnvelopeReader,
+)

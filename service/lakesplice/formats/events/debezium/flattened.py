@@ -1,0 +1,254 @@
+"""Debezium's events as the transform ExtractNewRecordState leaves them: the row, and fields beside
+it.
+
+The row's columns and the added fields lie side by side in one object, the latter under names that
+start with `__`. What that leaves unknown:
+
+- The row before a change. Only a delete has one, if deletes are rewritten; then `__deleted` is in
+  every event. Without it a delete is a bare tombstone or nothing at all, and can't be told from
+  one that only tidies up: such a table parks.
+- The position, unless `source.file`, `source.pos` and `source.row` were added. Without the row two
+  changes of one key in one statement have one place. Then the records' own order is all there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesplice.formats.events.build import Build, mask_of, members_of
+from lakesplice.formats.events.debezium.block import check_keys, settle_operations
+from lakesplice.formats.events.debezium.connect import NoShape, shape_of_row
+from lakesplice.formats.events.debezium.envelope import DEBEZIUM, key_shape
+from lakesplice.formats.events.debezium.keys import KeyShape, in_image, inspect_key
+from lakesplice.formats.events.debezium.schemaless import Undeclared
+from lakesplice.formats.events.debezium.verdicts import undeclared
+from lakesplice.formats.events.dialect import Dialect, Group, Knowledge
+from lakesplice.formats.events.encoding import Cell
+from lakesplice.formats.events.ledger import Ledger
+from lakesplice.formats.events.places import (
+    Positions,
+    binlog_positions,
+    kafka_positions,
+    other_tables,
+    source_times,
+)
+from lakesplice.formats.events.shape import EventShape
+from lakesplice.formats.events.strict import Flaw, shown
+from lakesplice.formats.events.template import (
+    TOMBSTONE,
+    Halt,
+    Ignored,
+    Template,
+    Verdict,
+    open_record,
+)
+from lakesplice.formats.events.values import (
+    DeadReason,
+    DecodeContext,
+    ImageBlock,
+    Mask,
+)
+from lakesplice.model.change import Op
+from lakesplice.model.formats import FormatName
+from lakesplice.model.manifest import ParkCode
+from lakesplice.model.position import Ordering
+from lakesplice.model.schema import SourceSchema
+
+_DELETED, _OP = "__deleted", "__op"
+_TEXTS = ("version", "connector", "name", "snapshot", "db", "sequence", "table", "gtid", "file",
+          "query")  # fmt: skip
+_NUMBERS = ("ts_ms", "ts_us", "ts_ns", "server_id", "pos", "row", "thread")
+_TRANSACTION = {"id": pa.string(), "total_order": pa.int64(), "data_collection_order": pa.int64()}
+_OF_SOURCE = dict.fromkeys(_TEXTS, pa.string()) | dict.fromkeys(_NUMBERS, pa.int64())
+# A field of `source` may be added under its own name or behind that of `source`.
+_ADDED: dict[str, pa.DataType] = {
+    _DELETED: pa.string(),
+    _OP: pa.string(),
+    **{f"__source_{name}": type_ for name, type_ in _OF_SOURCE.items()},
+    **{f"__{name}": type_ for name, type_ in _OF_SOURCE.items()},
+    **{f"__transaction_{name}": type_ for name, type_ in _TRANSACTION.items()},
+}
+
+
+def _is_added(name: str) -> bool:
+    return name in _ADDED
+
+
+class FlattenedReader:
+    """Reads flattened events."""
+
+    def __init__(self, context: DecodeContext) -> None:
+        self._context = context
+
+    def inspect(self, value: bytes) -> Template | Verdict:
+        """Read one record by the book."""
+        opened = open_record(value)
+        if isinstance(opened, Flaw):
+            return opened
+        row = opened.payload
+        if row is None:
+            return Ignored(TOMBSTONE)
+        if not isinstance(row, Mapping) or not row or DEBEZIUM.recognises(row):
+            return Flaw(DeadReason.NOT_AN_ENVELOPE, f"the value is {shown(row)}, not a row")
+        if _DELETED not in row:
+            return _no_deletes()
+        shape = self._declared(row) if opened.schema is None else _with_schema(opened.schema)
+        if not isinstance(shape, EventShape):
+            return shape
+        return shape.check(row, "payload") or opened.template(shape)
+
+    def _declared(self, row: Mapping[str, object]) -> EventShape | Halt:
+        declared = self._context.declared or {}
+        columns = [name for name in row if name in declared or not _is_added(name)]
+        missing = tuple(name for name in columns if name not in declared)
+        if missing:
+            return undeclared(Undeclared(missing), self._context)
+        cells = tuple(declared[name].cell(name) for name in columns)
+        return _shape(cells, tuple(row))
+
+    def inspect_key(self, key: bytes | None, template: Template) -> KeyShape | Flaw | None:
+        """Read one record's key, all of whose columns the row must have."""
+        shape = None if key is None else inspect_key(key)
+        return in_image(shape, template.shape.names) if isinstance(shape, KeyShape) else shape
+
+    def build(self, group: Group, ledger: Ledger) -> None:
+        """Make a block of what was read."""
+        _build_block(group, key_shape(group.key), self._context, ledger)
+
+
+def _with_schema(schema: str) -> EventShape | Verdict:
+    shape = shape_of_row(schema, _is_added)
+    return shape.verdict if isinstance(shape, NoShape) else shape
+
+
+@lru_cache(maxsize=256)
+def _shape(cells: tuple[Cell, ...], names: tuple[str, ...]) -> EventShape:
+    columns = {cell.name: cell.json_type for cell in cells}
+    types = [pa.field(name, columns.get(name) or _ADDED[name]) for name in names]
+    return EventShape(cells, pa.struct(types))
+
+
+def _no_deletes() -> Halt:
+    return Halt(
+        ParkCode.UNSUPPORTED,
+        "a flattened event without __deleted: what is deleted can't be told; let the"
+        " ExtractNewRecordState transform rewrite deletes"
+        " (delete.tombstone.handling.mode=rewrite-with-tombstone)",
+    )
+
+
+def _build_block(
+    group: Group, key: KeyShape | None, context: DecodeContext, ledger: Ledger
+) -> None:
+    shape = group.template.shape
+    build = Build(group.records, ledger)
+    empty = mask_of(group.payloads.is_null())
+    ledger.ignore(group.records[empty], TOMBSTONE)
+    build.live[empty] = False
+    row = members_of(group.payloads)
+    added = _added(row, shape.names)
+    _refuse_other_tables(added, context, build)
+    op = _operations(added, build)
+    place, ordering = _places(added, group, op)
+    build.refuse_places(place)
+    present = {"before": op == Op.DELETE, "after": op != Op.DELETE}
+    check_keys({"before": row, "after": row}, group.keys, key, op, present, build)
+    times, beyond = _times(added, len(op))
+    build.drop_marked(beyond, DeadReason.OUT_OF_RANGE, "the time is beyond the years 1 to 9999")
+    table = build.tables({"row": row}, shape.cells, {"row": build.live.copy()})["row"]
+    unknown = pa.nulls(len(op), pa.string())
+    block = ImageBlock(
+        schema=SourceSchema(tuple(cell.field for cell in shape.cells), key.names if key else ()),
+        rows=group.records,
+        op=op,
+        position_file=place.file,
+        position_offset=place.offset,
+        source_ts=times,
+        gtid=added.get("gtid", unknown) if ordering is Ordering.BINLOG else unknown,
+        before=table,
+        before_present=present["before"],
+        after=table,
+        after_present=present["after"],
+        ordering=ordering,
+    )
+    block = block if build.live.all() else block.filter(build.live)
+    if len(block):
+        ledger.add(block)
+
+
+def _added(row: Mapping[str, pa.Array], columns: Sequence[str]) -> dict[str, pa.Array]:
+    """The fields beside the row, by the names that they have in `source`, if of its types.
+
+    A time without `source_` is the envelope's own, when the connector read the change.
+    """
+    found: dict[str, pa.Array] = {}
+    for name in (name for name in _ADDED if name in row and name not in columns):
+        if row[name].type == _ADDED[name] and not name.startswith("__ts_"):
+            found.setdefault(name.removeprefix("__").removeprefix("source_"), row[name])
+    return found
+
+
+def _refuse_other_tables(
+    added: Mapping[str, pa.Array], context: DecodeContext, build: Build
+) -> None:
+    if "table" not in added:
+        return
+    expected = pa.array([context.table.database]).take(pa.array(np.zeros(len(build.live), int)))
+    for at, flaw in other_tables(added.get("db", expected), added["table"], context.table).items():
+        if build.live[at]:
+            build.drop([at], flaw)
+
+
+def _operations(added: Mapping[str, pa.Array], build: Build) -> npt.NDArray[np.int8]:
+    """Return operations; without `__op` what is not deleted was changed in some way."""
+    stated = added.get("deleted", pa.nulls(len(build.live), pa.string()))
+    deleted, kept = (mask_of(pc.equal(stated, said).fill_null(False)) for said in ("true", "false"))
+    build.drop_marked(
+        ~deleted & ~kept, DeadReason.WRONG_TYPE, "__deleted is neither 'true' nor 'false'"
+    )
+    if "op" not in added:
+        return np.where(deleted, Op.DELETE, Op.UPDATE).astype(np.int8)
+    op = settle_operations(added["op"], build)
+    build.drop_marked(
+        (op == Op.DELETE) != deleted, DeadReason.UNKNOWN_OP, "__op and __deleted disagree"
+    )
+    return op
+
+
+def _places(
+    added: Mapping[str, pa.Array], group: Group, op: npt.NDArray[np.int8]
+) -> tuple[Positions, Ordering]:
+    if {"file", "pos", "row"} <= added.keys():
+        place = binlog_positions(added["file"], added["pos"], added["row"], op)
+        return place, Ordering.BINLOG
+    return kafka_positions(group.offsets, op), Ordering.KAFKA
+
+
+def _times(added: Mapping[str, pa.Array], count: int) -> tuple[pa.Array, Mask]:
+    units = {"ts_us": 1, "ts_ms": 1000}
+    stated = [(added[name], unit) for name, unit in units.items() if name in added]
+    return source_times(*(stated or [(pa.nulls(count, pa.int64()), 1)]))
+
+
+def _recognises(payload: Mapping[str, object]) -> bool:
+    return (_DELETED in payload or _OP in payload) and not DEBEZIUM.recognises(payload)
+
+
+FLATTENED = Dialect(
+    FormatName.FLATTENED,
+    Knowledge(
+        position="`__source_file`, `_pos` and `_row` if all were added; else the order of records",
+        before="of deletes only",
+        changed="unknown: whole rows are written",
+        key="the record's key",
+        types="the schema in the record; without schemas `columns`",
+    ),
+    _recognises,
+    FlattenedReader,
+)

@@ -1,0 +1,144 @@
+"""Record keys: their names, and the proof that a key agrees with its row image.
+
+A key is compared as text first: what its columns in the image would be written as. Only a key that
+differs is parsed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesplice.formats.events.strict import Flaw, find_flaw, read_json, shown
+from lakesplice.formats.events.template import read_payload, split_schema
+from lakesplice.formats.events.values import DeadReason, Mask
+
+_TO_ESCAPE = r'["\\\x00-\x1f]'
+
+
+@dataclass(frozen=True)
+class KeyShape:
+    """What the keys like the first one start with and which columns they hold, in key order."""
+
+    prefix: bytes
+    names: tuple[str, ...]
+    spaced: bool
+
+    @property
+    def _closing(self) -> bytes:
+        return b"" if self.prefix else b"}"
+
+    def read(self, key: bytes) -> Mapping[str, object] | Flaw:
+        """Parse one key."""
+        if not key.startswith(self.prefix):
+            return _flaw(f"the key {shown(key)} is of another form than its neighbours'")
+        payload = read_payload(key[len(self.prefix) :], self._closing)
+        if isinstance(payload, Flaw):
+            return _flaw(f"the key can't be read: {payload.detail}")
+        return payload if isinstance(payload, dict) else _flaw(f"the key is {shown(payload)}")
+
+    def texts(self, columns: Sequence[pa.Array]) -> pa.Array:
+        """Return the keys that the columns make, as binary; null where their text isn't certain."""
+        comma, colon = (", ", ": ") if self.spaced else (",", ":")
+        pieces: list[object] = [self.prefix.decode() + "{"]
+        for at, (name, column) in enumerate(zip(self.names, columns, strict=True)):
+            lead = comma if at else ""
+            pieces += [f"{lead}{json.dumps(name, ensure_ascii=False)}{colon}", *_written(column)]
+        closing = "}}" if self.prefix else "}"
+        return pc.binary_join_element_wise(*pieces, closing, "").cast(pa.binary())
+
+
+def _written(column: pa.Array) -> list[object]:
+    if pa.types.is_string(column.type):
+        doubtful = pc.match_substring_regex(column, _TO_ESCAPE)
+        if doubtful.true_count:
+            column = pc.if_else(doubtful, pa.scalar(None, column.type), column)
+        return ['"', column, '"']
+    if pa.types.is_floating(column.type):
+        return [pa.nulls(len(column), pa.string())]
+    return [column.cast(pa.string())]
+
+
+def inspect_key(key: bytes) -> KeyShape | Flaw:
+    """Read one key by the book."""
+    try:
+        split = split_schema(key.decode("utf-8"))
+    except UnicodeDecodeError:
+        return _flaw("the key is not UTF-8")
+    prefix = split[0].encode() if split and split[1][:1] in ("{", "n") else b""
+    payload = read_payload(key[len(prefix) :], b"") if prefix else read_json(key)
+    if isinstance(payload, Flaw):
+        return _flaw(f"the key can't be read: {payload.detail}")
+    if not isinstance(payload, dict) or not payload:
+        return _flaw(f"the key is {shown(payload)}, not an object with the key's columns")
+    return KeyShape(prefix, tuple(payload), b'": ' in key[len(prefix) :])
+
+
+def in_image(key: KeyShape, names: Sequence[str]) -> KeyShape | Flaw:
+    """Check that all columns of a key are columns of its row image."""
+    missing = next((name for name in key.names if name not in names), None)
+    if missing is None:
+        return key
+    return _flaw(f"the row has no column {missing!r}, which the record's key has")
+
+
+def disagreeing(keys: pa.Array, shape: KeyShape, columns: Sequence[pa.Array]) -> Mask:
+    """Mark the keys that aren't the text that the columns make; they may still mean the same."""
+    same = pc.equal(keys, shape.texts(columns)).fill_null(False)
+    mask: Mask = ~same.to_numpy(zero_copy_only=False)
+    return mask
+
+
+def compare_key(
+    key: bytes, shape: KeyShape, columns: Sequence[pa.Array], row: int
+) -> Flaw | bool | None:
+    """Compare one key with its row image by value: a flaw, None if they agree, False if the key has
+    other columns than `shape`, and so belongs to other records.
+    """
+    payload = shape.read(key)
+    if isinstance(payload, Flaw):
+        return payload if _is_damaged(key) else False
+    if set(payload) != set(shape.names):
+        return False
+    for name, column in zip(shape.names, columns, strict=True):
+        written = payload[name]
+        flaw = find_flaw(written, column.type, f"key.{name}")
+        if flaw or written is None:
+            return _flaw(flaw.detail if flaw else f"the key's column {name!r} is null")
+        if pa.scalar(written, column.type) != column[row]:
+            detail = f"the key says {name}={shown(written)}, the row {shown(column[row].as_py())}"
+            return Flaw(DeadReason.KEY_MISMATCH, detail)
+    return None
+
+
+def _is_damaged(key: bytes) -> bool:
+    return isinstance(inspect_key(key), Flaw)
+
+
+def _flaw(detail: str) -> Flaw:
+    return Flaw(DeadReason.MISSING_KEY, detail)
+
+
+def key_only_images(
+    keys: Sequence[bytes], shape: KeyShape, types: Mapping[str, pa.DataType]
+) -> tuple[dict[str, list[object]], dict[int, Flaw]]:
+    """Return per key column the values of the keys, and per key (by place) why it has none."""
+    values: dict[str, list[object]] = {name: [] for name in shape.names}
+    flaws: dict[int, Flaw] = {}
+    for place, key in enumerate(keys):
+        payload = shape.read(key)
+        if isinstance(payload, dict) and set(payload) == set(shape.names):
+            for name in shape.names:
+                flaw = find_flaw(payload[name], types[name], f"key.{name}")
+                if flaw and place not in flaws:
+                    flaws[place] = flaw
+        elif place not in flaws:
+            flaws[place] = _flaw(f"the key {shown(key)} doesn't have {', '.join(shape.names)}")
+        for name in shape.names:
+            value = payload[name] if place not in flaws and isinstance(payload, dict) else None
+            values[name].append(value)
+    return values, flaws

@@ -1,0 +1,120 @@
+"""The shape of an event that carries no schema: names from the event itself, types as declared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from lakesplice.formats.events.declared import DeclaredType
+from lakesplice.formats.events.encoding import Cell
+from lakesplice.formats.events.shape import EventShape, image_type
+
+# A member's type in a form to look up: a name, or ("struct", members), or ("list", item).
+Form = str | tuple[str, Any]
+_IMAGE: Form = "image"
+_ARROW = {
+    "string": pa.string(),
+    "long": pa.int64(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "null": pa.null(),
+}
+# Members that decoding reads have these types or the event is a dead letter.
+_READ: dict[str, Form] = {
+    **dict.fromkeys(("op", "db", "table", "gtid", "file"), "string"),
+    **dict.fromkeys(("ts_ms", "ts_us", "pos", "row"), "long"),
+}
+# Others have the type they show; these where they show none, since a null says nothing of the next.
+_WHERE_NULL: dict[str, Form] = {
+    **dict.fromkeys(("version", "connector", "name", "snapshot", "sequence", "query"), "string"),
+    **dict.fromkeys(("ts_ns", "server_id", "thread"), "long"),
+    "transaction": (
+        "struct",
+        (("id", "string"), ("total_order", "long"), ("data_collection_order", "long")),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Undeclared:
+    """Columns whose types the configuration doesn't say."""
+
+    names: tuple[str, ...]
+
+
+class Shapes:
+    """The shapes of one table's events; `latest` are the columns of the one met last, if any."""
+
+    def __init__(self, declared: Mapping[str, DeclaredType]) -> None:
+        self._declared = declared
+        self._met: dict[tuple[object, ...], EventShape] = {}
+        self.latest: tuple[str, ...] | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The columns that an event without a row image is taken to have, if that can be known."""
+        return self.latest or tuple(self._declared) or None
+
+    def of_event(
+        self, payload: Mapping[str, object], names: tuple[str, ...]
+    ) -> EventShape | Undeclared:
+        """Return the shape of an event whose row images have the columns `names`."""
+        missing = tuple(name for name in names if name not in self._declared)
+        if missing:
+            return Undeclared(missing)
+        members = tuple(
+            (name, _IMAGE if name in ("before", "after") else _member_form(name, value))
+            for name, value in payload.items()
+        )
+        shape = self._met.get((names, members))
+        if shape is None:
+            cells = tuple(self._declared[name].cell(name) for name in names)
+            shape = self._met[names, members] = _shape(cells, members)
+        return shape
+
+
+@lru_cache(maxsize=256)
+def _shape(cells: tuple[Cell, ...], members: tuple[tuple[str, Form], ...]) -> EventShape:
+    images = image_type(cells)
+    return EventShape(
+        cells,
+        pa.struct([(name, images if of == _IMAGE else _arrow(of)) for name, of in members]),
+    )
+
+
+def _arrow(form: Form) -> pa.DataType:
+    if isinstance(form, str):
+        return _ARROW[form]
+    kind, of = form
+    if kind == "list":
+        return pa.list_(_arrow(of))
+    return pa.struct([(name, _arrow(member)) for name, member in of])
+
+
+def _member_form(name: str, value: object) -> Form:
+    if name == "source" and isinstance(value, Mapping):
+        return ("struct", tuple((n, _member_form(n, member)) for n, member in value.items()))
+    if name in _READ:
+        return _READ[name]
+    return _WHERE_NULL.get(name, "null") if value is None else _shown_form(value)
+
+
+def _shown_form(value: object) -> Form:
+    """The type of a member as it shows; events in which it differs have another shape."""
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int):
+        return "long"
+    if isinstance(value, float):
+        return "double"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, Mapping):
+        return ("struct", tuple((name, _shown_form(member)) for name, member in value.items()))
+    if isinstance(value, list):
+        return ("list", _shown_form(value[0]) if value else "null")
+    return "null"

@@ -1,0 +1,37 @@
+"""Verdicts on single events that every form of Debezium's JSON shares."""
+
+from __future__ import annotations
+
+import json
+
+from lakesplice.formats.events.debezium.schemaless import Undeclared
+from lakesplice.formats.events.strict import Flaw, shown
+from lakesplice.formats.events.template import Halt
+from lakesplice.formats.events.values import DeadReason, DecodeContext
+from lakesplice.model.manifest import ParkCode
+
+
+def unknown_op(op: object) -> Flaw:
+    """The verdict on an operation that no version of the connector is known to send."""
+    return Flaw(DeadReason.UNKNOWN_OP, f"operation {shown(op)}; known are c, u, d, r, t and m")
+
+
+def truncated() -> Halt:
+    """The verdict on a truncated table."""
+    return Halt(
+        ParkCode.TRUNCATED,
+        "the source table was truncated; reset the table, or set skipped.operations=t at the"
+        " connector to keep rows that a TRUNCATE removes",
+    )
+
+
+def undeclared(missing: Undeclared, context: DecodeContext) -> Halt:
+    """The verdict on events with columns whose types nobody said."""
+    names = ", ".join(missing.names)
+    columns = ", ".join(f"{json.dumps(name)}: TYPE" for name in missing.names)
+    return Halt(
+        ParkCode.TYPES_UNDECLARED,
+        f"events without schemas, and no types declared for {names}; add to the configuration"
+        f' tables: [{{match: "{context.table}", columns: {{{columns}}}}}], or switch on'
+        " value.converter.schemas.enable at the connector",
+    )

@@ -1,0 +1,127 @@
+"""Types that a user declares for JSON without schemas.
+
+A declared type says what the column is and how the connector writes it, since the JSON says
+neither:
+
+    declared               the value in the JSON                                column
+    boolean                true, false                                          boolean
+    byte, short, integer, long (tinyint, smallint, int, bigint)   a number      the same
+    float, double          a number                                             the same
+    string (text)          a string                                             string
+    binary (blob)          base64                                               binary
+    decimal(p,s)           base64 of the unscaled value, or with decimal.handling.mode=string
+                           its digits: decimal_text(p,s)                        decimal(p,s)
+    date                   days since 1970-01-01                                date
+    timestamp              ISO 8601 with an offset, as MySQL TIMESTAMP is sent  timestamp
+    timestamp_millis       milliseconds since 1970, as DATETIME(0..3) is sent   timestamp
+    timestamp_micros       microseconds since 1970, as DATETIME(4..6) is sent   timestamp
+    timestamp_nanos        nanoseconds since 1970                               timestamp
+    datetime, datetime(n)  as timestamp_millis up to three digits, else as timestamp_micros
+    time                   microseconds, negative and beyond a day as MySQL has them   long
+    time_of_day            the same, of a column that holds nothing else                long
+    year                   a number                                             integer
+    enum, set, json        a string                                             string
+    bit(1); bit(n)         true, false; base64                                  boolean; binary
+    bigint unsigned        as decimal(20,0); the others as the next wider type  decimal(20,0)
+
+So Debezium writes them. Another format that needs declarations says in its own module how it writes
+what was declared.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lakesplice.errors import ConfigurationError, UnsupportedError
+from lakesplice.formats.events.encoding import Cell, Encoding
+from lakesplice.model.types import ColumnType, Kind
+
+_TIMESTAMP = ColumnType(Kind.TIMESTAMP)
+_NAMED: dict[str, tuple[ColumnType, Encoding]] = {
+    **{
+        kind.value: (ColumnType(kind), Encoding.PLAIN)
+        for kind in Kind
+        if kind not in (Kind.DECIMAL, Kind.BINARY, Kind.DATE, Kind.TIMESTAMP)
+    },
+    "binary": (ColumnType(Kind.BINARY), Encoding.BASE64),
+    "date": (ColumnType(Kind.DATE), Encoding.DATE_DAYS),
+    "timestamp": (_TIMESTAMP, Encoding.TIMESTAMP_ZONED),
+    "timestamp_millis": (_TIMESTAMP, Encoding.TIMESTAMP_MILLIS),
+    "timestamp_micros": (_TIMESTAMP, Encoding.TIMESTAMP_MICROS),
+    "timestamp_nanos": (_TIMESTAMP, Encoding.TIMESTAMP_NANOS),
+}
+_ALIASES = {
+    "tinyint": "byte",
+    "smallint": "short",
+    "int": "integer",
+    "bigint": "long",
+    "text": "string",
+    "blob": "binary",
+    "year": "integer",
+    "time": "long",
+    "time_of_day": "long",
+    "enum": "string",
+    "set": "string",
+    "json": "string",
+    "bit(1)": "boolean",
+    **{f"bit({digits})": "binary" for digits in range(2, 65)},
+    "tinyintunsigned": "short",
+    "smallintunsigned": "integer",
+    "mediumint": "integer",
+    "mediumintunsigned": "integer",
+    "intunsigned": "long",
+    "bigintunsigned": "decimal(20,0)",
+    "datetime": "timestamp_millis",
+    **{f"datetime({digits})": "timestamp_millis" for digits in range(4)},
+    **{f"datetime({digits})": "timestamp_micros" for digits in range(4, 7)},
+}
+_DECIMAL = re.compile(r"decimal(_text)?(\(\d+,\d+\))")
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredType:
+    """One declared column type; `name` is its canonical spelling, `written` the one that was
+    declared, in small letters without spaces: where two types are one column, it tells them apart.
+    """
+
+    name: str
+    type: ColumnType
+    encoding: Encoding
+    written: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> DeclaredType:
+        """Read a declaration as the table at the head describes; `ConfigurationError` if it is
+        none.
+        """
+        written = re.sub(r"\s+", "", text).lower()
+        name = _ALIASES.get(written, written)
+        if name in _NAMED:
+            return cls(name, *_NAMED[name], written)
+        if decimal := _DECIMAL.fullmatch(name):
+            encoding = Encoding.DECIMAL_TEXT if decimal[1] else Encoding.DECIMAL_BASE64
+            try:
+                return cls(name, ColumnType.parse(f"decimal{decimal[2]}"), encoding, written)
+            except UnsupportedError as error:
+                raise ConfigurationError(error.message, type=text) from error
+        aliases = [alias for alias in _ALIASES if not alias.startswith(("bit(", "datetime("))]
+        wide = ("decimal(p,s)", "decimal_text(p,s)", "bit(n)", "datetime(n)")
+        known = ", ".join((*_NAMED, *wide, *aliases)).replace("unsigned", " unsigned")
+        raise ConfigurationError(f"unknown column type; known: {known}", type=text)
+
+    def cell(self, name: str) -> Cell:
+        """Return the column `name` of this type."""
+        return Cell(name, self.type, self.encoding, f"declared:{self.name}")
+
+
+def declare(columns: Mapping[str, str]) -> dict[str, DeclaredType]:
+    """Read a table's declarations; the error names the column."""
+    declared = {}
+    for name, text in columns.items():
+        try:
+            declared[name] = DeclaredType.parse(text)
+        except ConfigurationError as error:
+            raise ConfigurationError(error.message, column=name, type=text) from error
+    return declared

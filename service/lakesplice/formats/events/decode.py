@@ -1,0 +1,68 @@
+"""The formats there are, how one is chosen, and decoding with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from lakesplice.formats.events.canal import CANAL
+from lakesplice.formats.events.debezium import DEBEZIUM, FLATTENED
+from lakesplice.formats.events.dialect import Dialect
+from lakesplice.formats.events.engine import settle_records
+from lakesplice.formats.events.maxwell import MAXWELL
+from lakesplice.formats.events.strict import Flaw
+from lakesplice.formats.events.template import Halt, open_record
+from lakesplice.formats.events.values import DecodeContext, Decoded
+from lakesplice.model.formats import FormatName
+from lakesplice.model.manifest import ParkCode
+
+DIALECTS: Mapping[FormatName, Dialect] = {
+    dialect.name: dialect for dialect in (DEBEZIUM, FLATTENED, MAXWELL, CANAL)
+}
+
+
+def decode(records: pa.RecordBatch, context: DecodeContext) -> Decoded:
+    """Decode consecutive records of one topic partition, in offset order; never raises for their
+    bytes.
+
+    `records` has the columns `key` and `value`, binary and nullable, and `offset`; others are not
+    looked at. Records without a key come in blocks of their own, with an empty `schema.key`: what
+    to do with them is the caller's to decide. Nothing at or after the first stop is decoded.
+
+    The format is the context's, else that of the first record which is an event of any. Where none
+    is, the records are read as Debezium's, so that each gets its reason.
+    """
+    chosen = context.format or _first_recognised(records.column("value"))
+    dialect = DIALECTS[chosen or FormatName.DEBEZIUM]
+
+    def stranger(value: bytes) -> Halt | None:
+        other = recognise(value)
+        if other in (None, dialect.name):
+            return None
+        return Halt(
+            ParkCode.FORMAT_CHANGED,
+            f"the record is {other}, the topic's records so far are {dialect.name}; reset the table"
+            f" to take it anew, or state its format: tables:"
+            f' [{{match: "{context.table}", format: {other}}}]',
+        )
+
+    ledger = settle_records(records, dialect.reader(context), stranger, threads=context.threads)
+    return ledger.result(chosen)
+
+
+def recognise(value: bytes) -> FormatName | None:
+    """Return the format of which a record's value is an event, or None if it is of none known."""
+    opened = open_record(value)
+    if isinstance(opened, Flaw) or not isinstance(opened.payload, dict):
+        return None
+    found = [name for name, dialect in DIALECTS.items() if dialect.recognises(opened.payload)]
+    return found[0] if len(found) == 1 else None
+
+
+def _first_recognised(values: pa.Array) -> FormatName | None:
+    """Look at the records until one tells; as a rule it is the first."""
+    for value in values:
+        if value.is_valid and (found := recognise(value.as_py())):
+            return found
+    return None

@@ -1,0 +1,105 @@
+"""How a cell is written in JSON, and the column it becomes.
+
+An encoding says what the bytes mean; the type what the column is; the source type is a text that
+changes whenever the meaning of the bytes does, so that evolution notices (a DECIMAL(12,2) and a
+DECIMAL(16,4) are both base64 text).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import pyarrow as pa
+
+from lakesplice.model.schema import SourceField
+from lakesplice.model.types import ColumnType, Kind
+
+# Years 1 to 9999: all that Delta's readers agree on.
+DAY_MIN, DAY_MAX = -719_162, 2_932_896
+_DAY_MICROS = 86_400_000_000
+MICROS_MIN, MICROS_MAX = DAY_MIN * _DAY_MICROS, (DAY_MAX + 1) * _DAY_MICROS - 1
+
+
+class Encoding(StrEnum):
+    """The ways in which JSON holds a value: Kafka Connect's, then those of other formats."""
+
+    PLAIN = "plain"
+    BASE64 = "base64"
+    DECIMAL_BASE64 = "decimal-base64"
+    DECIMAL_TEXT = "decimal-text"
+    DATE_DAYS = "date-days"
+    TIMESTAMP_MILLIS = "timestamp-millis"
+    TIMESTAMP_MICROS = "timestamp-micros"
+    TIMESTAMP_NANOS = "timestamp-nanos"
+    TIMESTAMP_ZONED = "timestamp-zoned"
+    DECIMAL_NUMBER = "decimal-number"
+    BOOLEAN_NUMBER = "boolean-number"
+    BITS_NUMBER = "bits-number"
+    DATE_TEXT = "date-text"
+    DATETIME_TEXT = "datetime-text"
+    TIME_TEXT = "time-text"
+    SET_LIST = "set-list"
+    INTEGER_TEXT = "integer-text"
+    FLOAT_TEXT = "float-text"
+    BOOLEAN_TEXT = "boolean-text"
+    BITS_TEXT = "bits-text"
+    LATIN1_TEXT = "latin1-text"
+
+
+_TEXT = (
+    Encoding.BASE64, Encoding.DECIMAL_BASE64, Encoding.DECIMAL_TEXT, Encoding.TIMESTAMP_ZONED,
+    Encoding.DATE_TEXT, Encoding.DATETIME_TEXT, Encoding.TIME_TEXT, Encoding.INTEGER_TEXT,
+    Encoding.FLOAT_TEXT, Encoding.BOOLEAN_TEXT, Encoding.BITS_TEXT, Encoding.LATIN1_TEXT,
+)  # fmt: skip
+_WIDE_DIGITS = 76
+# Wide enough for 64 bits.
+_UNSIGNED = pa.decimal128(20, 0)
+_PLAIN_JSON = {
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.FLOAT: pa.float32(),
+    Kind.DOUBLE: pa.float64(),
+    Kind.STRING: pa.string(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One column of a row image: its name, its type, and how its values are written."""
+
+    name: str
+    type: ColumnType
+    encoding: Encoding
+    source_type: str
+
+    @property
+    def json_type(self) -> pa.DataType:
+        """The Arrow type to read the JSON as; integers are read wide and then checked.
+
+        A decimal is read from a number or its digits as text, without rounding.
+        """
+        if self.encoding is Encoding.DECIMAL_NUMBER:
+            return self.wide_decimal
+        if self.encoding is Encoding.BITS_NUMBER:
+            return _UNSIGNED
+        if self.encoding is Encoding.SET_LIST:
+            return pa.list_(pa.string())
+        if self.encoding in _TEXT:
+            return pa.string()
+        if self.encoding is Encoding.PLAIN:
+            return _PLAIN_JSON.get(self.type.kind, pa.int64())
+        return pa.int64()
+
+    @property
+    def wide_decimal(self) -> pa.DataType:
+        """The type to read a decimal's digits as.
+
+        Arrow counts digits before it appends zeros, and then overflows in silence (pyarrow 26). So
+        this type has room for as many zeros as the scale; its digits are to be counted again.
+        """
+        return pa.decimal256(_WIDE_DIGITS - self.type.scale, self.type.scale)
+
+    @property
+    def field(self) -> SourceField:
+        """The cell as the rest of the system sees it."""
+        return SourceField(self.name, self.type, self.source_type)

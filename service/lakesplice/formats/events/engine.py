@@ -1,0 +1,134 @@
+"""Records of one topic partition to blocks of row images, whatever their format.
+
+The first undecided record is read by the book and becomes the template: all records that start like
+it are read with it, in blocks. What it can't settle, without schemas a record of another shape,
+becomes the next template. So the work follows the number of schema versions in the batch, not of
+records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesplice.formats.events.dialect import Group, KeyForm, Reader, Sliced
+from lakesplice.formats.events.group import read_group, slices_after
+from lakesplice.formats.events.ledger import Ledger
+from lakesplice.formats.events.strict import Flaw
+from lakesplice.formats.events.template import TOMBSTONE, Halt, Ignored, Template, Verdict
+from lakesplice.formats.events.values import DeadReason, Rows
+
+# After so many shapes without a schema, records are told apart one by one rather than by trying.
+_ROUNDS_MAX = 8
+# From this many records per chosen one, copying the chosen costs less than looking at the others.
+_SPARSE = 2
+
+
+def settle_records(
+    records: pa.RecordBatch,
+    reader: Reader,
+    stranger: Callable[[bytes], Halt | None],
+    *,
+    threads: bool,
+) -> Ledger:
+    """Read consecutive records of one partition; every one before the ledger's end is settled.
+
+    `records` has the columns `key` and `value`, binary and nullable, and `offset`. `stranger` is
+    asked about a record that is no event of the reader's format: whether it is one of another.
+    """
+    run = _Run(records, reader, threads=threads)
+    rounds = 0
+    while (first := run.ledger.next_open()) is not None:
+        value = run.values[first].as_py()
+        template = reader.inspect(value)
+        if not isinstance(template, Template):
+            if isinstance(template, Flaw) and template.reason is DeadReason.NOT_AN_ENVELOPE:
+                template = stranger(value) or template
+            run.settle(first, template)
+            continue
+        key = reader.inspect_key(run.keys[first].as_py(), template)
+        if isinstance(key, Flaw):
+            run.ledger.kill([first], key)
+            continue
+        rounds += 1
+        run.read(first, template, key, patient=template.exact or rounds > _ROUNDS_MAX)
+        run.ledger.kill(
+            [first], Flaw(DeadReason.NOT_JSON, "the record can't be read in its own shape")
+        )
+    return run.ledger
+
+
+def _binary(column: pa.Array) -> pa.Array:
+    return column if column.type == pa.binary() else column.cast(pa.binary())
+
+
+class _Run:
+    """Consecutive records, and what became of them."""
+
+    def __init__(self, records: pa.RecordBatch, reader: Reader, *, threads: bool) -> None:
+        self.values, self.keys = (_binary(records.column(name)) for name in ("value", "key"))
+        self._offsets = records.column("offset").to_numpy()
+        self._reader = reader
+        self._threads = threads
+        self.ledger = Ledger(len(records))
+        nothing = self.values.is_null().to_numpy(zero_copy_only=False)
+        self.ledger.ignore(np.flatnonzero(nothing), TOMBSTONE)
+        empty = pc.equal(pc.binary_length(self.values), 0).fill_null(False)
+        self.ledger.kill(
+            np.flatnonzero(empty.to_numpy(zero_copy_only=False)),
+            Flaw(DeadReason.EMPTY, "the value has no bytes"),
+        )
+
+    def settle(self, row: int, verdict: Verdict) -> None:
+        if isinstance(verdict, Flaw):
+            self.ledger.kill([row], verdict)
+        elif isinstance(verdict, Ignored):
+            self.ledger.ignore([row], verdict.kind)
+        else:
+            self.ledger.stop(row, verdict.code, verdict.detail)
+
+    def read(self, own: int, template: Template, key: KeyForm | None, *, patient: bool) -> None:
+        """Read and settle the open records that are like the template's own."""
+        rows = self._like(own, template, key)
+        first, end = int(rows[0]), int(rows[-1]) + 1
+        if end - first <= _SPARSE * len(rows):
+            chosen, places = self.values.slice(first, end - first), rows - first
+            origins = np.arange(first, end)
+        else:
+            chosen, places = self.values.take(pa.array(rows)), np.arange(len(rows))
+            origins = rows
+        texts = slices_after(chosen, template.prefix)
+        reading = read_group(texts, places, template, patient=patient, threads=self._threads)
+        for index, flaw in reading.flaws.items():
+            self.ledger.kill([origins[index]], flaw)
+        read = origins[reading.at]
+        if len(read):
+            whole = len(read) == len(self.keys)
+            group = Group(
+                records=read,
+                payloads=reading.rows,
+                keys=self.keys if whole else self.keys.take(pa.array(read)),
+                offsets=self._offsets if whole else self._offsets[read],
+                template=template,
+                key=key,
+                source=Sliced(texts, reading.at),
+            )
+            self._reader.build(group, self.ledger)
+
+    def _like(self, own: int, template: Template, key: KeyForm | None) -> Rows:
+        """The open rows before the end that start as the row `own` does, in value and key."""
+        end = self.ledger.end
+        alike = self.ledger.open[:end].copy()
+        values, keys = self.values.slice(0, end), self.keys.slice(0, end)
+        if template.prefix:
+            starts = pc.starts_with(values, template.prefix).fill_null(False)
+            alike &= starts.to_numpy(zero_copy_only=False)
+        has_key = keys.is_valid().to_numpy(zero_copy_only=False)
+        alike &= has_key == has_key[own]
+        if key and key.prefix:
+            starts = pc.starts_with(keys, key.prefix).fill_null(False)
+            alike &= starts.to_numpy(zero_copy_only=False)
+        return np.flatnonzero(alike)

@@ -1,0 +1,9 @@
+"""Change events of Maxwell's daemon.
+
+`reader.py` reads a record's head and shape (`types.py` says how Maxwell writes a declared type),
+`keys.py` names the key, `before.py` finds out what `old` holds, `block.py` makes the images.
+"""
+
+from lakesplice.formats.events.maxwell.reader import MAXWELL
+
+__all__ = ["MAXWELL"]

@@ -1,0 +1,178 @@
+"""From Maxwell's events that were read to a block of images."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesplice.formats.events.build import Build, mask_of, members_of
+from lakesplice.formats.events.dialect import Group
+from lakesplice.formats.events.ledger import Ledger
+from lakesplice.formats.events.maxwell.before import changed_columns
+from lakesplice.formats.events.maxwell.keys import MaxwellKey
+from lakesplice.formats.events.places import (
+    Positions,
+    binlog_positions,
+    kafka_positions,
+    other_tables,
+    source_times,
+)
+from lakesplice.formats.events.template import TOMBSTONE
+from lakesplice.formats.events.values import DeadReason, DecodeContext, ImageBlock, Mask
+from lakesplice.model.change import Op
+from lakesplice.model.manifest import ParkCode
+from lakesplice.model.position import ROW_BITS, Ordering
+from lakesplice.model.schema import SourceSchema
+
+OPS = {
+    "insert": Op.CREATE,
+    "update": Op.UPDATE,
+    "delete": Op.DELETE,
+    "bootstrap-insert": Op.READ,
+}
+_SECOND = 1_000_000
+_PLACE = r"^(?P<file>.+):(?P<offset>[0-9]{1,15})$"
+# A transaction's last row says that it commits, not its place: it is behind all others.
+_LAST_ROW = (1 << ROW_BITS) - 1
+
+
+@dataclass(frozen=True)
+class _Images:
+    """Row images, by place the rows of a group; `moved` marks updates of the key."""
+
+    before: pa.Table
+    after: pa.Table
+    before_present: Mask
+    moved: Mask
+
+
+def build_block(
+    group: Group, key: MaxwellKey | None, context: DecodeContext, ledger: Ledger
+) -> None:
+    """Settle the records that were read: changes go into the ledger as one block.
+
+    Without `key` their keys are null. Records whose key has other columns stay open.
+    """
+    build = Build(group.records, ledger)
+    empty = mask_of(group.payloads.is_null())
+    ledger.ignore(group.records[empty], TOMBSTONE)
+    build.live[empty] = False
+    members = members_of(group.payloads)
+    for row, flaw in other_tables(members["database"], members["table"], context.table).items():
+        if build.live[row]:
+            build.drop([row], flaw)
+    op = _operations(members["type"], build)
+    build.drop_marked(
+        mask_of(members["data"].is_null()), DeadReason.MISSING_IMAGE, "the event has no row"
+    )
+    if key is not None:
+        unlike = key.unlike(group, members["primary_key_columns"])
+        build.leave(np.flatnonzero(unlike & build.live))
+    place, ordering = _places(members, group, op, build)
+    build.refuse_places(place)
+    times, beyond = source_times((members["ts"], _SECOND))
+    build.drop_marked(beyond, DeadReason.OUT_OF_RANGE, "ts is beyond the years 1 to 9999")
+    names = key.names if key else ()
+    images = _images(group, members, op, names, build)
+    cells = group.template.shape.cells
+    unknown = pa.nulls(len(op), pa.string())
+    block = ImageBlock(
+        schema=SourceSchema(tuple(cell.field for cell in cells), names),
+        rows=group.records,
+        op=op,
+        position_file=place.file,
+        position_offset=place.offset,
+        source_ts=times,
+        gtid=members["gtid"] if ordering is Ordering.BINLOG else unknown,
+        before=images.before,
+        before_present=images.before_present,
+        after=images.after,
+        after_present=op != Op.DELETE,
+        ordering=ordering,
+    )
+    block = block.filter(build.live).moved(images.moved[build.live])
+    if len(block):
+        ledger.add(block)
+
+
+def _operations(kinds: pa.Array, build: Build) -> npt.NDArray[np.int8]:
+    places = pc.index_in(kinds, pa.array(list(OPS))).fill_null(-1).to_numpy()
+    build.drop_marked(places < 0, DeadReason.UNKNOWN_OP, f"the type is none of {', '.join(OPS)}")
+    op: npt.NDArray[np.int8] = np.array(list(OPS.values()), np.int8)[places]
+    return op
+
+
+def _places(
+    members: dict[str, pa.Array], group: Group, op: npt.NDArray[np.int8], build: Build
+) -> tuple[Positions, Ordering]:
+    stated = mask_of(members["position"].is_valid())
+    if not (stated & build.live).any():
+        return kafka_positions(group.offsets, op), Ordering.KAFKA
+    _stop_at(
+        ~stated & build.live,
+        "a change without position among changes that have one, such as a row of a bootstrap; set"
+        " output_binlog_position=false in Maxwell to order by the records, in a topic of one"
+        " partition, and take the table anew",
+        build,
+    )
+    commits = members["commit"].fill_null(False)
+    row = pc.coalesce(members["xoffset"], pc.if_else(commits, _LAST_ROW, pa.scalar(None)))
+    _stop_at(
+        mask_of(row.is_null()) & build.live,
+        "position without xoffset: changes of one statement share it; set output_xoffset=true"
+        " in Maxwell",
+        build,
+    )
+    parts = pc.extract_regex(members["position"], _PLACE)
+    file, offset = parts.flatten()
+    place = binlog_positions(file, offset.cast(pa.int64()), row.cast(pa.int64()), op)
+    # The last row's place is taken by nothing else.
+    taken = members["xoffset"].fill_null(0).to_numpy() >= _LAST_ROW
+    return Positions(place.file, place.offset, place.missing, place.beyond | taken), Ordering.BINLOG
+
+
+def _stop_at(marked: Mask, detail: str, build: Build) -> None:
+    """Let nothing from the first marked row on be applied."""
+    rows = np.flatnonzero(marked)
+    if len(rows):
+        build.ledger.stop(int(build.records[rows[0]]), ParkCode.ORDER_UNKNOWN, detail)
+        build.leave(rows)
+
+
+def _images(
+    group: Group,
+    members: dict[str, pa.Array],
+    op: npt.NDArray[np.int8],
+    key: tuple[str, ...],
+    build: Build,
+) -> _Images:
+    """Lay `old` over `data` for the row before; its columns changed, be it to or from null."""
+    cells = group.template.shape.cells
+    has_old = mask_of(members["old"].is_valid()) & (op == Op.UPDATE)
+    raw = {name: members_of(members[name]) for name in ("data", "old")}
+    for name in key:
+        build.refuse_nulls(name, raw["data"][name])
+    tables = build.tables(raw, cells, {"data": build.live.copy(), "old": has_old})
+    after = before = tables["data"]
+    moved = np.zeros(len(op), np.bool_)
+    if has_old.any():
+        closing = group.template.closing
+        changed = changed_columns(group.texts(), group.payloads, raw["old"], closing)
+        columns = []
+        for name in after.column_names:
+            differs = changed[name] & has_old
+            old, new = tables["old"][name].chunk(0), after[name].chunk(0)
+            columns.append(pc.if_else(pa.array(differs), old, new) if differs.any() else new)
+            if name in key:
+                moved |= differs
+                build.drop_marked(
+                    differs & mask_of(columns[-1].is_null()),
+                    DeadReason.MISSING_KEY,
+                    f"the key column {name!r} is null in the row before",
+                )
+        before = pa.Table.from_arrays(columns, schema=after.schema)
+    return _Images(before, after, has_old | (op == Op.DELETE), moved & build.live)

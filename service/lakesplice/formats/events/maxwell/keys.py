@@ -1,0 +1,105 @@
+"""Which columns are the key: `primary_key_columns` if it is put out, else the record's key says it.
+
+The values are the row's own: what a key's columns hold stands in `data` as well.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesplice.formats.events.dialect import Group
+from lakesplice.formats.events.strict import Flaw, read_json, shown
+from lakesplice.formats.events.values import DeadReason, Mask
+
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_SCALAR = rf'(?:{_STRING}|[^",\[\]\{{\}}]+)'
+_COLUMN = "pk."
+_NO_KEY = "_uuid"
+_ARRAY_PARTS = 3
+
+
+@dataclass(frozen=True)
+class MaxwellKey:
+    """The key's columns, and the pattern of record keys that say so; None where each event does."""
+
+    names: tuple[str, ...]
+    pattern: str | None
+    prefix: bytes = b""
+
+    def unlike(self, group: Group, stated: pa.Array) -> Mask:
+        """Mark the records whose key has, or may have, other columns; `stated` holds each event's
+        `primary_key_columns`.
+        """
+        if self.pattern is None:
+            names = pc.binary_join(stated, "\0")
+            alike = pc.equal(names, "\0".join(self.names)).fill_null(False)
+        else:
+            silent = stated.is_null()
+            alike = pc.and_(silent, pc.match_substring_regex(group.keys, self.pattern))
+        mask: Mask = ~np.asarray(alike.fill_null(False))
+        return mask
+
+
+def key_of(key: bytes | None, stated: object, columns: Sequence[str]) -> MaxwellKey | Flaw:
+    """Read one record's key by the book; `stated` is the event's `primary_key_columns`, None if it
+    has none. Without columns the table has no key.
+    """
+    if isinstance(stated, list):
+        found = MaxwellKey(tuple(map(str, stated)), None)
+    else:
+        payload = None if key is None else read_json(key)
+        if isinstance(payload, Flaw):
+            return _flaw(f"the key can't be read: {payload.detail}")
+        read = _named(payload)
+        if read is None:
+            return _flaw(
+                f"the key {shown(payload)} doesn't name the key's columns; set"
+                " output_primary_key_columns=true in Maxwell"
+            )
+        found = read
+    missing = next((name for name in found.names if name not in columns), None)
+    if missing is None:
+        return found
+    return _flaw(f"the row has no column {missing!r}, which the record's key has")
+
+
+def _named(payload: object) -> MaxwellKey | None:
+    """Read a key in Maxwell's format `hash` or `array`."""
+    if isinstance(payload, Mapping) and {"database", "table"} <= payload.keys():
+        members = [str(name) for name in payload if name not in ("database", "table")]
+        if members == [_NO_KEY]:
+            return MaxwellKey((), _hash_pattern(members))
+        if members and all(name.startswith(_COLUMN) for name in members):
+            names = tuple(name.removeprefix(_COLUMN) for name in members)
+            return MaxwellKey(names, _hash_pattern(members))
+    if isinstance(payload, list) and len(payload) == _ARRAY_PARTS and isinstance(payload[2], list):
+        parts = payload[2]
+        if parts and all(isinstance(part, Mapping) and len(part) == 1 for part in parts):
+            names = tuple(str(name) for part in parts for name in part)
+            return MaxwellKey(names, _array_pattern(names))
+    return None
+
+
+def _hash_pattern(members: Sequence[str]) -> str:
+    columns = "".join(f",{_written(name)}:{_SCALAR}" for name in members)
+    return rf'^\{{"database":{_STRING},"table":{_STRING}{columns}\}}$'
+
+
+def _array_pattern(names: Sequence[str]) -> str:
+    columns = ",".join(rf"\{{{_written(name)}:{_SCALAR}\}}" for name in names)
+    return rf"^\[{_STRING},{_STRING},\[{columns}\]\]$"
+
+
+def _written(name: str) -> str:
+    return re.escape(json.dumps(name, ensure_ascii=False))
+
+
+def _flaw(detail: str) -> Flaw:
+    return Flaw(DeadReason.MISSING_KEY, detail)

@@ -1,0 +1,224 @@
+"""Maxwell's events: a head, the row after the change as `data`, what changed as `old`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+
+import pyarrow as pa
+
+from lakesplice.formats.events.dialect import Dialect, Group, Knowledge
+from lakesplice.formats.events.encoding import Cell
+from lakesplice.formats.events.ledger import Ledger
+from lakesplice.formats.events.maxwell.before import REQUIRED, unproven_parts
+from lakesplice.formats.events.maxwell.block import OPS, build_block
+from lakesplice.formats.events.maxwell.keys import MaxwellKey, key_of
+from lakesplice.formats.events.maxwell.types import cell_of, is_lossy
+from lakesplice.formats.events.places import other_table
+from lakesplice.formats.events.shape import EventShape, image_type
+from lakesplice.formats.events.strict import Flaw, shown
+from lakesplice.formats.events.template import (
+    TOMBSTONE,
+    Halt,
+    Ignored,
+    Template,
+    Verdict,
+    open_record,
+)
+from lakesplice.formats.events.values import DeadReason, DecodeContext
+from lakesplice.model.formats import FormatName
+from lakesplice.model.manifest import ParkCode
+
+_BOOTSTRAP = ("bootstrap-start", "bootstrap-complete")
+_SCHEMA = ("database-create", "database-alter", "database-drop", "table-create", "table-alter",
+           "table-drop")  # fmt: skip
+_HEAD: dict[str, pa.DataType] = {
+    "database": pa.string(),
+    "table": pa.string(),
+    "type": pa.string(),
+    "ts": pa.int64(),
+    "xid": pa.int64(),
+    "xoffset": pa.int64(),
+    "commit": pa.bool_(),
+    "position": pa.string(),
+    "gtid": pa.string(),
+    "server_id": pa.int64(),
+    "thread_id": pa.int64(),
+    "schema_id": pa.int64(),
+    "query": pa.string(),
+    "comment": pa.string(),
+    "primary_key_columns": pa.list_(pa.string()),
+}
+_KEY_VALUES = "primary_key"
+
+
+class MaxwellReader:
+    """Reads Maxwell's events."""
+
+    def __init__(self, context: DecodeContext) -> None:
+        self._context = context
+        self._stated_key: object = None
+
+    def inspect(self, value: bytes) -> Template | Verdict:
+        """Read one record by the book."""
+        opened = open_record(value)
+        if isinstance(opened, Flaw):
+            return opened
+        event = opened.payload
+        if event is None:
+            return Ignored(TOMBSTONE)
+        if opened.schema is not None or not isinstance(event, Mapping) or not _recognises(event):
+            return Flaw(
+                DeadReason.NOT_AN_ENVELOPE, f"the value is {shown(event)}, not Maxwell's event"
+            )
+        if verdict := self._verdict(event):
+            return verdict
+        shape = self._shape(event)
+        if not isinstance(shape, EventShape):
+            return shape
+        self._stated_key = event.get("primary_key_columns")
+        return shape.check(event, "payload") or opened.template(shape)
+
+    def _verdict(self, event: Mapping[str, object]) -> Verdict | None:
+        """What becomes of an event that changes no row of the table."""
+        kind = event["type"]
+        if kind in _SCHEMA:
+            return Ignored("schema-change")
+        if wrong := other_table(event["database"], event["table"], self._context.table):
+            return Flaw(
+                wrong.reason,
+                f"{wrong.detail}; give each table a topic in Maxwell: kafka_topic="
+                "PREFIX.%{database}.%{table}",
+            )
+        if kind in _BOOTSTRAP:
+            return Ignored("bootstrap")
+        if kind not in OPS:
+            return Flaw(DeadReason.UNKNOWN_OP, f"type {shown(kind)}; known are {', '.join(OPS)}")
+        if not event.get("data"):
+            return Flaw(DeadReason.MISSING_IMAGE, "the event has no row")
+        return None
+
+    def _shape(self, event: Mapping[str, object]) -> EventShape | Verdict:
+        data, declared = event["data"], self._context.declared or {}
+        if not isinstance(data, Mapping):
+            return Flaw(DeadReason.WRONG_TYPE, f"data is {shown(data)}, not an object")
+        missing = [name for name in data if name not in declared]
+        if missing:
+            return _undeclared(missing, self._context)
+        lossy = next((name for name in data if is_lossy(declared[name])), None)
+        if lossy is not None:
+            return _lossy(lossy)
+        cells = tuple(cell_of(name, declared[name]) for name in data)
+        nested = [at for at, value in enumerate(data.values()) if isinstance(value, dict | list)]
+        for cell in (cells[at] for at in nested):
+            if isinstance(data[cell.name], dict) or not pa.types.is_list(cell.json_type):
+                return _nested(cell.name)
+        values = None
+        if _KEY_VALUES in event:
+            values = _key_values(event, cells)
+            if values is None:
+                return _mixed_key_values()
+        return _shape_of(cells, values)
+
+    def inspect_key(self, key: bytes | None, template: Template) -> MaxwellKey | Flaw | None:
+        """Read one record's key; the event's own list of its columns comes first."""
+        if key is None and self._stated_key is None:
+            return None
+        return key_of(key, self._stated_key, template.shape.names)
+
+    def build(self, group: Group, ledger: Ledger) -> None:
+        """Make a block of what was read."""
+        assert group.key is None or isinstance(group.key, MaxwellKey)
+        build_block(group, group.key, self._context, ledger)
+
+
+def _key_values(event: Mapping[str, object], cells: tuple[Cell, ...]) -> pa.DataType | None:
+    """The type of the key's values, None if they are of several."""
+    stated = event.get("primary_key_columns")
+    by_name = {cell.name: cell.json_type for cell in cells}
+    if isinstance(stated, list):
+        types = [by_name.get(str(name), pa.null()) for name in stated]
+    else:
+        values = event[_KEY_VALUES]
+        listed = values if isinstance(values, list) else []
+        types = [pa.string() if isinstance(value, str) else pa.int64() for value in listed]
+    if not types:
+        return pa.null()
+    return types[0] if all(type_ == types[0] for type_ in types) else None
+
+
+@lru_cache(maxsize=256)
+def _shape_of(cells: tuple[Cell, ...], key_values: pa.DataType | None) -> EventShape:
+    image = image_type(cells)
+    head = dict(_HEAD)
+    if key_values is not None:
+        head[_KEY_VALUES] = pa.list_(key_values)
+    members = {**head, "data": image, "old": image}
+    return EventShape(
+        cells,
+        pa.struct(list(members.items())),
+        frozenset(members.keys() - {*REQUIRED, "data"}),
+        unproven_parts,
+    )
+
+
+def _undeclared(missing: list[str], context: DecodeContext) -> Halt:
+    columns = ", ".join(f"{json.dumps(name)}: TYPE" for name in missing)
+    return Halt(
+        ParkCode.TYPES_UNDECLARED,
+        f"Maxwell's events don't say types, and none are declared for {', '.join(missing)}; add to"
+        f' the configuration tables: [{{match: "{context.table}", columns: {{{columns}}}}}]',
+    )
+
+
+def _lossy(name: str) -> Halt:
+    return Halt(
+        ParkCode.UNSUPPORTED,
+        f"column={name!r} is a TIME, and Maxwell sends others for those that are negative or beyond"
+        " a day; leave it out (a filter in Maxwell), or declare it time_of_day if it holds none",
+    )
+
+
+def _nested(name: str) -> Halt:
+    return Halt(
+        ParkCode.UNSUPPORTED,
+        f"column={name!r} holds nested JSON, as Maxwell sends MySQL's JSON columns; leave it out"
+        " (a filter in Maxwell such as exclude: DATABASE.TABLE.COLUMN = *)",
+    )
+
+
+def _mixed_key_values() -> Halt:
+    return Halt(
+        ParkCode.UNSUPPORTED,
+        "primary_key holds values of several types; set output_primary_keys=false in Maxwell,"
+        " output_primary_key_columns=true says enough",
+    )
+
+
+def _recognises(payload: Mapping[str, object]) -> bool:
+    kind = payload.get("type")
+    if not isinstance(kind, str) or not isinstance(payload.get("database"), str):
+        return False
+    if kind in _SCHEMA:
+        return "ts" in payload
+    return (
+        isinstance(payload.get("table"), str)
+        and "ts" in payload
+        and isinstance(payload.get("data"), Mapping)
+        and "isDdl" not in payload
+    )
+
+
+MAXWELL = Dialect(
+    FormatName.MAXWELL,
+    Knowledge(
+        position="`position` and `xoffset` if both are put out; else the order of records",
+        before="`data` with `old` laid over it",
+        changed="those in `old`",
+        key="`primary_key_columns`, else the record's key",
+        types="`columns`",
+    ),
+    _recognises,
+    MaxwellReader,
+)

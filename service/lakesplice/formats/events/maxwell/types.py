@@ -1,0 +1,62 @@
+"""How Maxwell writes a declared type.
+
+    declared                       in Maxwell's JSON                    column
+    decimal(p,s), bigint unsigned  a number, or its digits as text      decimal
+    boolean, bit(1)                0 or 1, as TINYINT(1) is sent, too   boolean
+    bit(n)                         a number                             binary, as from Debezium
+    binary, blob                   base64                               binary
+    date                           2024-02-29                           date
+    datetime, timestamp            2024-02-29 23:59:59.123456           timestamp
+    time_of_day                    23:59:59.123456                      long, microseconds
+    set                            an array of texts                    string, joined by commas
+    all others                     as Debezium writes them
+
+A TIME that is negative or beyond a day arrives as another one (-12:34:56 as 03:29:08), so `time` is
+refused: `time_of_day` says that the column holds none.
+
+A TIMESTAMP is a wall clock of the zone in which Maxwell's Java runs, which must be UTC.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from lakesplice.formats.events.declared import DeclaredType
+from lakesplice.formats.events.encoding import Cell, Encoding
+from lakesplice.model.types import ColumnType, Kind
+
+_BY_KIND = {
+    Kind.DECIMAL: Encoding.DECIMAL_NUMBER,
+    Kind.BOOLEAN: Encoding.BOOLEAN_NUMBER,
+    Kind.DATE: Encoding.DATE_TEXT,
+    Kind.TIMESTAMP: Encoding.DATETIME_TEXT,
+    Kind.BINARY: Encoding.BASE64,
+}
+_BY_SPELLING = (Encoding.TIME_TEXT, Encoding.SET_LIST, Encoding.BITS_NUMBER)
+
+
+def cell_of(name: str, declared: DeclaredType) -> Cell:
+    """Return the column `name` of a declared type as Maxwell writes it."""
+    return _cell(name, declared.type, declared.name, declared.written)
+
+
+@lru_cache(maxsize=4096)
+def _cell(name: str, type_: ColumnType, declared: str, written: str) -> Cell:
+    encoding = _encoding(type_, written)
+    spelt = written if encoding in _BY_SPELLING else declared
+    return Cell(name, type_, encoding, f"declared:{spelt}")
+
+
+def _encoding(type_: ColumnType, written: str) -> Encoding:
+    if written == "time_of_day":
+        return Encoding.TIME_TEXT
+    if written == "set":
+        return Encoding.SET_LIST
+    if written.startswith("bit(") and type_.kind is Kind.BINARY:
+        return Encoding.BITS_NUMBER
+    return _BY_KIND.get(type_.kind, Encoding.PLAIN)
+
+
+def is_lossy(declared: DeclaredType) -> bool:
+    """Whether Maxwell sends other values for some of a declared type's."""
+    return declared.written == "time"

@@ -1,0 +1,121 @@
+"""Which texts of a block that can't be read are to blame: regular expressions over all of them.
+
+The first looks for a member whose value starts as no value of its type does, a number where text
+belongs: cheap, and the commonest damage that is still JSON. The second is the grammar of the shape:
+its names, each with the form of its values, in any order. A text that passes both may still repeat
+a field or hold a number out of range; one that fails the second may still be legal, written in
+another way. So they only sort; the verdict is the reader's or `strict.py`'s.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from functools import lru_cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_SPACE = "[ ]*"
+_SPACED_COLON = f'"{_SPACE}:{_SPACE}'
+_STRING = r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"'
+_INTEGER = r"-?(?:0|[1-9][0-9]{0,18})"
+_NUMBER = r"-?(?:0|[1-9][0-9]{0,18})(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?"
+_DECIMAL = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?"
+
+
+def starting_right(texts: pa.Array, payload: pa.DataType) -> pa.Array:
+    """Return a boolean array: texts in which every member's value starts as its type does."""
+    return pc.invert(_search(texts, _wrong_start(payload), otherwise=True))
+
+
+def matching(texts: pa.Array, payload: pa.DataType, closing: bytes) -> pa.Array:
+    """Return a boolean array: the texts that look like `payload`."""
+    return _search(texts, _grammar(payload, closing), otherwise=False)
+
+
+def _search(texts: pa.Array, pattern: str, *, otherwise: bool) -> pa.Array:
+    try:
+        return pc.match_substring_regex(texts, pattern)
+    except pa.ArrowInvalid:
+        # Thousands of columns are more than the engine takes: let each text be read by itself.
+        return pa.array([otherwise] * len(texts))
+
+
+@lru_cache(maxsize=256)
+def _wrong_start(payload: pa.DataType) -> str:
+    starts: dict[str, str] = defaultdict(str)
+    _collect_starts(payload, starts)
+    names: dict[str, list[str]] = defaultdict(list)
+    for name, allowed in starts.items():
+        names["".join(map(re.escape, sorted(set(allowed))))].append(name)
+    found = (f'"(?:{"|".join(alike)}){_SPACED_COLON}[^{start}n ]' for start, alike in names.items())
+    # A string's own quotes are escaped, so a name with a bare quote and a colon is a member's.
+    return "|".join(found)
+
+
+def _collect_starts(of: pa.StructType, starts: dict[str, str]) -> None:
+    """Add per member name, at any depth, the characters that a value of it may start with."""
+    for member in of:
+        starts[_written(member.name)] += _start(member.type)
+        if pa.types.is_struct(member.type):
+            _collect_starts(member.type, starts)
+
+
+def _start(of: pa.DataType) -> str:
+    if pa.types.is_struct(of):
+        return "{"
+    if pa.types.is_string(of):
+        return '"'
+    if pa.types.is_boolean(of):
+        return "tf"
+    if pa.types.is_list(of):
+        return "["
+    if pa.types.is_decimal(of):
+        return '-0123456789"'
+    return "" if pa.types.is_null(of) else "-0123456789"
+
+
+def _written(name: str) -> str:
+    """A name as it stands in the text, for use in an expression."""
+    return re.escape(json.dumps(name, ensure_ascii=False)[1:-1])
+
+
+@lru_cache(maxsize=256)
+def _grammar(payload: pa.DataType, closing: bytes) -> str:
+    # Where nothing completes the wrapper, the text brings its last brace itself.
+    end = "" if closing else r"\}"
+    return f"^{_value(payload)}{end}$"
+
+
+def _value(of: pa.DataType) -> str:
+    if pa.types.is_struct(of):
+        return f"(?:null|{_object(of)})"
+    if pa.types.is_string(of):
+        return f"(?:null|{_STRING})"
+    if pa.types.is_integer(of):
+        return f"(?:null|{_INTEGER})"
+    if pa.types.is_floating(of):
+        return f"(?:null|{_NUMBER})"
+    if pa.types.is_boolean(of):
+        return "(?:null|true|false)"
+    if pa.types.is_decimal(of):
+        return rf"(?:null|{_DECIMAL}|{_STRING})"
+    if pa.types.is_list(of):
+        item = _value(of.value_type)
+        return rf"(?:null|\[(?:{item}(?:,{item})*)?\])"
+    return "null"
+
+
+def _object(of: pa.StructType) -> str:
+    """Members of one type share its pattern, so that both images cost one."""
+    names: dict[str, list[str]] = defaultdict(list)
+    for member in of:
+        names[_value(member.type)].append(_written(member.name))
+    members = "|".join(
+        f'"(?:{"|".join(alike)}){_SPACED_COLON}{value}' for value, alike in names.items()
+    )
+    if not members:
+        return r"\{\}"
+    return rf"\{{{_SPACE}(?:{members})(?:{_SPACE},{_SPACE}(?:{members}))*{_SPACE}\}}"

@@ -1,0 +1,53 @@
+"""What the payloads of like records hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+from pyarrow import json as arrow_json
+
+from lakesplice.formats.events.encoding import Cell
+from lakesplice.formats.events.lines import Mask, parse_options
+from lakesplice.formats.events.proof import unproven_rows
+from lakesplice.formats.events.strict import Check, check_of
+
+Proof = Callable[[pa.Array, pa.Array], Mask]
+
+
+@dataclass(frozen=True)
+class EventShape:
+    """What an event's payload holds: its row images' columns, and the JSON types of all of it.
+
+    `optional` members may be absent, and where one is an object or a list of objects, so may the
+    members of these; then
+    `unproven` has to know them: it marks the texts of which it isn't proven that every null read
+    in another member was written.
+    """
+
+    cells: tuple[Cell, ...]
+    payload: pa.StructType
+    optional: frozenset[str] = frozenset()
+    unproven: Proof = unproven_rows
+
+    @cached_property
+    def check(self) -> Check:
+        """The slow, exact comparison of a payload with this shape."""
+        return check_of(self.payload, self.optional)
+
+    @cached_property
+    def reading(self) -> arrow_json.ParseOptions:
+        """How the JSON reader is to read lines of payloads (`lines.py`)."""
+        return parse_options(self.payload)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The source's names of the columns, in its order."""
+        return tuple(cell.name for cell in self.cells)
+
+
+def image_type(cells: tuple[Cell, ...]) -> pa.StructType:
+    """The JSON types of a row image."""
+    return pa.struct([pa.field(cell.name, cell.json_type) for cell in cells])

@@ -1,0 +1,107 @@
+"""What the first undecided record says about those like it: prefix and shape, or a verdict."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from lakesplice.formats.events.shape import EventShape
+from lakesplice.formats.events.strict import Flaw, read_json
+from lakesplice.formats.events.values import DeadReason
+from lakesplice.model.manifest import ParkCode
+
+TOMBSTONE, MESSAGE = "tombstone", "message"
+_OPENING = re.compile(r'\{\s*"schema"\s*:\s*')
+_BETWEEN = re.compile(r'\s*,\s*"payload"\s*:\s*')
+_NO_SCHEMA = "null"
+_WRAPPED = "p"
+
+
+@dataclass(frozen=True)
+class Template:
+    """How to read the records like the first one.
+
+    Their values start with the bytes `prefix`; the rest, completed by `closing`, is the payload and
+    a brace. `exact`: a record with the prefix that hasn't the shape is damaged, since its own
+    schema, being the prefix, says it has; without a schema it is just another kind of record.
+    """
+
+    prefix: bytes
+    closing: bytes
+    shape: EventShape
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """The record is no change."""
+
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """The record says that its table can't go on."""
+
+    code: ParkCode
+    detail: str
+
+
+Verdict = Flaw | Ignored | Halt
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A record's payload, and the text of the schema before it, None where it brings none."""
+
+    prefix: bytes
+    schema: str | None
+    payload: object
+
+    def template(self, shape: EventShape) -> Template:
+        """Return how to read the records like this one."""
+        closing = b"" if self.prefix else b"}"
+        return Template(self.prefix, closing, shape, self.schema is not None)
+
+
+def split_schema(text: str) -> tuple[str, str] | None:
+    """Split `{"schema":S,"payload":…}` into everything before the payload, and S; None if it is not
+    so.
+    """
+    if not (opening := _OPENING.match(text)):
+        return None
+    try:
+        _, end = json.JSONDecoder().raw_decode(text, opening.end())
+    except (ValueError, RecursionError):
+        return None
+    between = _BETWEEN.match(text, end)
+    return (text[: between.end()], text[opening.end() : end]) if between else None
+
+
+def read_payload(rest: bytes, closing: bytes) -> object | Flaw:
+    """Read what follows a prefix: exactly one JSON value and the brace that ends the record."""
+    lead = b'{"%s":' % _WRAPPED.encode()
+    wrapped = read_json(lead + rest + closing, lead=len(lead))
+    if isinstance(wrapped, Flaw):
+        return wrapped
+    if not isinstance(wrapped, dict) or len(wrapped) != 1:
+        return Flaw(DeadReason.NOT_JSON, "more than one value in the record")
+    payload: object = wrapped[_WRAPPED]
+    return payload
+
+
+def open_record(value: bytes) -> Opened | Flaw:
+    """Read one record by the book, with or without Kafka Connect's schema around it."""
+    try:
+        split = split_schema(value.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        return Flaw(DeadReason.NOT_JSON, f"not UTF-8: {error.reason} at byte {error.start}")
+    if not split:
+        payload = read_json(value)
+        return payload if isinstance(payload, Flaw) else Opened(b"", None, payload)
+    prefix = split[0].encode()
+    payload = read_payload(value[len(prefix) :], b"")
+    if isinstance(payload, Flaw):
+        return payload
+    return Opened(prefix, None if split[1] == _NO_SCHEMA else split[1], payload)

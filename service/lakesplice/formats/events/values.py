@@ -1,0 +1,180 @@
+"""What decoding takes and gives: blocks of row images, dead letters, stops, and what was ignored.
+
+The law that ties them together, for every batch of records:
+
+    records = rows of all blocks + dead letters + ignored + records at and after the first stop
+
+A record whose format sends an update of a key as one event is two rows of a block: a delete of the
+old key and a create of the new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakesplice.formats.events.declared import DeclaredType
+from lakesplice.model.change import Op
+from lakesplice.model.formats import FormatName
+from lakesplice.model.manifest import ParkCode
+from lakesplice.model.names import TableName
+from lakesplice.model.position import RANK_DELETE, RANK_OTHER, Ordering
+from lakesplice.model.schema import SourceSchema
+
+Rows = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+class DeadReason(StrEnum):
+    """Why a record can't be decoded; the code is stored with the dead letter."""
+
+    EMPTY = "empty"
+    NOT_JSON = "not-json"
+    NOT_AN_ENVELOPE = "not-an-envelope"
+    WRONG_TABLE = "wrong-table"
+    WRONG_TYPE = "wrong-type"
+    OUT_OF_RANGE = "out-of-range"
+    MISSING_FIELD = "missing-field"
+    UNEXPECTED_FIELD = "unexpected-field"
+    UNKNOWN_OP = "unknown-op"
+    MISSING_IMAGE = "missing-image"
+    MISSING_POSITION = "missing-position"
+    MISSING_KEY = "missing-key"
+    KEY_MISMATCH = "key-mismatch"
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeContext:
+    """The table that the records' topic feeds, and how its columns are written where the records
+    don't say (`declared`: by source column name; None: nothing was declared).
+
+    `format` is what the records are written in where that is known, because it was set or was seen
+    before; else it is told from the records. `threads` lets the JSON reader use all cores; in an
+    executor the cores are taken already.
+    """
+
+    table: TableName
+    declared: Mapping[str, DeclaredType] | None = None
+    format: FormatName | None = None
+    threads: bool = False
+
+
+@dataclass(frozen=True)
+class ImageBlock:
+    """Decoded changes of one source schema, a row per change, in offset order.
+
+    `rows` are indexes into the records, ascending, twice where a record is two changes. `before`
+    and `after` have a column per field of `schema`, by source name and of the field's Arrow type; a
+    row of theirs means something only where the `_present` mask says so. Every create, update and
+    read has an after-image, every delete a before-image; where the source sent only a delete's key,
+    the image's other columns are null. `ordering` says what the positions are.
+    """
+
+    schema: SourceSchema
+    rows: Rows
+    op: npt.NDArray[np.int8]
+    position_file: Rows
+    position_offset: Rows
+    source_ts: pa.Array
+    gtid: pa.Array
+    before: pa.Table
+    before_present: Mask
+    after: pa.Table
+    after_present: Mask
+    ordering: Ordering = Ordering.BINLOG
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def before_row(self, end: int) -> ImageBlock:
+        """Return the changes of records before `end`."""
+        inside: Mask = self.rows < end
+        return self if inside.all() else self.filter(inside)
+
+    def filter(self, mask: Mask) -> ImageBlock:
+        """Return the marked changes."""
+        chosen = pa.array(mask)
+        return ImageBlock(
+            schema=self.schema,
+            rows=self.rows[mask],
+            op=self.op[mask],
+            position_file=self.position_file[mask],
+            position_offset=self.position_offset[mask],
+            source_ts=self.source_ts.filter(chosen),
+            gtid=self.gtid.filter(chosen),
+            before=self.before.filter(chosen),
+            before_present=self.before_present[mask],
+            after=self.after.filter(chosen),
+            after_present=self.after_present[mask],
+            ordering=self.ordering,
+        )
+
+    def moved(self, mask: Mask) -> ImageBlock:
+        """Make of each marked update, whose key changed, a delete of the old key and a create of
+        the new one, at its place.
+        """
+        if not mask.any():
+            return self
+        taken = np.repeat(np.arange(len(self)), 1 + mask)
+        twin = mask[taken]
+        gone: Mask = twin & np.append(taken[1:] == taken[:-1], False)
+        came: Mask = twin & ~gone
+        rows = pa.array(taken)
+        op = np.where(gone, Op.DELETE, np.where(came, Op.CREATE, self.op[taken])).astype(np.int8)
+        ranks = RANK_OTHER - RANK_DELETE
+        return ImageBlock(
+            schema=self.schema,
+            rows=self.rows[taken],
+            op=op,
+            position_file=self.position_file[taken],
+            position_offset=self.position_offset[taken] - ranks * gone.astype(np.int64),
+            source_ts=self.source_ts.take(rows),
+            gtid=self.gtid.take(rows),
+            before=self.before.take(rows).combine_chunks(),
+            before_present=(self.before_present[taken] | gone) & ~came,
+            after=self.after.take(rows).combine_chunks(),
+            after_present=self.after_present[taken] & ~gone,
+            ordering=self.ordering,
+        )
+
+
+@dataclass(frozen=True)
+class DeadLetters:
+    """Records that can't be decoded: their indexes, ascending, each with a code and a detail."""
+
+    rows: Rows = field(default_factory=lambda: np.empty(0, np.int64))
+    reason: tuple[str, ...] = ()
+    detail: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The record `row` and all after it in its partition must not be applied: the table parks."""
+
+    row: int
+    code: ParkCode
+    detail: str
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """All that came of a batch of records; nothing at or after the first stop is in it.
+
+    `blocks` may interleave: order by `rows`, or better by position. `stops` are ascending by row.
+    `ignored` counts records that are no changes, by kind: `tombstone`, `message`, … `format` is
+    what they were read as, None where nothing told it.
+    """
+
+    blocks: tuple[ImageBlock, ...]
+    dead: DeadLetters
+    stops: tuple[Stop, ...]
+    ignored: Mapping[str, int]
+    format: FormatName | None = None

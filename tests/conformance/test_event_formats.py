@@ -1,0 +1,254 @@
+"""One workload, as several connectors sent it, ends as the workload says, whatever the format."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lakesplice.formats.events import DecodeContext
+from lakesplice.model.change import Op
+from lakesplice.model.formats import FormatName
+from lakesplice.model.manifest import ParkCode
+from lakesplice.model.names import TableName
+from lakesplice.model.position import Ordering, Position
+from lakesplice.table.facade import Table
+from lakesplice.table.read import View
+from lakesplice.testing.compare import compare
+from lakesplice.testing.simulation import SimulatedDriver
+from tests.support.debezium import Record, captured, compact, decode_all
+from tests.support.workload import DECLARED, TRUTH, taken_in
+
+FORMATS = {
+    "dbsch": (FormatName.DEBEZIUM, Ordering.BINLOG),
+    "dbplain": (FormatName.DEBEZIUM, Ordering.BINLOG),
+    "dbflat": (FormatName.FLATTENED, Ordering.KAFKA),
+}
+Take = Callable[..., SimulatedDriver]
+
+
+@pytest.fixture
+def take(shared: Callable[..., Path], tmp_path: Path) -> Take:
+    def take(capture: str, table: str, **more: int) -> SimulatedDriver:
+        records = captured(shared("examples", "captures", f"debezium-mariadb-{capture}.jsonl"))
+        topic = f"{capture}.shop.{table}"
+        partitions = [found for (name, _), found in records.items() if name == topic]
+        declared = None if capture == "dbsch" else DECLARED[table]
+        return taken_in(tmp_path / capture, topic, partitions, declared, **more)
+
+    return take
+
+
+@pytest.mark.parametrize("batch_records", [1, 7, 1000])
+@pytest.mark.parametrize("table", ["orders", "audit"])
+@pytest.mark.parametrize("capture", FORMATS)
+def test_a_captured_table_ends_as_its_workload_says(
+    capture: str, table: str, batch_records: int, take: Take
+) -> None:
+    driver = take(capture, table, batch_records=batch_records)
+    assert driver.table.parked is None
+    rows, key = TRUTH[table]
+    actual = Table(driver.table.store).read(View.REAL_TIME)
+    assert compare(pa.Table.from_pylist(rows, actual.schema), actual, key) is None
+    assert (driver.table.source.format, driver.table.source.ordering) == FORMATS[capture]
+
+
+def test_flattened_rows_hold_what_whole_events_hold_until_a_column_is_renamed(take: Take) -> None:
+    driver = take("dbflat", "customers")
+    assert driver.table.parked is not None
+    assert driver.table.parked.code is ParkCode.SCHEMA_CHANGE
+    assert "column='small_u'" in driver.table.parked.detail
+    rows, key = TRUTH["customers"]
+    actual = Table(driver.table.store).read(View.REAL_TIME)
+    assert compare(pa.Table.from_pylist(rows, actual.schema), actual, key) is None
+
+
+MAXWELL = {
+    "t": {
+        "id": "int unsigned", "email": "text", "phone": "text", "balance": "decimal(12,2)",
+        "big_id": "bigint unsigned", "tiny": "tinyint", "flags": "bit(8)", "status": "enum",
+        "tags": "set", "prefs": "text", "avatar": "blob", "vb": "blob", "born": "date",
+        "at_time": "time_of_day", "dt": "datetime", "dt6": "datetime(6)", "ts": "timestamp",
+        "ts6": "timestamp", "yr": "year", "f": "float", "d": "double",
+    },
+    "o": {"order_id": "bigint", "line_no": "int", "qty": "int"},
+}  # fmt: skip
+
+
+@pytest.fixture
+def take_maxwell(shared: Callable[..., Path], tmp_path: Path) -> Take:
+    """Take the records of one table, as Maxwell sends them with a topic for each."""
+    (records,) = captured(shared("examples", "captures", "maxwell.jsonl")).values()
+
+    def take(table: str, **more: int) -> SimulatedDriver:
+        own = [r for r in records if json.loads(r[1] or b"{}").get("table") in (table, None)]
+        return taken_in(tmp_path / table, f"mx.mx.{table}", [own], MAXWELL[table], **more)
+
+    return take
+
+
+@pytest.mark.parametrize("batch_records", [1, 3, 1000])
+def test_what_maxwell_captured_ends_as_its_statements_say(
+    batch_records: int, take_maxwell: Take
+) -> None:
+    driver = take_maxwell("o", batch_records=batch_records)
+    assert driver.table.parked is None
+    rows = Table(driver.table.store).read(View.REAL_TIME).to_pylist()
+    assert rows == [{"order_id": 1, "line_no": 2, "qty": 9}]
+    source = driver.table.source
+    assert (source.format, source.ordering) == (FormatName.MAXWELL, Ordering.BINLOG)
+
+
+@pytest.mark.parametrize("batch_records", [1, 3, 1000])
+def test_maxwells_key_update_moves_the_row_and_a_dropped_column_parks(
+    batch_records: int, take_maxwell: Take
+) -> None:
+    driver = take_maxwell("t", batch_records=batch_records)
+    assert driver.table.parked is not None
+    assert driver.table.parked.code is ParkCode.SCHEMA_CHANGE
+    assert "column='vb'" in driver.table.parked.detail
+    (row,) = Table(driver.table.store).read(View.REAL_TIME).to_pylist()
+    assert {name: row[name] for name in ("id", "email", "phone", "balance", "status")} == {
+        "id": 100, "email": None, "phone": "+1", "balance": Decimal("0.00"), "status": "new",
+    }  # fmt: skip
+
+
+def test_maxwell_and_debezium_agree_on_the_values_of_one_row(
+    take_maxwell: Take, take: Take
+) -> None:
+    (maxwell,) = Table(take_maxwell("t").table.store).read(View.REAL_TIME).to_pylist()
+    debezium = Table(take("dbflat", "customers").table.store).read(View.REAL_TIME).to_pylist()
+    (ann,) = (row for row in debezium if row["id"] == 1)
+    # The TIME is left out: Maxwell sent 03:29:08 for -12:34:56.
+    same = "tiny", "flags", "avatar", "vb", "born", "dt", "dt6", "ts", "ts6", "yr", "f", "d"
+    assert {name: maxwell[name] for name in same} == {name: ann[name] for name in same}
+
+
+CANAL_TYPES = {
+    "order_id": "bigint(20)", "line_no": "int(11)", "sku": "varchar(40)", "qty": "int(11)",
+    "price": "decimal(10,4)",
+}  # fmt: skip
+
+
+def canal_message(op: Op, before: Any, after: Any, commit: int | None) -> Record:
+    """A change as Canal sends it by its documents, or with `commit` as TiCDC does."""
+    kind = {Op.DELETE: "DELETE", Op.UPDATE: "UPDATE"}.get(op, "INSERT")
+    image = before if op is Op.DELETE else after
+    old = (
+        {name: before[name] for name in before if before[name] != after[name]}
+        if (op is Op.UPDATE)
+        else None
+    )
+    message = {
+        "data": [_texts(image)], "database": "shop", "es": 1795247776000, "isDdl": False,
+        "mysqlType": CANAL_TYPES, "old": old and [_texts(old)], "pkNames": ["order_id", "line_no"],
+        "table": "orders", "ts": 1795247776000, "type": kind,
+    }  # fmt: skip
+    extension = {} if commit is None else {"_tidb": {"commitTs": commit}}
+    return None, compact({**message, **extension})
+
+
+def _texts(row: Mapping[str, object]) -> dict[str, str | None]:
+    return {name: None if value is None else str(value) for name, value in row.items()}
+
+
+@pytest.fixture
+def changes(shared: Callable[..., Path]) -> list[tuple[Position, Op, Any, Any]]:
+    """The captured changes of the orders, as Debezium's schemas have them."""
+    path = shared("examples", "captures", "debezium-mariadb-dbsch.jsonl")
+    found = []
+    for (topic, _), records in captured(path).items():
+        if topic == "dbsch.shop.orders":
+            decoded = decode_all(records, DecodeContext(TableName("shop", "orders")))
+            for block in decoded.blocks:
+                before, after = block.before.to_pylist(), block.after.to_pylist()
+                places = zip(
+                    block.position_file.tolist(), block.position_offset.tolist(), strict=True
+                )
+                found += [
+                    (Position(*place), Op(block.op[at]), before[at], after[at])
+                    for at, place in enumerate(places)
+                ]
+    return sorted(found, key=lambda change: change[0])
+
+
+def test_the_same_changes_as_canals_messages_end_the_same(
+    changes: list[tuple[Position, Op, Any, Any]], tmp_path: Path
+) -> None:
+    records = [canal_message(op, before, after, None) for _, op, before, after in changes]
+    driver = taken_in(tmp_path, "canal.shop.orders", [records], batch_records=3)
+    assert_orders(driver, Ordering.KAFKA)
+
+
+def test_the_same_changes_as_ticdcs_messages_end_the_same_in_any_order_and_repeated(
+    changes: list[tuple[Position, Op, Any, Any]], tmp_path: Path
+) -> None:
+    stamps = {place.parts[2]: 429918007904436226 + at for at, (place, *_) in enumerate(changes)}
+    records = [
+        canal_message(op, before, after, stamps[place.parts[2]])
+        for place, op, before, after in changes
+    ]
+    parts = [records[::2] + records[::2], records[1::2], records[3:9]]
+    driver = taken_in(tmp_path, "ticdc.shop.orders", parts, batch_records=3)
+    assert_orders(driver, Ordering.TIDB)
+
+
+def assert_orders(driver: SimulatedDriver, ordering: Ordering) -> None:
+    assert driver.table.parked is None
+    rows, key = TRUTH["orders"]
+    actual = Table(driver.table.store).read(View.REAL_TIME)
+    assert compare(pa.Table.from_pylist(rows, actual.schema), actual, key) is None
+    source = driver.table.source
+    assert (source.format, source.ordering) == (FormatName.CANAL, ordering)
+
+
+def test_without_positions_a_topic_of_several_partitions_parks_its_table(
+    shared: Callable[..., Path], tmp_path: Path
+) -> None:
+    records = captured(shared("examples", "captures", "debezium-mariadb-dbflat.jsonl"))
+    events = records["dbflat.shop.orders", 0]
+    driver = taken_in(tmp_path, "dbflat.shop.orders", [events, []], DECLARED["orders"])
+    assert driver.table.parked is not None
+    assert driver.table.parked.code is ParkCode.ORDER_UNKNOWN
+    assert Table(driver.table.store).read().num_rows == 0
+
+
+@pytest.mark.parametrize("flattened_first", [True, False])
+@pytest.mark.parametrize("batch_records", [1, 1000])
+def test_two_formats_in_one_topic_park_its_table(
+    flattened_first: bool, batch_records: int, shared: Callable[..., Path], tmp_path: Path
+) -> None:
+    parts = []
+    for capture in ("dbflat", "dbplain"):
+        path = shared("examples", "captures", f"debezium-mariadb-{capture}.jsonl")
+        parts.append(captured(path)[f"{capture}.shop.orders", 0])
+    parts = parts if flattened_first else parts[::-1]
+    driver = taken_in(
+        tmp_path, "any.shop.orders", [parts[0] + parts[1]], DECLARED["orders"],
+        batch_records=batch_records,
+    )  # fmt: skip
+    assert driver.table.parked is not None
+    assert driver.table.parked.code is ParkCode.FORMAT_CHANGED
+    assert driver.table.next_offsets([0]) == {0: len(parts[0])}
+
+
+def test_two_formats_in_two_partitions_park_their_table_before_anything_is_committed(
+    shared: Callable[..., Path], tmp_path: Path
+) -> None:
+    parts = []
+    for capture in ("dbflat", "dbplain"):
+        path = shared("examples", "captures", f"debezium-mariadb-{capture}.jsonl")
+        records = captured(path)[f"{capture}.shop.orders", 0]
+        added = b'"__source_row":0,"__source_file"'
+        parts.append(
+            [(key, value and value.replace(b'"__source_file"', added)) for key, value in records]
+        )
+    driver = taken_in(tmp_path, "any.shop.orders", parts, DECLARED["orders"])
+    assert driver.table.parked is not None
+    assert driver.table.parked.code is ParkCode.FORMAT_CHANGED
+    assert driver.table.next_offsets([0, 1]) == {0: 0, 1: 0}

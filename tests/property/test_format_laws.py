@@ -1,0 +1,123 @@
+"""What holds for every format: any bytes are settled, and harm none of the records around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lakesplice.formats.events import DecodeContext, declare
+from lakesplice.formats.events.decode import DIALECTS, recognise
+from lakesplice.model.formats import FormatName
+from tests.support.debezium import (
+    DECLARED,
+    TABLE,
+    Record,
+    compact,
+    decode_all,
+    image,
+    images,
+    payload,
+)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A format and a sound record of it for a row; `columns` are what the row has in it."""
+
+    format: FormatName
+    record: Callable[[int], Record]
+    declared: dict[str, str]
+
+
+def _envelope(row: int) -> Record:
+    return compact({"id": row}), compact(payload("c", None, image(row), pos=100 + row))
+
+
+def _flattened(row: int) -> Record:
+    added = {"__deleted": "false", "__op": "c", "__source_file": "b.000001"}
+    place = {"__source_pos": 100 + row, "__source_row": 0}
+    return compact({"id": row}), compact({**image(row), **added, **place})
+
+
+def maxwell(row: int, kind: str = "update", **more: object) -> Record:
+    """An update of a row's stock and name, of which the name was null."""
+    data = {"id": row, "name": f"item {row}", "price": float(row), "stock": row}
+    head = {"database": "shop", "table": "items", "type": kind, "ts": 1795247776, "xid": row}
+    place = {"xoffset": 0, "position": f"binlog.000001:{100 + row}"}
+    event = {**head, **place, "data": data, "old": {"name": None, "stock": 5}, **more}
+    return compact({"database": "shop", "table": "items", "pk.id": row}), compact(event)
+
+
+def canal(row: int) -> Record:
+    """A message with one update."""
+    types = {"id": "bigint", "name": "varchar(40)", "price": "decimal(8,2)", "stock": "int"}
+    data = {"id": str(row), "name": f"item {row}", "price": "1.50", "stock": str(row)}
+    message = {
+        "data": [data], "database": "shop", "es": 1589373560000, "isDdl": False,
+        "mysqlType": types, "old": [{"name": None}], "pkNames": ["id"], "table": "items",
+        "ts": 1589373560798, "type": "UPDATE",
+    }  # fmt: skip
+    return None, compact(message)
+
+
+SAMPLES = {
+    sample.format: sample
+    for sample in (
+        Sample(FormatName.DEBEZIUM, _envelope, DECLARED),
+        Sample(FormatName.FLATTENED, _flattened, DECLARED),
+        Sample(FormatName.MAXWELL, maxwell, DECLARED),
+        Sample(FormatName.CANAL, canal, DECLARED),
+    )
+}
+FORMATS = pytest.mark.parametrize("format_", DIALECTS)
+_bytes = (
+    st.binary(max_size=60)
+    | st.text('{}[]":,\\ntrue01.e-ip \n\r\t\0', max_size=60).map(str.encode)
+    | st.sampled_from([b"null", b"}null", b"{}", b'{"schema":', b'{"schema":{},"payload":{}}'])
+)
+
+
+@FORMATS
+def test_a_sound_record_is_recognised_as_of_its_format_and_of_no_other(format_: FormatName) -> None:
+    value = SAMPLES[format_].record(1)[1]
+    assert value is not None
+    assert recognise(value) is format_
+
+
+@FORMATS
+@settings(max_examples=100)
+@given(st.data())
+def test_any_bytes_are_settled_and_harm_no_neighbour(
+    format_: FormatName, data: st.DataObject
+) -> None:
+    sample = SAMPLES[format_]
+    sound = {row: sample.record(row) for row in range(4)}
+    good_key, good = sample.record(9)
+    assert good is not None
+    changed = st.builds(
+        lambda at, cut, junk: good[: at % len(good)] + junk + good[at % len(good) + cut :],
+        st.integers(0, 5000), st.integers(0, 9), _bytes | st.just(b""),
+    )  # fmt: skip
+    others = st.sampled_from([other.record(7)[1] for other in SAMPLES.values()])
+    values = st.none() | _bytes | changed | others
+    strangers = data.draw(
+        st.lists(st.tuples(st.none() | _bytes | st.just(good_key), values), max_size=8)
+    )
+    places = data.draw(st.permutations([*sound, *(None for _ in strangers)]))
+    left = list(strangers)
+    records = [left.pop() if place is None else sound[place] for place in places]
+    stated = data.draw(st.sampled_from([format_, None]))
+    decoded = decode_all(records, DecodeContext(TABLE, declare(sample.declared), stated))
+    if decoded.format is not format_:
+        return
+    end = min((stop.row for stop in decoded.stops), default=len(records))
+    found = images(decoded)
+    for at, row in enumerate(places):
+        if row is not None and at < end:
+            after = found[at][1]
+            assert after is not None
+            assert (after["id"], after["name"], after["stock"]) == (row, f"item {row}", row)

@@ -1,0 +1,294 @@
+"""Canal's flat messages and TiCDC's, as their documents describe them."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakesplice.formats.events import DecodeContext, Decoded, declare
+from lakesplice.model.change import Op
+from lakesplice.model.formats import FormatName
+from lakesplice.model.manifest import ParkCode
+from lakesplice.model.position import Ordering, Position
+from tests.support.debezium import TABLE, Record, compact, dead, decode_all, images
+
+Json = dict[str, Any]
+TYPES = {"id": "int(11)", "name": "varchar(40)", "price": "decimal(8,2)"}
+COMMIT_TS = 429918007904436226
+
+
+def row(key: int, **changed: object) -> Json:
+    return {"id": str(key), "name": f"item {key}", "price": "1.50", **changed}
+
+
+def message(kind: str, data: Any, old: Any = None, **more: Any) -> Record:
+    """Members in Canal's order, which is the alphabet's."""
+    types = {**TYPES, **more.pop("types", {})}
+    members = {
+        "data": data, "database": "shop", "es": 1589373560000, "id": 9, "isDdl": False,
+        "mysqlType": types, "old": old, "pkNames": ["id"], "sql": "",
+        "sqlType": dict.fromkeys(types, 4), "table": "items", "ts": 1589373560798, "type": kind,
+    }  # fmt: skip
+    return None, compact({**members, **more})
+
+
+def ticdc(kind: str, data: Any, old: Any = None, **more: Any) -> Record:
+    """Members in TiCDC's order, with its extension."""
+    _, value = message(kind, data, old, **more)
+    members = json.loads(value or b"")
+    order = ("id", "database", "table", "pkNames", "isDdl", "type", "es", "ts", "sql", "sqlType",
+             "mysqlType", "old", "data")  # fmt: skip
+    stamp = members.pop("_tidb", {"commitTs": COMMIT_TS})
+    return None, compact({**{name: members[name] for name in order}, "_tidb": stamp})
+
+
+def decode(*records: Record, **declared: str) -> Decoded:
+    context = DecodeContext(TABLE, declare(declared) if declared else None)
+    return decode_all(records, context)
+
+
+WRITERS = pytest.mark.parametrize("write", [message, ticdc], ids=["canal", "ticdc"])
+
+
+def positions(decoded: Decoded) -> list[Position]:
+    return [
+        Position(int(file), int(offset))
+        for block in decoded.blocks
+        for file, offset in zip(block.position_file, block.position_offset, strict=True)
+    ]
+
+
+@WRITERS
+def test_a_row_is_read_from_texts_by_the_types_that_the_message_names(write: Any) -> None:
+    decoded = decode(
+        write("INSERT", [row(1)]),
+        write("UPDATE", [row(1, name=None)], [{"name": "was"}]),
+        write("DELETE", [row(1)]),
+    )
+    assert decoded.format is FormatName.CANAL
+    (block,) = decoded.blocks
+    assert block.op.tolist() == [Op.CREATE, Op.UPDATE, Op.DELETE]
+    assert block.schema.key == ("id",)
+    after = {"id": 1, "name": "item 1", "price": Decimal("1.50")}
+    assert images(decoded) == {
+        0: (None, after), 1: (None, {**after, "name": None}), 2: (after, None),
+    }  # fmt: skip
+    assert block.source_ts[0].as_py() == datetime(2020, 5, 13, 12, 39, 20, tzinfo=UTC)
+
+
+def test_canals_order_is_that_of_messages_and_of_rows_in_them() -> None:
+    decoded = decode(message("INSERT", [row(1), row(2)]), message("DELETE", [row(1)]))
+    (block,) = decoded.blocks
+    assert block.ordering is Ordering.KAFKA
+    assert block.rows.tolist() == [0, 0, 1]
+    assert positions(decoded) == [
+        Position.of(0, 0, 0, 0, 1),
+        Position.of(0, 0, 0, 1, 1),
+        Position.of(0, 0, 1, 0, 0),
+    ]
+
+
+def test_ticdcs_order_is_that_of_commits() -> None:
+    decoded = decode(ticdc("INSERT", [row(1)]), ticdc("DELETE", [row(1)]))
+    (block,) = decoded.blocks
+    assert block.ordering is Ordering.TIDB
+    assert positions(decoded) == [Position(0, COMMIT_TS << 1 | 1), Position(0, COMMIT_TS << 1)]
+
+
+@WRITERS
+def test_an_update_of_the_key_is_a_delete_and_a_create(write: Any) -> None:
+    decoded = decode(
+        write("INSERT", [row(7)]),
+        write("UPDATE", [row(2)], [{"id": "1"}]),
+        write("UPDATE", [row(3)], [{"id": "3", "name": None}]),
+    )
+    (block,) = decoded.blocks
+    assert block.op.tolist() == [Op.CREATE, Op.DELETE, Op.CREATE, Op.UPDATE]
+    assert block.before["id"].to_pylist()[1] == 1
+    assert block.after["id"].to_pylist()[2] == 2
+    assert block.before_present.tolist() == [False, True, False, False]
+    assert block.after_present.tolist() == [True, False, True, True]
+
+
+def test_what_changes_no_row_is_passed_over_and_a_truncation_parks() -> None:
+    ddl = {"mysqlType": None, "sqlType": None, "pkNames": None, "isDdl": True}
+    watermark = {"type": "TIDB_WATERMARK", "isDdl": False, "database": "", "table": "",
+                 "_tidb": {"watermarkTs": COMMIT_TS}}  # fmt: skip
+    records = [
+        message("ALTER", None, **ddl),
+        message("TIDB_WATERMARK", None, **{**ddl, **watermark}),
+        message("INSERT", [row(1)]),
+    ]
+    decoded = decode(*records, message("TRUNCATE", None, **ddl), message("INSERT", [row(2)]))
+    assert decoded.ignored == {"schema-change": 1, "watermark": 1}
+    assert sorted(images(decoded)) == [2]
+    assert [(stop.row, stop.code) for stop in decoded.stops] == [(3, ParkCode.TRUNCATED)]
+
+
+VALUES: dict[str, tuple[str, str, object]] = {
+    "a tinyint": ("tinyint(1)", "-128", -128),
+    "an unsigned tinyint": ("tinyint(3) unsigned", "255", 255),
+    "an unsigned smallint": ("smallint unsigned", "65535", 65535),
+    "an unsigned int": ("int(10) unsigned zerofill", "4294967295", 4294967295),
+    "a bigint": ("bigint(20)", str(-(2**63)), -(2**63)),
+    "an unsigned bigint": ("bigint(20) unsigned", str(2**64 - 1), Decimal(2**64 - 1)),
+    "a decimal": ("decimal(38,18)", "-0.000000000000000001", Decimal("-1e-18")),
+    "a float": ("float", "1.5", 1.5),
+    "a double": ("double", "2.718281828459045", 2.718281828459045),
+    "a bit": ("bit(1)", "1", True),
+    "bits": ("bit(12)", str(0x8A5), b"\xa5\x08"),
+    "text": ("longtext", "Ünï 😀", "Ünï 😀"),
+    "json": ("json", '{"a":[1,"}]"]}', '{"a":[1,"}]"]}'),
+    "bytes": (
+        "varbinary(40)", "\x05\x07\n\x0f$2+cx<&ÿþ-7F",
+        bytes([5, 7, 10, 15, 36, 50, 43, 99, 120, 60, 38, 255, 254, 45, 55, 70]),
+    ),
+    "all bytes": ("blob", bytes(range(256)).decode("latin-1"), bytes(range(256))),
+    "no bytes": ("blob", "", b""),
+    "a date": ("date", "9999-12-31", date(9999, 12, 31)),
+    "a datetime": (
+        "datetime(6)", "1000-01-01 00:00:00.000001", datetime(1000, 1, 1, 0, 0, 0, 1, UTC),
+    ),
+    "a time": ("time(6)", "-838:59:59.000001", -3020399000001),
+    "a year": ("year(4)", "2155", 2155),
+}  # fmt: skip
+
+
+@WRITERS
+@pytest.mark.parametrize("kind", VALUES)
+def test_a_value_is_what_the_database_had(kind: str, write: Any) -> None:
+    mysql_type, sent, value = VALUES[kind]
+    types = {"types": {"v": mysql_type}}
+    decoded = decode(
+        write("INSERT", [row(1, v=sent)], **types),
+        write("INSERT", [row(2, v=None)], **types),
+        write("DELETE", [row(1, v=sent)], **types),
+    )
+    assert dead(decoded) == {}, decoded.dead.detail
+    found = [before or after for before, after in images(decoded).values()]
+    assert [image and image["v"] for image in found] == [value, None, value]
+
+
+REFUSED: dict[str, tuple[str, object]] = {
+    "a number that is a number": ("int", 5),
+    "a number that is none": ("int", "5x"),
+    "a number beyond its type": ("tinyint", "128"),
+    "a number beyond any": ("bigint", "9" * 19),
+    "a decimal beyond its type": ("decimal(4,2)", "100.5"),
+    "a decimal that overflows": ("decimal(38,18)", "1" + "0" * 30),
+    "a float that is none": ("float", "nan"),
+    "a float beyond its type": ("float", "1e39"),
+    "a bit beyond 1": ("bit(1)", "2"),
+    "bits beyond their number": ("bit(4)", "16"),
+    "bytes beyond a byte": ("blob", "Ā"),
+    "a zero date": ("date", "0000-00-00"),
+    "a time that is none": ("time", "noon"),
+}
+
+
+@WRITERS
+@pytest.mark.parametrize("kind", REFUSED)
+def test_a_value_that_is_not_of_its_type_costs_only_its_message(kind: str, write: Any) -> None:
+    mysql_type, sent = REFUSED[kind]
+    types = {"types": {"v": mysql_type}}
+    decoded = decode(
+        write("INSERT", [row(1, v=None)], **types),
+        write("INSERT", [row(2, v=sent)], **types),
+        write("INSERT", [row(3, v=None)], **types),
+    )
+    assert sorted(dead(decoded)) == [1]
+    assert sorted(images(decoded)) == [0, 2]
+
+
+@pytest.mark.parametrize(
+    "mysql_type", ["decimal", "bit", "enum('a','b')", "set('a')", "geometry", "decimal(65,30)"]
+)
+def test_a_type_that_says_too_little_parks_the_table_unless_it_is_declared(mysql_type: str) -> None:
+    record = message("INSERT", [row(1, v="1")], types={"v": mysql_type})
+    decoded = decode(record)
+    assert decoded.stops[0].code is ParkCode.TYPES_UNDECLARED
+    assert '"v": TYPE' in decoded.stops[0].detail
+    after = images(decode(record, v="int"))[0][1]
+    assert after is not None
+    assert after["v"] == 1
+
+
+MALFORMED: dict[str, tuple[Record, str]] = {
+    "another table": (message("INSERT", [row(2)], table="other"), "wrong-table"),
+    "an unknown type": (message("UPSERT", [row(2)]), "unknown-op"),
+    "no row": (message("INSERT", []), "missing-image"),
+    "a null row": (message("INSERT", [row(2), None]), "missing-image"),
+    "an update without old": (message("UPDATE", [row(2)]), "missing-image"),
+    "an update with a null old": (message("UPDATE", [row(2)], [None]), "missing-image"),
+    "an update with too few old": (message("UPDATE", [row(2), row(4)], [{}]), "missing-image"),
+    "an insert with old": (message("INSERT", [row(2)], [{}]), "missing-image"),
+    "a null key": (message("INSERT", [row(2), row(4, id=None)]), "missing-key"),
+    "a time beyond years": (message("INSERT", [row(2)], es=1 << 60), "out-of-range"),
+    "no types": (message("INSERT", [row(2)], mysqlType=None), "wrong-type"),
+    "a key that the row hasn't": (message("INSERT", [row(2)], pkNames=["x"]), "missing-key"),
+    "a negative commit": (message("INSERT", [row(2)], _tidb={"commitTs": -1}), "out-of-range"),
+    "no commit": (message("INSERT", [row(2)], _tidb={"commitTs": None}), "missing-position"),
+}
+
+
+@pytest.mark.parametrize("kind", MALFORMED)
+def test_a_malformed_message_costs_only_itself(kind: str) -> None:
+    record, reason = MALFORMED[kind]
+    decoded = decode(message("INSERT", [row(1)]), record, message("INSERT", [row(3)]))
+    assert dead(decoded) == {1: reason}, decoded.dead.detail
+    assert sorted(images(decoded)) == [0, 2]
+
+
+def test_another_type_or_key_is_another_schema() -> None:
+    decoded = decode(
+        message("INSERT", [row(1)]),
+        message("INSERT", [row(2)], types={"price": "decimal(10,2)"}),
+        message("INSERT", [row(3)], pkNames=["id", "name"]),
+        message("INSERT", [row(4)], pkNames=None),
+        message("INSERT", [row(5)]),
+    )
+    assert dead(decoded) == {}
+    schemas = {
+        (block.schema.key, block.schema.fields[2].type.name): block.rows.tolist()  # type: ignore[union-attr]
+        for block in decoded.blocks
+    }
+    assert schemas == {
+        (("id",), "decimal(8,2)"): [0, 4],
+        (("id",), "decimal(10,2)"): [1],
+        (("id", "name"), "decimal(8,2)"): [2],
+        ((), "decimal(8,2)"): [3],
+    }
+
+
+_texts = (
+    st.none()
+    | st.text(st.characters(codec="utf-8"), max_size=6)
+    | st.sampled_from(['"old":[{', "}],", '}],"', "}]}", '"data":[{', '"name":null', ":null", "\n"])
+)
+_columns = st.fixed_dictionaries({}, optional={"name": _texts, "price": st.none()})
+
+
+@WRITERS
+@given(st.lists(st.tuples(_columns, st.none() | _columns), min_size=1, max_size=6))
+def test_an_absent_column_is_never_taken_for_a_null(
+    write: Any, changes: list[tuple[Json, Json | None]]
+) -> None:
+    records, whole = [], []
+    for at, (data, old) in enumerate(changes):
+        image = {"id": str(at), **data}
+        kind = "INSERT" if old is None else "UPDATE"
+        records.append(write(kind, [image], None if old is None else [old]))
+        whole.append(image.keys() == TYPES.keys())
+    decoded = decode(*records)
+    assert [at for at in range(len(records)) if at not in dead(decoded)] == [
+        at for at, is_whole in enumerate(whole) if is_whole
+    ]
+    for at, (_, after) in images(decoded).items():
+        assert after is not None
+        assert after["name"] == changes[at][0]["name"]
