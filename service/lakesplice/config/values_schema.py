@@ -35,7 +35,8 @@ def settings_schema() -> tuple[Schema, Schema]:
     for section, name in CHART_DECIDES:
         part = _definition(schema["properties"][section], definitions)
         del part["properties"][name]
-    for part in (schema, *definitions.values()):
+    sections = (part for part in definitions.values() if "properties" in part)
+    for part in (schema, *sections):
         # An entry of `tables` without `match` means nothing; all else may come by variable.
         part["required"] = [name for name in part.get("required", ()) if name == "match"]
         part["properties"] = {

@@ -292,7 +292,7 @@ LOG_TAIL = gauge(
     "Far above log.checkpoint_every: checkpoints fail; the log says why.",
     TABLE,
 )
-MEMORY = _gauge(
+MEMORY = gauge(
     "memory_resident_bytes",
     "bytes",
     "Memory that the service's processes hold, by what they are: the driver itself, Spark's JVM, "
