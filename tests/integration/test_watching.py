@@ -13,9 +13,10 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from lakesplice.telemetry.catalogue import CATALOGUE, PARKED, TABLE, TABLES, Kind, Metric
+from lakesplice.telemetry.catalogue import CATALOGUE, PARKED, TABLE, TABLES
 from lakesplice.telemetry.health import Health
 from lakesplice.telemetry.http import MetricsServer
+from lakesplice.telemetry.metric import Kind, Metric
 from lakesplice.telemetry.registry import Metrics
 from tests.support import tools
 from tests.support.prometheus import ALERTS, Prometheus, Query, alert_rules, dashboard_queries
