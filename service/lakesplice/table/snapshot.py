@@ -323,7 +323,12 @@ def _with_manifest(store: Store, state: LogState) -> Snapshot:
             version=state.version,
             ours=pointer.version,
         )
-    manifest = read_manifest(store, pointer.manifest)
+    try:
+        manifest = read_manifest(store, pointer.manifest)
+    except MissingFileError as error:
+        # Perhaps it is the name that is damaged.
+        named_by = commit_path(state.version)
+        raise MissingFileError(error.message, **{**error.facts, "named_by": named_by}) from error
     if manifest.files.keys() != state.adds.keys():
         raise CorruptFileError(
             "the log and the manifest disagree about the base files; restore the log",
