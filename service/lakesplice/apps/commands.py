@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lakesplice.apps.lake import lake_of
 from lakesplice.errors import RetryableError, UsageError
-from lakesplice.model.manifest import ParkReason, RunRef, SourceState
+from lakesplice.model.manifest import Manifest, ParkReason, RunRef, SourceState
 from lakesplice.planning.file_merge import FILE_MERGE_POLICY, plan_file_merge
 from lakesplice.storage.places import AnyStore, open_sink
 from lakesplice.storage.system import SystemClock, SystemEntropy
@@ -48,25 +48,21 @@ def redirect(
     `decide` gets the table's store and newest snapshot; what it raises changes nothing. Blocks for
     a lease if a driver died without saying so. `UsageError` while a driver of the lake lives.
     """
-    lake, name = lake_of(address)
-    with _generation(lake, clock or SystemClock(), wait) as generation:
-        store = lake.within(name.path)
-        snapshot = open_snapshot(store)
-        direction = decide(store, snapshot)
-        generation.check()
-        intent = Redirect(
-            generation.number,
-            snapshot.version,
-            direction.source,
-            direction.parked,
-            direction.runs,
+    with _opened(address, clock or SystemClock(), wait) as table:
+        direction = decide(table.store, table.snapshot)
+        outcome = table.commit(
+            Redirect(
+                table.generation.number,
+                table.snapshot.version,
+                direction.source,
+                direction.parked,
+                direction.runs,
+            )
         )
-        entropy = SystemEntropy()
-        outcome = commit(store, snapshot, intent, clock=clock or SystemClock(), entropy=entropy)
         if isinstance(outcome, Conflict):
             raise RetryableError(
                 "the table changed meanwhile; try again",
-                table=str(name),
+                table=str(address),
                 reason=outcome.detail,
             )
         return outcome.snapshot
@@ -81,17 +77,9 @@ def vacuum_fed_table(
 ) -> Vacuumed:
     """Vacuum a table that a source feeds; blocks and raises as `redirect` does."""
     clock = clock or SystemClock()
-    lake, name = lake_of(address)
-    with _generation(lake, clock, wait) as generation:
-        store = lake.within(name.path)
-        snapshot = open_snapshot(store)
-        generation.check()
-
-        def make(intent: Intent) -> Committed | Conflict:
-            return commit(store, snapshot, intent, clock=clock, entropy=SystemEntropy())
-
-        now_ms = clock.now_ms()
-        return vacuum(store, snapshot, make, now_ms, retention_seconds, generation.number)
+    with _opened(address, clock, wait) as table:
+        now_ms, number = clock.now_ms(), table.generation.number
+        return vacuum(table.store, table.snapshot, table.commit, now_ms, retention_seconds, number)
 
 
 def merge_fed_table(
@@ -101,21 +89,17 @@ def merge_fed_table(
 
     Blocks and raises as `redirect` does.
     """
-    clock, merged = clock or SystemClock(), 0
-    lake, name = lake_of(address)
-    with _generation(lake, clock, wait) as generation:
-        store = lake.within(name.path)
-        snapshot = open_snapshot(store)
-        while chosen := plan_file_merge(snapshot.manifest.files.values(), FILE_MERGE_POLICY):
-            manifest, entropy = snapshot.manifest, SystemEntropy()
-            paths = [file.path for file in chosen]
-            inputs, output = merge_base_files(store, manifest, paths, entropy, open_sink)
-            generation.check()
-            intent = file_merge(generation.number, snapshot.version, inputs, output, manifest)
-            outcome = commit(store, snapshot, intent, clock=clock, entropy=entropy)
+    merged = 0
+    with _opened(address, clock or SystemClock(), wait) as table:
+        while chosen := plan_file_merge(table.manifest.files.values(), FILE_MERGE_POLICY):
+            paths, manifest = [file.path for file in chosen], table.manifest
+            made = merge_base_files(table.store, manifest, paths, SystemEntropy(), open_sink)
+            inputs, output = made
+            number, planned_on = table.generation.number, table.snapshot.version
+            outcome = table.commit(file_merge(number, planned_on, inputs, output, manifest))
             if isinstance(outcome, Conflict):
-                raise RetryableError("the table changed meanwhile; try again", table=str(name))
-            snapshot, merged = outcome.snapshot, merged + len(inputs)
+                raise RetryableError("the table changed meanwhile; try again", table=str(address))
+            merged += len(inputs)
     return merged
 
 
@@ -130,17 +114,41 @@ def restore_fed_table(
 
     Blocks and raises as `redirect` does, and as `plan_restore`.
     """
-    clock = clock or SystemClock()
+    with _opened(address, clock or SystemClock(), wait) as table:
+        number = table.generation.number
+        return restore(table.store, table.snapshot, version, table.commit, number)
+
+
+class _FedTable:
+    """A table that a source feeds, held by a generation of our own."""
+
+    def __init__(self, store: Store, generation: Generation, clock: Clock) -> None:
+        self.store, self.generation = store, generation
+        self.snapshot = open_snapshot(store)
+        self._clock = clock
+
+    @property
+    def manifest(self) -> Manifest:
+        """That of the newest version known."""
+        return self.snapshot.manifest
+
+    def commit(self, intent: Intent) -> Committed | Conflict:
+        """Make an intent the next version; `FencedError` if another driver took over."""
+        self.generation.check()
+        entropy = SystemEntropy()
+        outcome = commit(self.store, self.snapshot, intent, clock=self._clock, entropy=entropy)
+        if isinstance(outcome, Committed):
+            self.snapshot = outcome.snapshot
+        return outcome
+
+
+@contextmanager
+def _opened(
+    address: str | Path, clock: Clock, wait: Callable[[float], None]
+) -> Iterator[_FedTable]:
     lake, name = lake_of(address)
     with _generation(lake, clock, wait) as generation:
-        store = lake.within(name.path)
-        snapshot = open_snapshot(store)
-        generation.check()
-
-        def make(intent: Intent) -> Committed | Conflict:
-            return commit(store, snapshot, intent, clock=clock, entropy=SystemEntropy())
-
-        return restore(store, snapshot, version, make, generation.number)
+        yield _FedTable(lake.within(name.path), generation, clock)
 
 
 @contextmanager
