@@ -17,7 +17,7 @@ import json
 import random
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 from pyarrow import json as arrow_json
@@ -139,13 +139,18 @@ def rates(rows: int, works: Sequence[Callable[[], object]], repeats: int) -> lis
     return [rows / statistics.median(taken) for taken in seconds]
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print a line per share of malformed events."""
+def compare(
+    types: Mapping[str, str],
+    records: Callable[[int, float], tuple[pa.RecordBatch, int]],
+    floor: Callable[[bytes], object],
+    arguments: Sequence[str] | None = None,
+) -> None:
+    """Print a line per share of malformed events: the decoder's rate, and the floor's."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=50_000)
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args(arguments)
-    context = DecodeContext(TableName("shop", "sales"), declare(TYPES))
+    context = DecodeContext(TableName("shop", "sales"), declare(types))
     sound, _ = records(options.rows, 0.0)
     text = b"\n".join(value.as_py() for value in sound["value"])
     print(f"{options.rows} events of {len(text) // options.rows} bytes")
@@ -159,6 +164,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
             f"{share:4.0%} malformed: decode {ours:9,.0f}/s, pyarrow.json {least:9,.0f}/s,"
             f" ratio {ours / least:.2f}"
         )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure Debezium's events."""
+    compare(TYPES, records, floor, arguments)
 
 
 if __name__ == "__main__":

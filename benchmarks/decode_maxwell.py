@@ -6,17 +6,13 @@ changed, in 0.8 kB: Maxwell sends of the row before only these. Every ninth was 
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
-from collections.abc import Sequence
 
 import pyarrow as pa
 from pyarrow import json as arrow_json
 
-from benchmarks.decode import MALFORMED_SHARES, SEED, rates
-from lakesplice.formats.events import DecodeContext, declare, decode
-from lakesplice.model.names import TableName
+from benchmarks.decode import SEED, compare
 
 TYPES = {
     "id": "long",
@@ -105,27 +101,5 @@ def floor(text: bytes) -> pa.Table:
     )
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print a line per share of malformed events."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=50_000)
-    parser.add_argument("--repeats", type=int, default=5)
-    options = parser.parse_args(arguments)
-    context = DecodeContext(TableName("shop", "sales"), declare(TYPES))
-    sound, _ = records(options.rows, 0.0)
-    text = b"\n".join(value.as_py() for value in sound["value"])
-    print(f"{options.rows} events of {len(text) // options.rows} bytes")
-    for share in MALFORMED_SHARES:
-        batch, bad = records(options.rows, share)
-        decoded = decode(batch, context)
-        assert sum(map(len, decoded.blocks)) == options.rows - bad, "a sound event was lost"
-        works = (lambda batch=batch: decode(batch, context), lambda: floor(text))
-        ours, least = rates(options.rows, works, options.repeats)
-        print(
-            f"{share:4.0%} malformed: decode {ours:9,.0f}/s, pyarrow.json {least:9,.0f}/s,"
-            f" ratio {ours / least:.2f}"
-        )
-
-
 if __name__ == "__main__":
-    main()
+    compare(TYPES, records, floor)
