@@ -31,6 +31,8 @@ from lakesplice.planning.edits import ColumnEdit, Edits
 from lakesplice.planning.hand_fed import base_rows, hand_fed_schema, stored_rows
 from lakesplice.storage.copying import ScratchFile
 from lakesplice.storage.places import AnyStore, open_sink, open_store
+from lakesplice.storage.system import SystemEntropy
+from lakesplice.table.compact import rewrite_base
 from lakesplice.table.ports import Rewriter
 from lakesplice.table.rewrite import PlainRewriter
 from lakesplice.table.rewriters import best_rewriter
@@ -91,10 +93,23 @@ class Bench:
         self._proxy.reset()
         started = time.monotonic()
         with (
-            self._store.open("base", self.base.tail_bytes) as source,
+            self._store.open("sales", self.base.tail_bytes) as source,
             self._store.writer(f"next-{self._number}") as sink,
         ):
             done = rewriter.rewrite(source, self.base, edits, self.sales.schema, sink)
+        return self._seen(started, done.counts)
+
+    def merged(self, rewriter: Rewriter, edits: Edits) -> Mapping[str, Any]:
+        """Rewrite the file and look at what was written, as compaction does before its commit."""
+        self._proxy.reset()
+        started = time.monotonic()
+        schema, entropy = self.sales.schema, SystemEntropy()
+        store, file = self._store, self.base
+        with store.open(file.path, file.tail_bytes) as source:
+            _, counts = rewrite_base(store, source, file, edits, schema, rewriter, entropy)
+        return self._seen(started, counts)
+
+    def _seen(self, started: float, counts: Mapping[str, int]) -> Mapping[str, Any]:
         seconds = time.monotonic() - started
         seen = self._proxy.seen()
         return {
@@ -103,16 +118,18 @@ class Bench:
             "copies": sum(request.copied for request in seen),
             "sent": sum(request.sent for request in seen),
             "received": sum(request.received for request in seen),
-            "counts": dict(done.counts),
+            "counts": dict(counts),
         }
 
     def _put(self, store: AnyStore) -> BaseFile:
-        with store.writer("base") as sink:
-            written = write_base(self.sales.tables(), self.sales.schema, sink)
-        size = store.size("base")
+        with store.writer("sales") as sink:
+            written = write_base(
+                self.sales.tables(), self.sales.schema, sink, self._store.row_group_bytes
+            )
+        size = store.size("sales")
         assert size is not None
         return BaseFile(
-            "base", size, (Segment(1, written.rows),), tail_bytes=size - written.pages_end
+            "sales", size, (Segment(1, written.rows),), tail_bytes=size - written.pages_end
         )
 
 
@@ -140,7 +157,10 @@ def measured(bench: Bench) -> Mapping[str, Any]:
     cells, size = [], bench.base.bytes
     for columns in COLUMNS:
         edits = bench.sales.edits(columns)
-        ways = {"splice": bench.rewritten(splice, edits)}
+        ways = {
+            "splice": bench.rewritten(splice, edits),
+            "with its checks": bench.merged(splice, edits),
+        }
         if columns == COLUMNS[0]:
             ways["plain"] = bench.rewritten(PlainRewriter(), edits)
         cells.append({"columns": columns, "ways": ways})

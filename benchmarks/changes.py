@@ -2,11 +2,15 @@
 
 Run: python -m benchmarks.changes [--rows 1000000] [--commits 10] [--share 0.02] [--repeats 5]
 
-Both tables start from the same rows of store_sales (TPC-DS) and get the same upserts of whole rows,
-in as many commits: ours by `Table.upsert`, Delta's by MERGE with `delta.enableChangeDataFeed`. Then
-one Spark session streams both feeds, in turn, from the commit after the first on, all columns, into
-nothing (`noop`), with `availableNow`; rows are counted once beforehand. Delta's feed has images of
-what was before too, and is asked to leave them out.
+Both tables start from the same rows of store_sales (TPC-DS) and get the same upserts of whole rows:
+ours by `Table.upsert`, Delta's by MERGE with `delta.enableChangeDataFeed`. One Spark session
+streams both feeds in turn, all columns, into nothing (`noop`). Delta's feed has images of what was
+before too, and is asked to leave them out.
+
+    catching up   all commits but the first, with `availableNow`: a query started, run and ended.
+                  Beside them a data source in Python that has no rows: what Spark takes to start
+                  and ask one
+    following     a query that runs; a commit more each time, and how long its micro-batch took
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ import json
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +28,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from benchmarks.splice.data import KEY, SEED, make_store_sales
 from lakesplice import Table
@@ -31,14 +36,47 @@ from lakesplice.spark.jars import DELTA, ensure_jars
 from lakesplice.spark.session import build_session
 
 FIGURES = Path(__file__).parents[1] / "docs" / "benchmarks" / "figures" / "changes.json"
-RATIO_MIN = 1.0
+OURS, DELTA_FEED, NOTHING = "lakesplice", "delta", "nothing"
+_POLL_S, _POLLS_MAX = 0.05, 2_400
+
+
+class Nothing(DataSource):
+    """A stream in Python without rows."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return "nothing"
+
+    def schema(self) -> str:
+        """Return one column."""
+        return "n int"
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: ARG002, N802
+        """Return the reader of one part."""
+        return _NothingReader()
+
+
+class _NothingReader(DataSourceStreamReader):
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+        return {"at": 0}
+
+    def latestOffset(self) -> dict[str, int]:  # noqa: N802
+        return {"at": 1}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+        return [InputPartition(at) for at in range(start["at"], end["at"])]
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[int]]:  # noqa: ARG002
+        return iter(())
 
 
 class Bench:
     """Two tables with the same commits."""
 
-    def __init__(self, folder: Path, rows: pa.Table, commits: int, share: float) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, rows: pa.Table, share: float) -> None:
+        self.folder, self._rows, self._share = folder, rows, share
+        self._random, self._number = np.random.default_rng(SEED), 0
         settings = {
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -46,56 +84,90 @@ class Bench:
         }
         self.spark = build_session("local[2]", "3g", ensure_jars(DELTA), settings)
         self.spark.sparkContext.setLogLevel("ERROR")
-        self._make(rows, commits, share)
-
-    def ours(self) -> DataFrame:
-        """Our changes, from the commit after the first on."""
-        stream = self.spark.readStream.format("lakesplice").option("changes", "true")
-        return stream.option("starting_version", "1").load(
-            str(self.folder / "lake" / "s" / "sales")
-        )
-
-    def delta(self) -> DataFrame:
-        """Delta's, without images of what was before."""
-        stream = self.spark.readStream.format("delta").option("readChangeFeed", "true")
-        found = stream.option("startingVersion", "1").load(str(self.folder / "delta"))
-        return found.where("_change_type <> 'update_preimage'")
-
-    def drained(self, frame: DataFrame, sink: str = "noop") -> int:
-        """Stream all there is; returns the rows that came in."""
-        with tempfile.TemporaryDirectory(dir=self.folder) as checkpoint:
-            writing = frame.writeStream.format(sink).option("checkpointLocation", checkpoint)
-            query = writing.trigger(availableNow=True).start()
-            query.awaitTermination()
-            return sum(int(progress["numInputRows"]) for progress in query.recentProgress)
-
-    def _make(self, rows: pa.Table, commits: int, share: float) -> None:
-        table = Table.create(self.folder / "lake" / "s" / "sales", rows, key=KEY)
-        path = self.folder / "rows.parquet"
-        pq.write_table(rows, path)
-        spark, where = self.spark, f"delta.`{self.folder / 'delta'}`"
-        spark.read.parquet(str(path)).createOrReplaceTempView("rows")
-        spark.sql(
-            f"create table {where} using delta"
+        self.spark.dataSource.register(Nothing)
+        self._table = Table.create(self._ours, rows, key=KEY)
+        pq.write_table(rows, folder / "rows.parquet")
+        self.spark.read.parquet(str(folder / "rows.parquet")).createOrReplaceTempView("rows")
+        self.spark.sql(
+            f"create table {self._delta} using delta"
             " tblproperties ('delta.enableChangeDataFeed' = 'true') as select * from rows"
         )
-        random = np.random.default_rng(SEED)
+
+    def commit(self) -> None:
+        """Upsert the same rows to both tables."""
+        rows, self._number = self._rows, self._number + 1
+        count = round(rows.num_rows * self._share)
+        at = np.sort(self._random.choice(rows.num_rows, count, replace=False))
+        some = rows.take(pa.array(at))
+        place = some.column_names.index("ss_quantity")
+        new = pa.array(np.full(len(at), self._number), some.field(place).type)
+        some = some.set_column(place, "ss_quantity", new)
+        self._table.upsert(some)
+        path = self.folder / f"changes-{self._number}.parquet"
+        pq.write_table(some, path)
+        self.spark.read.parquet(str(path)).createOrReplaceTempView("changes")
         matching = " and ".join(f"t.{name} = c.{name}" for name in KEY)
-        for number in range(commits):
-            at = np.sort(random.choice(rows.num_rows, round(rows.num_rows * share), replace=False))
-            some = rows.take(pa.array(at))
-            new = pa.array(np.full(len(at), number), some.field("ss_quantity").type)
-            place = some.column_names.index("ss_quantity")
-            some = some.set_column(place, "ss_quantity", new)
-            table.upsert(some)
-            pq.write_table(some, path.with_name(f"changes-{number}.parquet"))
-            spark.read.parquet(
-                str(path.with_name(f"changes-{number}.parquet"))
-            ).createOrReplaceTempView("changes")
-            spark.sql(
-                f"merge into {where} t using changes c on {matching}"
-                " when matched then update set * when not matched then insert *"
+        self.spark.sql(
+            f"merge into {self._delta} t using changes c on {matching}"
+            " when matched then update set * when not matched then insert *"
+        )
+
+    def frame(self, way: str, first: int) -> DataFrame:
+        """A way's stream, from a version on."""
+        reader = self.spark.readStream
+        if way == NOTHING:
+            return reader.format("nothing").load()
+        if way == OURS:
+            asked = reader.format("lakesplice").option("changes", "true")
+            return asked.option("starting_version", str(first)).load(str(self._ours))
+        asked = reader.format("delta").option("readChangeFeed", "true")
+        found = asked.option("startingVersion", str(first)).load(str(self.folder / "delta"))
+        return found.where("_change_type <> 'update_preimage'")
+
+    def caught_up(self, way: str) -> tuple[float, int]:
+        """Stream all there is; returns the seconds it took and the rows that came in."""
+        started = time.monotonic()
+        with tempfile.TemporaryDirectory(dir=self.folder) as checkpoint:
+            writing = self.frame(way, 1).writeStream.format("noop")
+            query = (
+                writing.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
             )
+            query.awaitTermination()
+            rows = sum(int(progress["numInputRows"]) for progress in query.recentProgress)
+        return time.monotonic() - started, rows
+
+    def followed(self, way: str, commits: int) -> list[float]:
+        """Let a query run while commits come; returns the seconds that each one's batch took."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as checkpoint:
+            writing = self.frame(way, self._number + 1).writeStream.format("noop")
+            query = (
+                writing.option("checkpointLocation", checkpoint)
+                .trigger(processingTime="0 seconds")
+                .start()
+            )
+            found: list[float] = []
+            for number in range(commits):
+                self.commit()
+                for _ in range(_POLLS_MAX):
+                    took = _batches(query.recentProgress)
+                    if len(took) > number:
+                        break
+                    time.sleep(_POLL_S)
+                found.append(took[number])
+            query.stop()
+        return found
+
+    @property
+    def _ours(self) -> Path:
+        return self.folder / "lake" / "s" / "sales"
+
+    @property
+    def _delta(self) -> str:
+        return f"delta.`{self.folder / 'delta'}`"
+
+
+def _batches(progress: list[Any]) -> list[float]:
+    return [one["durationMs"]["triggerExecution"] / 1000 for one in progress if one["numInputRows"]]
 
 
 def main() -> None:
@@ -111,23 +183,34 @@ def main() -> None:
         part = Path(folder) / "store_sales.parquet"
         make_store_sales(part, 1)
         rows = pq.read_table(part).slice(0, args.rows)
-        bench = Bench(Path(folder), rows, args.commits, args.share)
-        ways: dict[str, Callable[[], DataFrame]] = {"lakesplice": bench.ours, "delta": bench.delta}
-        found: dict[str, Any] = {name: [] for name in ways}
-        for turn in range(args.repeats + 1):  # the first warms up
-            for name, frame in [*ways.items()][:: 1 if turn % 2 else -1]:
-                started = time.monotonic()
-                count = bench.drained(frame())
-                if turn:
-                    found[name].append(time.monotonic() - started)
-                else:
-                    print(f"{name}: {count} rows read", flush=True)
+        bench = Bench(Path(folder), rows, args.share)
+        for _ in range(args.commits):
+            bench.commit()
+        catching_up = _in_turn(bench.caught_up, args.repeats, (OURS, DELTA_FEED, NOTHING))
+        # The first of each query starts what the others find running.
+        following = {way: bench.followed(way, args.repeats + 1)[1:] for way in (OURS, DELTA_FEED)}
         bench.spark.stop()
-    medians = {name: statistics.median(seconds) for name, seconds in found.items()}
-    print({name: round(seconds, 2) for name, seconds in medians.items()})
-    print(f"Delta's feed takes {medians['delta'] / medians['lakesplice']:.2f} times as long")
+    found = {"catching_up": catching_up, "following": following}
+    for name, ways in found.items():
+        medians = {way: statistics.median(seconds) for way, seconds in ways.items()}
+        ratio = medians[DELTA_FEED] / medians[OURS]
+        print(name, {way: round(seconds, 2) for way, seconds in medians.items()}, round(ratio, 2))
     facts = {"rows": args.rows, "commits": args.commits, "share": args.share}
     args.out.write_text(json.dumps({**facts, "seconds": found}, indent=1) + "\n")
+
+
+def _in_turn(
+    run: Callable[[str], tuple[float, int]], repeats: int, ways: tuple[str, ...]
+) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {way: [] for way in ways}
+    for turn in range(repeats + 1):  # the first warms up
+        for way in ways[:: 1 if turn % 2 else -1]:
+            seconds, rows = run(way)
+            if turn:
+                found[way].append(seconds)
+            else:
+                print(f"{way}: {rows} rows", flush=True)
+    return found
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from lakesplice.spark.jars import KAFKA_BROKER
 from lakesplice.testing.broker import LocalBroker
 from lakesplice.testing.s3_server import S3Server
 from tests.support import machine
+from tests.support.apicurio import Apicurio
 
 MARKED_FOLDERS = ("integration", "e2e", "crash")
 TESTS = Path(__file__).parent
@@ -37,6 +38,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("lakesplice")
     group.addoption("--kills", type=int, default=5, help="how often the crash tests kill (5)")
     group.addoption("--seed", type=int, default=None, help="the seed of the crash tests (random)")
+    group.addoption(
+        "--bucket-calls", type=int, default=10, help="store calls failed in a bucket (10; 0: all)"
+    )
     group.addoption(
         "--image-base", default=None, help="build and run the image, on this base (not at all)"
     )
@@ -95,6 +99,13 @@ def broker_jars() -> list[Path]:
 
 
 @pytest.fixture(scope="session")
+def schema_registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apicurio]:
+    """One real schema registry for the whole run; use subjects of your own."""
+    with Apicurio(tmp_path_factory.mktemp("registry")) as registry:
+        yield registry
+
+
+@pytest.fixture(scope="session")
 def kafka_broker(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
@@ -142,6 +153,12 @@ def seed(request: pytest.FixtureRequest) -> int:
     chosen = secrets.randbelow(2**31) if given is None else int(given)
     print(f"seed={chosen}; repeat with: pytest {request.node.nodeid!r} --seed {chosen}")
     return chosen
+
+
+@pytest.fixture
+def bucket_calls(request: pytest.FixtureRequest) -> int:
+    """How many calls of a bucket a test is to fail, one after the other; 0 for every one."""
+    return int(request.config.getoption("--bucket-calls"))
 
 
 @pytest.fixture(scope="session")

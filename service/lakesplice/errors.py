@@ -3,7 +3,7 @@
     LakespliceError
     +-- RetryableError            try again; nothing was changed
     |   +-- StorageError          the store failed; the effect is unknown or absent
-    |   +-- SourceUnavailable     Kafka could not be reached
+    |   +-- SourceUnavailable     Kafka or the schema registry could not be reached
     +-- FencedError               stop: another driver owns the lake
     +-- CorruptFileError          restore or rebuild the named file; it is never read on
     |   +-- MissingFileError      a file that a retained version names is gone
@@ -53,7 +53,7 @@ class StorageError(RetryableError):
 
 
 class SourceUnavailable(RetryableError):
-    """Kafka did not answer within its time."""
+    """Kafka or the schema registry did not answer within its time, or refuses."""
 
 
 class FencedError(LakespliceError):

@@ -1,11 +1,14 @@
 """Store calls of a table's life fail or are its last, the lake being in a bucket of a real server.
 
-The scenario is that of a lake on a disk, where every call is tried; here some of them are, evenly
-spread, since each takes a life of a few seconds.
+The scenario is that of a lake on a disk, where every call is tried: batches, races, merges of files
+and of the index, compaction, vacuum, sweep, restore, checkpoints and clean-up. Here each call takes
+a life of half a second, so some are tried, evenly spread and others with each seed;
+`--bucket-calls 0` tries all.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 import pytest
@@ -16,10 +19,10 @@ from lakesplice.table.ports import Store
 from lakesplice.testing.faulty_store import Call, Crash, Fault, FaultyStore, How
 from lakesplice.testing.s3_server import S3Server, options
 from tests.support.scenario import Scenario
-from tests.support.simulated import require_finished
+from tests.support.simulated import require_finished, require_tidy
 
 WRITES = ("put_new", "writer", "delete")
-CASES = 10
+READS = ("read", "open", "size", "list", "modified_ms")
 
 
 @pytest.fixture
@@ -40,23 +43,45 @@ def play(scenario: Scenario, bare: AnyStore, lake: Store) -> bool:
 
 
 @pytest.fixture
-def writes(bucket: AnyStore) -> list[Call]:
+def calls(bucket: AnyStore) -> tuple[Call, ...]:
     scenario, bare = Scenario(), bucket.within("whole")
     store = FaultyStore(bare)
     assert play(scenario, bare, store)
     require_finished(scenario.source, scenario.finish(bare))
-    return [call for call in store.calls if call.method in WRITES]
+    return store.calls
+
+
+def some(calls: Sequence[Call], seed: int, most: int) -> Sequence[Call]:
+    """At most so many of the calls, evenly spread, which ones by the seed; all if `most` is 0."""
+    step = -(-len(calls) // most) if most else 1
+    return calls[seed % step :: step]
+
+
+def broken_off(bare: AnyStore, fault: Fault) -> None:
+    """A life with a fault, and what the next driver makes of it: the truth, and nothing else."""
+    scenario = Scenario()
+    died = not play(scenario, bare, FaultyStore(bare, [fault]))
+    driver = scenario.finish(bare)
+    require_finished(scenario.source, driver)
+    assert died or driver.table.snapshot is not None
+    scenario.tidy(driver)
+    require_tidy(driver.table.store)
+    require_finished(scenario.source, driver)
 
 
 @pytest.mark.parametrize("how", [How.CRASH_BEFORE, How.CRASH_AFTER, How.LOST, How.ANSWER_LOST])
 def test_a_write_that_fails_or_is_the_last_loses_nothing(
-    bucket: AnyStore, writes: list[Call], how: How
+    bucket: AnyStore, calls: tuple[Call, ...], how: How, seed: int, bucket_calls: int
 ) -> None:
-    step = max(len(writes) // CASES, 1)
-    first = list(How).index(how) % step  # so that the four ways meet different writes
-    for call in writes[first::step]:
-        scenario, bare = Scenario(), bucket.within(str(call.number))
-        died = not play(scenario, bare, FaultyStore(bare, [Fault.at(call.number, how)]))
-        driver = scenario.finish(bare)
-        require_finished(scenario.source, driver)
-        assert died or driver.table.snapshot is not None
+    writes = [call for call in calls if call.method in WRITES]
+    # The four ways meet different writes.
+    for call in some(writes, seed + list(How).index(how), bucket_calls):
+        broken_off(bucket.within(str(call.number)), Fault.at(call.number, how))
+
+
+def test_a_read_that_fails_loses_nothing(
+    bucket: AnyStore, calls: tuple[Call, ...], seed: int, bucket_calls: int
+) -> None:
+    reads = [call for call in calls if call.method in READS]
+    for call in some(reads, seed, bucket_calls):
+        broken_off(bucket.within(str(call.number)), Fault.at(call.number, How.LOST))

@@ -12,8 +12,14 @@ from tests.support.ledgers import PARTITIONS, Ledger, send
 from tests.support.running import Lake, ends_of, take_in
 from tests.support.topics import Sender, make_topics
 
-# Every delta is compacted as soon as it is there.
-EAGER: dict[str, Any] = {"compaction": {"deltas_max": 1, "poll_seconds": 0.1}}
+# Every delta is compacted as soon as it is there; whatever else keeps a table tidy is busy, too.
+EAGER: dict[str, Any] = {
+    "compaction": {"deltas_max": 1, "poll_seconds": 0.1},
+    "index": {"runs_max": 2},
+    "merge": {"files_max": 3},
+    "log": {"checkpoint_every": 3, "retention": 15, "readers_may_fail": True},
+    "vacuum": {"every": 1},
+}
 
 
 def listing(request: Request) -> bool:
@@ -44,7 +50,11 @@ def test_a_lake_in_a_bucket_holds_what_the_topics_say(
         with lake.running() as service:
             records = send(sender, goods.update([1, 2, 3], "again"))
             take_in(service, lake, ends_of(records))
+            for first in range(1_000, 1_100, 20):
+                take_in(service, lake, ends_of(send(sender, goods.insert(first, first + 20))))
             service.until(lambda: nothing_waits(lake, goods), "all is compacted")
+            service.until(lambda: is_merged(lake, goods), "files and runs are merged")
+            service.until(lambda: lake.said("vacuumed") != [], "a vacuum")
             service.terminate()
             service.ends_well(60)
         for table in (goods, others):
@@ -55,3 +65,9 @@ def test_a_lake_in_a_bucket_holds_what_the_topics_say(
 
 def nothing_waits(lake: Lake, table: Ledger) -> bool:
     return not lake.table(table.topic).snapshot.manifest.deltas
+
+
+def is_merged(lake: Lake, table: Ledger) -> bool:
+    """Whether a file holds what several batches brought, and the index has few runs."""
+    manifest = lake.table(table.topic).snapshot.manifest
+    return len(manifest.runs) <= 2 and any(len(f.segments) > 1 for f in manifest.files.values())

@@ -59,7 +59,12 @@ class Scene:
 @pytest.fixture(scope="module")
 def scene(kafka_broker: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     server = f"order-{secrets.token_hex(4)}"
-    lake = Lake(tmp_path_factory.mktemp("order"), kafka_broker, rf"{server}\..*")
+    lake = Lake(
+        tmp_path_factory.mktemp("order"),
+        kafka_broker,
+        rf"{server}\..*",
+        tables=[{"match": "keyless.*", "key": ["id"]}],
+    )
     with lake.running() as service:
         yield Scene(lake, service, Sender(kafka_broker), kafka_broker, server)
         service.terminate()
@@ -106,30 +111,46 @@ def test_the_highest_position_of_a_key_wins_whatever_partition_brings_it(scene: 
     scene.holds_the_truth(table)
 
 
-def test_positions_that_fall_back_under_a_new_transaction_id_park_their_table_alone(
+def test_positions_that_fall_back_without_a_transaction_id_park_their_table_alone(
     scene: Scene,
 ) -> None:
     table, neighbour = scene.ledger("fell_back"), scene.ledger("stood")
     scene.take_in(send(scene.sender, table.insert(0, 10)))
     (event,) = table.update([3], "from another server")
-    fallen = scene.sender.send(event.topic, partition_of(event), event.key, elsewhere(event))
+    fallen = scene.sender.send(event.topic, partition_of(event), event.key, elsewhere(event, None))
     scene.service.until(lambda: scene.lake.parked(table.topic) is not None, "the table parks")
     reason = scene.lake.parked(table.topic)
     assert reason is not None
     assert reason.code is ParkCode.POSITIONS_FELL_BACK
     assert (reason.partition, reason.offset) == (fallen.partition, fallen.offset)
-    assert "1-77-1" in reason.detail
+    assert "--new-epoch" in reason.detail
     texts = scene.lake.table(table.topic).read()["text"].to_pylist()
     assert sorted(texts) == sorted(f"row {key}" for key in range(10))
     scene.take_in(send(scene.sender, neighbour.insert(0, 10)))
     scene.holds_the_truth(neighbour)
 
 
-def elsewhere(event: Event) -> bytes:
-    """The event as a server that took over would have written it: low, under an id of its own."""
+def test_a_server_that_takes_over_with_lower_positions_is_followed(scene: Scene) -> None:
+    table = scene.ledger("failed_over")
+    scene.take_in(send(scene.sender, table.insert(0, 30)))
+    moved = table.update(range(20), "from another server")
+    scene.take_in(
+        [
+            scene.sender.send(e.topic, partition_of(e), e.key, elsewhere(e, f"0-77-{100 + at}", at))
+            for at, e in enumerate(moved)
+        ]
+    )
+    scene.holds_the_truth(table)
+    (epoch,) = scene.lake.table(table.topic).snapshot.manifest.source.epochs
+    assert (epoch.number, epoch.stream) == (1, "0")
+    assert epoch.first >= 100
+
+
+def elsewhere(event: Event, gtid: str | None, at: int = 0) -> bytes:
+    """The event as a server that took over would have written it, low in its binlog."""
     assert event.value is not None
     record = json.loads(event.value)
-    record["payload"]["source"].update(file="binlog.000001", pos=5, gtid="1-77-1")
+    record["payload"]["source"].update(file="binlog.000001", pos=5 + at, gtid=gtid)
     return json.dumps(record).encode()
 
 
@@ -179,3 +200,26 @@ def test_a_topic_made_anew_parks_its_table_and_the_others_go_on(scene: Scene) ->
     assert compare(truth, scene.lake.table(table.topic).read(), ["id"]) is None
     scene.take_in(send(scene.sender, neighbour.update(range(10), "the other came anew")))
     scene.holds_the_truth(neighbour)
+
+
+def test_a_truncate_empties_the_table_for_changes_that_come_late_too(scene: Scene) -> None:
+    table = scene.ledger("truncated")
+    first = table.insert(0, 20)
+    late = table.update(range(5), "late")
+    (gone, *_) = table.delete(range(20))
+    after = table.insert(3, 9)
+    record = json.loads(gone.value or b"")
+    record["payload"].update(op="t", before=None, after=None)
+    scene.take_in(send(scene.sender, first))
+    truncate = scene.sender.send(gone.topic, 1, None, json.dumps(record).encode())
+    scene.take_in([truncate, *send(scene.sender, after)])
+    scene.take_in(send(scene.sender, late))
+    scene.holds_the_truth(table)
+
+
+def test_a_table_without_a_key_is_told_by_the_columns_configured(scene: Scene) -> None:
+    table = scene.ledger("keyless")
+    events = table.insert(0, 20) + table.update(range(5), "later") + table.delete([1, 7])
+    rows = [event for event in events if event.value is not None]
+    scene.take_in(scene.sender.send_all((e.topic, 0, None, e.value) for e in rows))
+    scene.holds_the_truth(table)

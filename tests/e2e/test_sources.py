@@ -94,7 +94,7 @@ def falls_back(service: RunningService, lake: Lake, servers: str, table: Ledger)
     """Park the table by a record whose position can't be explained; return that record."""
     (event,) = Ledger("sources", "fallen").insert(500, 501)
     record = json.loads(event.value or b"")
-    record["payload"]["source"].update(file="binlog.000001", pos=5, gtid="1-77-1")
+    record["payload"]["source"].update(file="binlog.000001", pos=5, gtid=None)
     value = json.dumps(record).encode()
     fallen = Sender(servers).send(table.topic, partition_of(event), event.key, value)
     service.until(lambda: lake.parked(table.topic) is not None, "the table parks")

@@ -51,3 +51,28 @@ def test_small_files_are_merged_and_what_no_version_needs_is_deleted(
     assert table.snapshot.manifest.retention.retained_from > 0
     folder = lake.path(ledger.topic)
     assert all((folder / path).exists() for path in named_files(table.snapshot.manifest))
+
+
+def test_rows_deleted_long_ago_leave_for_good(kafka_broker: str, tmp_path: Path) -> None:
+    server = f"purge-{secrets.token_hex(4)}"
+    ledger = Ledger(server, "goods")
+    make_topics(kafka_broker, {ledger.topic: PARTITIONS})
+    # The ledger's clock stands months ago, so every delete of its is old.
+    purge = {"after": 3_600, "every": 1, "ratio_min": 0}
+    sections = {**SECTIONS, "purge": purge}
+    lake = Lake(tmp_path, kafka_broker, rf"{server}\..*", **sections)
+    sender = Sender(kafka_broker)
+    with lake.running() as service:
+        take_in(service, lake, ends_of(send(sender, ledger.insert(0, 40))))
+        take_in(service, lake, ends_of(send(sender, ledger.delete(range(20)))))
+        take_in(service, lake, ends_of(send(sender, ledger.insert(40, 60))))
+        service.until(lambda: stored(lake, ledger) == 40, "a purge")
+        service.terminate()
+        service.ends_well(60)
+    table = lake.table(ledger.topic)
+    assert lake.said("purged") != []
+    assert compare(ledger.truth, table.read(), ["id"]) is None
+
+
+def stored(lake: Lake, ledger: Ledger) -> int:
+    return sum(file.rows for file in files(lake, ledger))

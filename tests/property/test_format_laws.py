@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from lakesplice.formats.events import DecodeContext, declare
 from lakesplice.formats.events.decode import DIALECTS, recognise
 from lakesplice.model.formats import FormatName
+from tests.support.avro import SCHEMAS, avro_record, flattened_record
 from tests.support.debezium import (
     DECLARED,
     TABLE,
@@ -43,6 +44,34 @@ def _flattened(row: int) -> Record:
     return compact({"id": row}), compact({**image(row), **added, **place})
 
 
+def _avro(row: int) -> Record:
+    return avro_record(payload("c", None, image(row), pos=100 + row), row)
+
+
+def _flattened_avro(row: int) -> Record:
+    added = {"__deleted": "false", "__op": "c", "__source_file": "b.000001"}
+    return flattened_record(image(row), row, **added, __source_pos=100 + row, __source_row=0)
+
+
+def ticdc_debezium(row: int, op: str = "u") -> Record:
+    """An event as TiCDC's encoder writes it: a decimal through a double, the schema at the end."""
+    before = {"id": row, "name": None, "price": 1.5, "stock": 5}
+    after = {"id": row, "name": f"item {row}", "price": 1.25, "stock": row}
+    source = {
+        "version": "2.4.0.Final", "connector": "TiCDC", "name": "default", "ts_ms": 1707103832263,
+        "snapshot": "false", "db": "shop", "table": "items", "server_id": 0, "gtid": None,
+        "file": "", "pos": 0, "row": 0, "thread": 0, "query": None,
+        "commit_ts": 447507027004751877 + row, "cluster_id": "default",
+    }  # fmt: skip
+    event = {"ts_ms": 1707103832957, "transaction": None, "op": op, "before": before,
+             "after": None if op == "d" else after, "source": source}  # fmt: skip
+    schema = {"type": "struct", "optional": False, "name": "default.shop.items.Envelope"}
+    return (
+        compact({"payload": {"id": row}, "schema": {"type": "struct", "name": "Key"}}),
+        compact({"payload": event, "schema": schema}),
+    )
+
+
 def maxwell(row: int, kind: str = "update", **more: object) -> Record:
     """An update of a row's stock and name, of which the name was null."""
     data = {"id": row, "name": f"item {row}", "price": float(row), "stock": row}
@@ -69,6 +98,9 @@ SAMPLES = {
     for sample in (
         Sample(FormatName.DEBEZIUM, _envelope, DECLARED),
         Sample(FormatName.FLATTENED, _flattened, DECLARED),
+        Sample(FormatName.AVRO, _avro, {}),
+        Sample(FormatName.FLATTENED_AVRO, _flattened_avro, {}),
+        Sample(FormatName.TICDC_DEBEZIUM, ticdc_debezium, DECLARED),
         Sample(FormatName.MAXWELL, maxwell, DECLARED),
         Sample(FormatName.CANAL, canal, DECLARED),
     )
@@ -76,6 +108,7 @@ SAMPLES = {
 FORMATS = pytest.mark.parametrize("format_", DIALECTS)
 _bytes = (
     st.binary(max_size=60)
+    | st.binary(max_size=60).map(lambda rest: b"\0\0\0\0\4" + rest)
     | st.text('{}[]":,\\ntrue01.e-ip \n\r\t\0', max_size=60).map(str.encode)
     | st.sampled_from([b"null", b"}null", b"{}", b'{"schema":', b'{"schema":{},"payload":{}}'])
 )
@@ -85,7 +118,7 @@ _bytes = (
 def test_a_sound_record_is_recognised_as_of_its_format_and_of_no_other(format_: FormatName) -> None:
     value = SAMPLES[format_].record(1)[1]
     assert value is not None
-    assert recognise(value) is format_
+    assert recognise(value, SCHEMAS) is format_
 
 
 @FORMATS
@@ -111,7 +144,8 @@ def test_any_bytes_are_settled_and_harm_no_neighbour(
     left = list(strangers)
     records = [left.pop() if place is None else sound[place] for place in places]
     stated = data.draw(st.sampled_from([format_, None]))
-    decoded = decode_all(records, DecodeContext(TABLE, declare(sample.declared), stated))
+    context = DecodeContext(TABLE, declare(sample.declared), stated, schemas=SCHEMAS)
+    decoded = decode_all(records, context)
     if decoded.format is not format_:
         return
     end = min((stop.row for stop in decoded.stops), default=len(records))

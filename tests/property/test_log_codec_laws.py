@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -31,6 +32,7 @@ from lakesplice.formats.manifests import (
     encode_pointer,
 )
 from lakesplice.model.address import BaseFile, Segment
+from lakesplice.model.epochs import Epoch
 from lakesplice.model.manifest import (
     DeadLetterRef,
     DeltaRef,
@@ -40,6 +42,7 @@ from lakesplice.model.manifest import (
     ParkReason,
     PartitionState,
     RunRef,
+    SnapshotState,
     SourceState,
 )
 from lakesplice.model.names import SYSTEM_COLUMNS
@@ -86,9 +89,32 @@ sources = st.builds(
     texts,
     st.dictionaries(
         st.integers(0, 500),
-        st.builds(PartitionState, counts, positions, st.dictionaries(texts, counts, max_size=2)),
+        st.builds(
+            PartitionState,
+            counts,
+            positions,
+            st.dictionaries(texts, counts, max_size=2),
+            counts,
+            st.booleans(),
+            st.booleans(),
+        ),
         max_size=3,
     ),
+    epochs=st.lists(
+        st.builds(
+            Epoch,
+            counts,
+            texts,
+            counts,
+            positions,
+            st.dictionaries(texts, counts, max_size=2),
+            st.dictionaries(st.integers(0, 500), counts, max_size=2),
+        ),
+        max_size=2,
+    ).map(tuple),
+    fence=positions,
+    snapshot=st.none()
+    | st.builds(SnapshotState, positions, st.frozensets(st.integers(0, 9)), st.booleans()),
 )
 base_files = st.builds(
     BaseFile,
@@ -232,9 +258,32 @@ def test_arbitrary_bytes_are_no_manifest(noise: bytes) -> None:
 
 
 def test_a_manifest_of_a_newer_format_is_refused_by_name() -> None:
-    newer = encode_manifest(Manifest(1)).replace(b'"format":1', b'"format":3')
+    newer = encode_manifest(Manifest(1)).replace(b'"format":1', b'"format":4')
     with pytest.raises(UnsupportedError, match="newer Lakesplice"):
         decode_manifest(newer, "x")
+
+
+_ID = Column(0, "id", "id", ColumnType(Kind.LONG), "int64")
+_N = Column(1, "n", "n", ColumnType(Kind.INTEGER), "int32")
+_PLAIN = TableSchema((_ID,), ("id",), (1,))
+
+
+@pytest.mark.parametrize(
+    ("schema", "format_"),
+    [
+        (_PLAIN, 1),
+        (_PLAIN.with_columns([_N], ("id",)), 1),
+        (_PLAIN.with_columns([replace(_N, fill="7")], ("id",)), 3),
+        (_PLAIN.with_columns([], ("id",), [replace(_ID, type=ColumnType(Kind.STRING))]), 3),
+        (_PLAIN.with_columns([], ("id",), [replace(_ID, source_name="", hidden=True)]), 3),
+        (replace(_PLAIN, left_out=frozenset(["n"])), 3),
+        (replace(_PLAIN, adopted=True), 3),
+    ],
+)
+def test_who_would_misread_older_files_and_deltas_refuses_the_manifest(
+    schema: TableSchema, format_: int
+) -> None:
+    assert json.loads(encode_manifest(Manifest(1, schema)))["format"] == format_
 
 
 @given(st.builds(Pointer, counts, counts, file_refs))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from hypothesis import settings
@@ -18,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from lakesplice.errors import FencedError, StorageError, UsageError, VersionNotFoundError
 from lakesplice.storage.local import LocalStore
-from lakesplice.storage.log_keeper import DeltaLogKeeper
+from lakesplice.storage.places import AnyStore, log_keeper
 from lakesplice.table.commit import Committed, Conflict
 from lakesplice.table.expiry import Expiry
 from lakesplice.table.facade import Table
@@ -26,6 +25,7 @@ from lakesplice.table.held import HeldTable
 from lakesplice.table.intents import Intent
 from lakesplice.table.maintenance import Maintenance
 from lakesplice.table.orphans import Orphans
+from lakesplice.table.ports import Store
 from lakesplice.table.read import View
 from lakesplice.table.restore import restore
 from lakesplice.testing.doubles import FixedClock
@@ -52,6 +52,7 @@ from tests.support.simulated import (
 KEYS = 3
 COLUMNS_MAX = 2
 RETENTION_SECONDS = 3600.0
+ALL_THAT_IS_DELETED = 1 << 60
 CHECKPOINT_EVERY = 2
 ATTEMPTS_MAX = 20
 
@@ -99,13 +100,13 @@ class TableMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = Path(tempfile.mkdtemp(dir=memory_folder()))
         self.source = Source()
         self.clock = FixedClock()
+        self.lake = self.open_lake()
         self.trap = Trap()
         self.drivers = 0
         self.driver = self.new_driver()
-        self.bare = LocalStore(self.folder).within(self.driver.name.path)
+        self.bare = self.lake.within(self.driver.name.path)
         self.planned: list[tuple[SimulatedDriver, Intent]] = []
         self.zombies: list[SimulatedDriver] = []
         self.maintenance: Maintenance | None = None
@@ -119,9 +120,23 @@ class TableMachine(RuleBasedStateMachine):
         self.readers: list[Table] = []
         self.restored: int | None = None
 
+    def open_lake(self) -> AnyStore:
+        """An empty lake, here on a disk."""
+        return LocalStore(tempfile.mkdtemp(dir=memory_folder()))
+
+    def close_lake(self) -> None:
+        """Leave nothing of the lake."""
+        assert isinstance(self.lake, LocalStore)
+        shutil.rmtree(self.lake.root, ignore_errors=True)
+
+    def clocked(self) -> Store:
+        """The lake, with files as old as our clock says."""
+        assert isinstance(self.lake, LocalStore)
+        return ClockedStore(self.lake.root, self.clock)
+
     def new_driver(self) -> SimulatedDriver:
         self.drivers += 1
-        lake = FaultyStore(ClockedStore(self.folder, self.clock), self.trap.faults())
+        lake = FaultyStore(self.clocked(), self.trap.faults())
         return driver_of(
             self.source, lake, generation=self.drivers, seed=self.drivers, clock=self.clock
         )
@@ -272,6 +287,24 @@ class TableMachine(RuleBasedStateMachine):
         if intent is not None:
             self.planned.append((self.driver, intent))
 
+    @precondition(lambda self: self.driver.table.snapshot is not None)
+    @rule()
+    def purge(self) -> None:
+        self.driver.purge(ALL_THAT_IS_DELETED)
+
+    @precondition(lambda self: self.driver.table.snapshot is not None)
+    @rule(calls=CALLS, how=FAULTS | CRASHES)
+    def purge_and_fail(self, calls: int, how: How) -> None:
+        self.trap.arm(calls, how)
+        self.guarded(lambda: self.driver.purge(ALL_THAT_IS_DELETED))
+
+    @precondition(lambda self: self.driver.table.snapshot is not None)
+    @rule()
+    def plan_a_purge(self) -> None:
+        intent = self.driver.plan_purge(ALL_THAT_IS_DELETED)
+        if intent is not None:
+            self.planned.append((self.driver, intent))
+
     @rule()
     def plan_an_index_merge(self) -> None:
         intent = self.driver.plan_run_merge(2)
@@ -317,7 +350,7 @@ class TableMachine(RuleBasedStateMachine):
         if self.maintenance is None:
             self.maintenance = Maintenance(
                 self.bare,
-                DeltaLogKeeper(self.folder / self.driver.name.path),
+                log_keeper(self.bare),
                 self.clock,
                 checkpoint_every=CHECKPOINT_EVERY,
                 retention_seconds=RETENTION_SECONDS,
@@ -467,7 +500,7 @@ class TableMachine(RuleBasedStateMachine):
             self.start_anew()
             self.finish()
         finally:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self.close_lake()
 
 
 TestTable = TableMachine.TestCase

@@ -231,7 +231,7 @@ def test_with_digests_not_looked_at_the_enumeration_finds_wrong_rows(
     """What the digests are for, and that this enumeration can tell."""
 
     def trusting(live: Any, owner: Any, starts: Any, state: Any) -> Any:
-        return np.ones(len(owner), np.bool_)
+        return np.ones(len(owner), np.bool_), np.zeros(len(owner), np.bool_)
 
-    monkeypatch.setattr(overlaying, "_linked", trusting)
+    monkeypatch.setattr(overlaying, "_links", trusting)
     assert wrong(HISTORIES["updates"])

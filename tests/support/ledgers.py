@@ -28,10 +28,14 @@ def ledger(name: str = "ledger") -> TableSpec:
 
 
 class Ledger:
-    """The table `<name>.ledger` with its topic `<server>.<name>.ledger`, in events with schemas."""
+    """The table `<name>.ledger` with its topic `<server>.<name>.ledger`, in events with schemas or
+    without.
+    """
 
-    def __init__(self, server: str, name: str) -> None:
-        self._database = Database([ledger()], server=server, database=name)
+    def __init__(self, server: str, name: str, *, with_schemas: bool = True) -> None:
+        self._database = Database(
+            [ledger()], server=server, database=name, with_schemas=with_schemas
+        )
 
     @property
     def topic(self) -> str:

@@ -149,9 +149,6 @@ MALFORMED: Mapping[str, Malformed] = {
     "a schema change": Malformed(
         "wrong-table", _whole(lambda _: b'{"source":{},"ddl":"drop table ledger"}')
     ),
-    "a transaction marker": Malformed(
-        "wrong-table", _whole(lambda _: b'{"status":"END","id":"1","data_collections":[]}')
-    ),
     "a number alone": Malformed("not-an-envelope", _whole(lambda _: b"42")),
     "a string alone": Malformed("not-an-envelope", _whole(lambda _: b'"HARM"')),
     "a list alone": Malformed("not-an-envelope", _whole(lambda _: b"[]")),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
-import subprocess
 import threading
 import time
 import urllib.error
@@ -14,19 +12,18 @@ import urllib.request
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import yaml
 
+from lakesplice.testing.servers.process import HOST, LocalServer, free_port
 from tests.support import tools
 from tests.support.machine import ROOT
 
 DASHBOARD = ROOT / "deploy" / "grafana" / "dashboards" / "lakesplice.json"
 ALERTS = ROOT / "deploy" / "prometheus" / "alerts.yaml"
-_HOST = "127.0.0.1"
 _SCRAPE_SECONDS = 1
-_START_SECONDS_MAX, _STOP_SECONDS, _REQUEST_SECONDS_MAX = 30.0, 10.0, 10.0
+_START_SECONDS_MAX, _REQUEST_SECONDS_MAX = 30.0, 10.0
 _SELECTOR = re.compile(r"\b(lakesplice_\w+)(\{[^}]*\})?")
 
 
@@ -71,52 +68,27 @@ def alert_rules() -> list[dict[str, Any]]:
     return [rule for group in groups for rule in group["rules"]]
 
 
-class Prometheus:
-    """Prometheus as a context manager, scraping `targets` every second, with our alert rules."""
+class Prometheus(LocalServer):
+    """Prometheus, scraping `targets` every second, with our alert rules."""
 
     def __init__(self, folder: Path, targets: Iterable[str]) -> None:
-        self._folder = folder
+        super().__init__("Prometheus", folder.absolute() / "prometheus.log")
+        self._folder = folder.absolute()
         self._targets = list(targets)
-        self._process: subprocess.Popen[bytes] | None = None
-        self._port = 0
+        self._port = free_port()
 
-    def __enter__(self) -> Self:
+    def start(self) -> None:
+        """See `LocalServer.start`."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        with socket.socket() as probe:
-            probe.bind((_HOST, 0))
-            self._port = probe.getsockname()[1]
         configuration = self._folder / "prometheus.yaml"
         configuration.write_text(yaml.safe_dump(self._configuration()))
         command = [
             str(tools.prometheus()),
             f"--config.file={configuration}",
             f"--storage.tsdb.path={self._folder / 'data'}",
-            f"--web.listen-address={_HOST}:{self._port}",
+            f"--web.listen-address={HOST}:{self._port}",
         ]
-        with (self._folder / "prometheus.log").open("ab") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self._folder)
-        try:
-            self.until(self._is_ready, "Prometheus is ready", _START_SECONDS_MAX)
-        except BaseException:
-            self.__exit__(None, None, None)
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._process is None:
-            return
-        self._process.terminate()
-        try:
-            self._process.wait(_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._process = None
+        self._run(command, self._is_ready, _START_SECONDS_MAX)
 
     def query(self, text: str) -> list[dict[str, Any]]:
         """What an instant query gives now; an error of it is an `HTTPError`."""
@@ -136,9 +108,8 @@ class Prometheus:
         """Wait until the condition holds."""
         deadline, pause = time.monotonic() + seconds_max, threading.Event()
         while not condition():
-            log = (self._folder / "prometheus.log").read_text()[-2_000:]
-            assert self._process is not None
-            assert self._process.poll() is None, log
+            log = self.log_path.read_text()[-2_000:]
+            assert self.is_running, log
             assert time.monotonic() < deadline, f"not in {seconds_max} s: {what}: {log}"
             pause.wait(_SCRAPE_SECONDS / 2)
 
@@ -155,13 +126,13 @@ class Prometheus:
 
     def _is_ready(self) -> bool:
         try:
-            with urllib.request.urlopen(f"http://{_HOST}:{self._port}/-/ready", timeout=1):
+            with urllib.request.urlopen(f"http://{HOST}:{self._port}/-/ready", timeout=1):
                 return True
         except OSError:
             return False
 
     def _get(self, what: str, **parameters: str) -> dict[str, Any]:
-        address = f"http://{_HOST}:{self._port}/api/v1/{what}?{urllib.parse.urlencode(parameters)}"
+        address = f"http://{HOST}:{self._port}/api/v1/{what}?{urllib.parse.urlencode(parameters)}"
         try:
             with urllib.request.urlopen(address, timeout=_REQUEST_SECONDS_MAX) as answer:
                 data: dict[str, Any] = json.load(answer)["data"]

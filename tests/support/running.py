@@ -136,6 +136,18 @@ class RunningService:
         """Ask the service to end, as an orchestrator does."""
         self._process.terminate()
 
+    def freeze(self) -> None:
+        """Stop the whole group in its tracks, as a machine that stalls does."""
+        os.killpg(self._process.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let a frozen group go on."""
+        os.killpg(self._process.pid, signal.SIGCONT)
+
+    def ends(self, seconds_max: float = 60.0) -> int:
+        """Wait for the process to end by itself, in time; its exit code."""
+        return self._process.wait(seconds_max)
+
     def ends_well(self, seconds_max: float) -> None:
         """Wait for the process to end; it must, in time and with exit code 0."""
         code = self._process.wait(seconds_max)

@@ -12,10 +12,10 @@ from lakesplice.planning.retention import named_files
 from lakesplice.table.facade import Table
 from lakesplice.table.index import check
 from lakesplice.table.layout import BASE, DEAD_LETTERS, DELTAS, INDEX
+from lakesplice.table.offsets import view_floor
 from lakesplice.table.ports import Clock, Store
 from lakesplice.table.read import View
 from lakesplice.table.snapshot import open_snapshot, read_manifest, read_pointer
-from lakesplice.table.transitions import view_floor
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.oracle import position, replay
 from lakesplice.testing.shop import Database, Event, TableSpec
@@ -124,13 +124,21 @@ def truth_for(source: Source, table: Table) -> Rows:
     """The truth at the table's offsets; its schema may have grown before its offsets moved."""
     rows = source.truth(table.offsets)
     assert all(set(row) <= set(table.schema.names) for row in rows)
-    return [{name: row.get(name) for name in table.schema.names} for row in rows]
+    defaults = {column.name: column.default for column in source.database.tables[0].columns}
+    return [
+        {name: row.get(name, defaults.get(name)) for name in table.schema.names} for row in rows
+    ]
 
 
 def require_floor(source: Source, store: Store) -> None:
-    """Every change below the view floor is in the read-optimised view, or a newer one is."""
+    """Every change below the view floor is in the read-optimised view, or a newer one is.
+
+    Or its row was purged, and the change is not above the purge floor.
+    """
     table = Table(store)
     floor = view_floor(table.snapshot.manifest)
+    purge_floor = table.snapshot.manifest.purge_floor
+    purged = purge_floor.file, purge_floor.offset
     found = table.read(View.READ_OPTIMISED, include_deleted=True, include_system=True).to_pylist()
     here = {row["id"]: (row["_position_file"], row["_position_offset"]) for row in found}
     for record in source.topic.records():
@@ -138,7 +146,8 @@ def require_floor(source: Source, store: Store) -> None:
             value, key = json.loads(record.value)["payload"], json.loads(record.key or b"")
             file, offset, row, rank = position(value["source"], value["op"])
             change = Position.of(0, file, offset, row, rank)
-            assert here[key["payload"]["id"]] >= (change.file, change.offset), record.offset
+            stands = here.get(key["payload"]["id"], purged)
+            assert stands >= (change.file, change.offset), record.offset
 
 
 def require_finished(source: Source, driver: SimulatedDriver) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from lakesplice.formats.events import declare
 from lakesplice.storage.local import LocalStore
+from lakesplice.table.ports import SchemaSource
 from lakesplice.table.settle import Settled
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
@@ -83,8 +84,8 @@ AUDIT: list[dict[str, Any]] = [
     {"id": 1, "what": "new table in stream", "at": utc(2026, 11, 21, 7, 56, 17, 98974)},
     {"id": 2, "what": "END", "at": utc(2026, 11, 21, 7, 56, 29, 129655)},
 ]
-# `phone` and `score` came with defaults: MySQL filled them in every row, but only a row's next
-# change tells of it, so rows not changed since (2 and 1000) hold null until then.
+# `phone` and `score` came with defaults: MySQL filled them in every row. Without schemas only a
+# row's next change tells of it, so rows not changed since (2 and 1000) hold null until then.
 # `big_id` is 2^64-1 in MySQL: the connector, by its default, sent -1 as a signed number.
 CUSTOMERS: list[dict[str, Any]] = [
     {
@@ -144,11 +145,25 @@ CUSTOMERS: list[dict[str, Any]] = [
         "score": 7,
     },
 ]
+# With schemas the defaults are told, and so is the new scale of `balance`, with which 2 changed.
+_FILLED = {"phone": "n/a", "score": 7}
+_FOLLOWED: dict[int, dict[str, Any]] = {
+    2: {**_FILLED, "balance": Decimal("12345678901.2345")},
+    1000: _FILLED,
+}
 TRUTH = {
     "orders": (ORDERS, ["order_id", "line_no"]),
     "audit": (AUDIT, ["id"]),
     "customers": (CUSTOMERS, ["id"]),
 }
+
+
+def truth(capture: str, table: str) -> tuple[list[dict[str, Any]], list[str]]:
+    """What a capture of whole events says of a table: its rows, and its key."""
+    rows, key = TRUTH[table]
+    if (capture, table) != ("dbsch", "customers"):
+        return rows, key
+    return [{**row, **_FOLLOWED.get(row["id"], {})} for row in rows], key
 
 
 def taken_in(
@@ -158,6 +173,7 @@ def taken_in(
     declared: Mapping[str, str] | None = None,
     *,
     batch_records: int = 7,
+    schemas: SchemaSource | None = None,
 ) -> SimulatedDriver:
     """Return the driver of a table that took in a topic's records, so many a batch and partition,
     until it had all or was parked.
@@ -167,7 +183,7 @@ def taken_in(
         source.append(number, [Event(topic, key, value, (), 0) for key, value in records])
     types = None if declared is None else declare(declared)
     driver = SimulatedDriver(
-        LocalStore(folder), source, FixedClock(), SeededEntropy(1), declared=types
+        LocalStore(folder), source, FixedClock(), SeededEntropy(1), declared=types, schemas=schemas
     )
     while driver.table.parked is None:
         starts = driver.table.next_offsets(source.ends)

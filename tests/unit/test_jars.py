@@ -109,3 +109,12 @@ def test_a_set_that_there_is_not_is_refused_by_name(
     assert jars.main([str(tmp_path), "java", "spark-kafak"]) == 1
     assert "spark-kafak" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_a_set_whose_bytes_are_pinned_says_so_of_jars_that_differ(tmp_path: Path) -> None:
+    (tmp_path / "b.jar").write_bytes(b"two")
+    (tmp_path / "a.jar").write_bytes(b"one")
+    found = jars.digest_of(tmp_path.iterdir())
+    assert found == jars.digest_of(sorted(tmp_path.iterdir(), reverse=True))
+    (tmp_path / "a.jar").write_bytes(b"One")
+    assert found != jars.digest_of(tmp_path.iterdir())

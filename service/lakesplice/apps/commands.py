@@ -1,9 +1,12 @@
-"""Commands that change a table: they take a generation first, so never beside a living driver."""
+"""Commands that change a table: they take a generation first, so never beside a living driver.
+
+One that runs is asked to lend the lake; it goes on when the command has ended.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,12 +22,15 @@ from lakesplice.table.file_merge import file_merge, merge_base_files
 from lakesplice.table.generation import BEATS_PER_LEASE, Generation, Wait, take_generation
 from lakesplice.table.intents import Intent, Redirect
 from lakesplice.table.ports import Clock, Store
+from lakesplice.table.purge import PurgeRules, purge
+from lakesplice.table.replay import LetterBox
 from lakesplice.table.restore import restore
 from lakesplice.table.snapshot import Snapshot, open_snapshot
 from lakesplice.table.vacuum import Vacuumed, vacuum
 
-# A driver that is gone is known to be after one lease; one that beats on after it lives.
-_WAITS_MAX = BEATS_PER_LEASE + 2
+# A driver that is gone is known to be after one lease; one that lives ends its batches first.
+_WAITS_MIN = BEATS_PER_LEASE + 2
+_LEND_SECONDS_MAX = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +52,8 @@ def redirect(
     """Give the table at `address` a new direction in one commit and return its new version.
 
     `decide` gets the table's store and newest snapshot; what it raises changes nothing. Blocks for
-    a lease if a driver died without saying so. `UsageError` while a driver of the lake lives.
+    a lease if a driver died without saying so, and until a living one has lent the lake.
+    `UsageError` if that one doesn't.
     """
     with _opened(address, clock or SystemClock(), wait) as table:
         direction = decide(table.store, table.snapshot)
@@ -103,6 +110,30 @@ def merge_fed_table(
     return merged
 
 
+def purge_fed_table(
+    address: str | Path,
+    older_than_seconds: float,
+    *,
+    clock: Clock | None = None,
+    wait: Callable[[float], None] = time.sleep,
+) -> int:
+    """Purge the table at an address, which a source feeds; how many rows left for good.
+
+    Blocks and raises as `redirect` does.
+    """
+    clock, rows = clock or SystemClock(), 0
+    rules = PurgeRules(clock.now_ms() * 1000 - int(older_than_seconds * 1_000_000))
+    with _opened(address, clock, wait) as table:
+        number, entropy = table.generation.number, SystemEntropy()
+        while intent := purge(
+            table.store, table.manifest, rules, table.snapshot.version, number, entropy
+        ):
+            if isinstance(table.commit(intent), Conflict):
+                raise RetryableError("the table changed meanwhile; try again", table=str(address))
+            rows += intent.counts["rows"]
+    return rows
+
+
 def restore_fed_table(
     address: str | Path,
     version: int,
@@ -117,6 +148,25 @@ def restore_fed_table(
     with _opened(address, clock or SystemClock(), wait) as table:
         number = table.generation.number
         return restore(table.store, table.snapshot, version, table.commit, number)
+
+
+def over_letters(
+    address: str | Path,
+    work: Callable[[LetterBox], str],
+    told: Mapping[str, str],
+    *,
+    clock: Clock | None = None,
+    wait: Callable[[float], None] = time.sleep,
+) -> str:
+    """Let `work` do something to the dead letters of the table at an address; return its words.
+
+    `told` goes into the table's history. Blocks and raises as `redirect` does, and as `work`.
+    """
+    clock = clock or SystemClock()
+    with _opened(address, clock, wait) as table:
+        number, entropy = table.generation.number, SystemEntropy()
+        box = LetterBox(table.store, table.snapshot, table.commit, number, clock, entropy, told)
+        return work(box)
 
 
 class _FedTable:
@@ -155,10 +205,11 @@ def _opened(
 def _generation(
     lake: AnyStore, clock: Clock, wait: Callable[[float], None]
 ) -> Iterator[Generation]:
-    generation = take_generation(lake, clock, _patience(wait))
+    generation = take_generation(lake, clock, _patience(wait), asking=True)
     if generation is None:
         raise UsageError(
-            "a driver of this lake is running; stop it, then give the command again",
+            "a driver of this lake is running and doesn't lend it; stop it, then give the command"
+            " again",
             lake=repr(lake),
         )
     try:
@@ -168,14 +219,14 @@ def _generation(
 
 
 def _patience(wait: Callable[[float], None]) -> Wait:
-    """Return a wait that gives up after a little more than a lease."""
-    left = _WAITS_MAX
+    """Return a wait that gives up after more than a lease and as long as lending may take."""
+    waits, waited = 0, 0.0
 
     def once_more(seconds: float) -> bool:
-        nonlocal left
-        left -= 1
-        if left < 0:
+        nonlocal waits, waited
+        if waits >= _WAITS_MIN and waited >= _LEND_SECONDS_MAX:
             return False
+        waits, waited = waits + 1, waited + seconds
         wait(seconds)
         return True
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from lakesplice.storage.copying import ScratchFile
 from lakesplice.storage.places import AnyStore, log_keeper, open_sink, open_store
 from lakesplice.storage.system import SystemClock, SystemEntropy
+from lakesplice.table.adopt import Adoption, adopt_table, plan_adoption
 from lakesplice.table.facade import Moment, asked_version
 from lakesplice.table.hand_fed import THREADS, HandFedTable, Rows, Tools, create_table
 from lakesplice.table.rewriters import best_rewriter
@@ -47,19 +48,52 @@ class Table(HandFedTable):
         data: pa.Schema | Rows,
         *,
         key: Sequence[str],
+        insert_only: bool = False,
         options: Mapping[str, str] | None = None,
     ) -> Self:
         """Make a table that is fed by hand, with the rows of `data` or, given a schema, without.
 
         `uri` and `options` are as for `open`; `key` names its key columns. Blocks; a stream is
-        written as it comes. Either all of it is visible or nothing. `UsageError` if the folder
+        written as it comes. With `insert_only` its rows never change, and are skipped when they
+        are given again. Either all of it is visible or nothing. `UsageError` if the folder
         holds a table, for a column type without an exact counterpart, and if a key is null or
         occurs twice.
         """
         store = open_store(uri, options)
         tools = _tools(store)
-        create_table(store, data, key, tools)
+        create_table(store, data, key, tools, insert_only=insert_only)
         return cls(store, tools)
+
+    @classmethod
+    def adopt(
+        cls,
+        uri: str | Path,
+        *,
+        key: Sequence[str],
+        insert_only: bool = False,
+        options: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Make a Delta table, or a folder of Parquet files, a table that is fed by hand, where it
+        stands; its files stay as they are until rows of them change.
+
+        `uri` and `options` are as for `open`, `key` and `insert_only` as for `create`. Nobody else
+        may write it meanwhile, nor afterwards. Blocks; reads every key. One commit makes it ours,
+        or nothing has changed: `UsageError` for a key that is null or repeated, and for a table
+        that is ours already; `UnsupportedError` that names all that stands in the way and what to
+        do; `RetryableError` if somebody wrote meanwhile; `TableNotFoundError`, `CorruptFileError`,
+        `StorageError`. `Table.adoption` says beforehand what it would do.
+        """
+        store = open_store(uri, options)
+        tools = _tools(store)
+        adopt_table(store, key, tools.clock, tools.entropy, insert_only=insert_only)
+        return cls(store, tools)
+
+    @staticmethod
+    def adoption(
+        uri: str | Path, *, key: Sequence[str], options: Mapping[str, str] | None = None
+    ) -> Adoption:
+        """Return what `adopt` would do; changes nothing. Errors as `adopt`."""
+        return plan_adoption(open_store(uri, options), key)
 
 
 def _tools(store: AnyStore) -> Tools:
@@ -68,4 +102,5 @@ def _tools(store: AnyStore) -> Tools:
         SystemEntropy(),
         best_rewriter(open_sink, THREADS, ScratchFile),
         log_keeper(store),
+        open_sink,
     )

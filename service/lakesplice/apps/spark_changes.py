@@ -2,8 +2,8 @@
 
     stream    offsets are versions: the first that was not read yet. It begins with the table as it
               is, its rows as inserts of the newest version, or with the changes of a given one
-    task      reads one version by its commit, as `Table.changes` does; of the table as it is, some
-              base files
+    task      reads some versions by their commits, as `Table.changes` does; of the table as it is,
+              some base files
 
 Options beside those of reading: `changes` ("true"), `starting_version` (a version, or "latest":
 only what is committed from now on), and `ending_version` where it is no stream.
@@ -27,7 +27,9 @@ from lakesplice.table.snapshot import Snapshot, latest, open_snapshot
 _LATEST = "latest"
 _VERSION, _WHOLE = "version", "whole"
 _BATCH_ROWS = 1 << 16
+# A task costs Spark more than reading a small commit; more tasks than cores gain nothing.
 _FILES_A_TASK = 4
+_COMMITS_A_TASK = 4
 
 
 @dataclass(frozen=True)
@@ -42,20 +44,21 @@ class Changes:
         """The columns of the changes."""
         return feed_schema(self.asked.layout)
 
-    def of(self, version: int, snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
-        """Yield what a version changed, by the schema of a snapshot."""
+    def of(self, versions: range, snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
+        """Yield what versions changed, by the schema of a snapshot."""
         schema = snapshot.manifest.schema
-        for rows in changes_of(self.store, version, self.asked.stored, schema):
-            named = rows.rename_columns(self.layout.names)
-            yield from named.to_batches(max_chunksize=_BATCH_ROWS)
+        for version in versions:
+            for rows in changes_of(self.store, version, self.asked.stored, schema):
+                named = rows.rename_columns(self.layout.names)
+                yield from named.to_batches(max_chunksize=_BATCH_ROWS)
 
 
-class _Commit(InputPartition):
-    """One version's changes."""
+class _Commits(InputPartition):
+    """The changes of some versions, one after another."""
 
-    def __init__(self, version: int) -> None:
-        super().__init__(version)
-        self.version = version
+    def __init__(self, versions: range) -> None:
+        super().__init__(versions)
+        self.versions = versions
 
 
 class _Whole(InputPartition):
@@ -74,13 +77,13 @@ class ChangesReader(DataSourceReader):
         self._snapshot = snapshot
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return one part for each version."""
-        return [_Commit(version) for version in self._versions]
+        """Return the parts of the changes, one task each."""
+        return _parts(self._versions)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield a version's changes as Arrow batches."""
-        assert isinstance(partition, _Commit)
-        return self._changes.of(partition.version, self._snapshot)
+        """Yield a part's changes as Arrow batches."""
+        assert isinstance(partition, _Commits)
+        return self._changes.of(partition.versions, self._snapshot)
 
 
 class ChangesStream(DataSourceStreamReader):
@@ -106,7 +109,7 @@ class ChangesStream(DataSourceStreamReader):
     def partitions(
         self, start: Mapping[str, Any], end: Mapping[str, Any]
     ) -> Sequence[InputPartition]:
-        """Return one part for each version, and some for the table as a whole before them."""
+        """Return the parts of the changes, and before them those of the table as a whole."""
         first, parts = start[_VERSION], list[InputPartition]()
         if start[_WHOLE]:
             files = sorted(open_snapshot(self._changes.store, first).manifest.files)
@@ -115,12 +118,12 @@ class ChangesStream(DataSourceStreamReader):
                 for at in range(0, len(files), _FILES_A_TASK)
             ]
             first += 1
-        return [*parts, *(_Commit(version) for version in range(first, end[_VERSION]))]
+        return [*parts, *_parts(range(first, end[_VERSION]))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield a part's changes as Arrow batches."""
-        if isinstance(partition, _Commit):
-            return self._changes.of(partition.version, self._snapshot)
+        if isinstance(partition, _Commits):
+            return self._changes.of(partition.versions, self._snapshot)
         assert isinstance(partition, _Whole)
         return self._inserted(partition)
 
@@ -134,6 +137,11 @@ class ChangesStream(DataSourceStreamReader):
                 pa.repeat(value, batch.num_rows) for value in (pa.scalar(INSERT), version, time)
             ]
             yield pa.RecordBatch.from_arrays([*said, *batch.columns], schema=changes.layout)
+
+
+def _parts(versions: range) -> list[_Commits]:
+    at = range(0, len(versions), _COMMITS_A_TASK)
+    return [_Commits(versions[first : first + _COMMITS_A_TASK]) for first in at]
 
 
 def version_of(text: str) -> int:

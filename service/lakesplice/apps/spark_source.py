@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -31,7 +32,6 @@ from lakesplice.apps.spark_changes import Changes, ChangesReader, ChangesStream,
 from lakesplice.errors import UsageError
 from lakesplice.model.manifest import FileRef, Manifest
 from lakesplice.model.schema import SYSTEM_FIELDS, TableSchema
-from lakesplice.planning.conditions import parsed_condition
 from lakesplice.planning.filters import stored_names
 from lakesplice.storage.places import open_store
 from lakesplice.table.facade import Asked, ask, asked_version
@@ -65,19 +65,27 @@ class _Wanted:
 
     def asked(self, schema: TableSchema) -> Asked:
         """What that is of a table with such a schema; `UsageError` where it doesn't fit."""
-        condition = None if self.filter is None else parsed_condition(self.filter, _named(schema))
         return ask(
             schema,
             self.names(schema),
-            condition,
+            self._condition(schema),
             self.view,
             include_deleted=self.include_deleted,
         )
 
+    def _condition(self, schema: TableSchema) -> pc.Expression | None:
+        if self.filter is None:
+            return None
+        # The grammar of SQL takes longer to import than all else together, and each query of Spark
+        # starts a process or two.
+        from lakesplice.planning.conditions import parsed_condition
+
+        return parsed_condition(self.filter, _named(schema))
+
     def names(self, schema: TableSchema) -> tuple[str, ...]:
         """The columns to return, by the names they were asked for."""
         system = [field.name for field in SYSTEM_FIELDS] if self.include_system else []
-        return (*(schema.names if self.columns is None else self.columns), *system)
+        return (*(schema.shown if self.columns is None else self.columns), *system)
 
 
 class LakespliceSource(DataSource):

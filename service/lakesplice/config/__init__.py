@@ -1,18 +1,21 @@
 """Settings from one YAML file and the environment; nothing else reads either."""
 
+from lakesplice.config.kafka import KafkaSettings
 from lakesplice.config.reading import load
 from lakesplice.config.settings import (
-    CompactionSettings,
-    IndexSettings,
-    KafkaSettings,
     LakeSettings,
-    LoggingSettings,
-    MetricsSettings,
     Settings,
     SparkSettings,
     TableSettings,
 )
-from lakesplice.config.upkeep import LogSettings, MergeSettings, VacuumSettings
+from lakesplice.config.upkeep import (
+    CompactionSettings,
+    IndexSettings,
+    LogSettings,
+    MergeSettings,
+    VacuumSettings,
+)
+from lakesplice.config.watching import LoggingSettings, MetricsSettings
 
 __all__ = [
     "CompactionSettings",

@@ -10,7 +10,8 @@ from pydantic_core import PydanticUndefined
 from lakesplice.config.environment import variable_name
 from lakesplice.config.options import Options
 from lakesplice.config.problems import Path, allowed_text, dotted, purpose, settings_of, unit_text
-from lakesplice.config.settings import Settings
+from lakesplice.config.settings import Settings, TableSettings
+from lakesplice.config.table_rows import RowSettings
 
 _HEAD = """\
 # Configuration
@@ -46,6 +47,10 @@ def configuration_page() -> str:
         if len(below) > 1 or len(below[0][0]) > 1:
             parts.append(f"\n## `{name}`\n\n{purpose(info)}\n")
             parts += [_setting(path, setting) for path, setting in below]
+    parts.append(f"\n## An entry of `tables`\n\n{purpose(Settings.model_fields['tables'])}\n")
+    entries = settings_of(TableSettings, ("tables[]",))
+    own_first = sorted(entries, key=lambda entry: entry[0][1] in RowSettings.model_fields)
+    parts += [_setting(path, info) for path, info in own_first]
     return "".join(parts)
 
 
@@ -55,7 +60,8 @@ def _setting(path: Path, info: FieldInfo) -> str:
     lines.append(f"- default: {_default(info)}")
     if allowed:
         lines.append(f"- allowed: {allowed}")
-    lines.append(f"- variable: `{variable_name(path)}`")
+    if "[]" not in str(path[0]):  # entries of a list have none
+        lines.append(f"- variable: `{variable_name(path)}`")
     return "\n".join(lines) + "\n"
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args, get_origin
+from enum import Enum
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
 import annotated_types
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from lakesplice.config.quantities import Unit
-from lakesplice.telemetry.secrets import masked
+from lakesplice.telemetry.secrets import MASK, is_secret, masked
 
 Path = tuple[str | int, ...]
 _SHOWN_CHARS_MAX = 80
@@ -91,7 +93,9 @@ def described(error: Mapping[str, Any], root: type[BaseModel]) -> str:
     reason = allowed or error["msg"].removeprefix("Value error, ").replace(
         "Input should be a valid string", "must be text"
     ).replace("Input should", "must")
-    met = _shown(path, error["input"])
+    # What stands where a section belongs may be one of its secrets, in the wrong place.
+    misplaced = info is not None and section_type(info) and isinstance(error["input"], str)
+    met = "a text" if misplaced else _shown(path, error["input"])
     return f"{met} cannot be used; {'allowed: ' if allowed else ''}{reason}"
 
 
@@ -132,15 +136,28 @@ def allowed_values(info: FieldInfo) -> str:
 
 def allowed_text(info: FieldInfo) -> str:
     """Return a field's choices or bounds in words, or nothing when its type alone says it."""
-    if get_origin(info.annotation) is Literal:
-        return " or ".join(map(str, get_args(info.annotation)))
+    for kind in _kinds(info.annotation):
+        if get_origin(kind) is Literal:
+            return " or ".join(map(str, get_args(kind)))
+        if isinstance(kind, type) and issubclass(kind, Enum):
+            return " or ".join(str(one.value) for one in kind)
     return allowed_values(info)
 
 
 def unit_text(info: FieldInfo) -> Callable[[Any], str]:
     """Return how values of a field are written: `5m`, `64MiB`, or just the number."""
-    unit = next((mark for mark in info.metadata if isinstance(mark, Unit)), None)
+    marks = [*info.metadata]
+    for kind in _kinds(info.annotation):
+        marks += getattr(kind, "__metadata__", ())
+    unit = next((mark for mark in marks if isinstance(mark, Unit)), None)
     return unit.text if unit else str
+
+
+def _kinds(annotation: Any) -> Iterator[Any]:
+    """Yield a type and, of one that may be absent, what it is else."""
+    yield annotation
+    if get_origin(annotation) in (Union, UnionType):
+        yield from get_args(annotation)
 
 
 def _shown(path: Path, value: Any) -> str:
@@ -148,8 +165,10 @@ def _shown(path: Path, value: Any) -> str:
         return "a mapping"
     if isinstance(value, list | tuple):
         return "a list"
-    text = repr(value)
     names = [part for part in path if isinstance(part, str)]
-    if isinstance(value, str) and names:
+    text = repr(value)
+    if names and is_secret(names[-1]):
+        text = repr(MASK)  # whatever it is: YAML reads some passwords as numbers
+    elif isinstance(value, str) and names:
         text = repr(masked(names[-1], value))
     return text if len(text) <= _SHOWN_CHARS_MAX else f"{text[:_SHOWN_CHARS_MAX]}..."

@@ -5,114 +5,54 @@ from __future__ import annotations
 import fnmatch
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Self
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
+from lakesplice.config.kafka import KafkaSettings, pattern_of
 from lakesplice.config.options import Options
-from lakesplice.config.quantities import Bytes, Seconds
+from lakesplice.config.quantities import Seconds
+from lakesplice.config.routes import check_route, is_regex, route
+from lakesplice.config.schema_changes import (
+    SchemaChangeSettings,
+    TableSchemaChanges,
+    policy_of,
+)
+from lakesplice.config.schema_registry import SchemaRegistrySettings
 from lakesplice.config.section import DAY, Section
-from lakesplice.config.upkeep import LogSettings, MergeSettings, VacuumSettings
+from lakesplice.config.shaping import MaskingSettings, ShapeSettings
+from lakesplice.config.table_rows import RowSettings
+from lakesplice.config.upkeep import (
+    CompactionSettings,
+    IndexSettings,
+    LogSettings,
+    MergeSettings,
+    PurgeSettings,
+    VacuumSettings,
+)
+from lakesplice.config.watching import LoggingSettings, MetricsSettings
 from lakesplice.errors import ConfigurationError
 from lakesplice.model.formats import FormatName
+from lakesplice.model.mappings import TypeMapping
+from lakesplice.model.modes import NotInserts
 from lakesplice.model.names import TableName
+from lakesplice.planning.policy import SchemaPolicy
 from lakesplice.planning.retention import RETENTION_SECONDS_MIN
+from lakesplice.table.generation import LEASE_SECONDS, LEASE_SECONDS_MAX
 
 if TYPE_CHECKING:
     from lakesplice.formats.events.declared import DeclaredType
+    from lakesplice.planning.shaping import Shape
 
-_SERVER = re.compile(r"(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+):(\d{1,5})")
 _MEMORY = re.compile(r"[1-9]\d{0,6}[mg]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _OBJECT_STORES = frozenset(("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl"))
 
-# Lakesplice decides these itself; another value would break what it promises.
-_OWN_KAFKA_OPTIONS = {
-    "bootstrap.servers": "set kafka.bootstrap_servers",
-    "group.id": "offsets are kept in the tables, no group is used",
-    "enable.auto.commit": "offsets are kept in the tables",
-    "auto.offset.reset": "a table starts at its topic's beginning and then at its own offsets",
-    "isolation.level": "always read_committed",
-    "key.deserializer": "records are read as bytes",
-    "value.deserializer": "records are read as bytes",
-}
+# Lakesplice decides these itself.
 _OWN_SPARK_OPTIONS = {
     "spark.master": "set spark.master as a setting of its own: `spark: {master: ...}`",
     "spark.driver.memory": "set spark.driver_memory",
 }
-
-
-def _pattern(value: object) -> object:
-    if value == "":
-        raise ValueError("an empty pattern matches nothing")
-    try:
-        return re.compile(value) if isinstance(value, str) else value
-    except re.error as error:
-        raise ValueError(f"not a regular expression: {error}") from None
-
-
-Pattern = Annotated[re.Pattern[str], BeforeValidator(_pattern)]
-
-
-class KafkaSettings(Section):
-    """Where changes come from."""
-
-    bootstrap_servers: str = Field(
-        description="Brokers to start from: `host:port`, several separated by commas.",
-        max_length=10_000,
-    )
-    topic_pattern: Pattern = Field(
-        description="Regular expression that the whole name of a topic must match to be read;"
-        " the name's last two parts, separated by dots, are the table's database and name.",
-    )
-    starting: Literal["earliest"] = Field(
-        default="earliest",
-        description="Where a new table starts in its topic; a whole copy needs the beginning.",
-    )
-    offsets_per_batch_max: int = Field(
-        default=200_000,
-        ge=1,
-        le=100_000_000,
-        description="Most records a batch takes from all topics together, in records.",
-    )
-    topic_poll_seconds: Seconds = Field(
-        default=30.0,
-        ge=0.1,
-        le=3_600.0,
-        description="How often to look for new topics that match.",
-    )
-    request_timeout_seconds: Seconds = Field(
-        default=30.0,
-        ge=1.0,
-        le=600.0,
-        description="How long to wait for an answer of Kafka before the request counts as failed.",
-    )
-    options: Options = Field(
-        default=Options(),
-        description="Client options of Kafka by their own names, such as `security.protocol` or"
-        " `sasl.jaas.config`; secrets among them are masked wherever settings are printed.",
-    )
-
-    @field_validator("bootstrap_servers")
-    @classmethod
-    def _servers(cls, value: str) -> str:
-        for server in value.split(","):
-            match = _SERVER.fullmatch(server.strip())
-            if not match or not 1 <= int(match[2]) <= 65_535:
-                raise ValueError("must be host:port, or several separated by commas")
-        return ",".join(server.strip() for server in value.split(","))
-
-    @field_validator("options")
-    @classmethod
-    def _not_ours(cls, value: Options) -> Options:
-        for name in value:
-            if name.startswith("kafka."):
-                raise ValueError(
-                    f"write {name} without its first part: {name.removeprefix('kafka.')}"
-                )
-            if name in _OWN_KAFKA_OPTIONS:
-                raise ValueError(f"{name} cannot be set here: {_OWN_KAFKA_OPTIONS[name]}")
-        return value
 
 
 class LakeSettings(Section):
@@ -150,76 +90,6 @@ class LakeSettings(Section):
         if _SCHEME.match(self.root):
             return self.root
         return str(Path(self.root).expanduser().absolute())
-
-
-class CompactionSettings(Section):
-    """When deltas are spliced into their base files; a table is due past any threshold."""
-
-    threads: int = Field(
-        default=2, ge=1, le=64, description="Tables compacted at the same time, in threads."
-    )
-    tasks_max: int = Field(
-        default=4,
-        ge=1,
-        le=1_024,
-        description="Most rewrites running at once over all tables, in tasks.",
-    )
-    deltas_max: int = Field(
-        default=20, ge=1, le=10_000, description="Deltas that may wait in a table, in files."
-    )
-    bytes_max: Bytes = Field(
-        default=128 * 2**20, ge=1, le=2**40, description="Bytes of deltas that may wait in a table."
-    )
-    age_max: Seconds = Field(
-        default=1_800.0,
-        ge=0.1,
-        le=30 * DAY,
-        description="How long a change may wait before the read-optimised view must show it.",
-    )
-    ratio_max: float = Field(
-        default=0.1,
-        gt=0,
-        le=100,
-        description="Waiting changes that a table may have per row of its base files, as a ratio.",
-    )
-    changes_per_page_min: float = Field(
-        default=200.0,
-        gt=0,
-        le=1_000_000,
-        description="Waiting changes per touched page (of 4096 rows) that make a rewrite worth it.",
-    )
-    back_pressure_deltas: int = Field(
-        default=200,
-        ge=2,
-        le=100_000,
-        description="Waiting deltas at which a table's ingest pauses until they are fewer.",
-    )
-    poll_seconds: Seconds = Field(
-        default=5.0, ge=0.05, le=3_600.0, description="How often to look for tables that are due."
-    )
-
-
-class IndexSettings(Section):
-    """The row index."""
-
-    runs_max: int = Field(
-        default=8, ge=1, le=64, description="Runs a table's index may have before they are merged."
-    )
-
-
-class MetricsSettings(Section):
-    """The page with /metrics, /healthz and /readyz."""
-
-    enabled: bool = Field(default=True, description="Whether to serve the page.")
-    host: str = Field(
-        default="127.0.0.1",
-        min_length=1,
-        max_length=255,
-        description="Address to listen on; 0.0.0.0 lets other machines read the page.",
-    )
-    port: int = Field(
-        default=9_464, ge=0, le=65_535, description="Port to listen on; 0 takes a free one."
-    )
 
 
 class SparkSettings(Section):
@@ -260,18 +130,6 @@ class SparkSettings(Section):
         return value
 
 
-class LoggingSettings(Section):
-    """What the service writes to its standard error."""
-
-    level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="The least important messages that are written."
-    )
-    format: Literal["console", "json"] = Field(
-        default="console",
-        description="`console` for people, `json` for machines: one object a line.",
-    )
-
-
 def _declared(columns: Options) -> dict[str, DeclaredType]:
     # The decoder takes a while to import and most configurations declare nothing.
     from lakesplice.formats.events.declared import declare
@@ -282,19 +140,22 @@ def _declared(columns: Options) -> dict[str, DeclaredType]:
         raise ValueError(str(error)) from None
 
 
-def _is_regex(match: str) -> bool:
-    return len(match) > 1 and match.startswith("/") and match.endswith("/")
-
-
-class TableSettings(Section):
+class TableSettings(RowSettings):
     """What the events of some tables don't say themselves, and what is to be otherwise for them."""
 
     match: str = Field(
         min_length=1,
         max_length=10_000,
-        description="Tables meant, by `database.table`: a glob such as `shop.order_*`, or a regular"
-        " expression between slashes such as `/shop\\.(orders|items)/`. The first entry that"
-        " matches counts.",
+        description="Tables meant, by `database.table` at the source: a glob such as"
+        " `shop.order_*`, or a regular expression between slashes such as"
+        " `/shop\\.(orders|items)/`.",
+    )
+    read: bool = Field(default=True, description="Whether the topics of these tables are read.")
+    to: str | None = Field(
+        default=None,
+        max_length=10_000,
+        description="The table of the lake, `database.table`, if not of the source's name;"
+        r" `\1`, `\2` stand for the groups of a regular expression in `match`.",
     )
     format: FormatName | None = Field(
         default=None,
@@ -303,6 +164,26 @@ class TableSettings(Section):
     columns: Options = Field(
         default=Options(),
         description="Types of the columns where events don't say them, such as `id: bigint`.",
+    )
+    type_mapping: tuple[TypeMapping, ...] = Field(
+        default=(),
+        description="Types that columns become instead of their own, by name (docs/types.md)."
+        " To be chosen before a table is made: a column's type doesn't change afterwards.",
+    )
+    key: tuple[str, ...] = Field(
+        default=(), max_length=64, description="Unique columns to tell rows by; else the source's."
+    )
+    whole_snapshots: bool = Field(
+        default=True,
+        description="Whether snapshots have all rows: those that a new one lacks are deleted.",
+    )
+    schema_changes: TableSchemaChanges | None = Field(
+        default=None,
+        description="What these tables make of schema changes; as `schema_changes` without it.",
+    )
+    shape: ShapeSettings | None = Field(
+        default=None,
+        description="Which columns these tables take and how they are masked (docs/shaping.md).",
     )
     retention: Seconds | None = Field(
         default=None,
@@ -315,8 +196,8 @@ class TableSettings(Section):
     @field_validator("match")
     @classmethod
     def _compiles(cls, value: str) -> str:
-        if _is_regex(value):
-            _pattern(value[1:-1])
+        if is_regex(value):
+            pattern_of(value[1:-1])
         return value
 
     @field_validator("columns")
@@ -326,9 +207,15 @@ class TableSettings(Section):
             _declared(value)
         return value
 
+    @model_validator(mode="after")
+    def _leads_somewhere(self) -> Self:
+        if self.to is not None:
+            check_route(self.match, self.to)
+        return self
+
     def matches(self, table: TableName) -> bool:
         """Whether the entry is about `table`."""
-        if _is_regex(self.match):
+        if is_regex(self.match):
             return re.fullmatch(self.match[1:-1], str(table)) is not None
         return fnmatch.fnmatchcase(str(table), self.match)
 
@@ -350,19 +237,31 @@ class Settings(Section):
         le=3_600.0,
         description="How long a running batch may go on after SIGTERM before it is dropped whole.",
     )
+    lease: Seconds = Field(
+        default=LEASE_SECONDS,
+        ge=1.0,
+        le=LEASE_SECONDS_MAX,
+        description="How long this driver's heartbeat must stand still before another one takes"
+        " the lake; it beats four times as often.",
+    )
     compaction: CompactionSettings = CompactionSettings()
     log: LogSettings = LogSettings()
     merge: MergeSettings = MergeSettings()
     vacuum: VacuumSettings = VacuumSettings()
+    purge: PurgeSettings = PurgeSettings()
     index: IndexSettings = IndexSettings()
     metrics: MetricsSettings = MetricsSettings()
     spark: SparkSettings = SparkSettings()
     logging: LoggingSettings = LoggingSettings()
+    schema_registry: SchemaRegistrySettings = SchemaRegistrySettings()
+    schema_changes: SchemaChangeSettings = SchemaChangeSettings()
+    masking: MaskingSettings = MaskingSettings()
     tables: tuple[TableSettings, ...] = Field(
         default=(),
         max_length=10_000,
-        description="What the events of some tables don't say: `match` names the tables, `format`"
-        " is what the events are written in, `columns` the columns' types (docs/formats.md).",
+        description="What is otherwise for some tables, and what their events don't say. An entry"
+        " names tables by `match`; of the entries that match a table the first counts, for all that"
+        " it says.",
     )
 
     def table(self, name: TableName) -> TableSettings | None:
@@ -375,10 +274,43 @@ class Settings(Section):
         given = None if entry is None else entry.retention
         return self.log.retention if given is None else given
 
+    def reads(self, name: TableName) -> bool:
+        """Return whether the topic of a table of the source is read."""
+        entry = self.table(name)
+        return entry is None or entry.read
+
+    def target(self, name: TableName) -> TableName:
+        """Return the table of the lake for one of the source."""
+        entry = self.table(name)
+        return name if entry is None or entry.to is None else route(entry.match, entry.to, name)
+
+    def policy(self, name: TableName) -> SchemaPolicy:
+        """Return what a table makes of its source's schema changes."""
+        entry = self.table(name)
+        return policy_of(self.schema_changes, entry.schema_changes if entry else None)
+
+    def shape(self, name: TableName) -> Shape | None:
+        """Return what a table takes of its source's rows, None for all of them as they are."""
+        entry = self.table(name)
+        given = entry.shape if entry else None
+        return None if given is None else given.shape(self.masking.secret)
+
+    @model_validator(mode="after")
+    def _salted(self) -> Self:
+        hashing = any(entry.shape is not None and entry.shape.hashes for entry in self.tables)
+        if hashing and not self.masking.secret:
+            raise ValueError("a mask is hash, which needs masking.secret")
+        return self
+
     def declared(self, name: TableName) -> dict[str, DeclaredType] | None:
         """Return the column types declared for a table, or None where none are."""
         entry = self.table(name)
         return _declared(entry.columns) if entry and entry.columns else None
+
+    def not_inserts(self, name: TableName) -> NotInserts | None:
+        """Return what becomes of updates and deletes of an insert-only table; None for others."""
+        entry = self.table(name)
+        return entry.policy if entry else None
 
     def format(self, name: TableName) -> FormatName | None:
         """Return the format stated for a table's events, or None where it is told from them."""

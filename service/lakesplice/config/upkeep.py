@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from lakesplice.config.quantities import Bytes, Seconds
 from lakesplice.config.section import DAY, Section
 from lakesplice.planning.file_merge import FILE_MERGE_POLICY
-from lakesplice.planning.retention import RETENTION_SECONDS_MIN
+from lakesplice.planning.retention import PURGE_SECONDS_MIN, RETENTION_SECONDS_MIN
 
 
 class LogSettings(Section):
@@ -78,4 +78,81 @@ class VacuumSettings(Section):
         le=365 * DAY,
         description="How often to list a table for files that nothing names; they go if they are"
         " older than `log.retention`, than a day, and than the listing before.",
+    )
+
+
+class PurgeSettings(Section):
+    """When deleted rows leave base files for good."""
+
+    after: Seconds | None = Field(
+        default=None,
+        ge=PURGE_SECONDS_MIN,
+        le=3_650 * DAY,
+        description="How long ago a row must have been deleted, by the source's clock, to leave its"
+        " table for good; without it none does.",
+    )
+    every: Seconds = Field(
+        default=DAY, ge=1.0, le=365 * DAY, description="How often to look for such rows in a table."
+    )
+    ratio_min: float = Field(
+        default=0.05,
+        ge=0,
+        le=1,
+        description="Share of a base file's rows that must be such for it to be written anew, as a"
+        " ratio.",
+    )
+
+
+class CompactionSettings(Section):
+    """When deltas are spliced into their base files; a table is due past any threshold."""
+
+    threads: int = Field(
+        default=2, ge=1, le=64, description="Tables compacted at the same time, in threads."
+    )
+    tasks_max: int = Field(
+        default=4,
+        ge=1,
+        le=1_024,
+        description="Most rewrites running at once over all tables, in tasks.",
+    )
+    deltas_max: int = Field(
+        default=20, ge=1, le=10_000, description="Deltas that may wait in a table, in files."
+    )
+    bytes_max: Bytes = Field(
+        default=128 * 2**20, ge=1, le=2**40, description="Bytes of deltas that may wait in a table."
+    )
+    age_max: Seconds = Field(
+        default=1_800.0,
+        ge=0.1,
+        le=30 * DAY,
+        description="How long a change may wait before the read-optimised view must show it.",
+    )
+    ratio_max: float = Field(
+        default=0.1,
+        gt=0,
+        le=100,
+        description="Waiting changes that a table may have per row of its base files, as a ratio.",
+    )
+    changes_per_page_min: float = Field(
+        default=200.0,
+        gt=0,
+        le=1_000_000,
+        description="Waiting changes per touched page (of 4096 rows) that make a rewrite worth it.",
+    )
+    back_pressure_deltas: int = Field(
+        default=200,
+        ge=2,
+        le=100_000,
+        description="Waiting deltas at which a table's ingest pauses until they are fewer.",
+    )
+    poll_seconds: Seconds = Field(
+        default=5.0, ge=0.05, le=3_600.0, description="How often to look for tables that are due."
+    )
+
+
+class IndexSettings(Section):
+    """The row index."""
+
+    runs_max: int = Field(
+        default=8, ge=1, le=64, description="Runs a table's index may have before they are merged."
     )

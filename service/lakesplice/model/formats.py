@@ -10,5 +10,8 @@ class FormatName(StrEnum):
 
     DEBEZIUM = "debezium-json"
     FLATTENED = "debezium-flattened-json"
+    AVRO = "debezium-avro"
+    FLATTENED_AVRO = "debezium-flattened-avro"
+    TICDC_DEBEZIUM = "ticdc-debezium-json"
     MAXWELL = "maxwell-json"
     CANAL = "canal-json"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from lakesplice.model.address import BaseFile
+from lakesplice.model.epochs import Epoch
 from lakesplice.model.formats import FormatName
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.schema import TableSchema
@@ -53,11 +54,15 @@ class RunRef:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterRef:
-    """A file of dead letters and how many it holds; `committed_ms` is stamped by the commit."""
+    """A file of dead letters and how many it holds.
+
+    Stamped by the commit: `committed_ms`, and `position`, which all of them are above.
+    """
 
     file: FileRef
     rows: int
     committed_ms: int = 0
+    position: Position = BEFORE_ALL
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +71,30 @@ class PartitionState:
 
     `position` is the highest position; `gtids` holds, per MariaDB domain or MySQL server UUID, the
     highest sequence number. Both are the partition's own: another one may be ahead, under GTIDs
-    that this one has still to bring.
+    that this one has still to bring. Records below `met_until` were read before and are read again.
+    While `repeating`, an operator has said that what stands below `position` was sent again. It is
+    `lossy` if since its last change that is of no snapshot records were passed over or became dead
+    letters.
     """
 
     next_offset: int
     position: Position = BEFORE_ALL
     gtids: Mapping[str, int] = field(default_factory=dict)
+    met_until: int = 0
+    repeating: bool = False
+    lossy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotState:
+    """A snapshot of the whole table, at one position, that is being read while older rows live.
+
+    `passed` are the partitions that are read to its end. A `lossy` one isn't known to be whole.
+    """
+
+    position: Position
+    passed: frozenset[int] = frozenset()
+    lossy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +102,8 @@ class SourceState:
     """Where the table stands in its topic; `topic_id` recognises one deleted and created again.
 
     `format` is what its records are written in and `ordering` what their positions are, both None
-    until a change was met.
+    until a change was met. `epochs` are those after the first, ascending. No row at or below
+    `fence` lives, whenever its changes come. `snapshot` is one that is being read.
     """
 
     topic: str
@@ -87,6 +111,9 @@ class SourceState:
     partitions: Mapping[int, PartitionState] = field(default_factory=dict)
     format: FormatName | None = None
     ordering: Ordering | None = None
+    epochs: tuple[Epoch, ...] = ()
+    fence: Position = BEFORE_ALL
+    snapshot: SnapshotState | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +121,14 @@ class UpsertState:
     """Where a table stands that is fed by hand, without a source.
 
     `position` is that of its newest upsert, `has_deleted` whether any row was ever deleted.
-    `transactions` holds, per application, the highest transaction that was applied.
+    `transactions` holds, per application, the highest transaction that was applied. `insert_only`:
+    a row that is there never changes, and is skipped when it is given again.
     """
 
     position: int
     has_deleted: bool = False
     transactions: Mapping[str, int] = field(default_factory=dict)
+    insert_only: bool = False
 
 
 class ParkCode(StrEnum):
@@ -113,6 +142,7 @@ class ParkCode(StrEnum):
     OFFSETS_GONE = "offsets-gone"
     FORMAT_CHANGED = "format-changed"
     ORDER_UNKNOWN = "order-unknown"
+    NOT_AN_INSERT = "not-an-insert"
     TOPIC_RECREATED = "topic-recreated"
     TRUNCATED = "truncated"
     CORRUPT = "corrupt"
@@ -155,7 +185,8 @@ class Manifest:
 
     `files` maps a base file's path to it. `runs` and `deltas` are ordered oldest first; of two runs
     that hold one key the newer wins. `generation` is that of the driver that wrote the manifest.
-    A table has a `source`, or it is fed by hand and has `upserts`, never both.
+    A table has a `source`, or it is fed by hand and has `upserts`, never both. At or below the
+    `purge_floor` a change for an unknown key does nothing: its row may have been deleted for good.
     """
 
     generation: int
@@ -168,6 +199,7 @@ class Manifest:
     parked: ParkReason | None = None
     upserts: UpsertState | None = None
     retention: Retention = Retention()
+    purge_floor: Position = BEFORE_ALL
 
     @property
     def ordering(self) -> Ordering:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -29,18 +29,32 @@ SYSTEM_FIELDS: tuple[pa.Field, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A stored column. `id` is never reused: a column dropped and added again is a new one."""
+    """A stored column. `id` is never reused: a column dropped and added again is a new one.
+
+    `fill` is what rows hold that were there when it was added (`model/fills.py`), None for null. A
+    `hidden` column is in files still and no reader is told of it: the source dropped it.
+    """
 
     id: int
     name: str
     source_name: str
     type: ColumnType
     source_type: str
+    fill: str | None = None
+    hidden: bool = False
 
     @property
     def identity(self) -> str:
         """What the column's part of a row digest is seeded with."""
         return f"{self.id}:{self.type.name}:{self.source_type}"
+
+
+@dataclass(frozen=True, slots=True)
+class Former:
+    """What a column was before schema version `version`; its identity and stored name stay."""
+
+    version: int
+    column: Column
 
 
 @dataclass(frozen=True)
@@ -52,13 +66,20 @@ class TableSchema:
     whatever place they have at the source. The last version is the present one. `since[v]` is the
     lowest position known of a change under version v (`BEFORE_ALL` where none was given): an image
     above it that lacks the version's columns is no straggler from before they were added, but shows
-    that they were dropped.
+    that they were dropped. In an `adopted` table files that others wrote are base files as they
+    are: they may lack system columns, which are therefore nullable for readers of the log.
+    `former` has the changes of columns, oldest first. A column without a source name is one that
+    the source has no more: it holds what it held. `left_out` names columns of the source that were
+    met and not taken: rows have values in them that nobody here knows.
     """
 
     columns: tuple[Column, ...] = ()
     key: tuple[str, ...] = ()
     versions: tuple[int, ...] = (0,)
     since: tuple[Position, ...] = ()
+    adopted: bool = False
+    former: tuple[Former, ...] = ()
+    left_out: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         """Let `since` have one position per version."""
@@ -75,16 +96,66 @@ class TableSchema:
         """Stored names of the user's columns."""
         return tuple(column.name for column in self.columns)
 
+    @cached_property
+    def shown(self) -> tuple[str, ...]:
+        """Stored names of the user's columns that readers are told of."""
+        return tuple(column.name for column in self.columns if not column.hidden)
+
     def at(self, version: int) -> TableSchema:
         """Return the schema as it stood at an earlier version."""
         versions = self.versions[: version + 1]
-        since = self.since[: version + 1]
-        return replace(self, columns=self.columns[: versions[-1]], versions=versions, since=since)
+        columns = {column.id: column for column in self.columns[: versions[-1]]}
+        for before in reversed(self.former):
+            if before.version > version and before.column.id in columns:
+                columns[before.column.id] = before.column
+        return replace(
+            self,
+            columns=tuple(columns.values()),
+            versions=versions,
+            since=self.since[: version + 1],
+            former=tuple(before for before in self.former if before.version <= version),
+        )
 
-    def with_columns(self, added: Iterable[Column], key: tuple[str, ...]) -> TableSchema:
-        """Return the next version with `added` at the end."""
-        columns = (*self.columns, *added)
-        return TableSchema(columns, key, (*self.versions, len(columns)), self.since)
+    @cached_property
+    def by_source(self) -> Mapping[str, Column]:
+        """Per name at the source the column that holds what the source has under it."""
+        return {column.source_name: column for column in self.columns if column.source_name}
+
+    def with_columns(
+        self, added: Iterable[Column], key: tuple[str, ...], changed: Iterable[Column] = ()
+    ) -> TableSchema:
+        """Return the next version with `added` at the end and `changed` in the place of the columns
+        of their identities.
+        """
+        now = {column.id: column for column in changed}
+        version = self.version + 1
+        former = (Former(version, column) for column in self.columns if column.id in now)
+        columns = (*(now.get(column.id, column) for column in self.columns), *added)
+        versions = (*self.versions, len(columns))
+        return replace(
+            self,
+            columns=columns,
+            key=key,
+            versions=versions,
+            since=self.since,
+            former=(*self.former, *former),
+        )
+
+    def filled_since(self, version: int) -> tuple[Column, ...]:
+        """The columns that were added with a fill since an earlier version."""
+        return tuple(c for c in self.columns[self.versions[version] :] if c.fill is not None)
+
+    @cached_property
+    def filled(self) -> Mapping[int, Position]:
+        """Per identity of a column with a fill the lowest position known of a change that has it
+        of its own.
+        """
+        return {
+            column.id: self.since[version]
+            for version in range(1, len(self.versions))
+            for column in self.columns[self.versions[version - 1] : self.versions[version]]
+            if column.fill is not None
+        }
 
     @cached_property
     def user_fields(self) -> tuple[pa.Field, ...]:
@@ -111,16 +182,25 @@ SYSTEM_TYPES: dict[str, ColumnType] = {
 
 @dataclass(frozen=True, slots=True)
 class SourceField:
-    """A column as one change event describes it; `type` is None where no exact type is known."""
+    """A column as one change event describes it; `type` is None where no exact type is known.
+
+    `fill` is what the source put into its rows when it added the column (`model/fills.py`), None
+    where that was null or isn't known. It doesn't tell schemas apart: it changes without any row.
+    """
 
     name: str
     type: ColumnType | None
     source_type: str
+    fill: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceSchema:
-    """The row image of one change event: its fields in the source's order, and the key's names."""
+    """The row image of one change event: its fields in the source's order, and the key's names.
+
+    `left_out` names columns that the source has and the image no more: the table doesn't take them.
+    """
 
     fields: tuple[SourceField, ...]
     key: tuple[str, ...]
+    left_out: frozenset[str] = frozenset()

@@ -35,13 +35,16 @@ class Edits:
     `rows` are the rows that get a newer state; every system column is edited at all of them (in a
     table fed by hand only where its value may change), a user column only where it changed, a key
     column never. `applied` counts the changes above their row's position, those that a later one
-    supersedes included; `stale` those at or below it and repetitions.
+    supersedes included; `stale` those at or below it and repetitions;
+    `unlinked` those of the applied that were made to another state than the one they are laid over,
+    so that a change before them is missing or late.
     """
 
     rows: Rows = field(default_factory=lambda: np.empty(0, np.int64))
     columns: Mapping[str, ColumnEdit] = field(default_factory=dict)
     applied: int = 0
     stale: int = 0
+    unlinked: int = 0
 
     def within(self, first: int, last: int) -> Edits:
         """Return the edits of rows [first, last), counted from `first`; the counts stay the whole
@@ -50,7 +53,9 @@ class Edits:
         start, stop = (int(at) for at in np.searchsorted(self.rows, (first, last)))
         parts = ((name, edit.within(first, last)) for name, edit in self.columns.items())
         columns = {name: edit for name, edit in parts if len(edit.rows)}
-        return Edits(self.rows[start:stop] - first, columns, self.applied, self.stale)
+        return Edits(
+            self.rows[start:stop] - first, columns, self.applied, self.stale, self.unlinked
+        )
 
 
 def apply_edits(table: pa.Table, edits: Edits) -> pa.Table:

@@ -1,12 +1,12 @@
 """Schema fit and evolution: what a change's row image means to the table it is for.
 
-A table only ever gains columns by itself. An image with the columns of the present or an earlier
-version fits: changes from before an ALTER are still on their way after it. One with further columns
-evolves the table. Anything else (a column gone, renamed or of another type, another key) would have
-to guess what the rows already stored mean, so the table is parked and an operator decides.
+An image with the columns of the present or an earlier version fits: changes from before an ALTER
+are still on their way after it. Otherwise the table's policy says what follows: it gains a column,
+one of its columns takes a wider type, or keeps what it had. Where that would be to guess what the
+rows already stored mean (another key, a type that changes values), the table is parked and an
+operator decides.
 
-Whether a column may be null and what it defaults to are no part of a schema: stored columns outside
-the key are nullable, and defaults arrive as values.
+Whether a column may be null is no part of a schema: stored columns outside the key are nullable.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import column_name
 from lakesplice.model.position import Position
 from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
+from lakesplice.planning.policy import DEFAULT_POLICY, Behaviour, SchemaPolicy
+from lakesplice.planning.retyping import accepts, keeps_key_hash, widened
 
 _RESET = "reset the table to read it anew under the source's present schema"
 
@@ -28,9 +30,9 @@ class Fits:
     """The image has the columns of `version`; `mapping` takes its names to stored ones.
 
     For an earlier version `until` is a position where the next one is known to have been in force:
-    from there on the image is no straggler but shows a column dropped, and `went_back` says so. The
-    image may then have some of the next version's columns, too: several ALTERs may have passed in
-    other partitions, or before the table was born, and were seen as one.
+    from there on the image is no straggler but shows that the source went back, and `anew` says
+    what follows. The image may then have some of the next version's columns, too: several ALTERs
+    may have passed in other partitions, or before the table was born, and were seen as one.
     """
 
     version: int
@@ -39,7 +41,7 @@ class Fits:
 
 
 @dataclass(frozen=True, slots=True)
-class Adds:
+class Grows:
     """The image fits the table once `next` is its schema."""
 
     next: TableSchema
@@ -53,35 +55,47 @@ class Unfit:
     detail: str
 
 
-SchemaFit: TypeAlias = Fits | Adds | Unfit
+SchemaFit: TypeAlias = Fits | Grows | Unfit
 
 
-def fit(current: TableSchema, image: SourceSchema) -> SchemaFit:
+def fit(
+    current: TableSchema, image: SourceSchema, policy: SchemaPolicy = DEFAULT_POLICY
+) -> SchemaFit:
     """Decide how `image` stands to `current`, which has no columns while the table isn't born.
 
     The order of the image's fields and of its key doesn't matter; the table keeps the key order
     that it was born with. What is added has no position yet: `plan_evolution` gives it one.
     """
-    unfit = _unusable(image) or _differing(current, image)
+    taken = _taken(current, image, policy)
+    unfit = _unusable(taken) or _other_key(current, image)
     if unfit is not None:
         return unfit
-    known = {column.source_name for column in current.columns}
-    new = [field for field in image.fields if field.name not in known]
-    missing = [column for column in current.columns if column.source_name not in _names(image)]
-    if new and not missing:
-        return _grown(current, image, new)
-    version = _version_of(current, image) if not new else None
-    return _gone(missing[0], new) if version is None else _mapped(current, image, version)
+    version = _version_of(current, taken)
+    if version is None:
+        return anew(current, image, policy)
+    if taken.left_out <= current.left_out:
+        return _mapped(current, taken, version)
+    noted = current.with_columns((), current.key)
+    return Grows(replace(noted, left_out=current.left_out | taken.left_out))
 
 
-def went_back(schema: TableSchema, earlier: Fits) -> Unfit:
-    """Return what an image of an earlier version comes to from `earlier.until` on."""
-    gone = (column for column in schema.columns if column.source_name not in earlier.mapping)
-    return _gone(next(gone), ())
+def anew(
+    current: TableSchema, image: SourceSchema, policy: SchemaPolicy = DEFAULT_POLICY
+) -> SchemaFit:
+    """Decide how an image stands to `current` that is of no earlier version, whatever it has.
+
+    So is one of an earlier version from `Fits.until` on: the source went back, and what it took
+    back holds other values than before.
+    """
+    taken = _taken(current, image, policy)
+    unfit = _unusable(taken) or _other_key(current, image)
+    return unfit or _differing(current, taken, policy) or _grown(current, taken, policy)
 
 
 def plan_evolution(
-    current: TableSchema, seen: Sequence[tuple[Position, SourceSchema]]
+    current: TableSchema,
+    seen: Sequence[tuple[Position, SourceSchema]],
+    policy: SchemaPolicy = DEFAULT_POLICY,
 ) -> tuple[TableSchema, dict[SourceSchema, Fits | Unfit]]:
     """Return the schema after all sightings and how each image's schema stands to it.
 
@@ -97,17 +111,18 @@ def plan_evolution(
     for position, image in sorted(seen, key=lambda met: (met[0], len(met[1].fields))):
         if isinstance(verdicts.get(image), Unfit):
             continue
-        verdict = fit(schema, image)
-        if isinstance(verdict, Adds):
-            schema = replace(verdict.next, since=(*schema.since, position))
-            verdict = _mapped(schema, image, schema.version)
+        verdict = fit(schema, image, policy)
         if isinstance(verdict, Fits):
             late = verdict.until is not None and position >= verdict.until
             # An image of the later version may have been met lower than any known before.
             if late or verdict.version < reached:
-                verdict = went_back(schema, verdict)
+                verdict = anew(schema, image, policy)
             else:
                 reached = verdict.version
+        if isinstance(verdict, Grows):
+            schema = replace(verdict.next, since=(*schema.since, position))
+            reached = schema.version
+            verdict = _mapped(schema, image, reached)
         verdicts[image] = verdict
     return schema, {
         image: verdict if isinstance(verdict, Unfit) else _mapped(schema, image, verdict.version)
@@ -116,10 +131,29 @@ def plan_evolution(
 
 
 def _mapped(schema: TableSchema, image: SourceSchema, version: int) -> Fits:
-    by_source = {column.source_name: column for column in schema.columns}
-    mapping = {field.name: by_source[field.name] for field in image.fields}
+    present = {column.id: column for column in schema.columns}
+    met = ((field.name, _met(schema, version, field)) for field in image.fields)
+    mapping = {name: present[column.id] for name, column in met if column is not None}
     until = schema.since[version + 1] if version < schema.version else None
     return Fits(version, mapping, until)
+
+
+def _met(schema: TableSchema, version: int, field: SourceField) -> Column | None:
+    """Return the column of the version, or of the next one, that the field's values are of."""
+    for at in (version, version + 1):
+        column = schema.at(at).by_source.get(field.name)
+        if column is not None and accepts(column, field):
+            return column
+    return None
+
+
+def _taken(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -> SourceSchema:
+    """Return the image without the fields that the table leaves out by its policy."""
+    if policy.add_column is not Behaviour.IGNORE or not current.columns:
+        return image
+    fields = tuple(field for field in image.fields if field.name in current.by_source)
+    left_out = _names(image) - {field.name for field in fields}
+    return replace(image, fields=fields, left_out=image.left_out | left_out)
 
 
 def _names(image: SourceSchema) -> set[str]:
@@ -130,7 +164,9 @@ def _unusable(image: SourceSchema) -> Unfit | None:
     """Return why no table could hold the image, if so."""
     if not image.key:
         return Unfit(
-            ParkCode.NO_KEY, "the source table has no primary key; add one or exclude its topic"
+            ParkCode.NO_KEY,
+            "the source table has no primary key; add one, name unique columns as `key` under"
+            " `tables`, or exclude its topic",
         )
     absent = [name for name in image.key if name not in _names(image)]
     if absent:
@@ -162,29 +198,68 @@ def _clashing(image: SourceSchema) -> Unfit | None:
     return None
 
 
-def _differing(current: TableSchema, image: SourceSchema) -> Unfit | None:
-    """Return how the key or a column that both have differs in the image, if so."""
+def _other_key(current: TableSchema, image: SourceSchema) -> Unfit | None:
+    key = {column_name(name) for name in image.key}
+    if not current.columns or key == set(current.key):
+        return None
+    return Unfit(
+        ParkCode.SCHEMA_CHANGE,
+        f"the primary key changed from {list(current.key)} to {sorted(key)}; {_RESET}",
+    )
+
+
+def _version_of(current: TableSchema, image: SourceSchema) -> int | None:
+    """Return the latest version of which the image is, or between which and the next it lies: it
+    has what both have, and nothing that neither has.
+    """
+    names = _names(image)
+    for version in range(current.version, -1, -1):
+        had = current.at(version).by_source.keys()
+        following = current.at(version + 1).by_source.keys()
+        if had & following <= names <= had | following and all(
+            _met(current, version, field) for field in image.fields
+        ):
+            return version
+    return None
+
+
+def _differing(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -> Unfit | None:
+    """Return which difference between the image and the table the policy doesn't allow, if any."""
     if not current.columns:
         return None
-    key = {column_name(name) for name in image.key}
-    if key != set(current.key):
-        return Unfit(
-            ParkCode.SCHEMA_CHANGE,
-            f"the primary key changed from {list(current.key)} to {sorted(key)}; {_RESET}",
-        )
-    by_source = {column.source_name: column for column in current.columns}
+    names, by_source = _names(image), current.by_source
+    new = [field for field in image.fields if field.name not in by_source]
+    missing = [column for name, column in by_source.items() if name not in names]
+    kept = policy.keeps_renamed if new else policy.follows_drops
+    if missing and not kept:
+        return _gone(missing[0], new)
     for field in image.fields:
         column = by_source.get(field.name)
-        if column is not None and (field.type, field.source_type) != (
-            column.type,
-            column.source_type,
-        ):
-            return Unfit(
-                ParkCode.SCHEMA_CHANGE,
-                f"column={field.name!r} changed its type from {_described(column)} to"
-                f" {_described(field)}; change it back at the source, or {_RESET}",
-            )
+        if column is not None and _followed(current, column, field, policy) is None:
+            return _retyped(column, field)
+    if new and not policy.adds:
+        return Unfit(
+            ParkCode.SCHEMA_CHANGE,
+            f"column={new[0].name!r} of type {_described(new[0])} is new; set"
+            " schema_changes.add_column and give `lakesplice unpark`",
+        )
     return None
+
+
+def _followed(
+    current: TableSchema, column: Column, field: SourceField, policy: SchemaPolicy
+) -> Column | SourceField | None:
+    """Return the column as it has to be for an image's field, the field if it needs a column of its
+    own, or None if the table can't go on with it.
+    """
+    if accepts(column, field):
+        return column
+    wider = widened(column, field) if policy.widens else None
+    if wider is not None and (
+        column.name not in current.key or keeps_key_hash(column.type, wider.type)
+    ):
+        return wider
+    return field if policy.sets_beside and column.name not in current.key else None
 
 
 def _described(column: Column | SourceField) -> str:
@@ -192,35 +267,71 @@ def _described(column: Column | SourceField) -> str:
     return f"{known} ({column.source_type})"
 
 
-def _grown(current: TableSchema, image: SourceSchema, new: Sequence[SourceField]) -> Adds:
+def _grown(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -> Grows:
+    names = _names(image)
+    new = [field for field in image.fields if field.name not in current.by_source]
+    filled = tuple(new) if current.columns and policy.fills else ()
+    hidden = policy.hides_dropped and not new
+    changed = [
+        replace(column, source_name="", hidden=hidden)
+        for name, column in current.by_source.items()
+        if name not in names
+    ]
+    for field in image.fields:
+        column = current.by_source.get(field.name)
+        if column is None:
+            continue
+        followed = _followed(current, column, field, policy)
+        if isinstance(followed, SourceField):
+            new.append(followed)
+            changed.append(replace(column, source_name=""))
+        elif followed is not None and followed != column:
+            changed.append(followed)
     first = max((column.id for column in current.columns), default=-1) + 1
+    taken = {column.name.lower() for column in current.columns}
     added = [
-        Column(first + at, column_name(field.name), field.name, field.type, field.source_type)
+        Column(
+            first + at,
+            _free(taken, field.name),
+            field.name,
+            field.type,
+            field.source_type,
+            field.fill if field in filled and field.name not in current.left_out else None,
+        )
         for at, field in enumerate(new)
         if field.type is not None  # true of all: `_unusable` has looked
     ]
     key = current.key or tuple(column_name(part) for part in image.key)
-    return Adds(current.with_columns(added, key))
+    grown = current.with_columns(added, key, changed)
+    return Grows(replace(grown, left_out=current.left_out | image.left_out))
 
 
-def _version_of(current: TableSchema, image: SourceSchema) -> int | None:
-    """Return the latest version all of whose columns the image has, if the next has all of its.
-
-    Types are known to agree.
-    """
-    names = _names(image)
-    for version in range(current.version, -1, -1):
-        had = {column.source_name for column in current.columns[: current.versions[version]]}
-        if had <= names:
-            following = current.columns[: current.versions[min(version + 1, current.version)]]
-            return version if names <= {column.source_name for column in following} else None
-    return None
+def _free(names: set[str], source_name: str) -> str:
+    """Return the stored name for a new column: its own, or with a number if an older one has it."""
+    name, number = column_name(source_name), 1
+    while name.lower() in names:
+        number += 1
+        name = f"{column_name(source_name)}_{number}"
+    names.add(name.lower())
+    return name
 
 
 def _gone(gone: Column, new: Sequence[SourceField]) -> Unfit:
     came = f", and {new[0].name!r} is new" if new else ""
+    kind = "rename_column" if new else "drop_column"
     return Unfit(
         ParkCode.SCHEMA_CHANGE,
         f"column={gone.source_name!r} of type {_described(gone)} is gone from the source{came}:"
-        f" dropped or renamed; bring it back under its name, or {_RESET}",
+        f" dropped or renamed; to keep what it held and go on, set schema_changes.{kind}: lenient"
+        f" and give `lakesplice unpark`; or bring it back under its name, or {_RESET}",
+    )
+
+
+def _retyped(column: Column, found: Column | SourceField) -> Unfit:
+    return Unfit(
+        ParkCode.SCHEMA_CHANGE,
+        f"column={column.source_name!r} changed its type from {_described(column)} to"
+        f" {_described(found)}; to go on with a column of its own for the new values, set"
+        " schema_changes.alter_column_type: lenient and give `lakesplice unpark`; or change it back"
+        f" at the source, or {_RESET}",
     )

@@ -16,7 +16,7 @@ def stored_names(schema: TableSchema) -> dict[str, str]:
 
     Where a source's name is another column's stored name, the stored name goes before it.
     """
-    names = {column.source_name: column.name for column in schema.columns}
+    names = {name: column.name for name, column in schema.by_source.items()}
     return names | {name: name for name in (*schema.names, *(f.name for f in SYSTEM_FIELDS))}
 
 

@@ -8,6 +8,7 @@ everywhere in the product; one column takes only timestamps with a zone or only 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +32,7 @@ from lakesplice.model.names import (
 from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
 from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Kind
 from lakesplice.planning.changed import bitmap_bytes, bitmaps
-from lakesplice.planning.evolution import Adds, fit
+from lakesplice.planning.evolution import Grows, fit
 from lakesplice.planning.filters import stored_names
 
 Rows = npt.NDArray[np.int64]
@@ -101,9 +102,14 @@ def hand_fed_schema(given: pa.Schema, key: Sequence[str]) -> TableSchema:
             )
     fields = (SourceField(f.name, column_type(f.type), _described(f.type)) for f in given)
     verdict = fit(TableSchema(), SourceSchema(tuple(fields), tuple(key)))
-    if not isinstance(verdict, Adds):
+    if not isinstance(verdict, Grows):
         raise UsageError("no table can have these columns", reason=verdict)
     return verdict.next
+
+
+def adopted_schema(columns: pa.Schema, key: Sequence[str]) -> TableSchema:
+    """Return the schema of a table adopted with these columns; errors as `hand_fed_schema`."""
+    return replace(hand_fed_schema(columns, key), adopted=True)
 
 
 def stored_rows(given: pa.Table, schema: TableSchema, columns: Collection[str] = ()) -> pa.Table:
@@ -127,7 +133,7 @@ def stored_rows(given: pa.Table, schema: TableSchema, columns: Collection[str] =
     if missing:
         raise UsageError("rows need their whole key", missing=missing)
     taken = [column for column in schema.columns if column.name in by_stored]
-    arrays = [_stored(given.column(by_stored[column.name]), column) for column in taken]
+    arrays = [stored_values(given.column(by_stored[column.name]), column) for column in taken]
     for column, values in zip(taken, arrays, strict=True):
         if column.name in schema.key and values.null_count:
             raise UsageError("a key column holds a null", column=column.name)
@@ -240,7 +246,8 @@ def _described(given: pa.DataType) -> str:
     return "" if kind is None else kind.name
 
 
-def _stored(values: pa.ChunkedArray, column: Column) -> pa.ChunkedArray:
+def stored_values(values: pa.ChunkedArray, column: Column) -> pa.ChunkedArray:
+    """Return given values in a column's type; `UsageError` where they don't fit."""
     given = values.type
     kind = column_type(given)
     fits = kind is not None and (

@@ -1,6 +1,6 @@
 """From row images as a source format decoded them to changes in the table's layout.
 
-Nothing is converted here: an image's column must already be of its stored type.
+Nothing is converted here but what was sent under an earlier or narrower type of its column.
 """
 
 from __future__ import annotations
@@ -26,10 +26,12 @@ from lakesplice.model.names import (
     ROW_DIGEST,
     SOURCE_TS,
 )
+from lakesplice.model.promotions import promoted
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.planning.changed import bitmap_bytes, bitmaps
 from lakesplice.planning.digest import column_words, contiguous, row_digest
+from lakesplice.planning.filling import filled_column
 from lakesplice.planning.keyhash import key_hash
 
 Mask = npt.NDArray[np.bool_]
@@ -87,15 +89,18 @@ def to_changes(images: Images, schema: TableSchema, mapping: Mapping[str, Column
     """Return the images as changes in `changes_schema(schema)`, row for row.
 
     `mapping` takes source names to stored columns (`planning/evolution.py`); columns of `schema`
-    outside it are null, so their part in digests and changed sets is that of a null. A delete
+    outside it are null, so their part in digests and changed sets is that of a null; but one added
+    with a fill has it in images from before. Values of a
+    type that a column had before, or a narrower one, become the column's present one. A delete
     carries its before-image, a changed set without columns and no digest of its own. `UsageError`
     if a column is missing or not of its stored type, or a row lacks the image that its operation
     needs.
     """
     delete = images.op == Op.DELETE
     _require_images(images, delete)
-    before = _stored(images.before, mapping, schema)
-    after = _stored(images.after, mapping, schema)
+    fills = _fills(images, schema, mapping)
+    before = _stored(images.before, mapping, schema, fills)
+    after = _stored(images.after, mapping, schema, fills)
     values = _values(before, after, delete)
     high, low = key_hash(values, schema)
     before_digest, row_digests = _digests(images, before, after, delete, schema)
@@ -129,7 +134,26 @@ def _require_images(images: Images, delete: Mask) -> None:
         )
 
 
-def _stored(images: pa.Table, mapping: Mapping[str, Column], schema: TableSchema) -> pa.Table:
+def _fills(
+    images: Images, schema: TableSchema, mapping: Mapping[str, Column]
+) -> Mapping[Column, pa.Array]:
+    """Return the columns that images from before they were added get all the same."""
+    sent = {column.id for column in mapping.values()}
+    return {
+        column: filled_column(
+            column, schema.filled[column.id], images.position_file, images.position_offset
+        )
+        for column in schema.columns
+        if column.id in schema.filled and column.id not in sent
+    }
+
+
+def _stored(
+    images: pa.Table,
+    mapping: Mapping[str, Column],
+    schema: TableSchema,
+    fills: Mapping[Column, pa.Array],
+) -> pa.Table:
     """Take the mapped columns under their stored names, in the schema's order, in one piece."""
     fields, arrays = [], []
     at = {name: number for number, name in enumerate(images.column_names)}
@@ -137,15 +161,20 @@ def _stored(images: pa.Table, mapping: Mapping[str, Column], schema: TableSchema
         if source_name not in at:
             raise UsageError("a row image lacks a column of its schema", column=source_name)
         values = contiguous(images.column(at[source_name]))
-        if values.type != column.type.arrow:
+        try:
+            values = promoted(values, column.type.arrow)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise UsageError(
                 "a row image's column is not of its stored type; decode it as that type",
                 column=source_name,
                 expected=str(column.type.arrow),
                 found=str(values.type),
-            )
+            ) from error
         fields.append(pa.field(column.name, column.type.arrow))
         arrays.append(values)
+    for column, filled in fills.items():
+        fields.append(pa.field(column.name, column.type.arrow))
+        arrays.append(filled)
     missing = [name for name in schema.key if name not in {field.name for field in fields}]
     if missing:
         raise UsageError("a row image lacks key columns", columns=missing)

@@ -3,15 +3,15 @@
 Records are taken in offset order. The first one that its table can't go on with (no usable key, a
 type nobody declared, a schema that doesn't fit, a position that falls back unexplained) stops the
 partition: everything before it is applied, nothing from it on. A schema that only adds columns
-stops it too, until the table has them and the batch is taken again.
+stops it too, until the table has them and the batch is taken again; so does a change that opens an
+epoch, until the epoch is recorded.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,109 +19,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.model.change import Op
+from lakesplice.model.epochs import Epoch
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState
-from lakesplice.model.names import OP, SOURCE_TS
+from lakesplice.model.modes import NotInserts
+from lakesplice.model.names import OP, POSITION_FILE, SOURCE_TS
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.schema import SourceSchema, TableSchema
-from lakesplice.planning.evolution import Fits, SchemaFit, Unfit, fit, went_back
-from lakesplice.planning.images import Images, to_changes
-from lakesplice.planning.order import accept_repetitions, check_order
+from lakesplice.planning import insert_only
+from lakesplice.planning.decoded import Block, Decoded, Fences
+from lakesplice.planning.epochs import Course, Opening, Places, follow
+from lakesplice.planning.evolution import Fits, SchemaFit, Unfit, anew, fit
+from lakesplice.planning.images import to_changes
+from lakesplice.planning.order import accept_repetitions
+from lakesplice.planning.policy import DEFAULT_POLICY, SchemaPolicy
+from lakesplice.planning.shared_positions import SHARED, Found, first_shared
+from lakesplice.planning.snapshots import SnapshotMet, is_lossy, snapshot_met
+from lakesplice.planning.way import Way, first_from
 
 Integers = npt.NDArray[np.int64]
 
 _ANEW = "reset the table to take it anew from the topic"
-
-
-class Block(Images, Protocol):
-    """Decoded records of one source schema, in offset order."""
-
-    @property
-    def schema(self) -> SourceSchema:
-        """The schema of the row images."""
-        ...
-
-    @property
-    def rows(self) -> Integers:
-        """Indexes among the records, ascending."""
-        ...
-
-    @property
-    def gtid(self) -> pa.Array:
-        """The transaction of each record, null where the source has none."""
-        ...
-
-    @property
-    def ordering(self) -> Ordering:
-        """What the positions are."""
-        ...
-
-
-class Refused(Protocol):
-    """Records that became dead letters: their indexes, ascending, and per record why."""
-
-    @property
-    def rows(self) -> Integers:
-        """Indexes among the records, ascending."""
-        ...
-
-    @property
-    def reason(self) -> Sequence[str]:
-        """Per record the short code."""
-        ...
-
-    @property
-    def detail(self) -> Sequence[str]:
-        """What is wrong, in words."""
-        ...
-
-
-class Halt(Protocol):
-    """A record that its table can't go on with."""
-
-    @property
-    def row(self) -> int:
-        """Its index among the records."""
-        ...
-
-    @property
-    def code(self) -> ParkCode:
-        """Why the table has to park."""
-        ...
-
-    @property
-    def detail(self) -> str:
-        """What is wrong, in words."""
-        ...
-
-
-class Decoded(Protocol):
-    """What a source format made of consecutive records of one partition."""
-
-    @property
-    def blocks(self) -> Sequence[Block]:
-        """Changes, per source schema."""
-        ...
-
-    @property
-    def dead(self) -> Refused:
-        """Records that could not be decoded."""
-        ...
-
-    @property
-    def stops(self) -> Sequence[Halt]:
-        """Records that their table can't go on with."""
-        ...
-
-    @property
-    def ignored(self) -> Mapping[str, int]:
-        """How many records carried no change, by reason."""
-        ...
-
-    @property
-    def format(self) -> FormatName | None:
-        """What the records were read as; None where nothing told it."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +62,15 @@ class Taken:
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
     """What is known of a topic: what its table's changes were written in and ordered by, None if it
-    has none yet, and its number of partitions.
+    has none yet, its number of partitions, the epochs after the first, ascending, and whether a
+    snapshot has all rows of the table.
     """
 
     format: FormatName | None = None
     ordering: Ordering | None = None
     partitions: int = 1
+    epochs: tuple[Epoch, ...] = ()
+    whole_snapshots: bool = True
 
 
 @dataclass(frozen=True)
@@ -161,7 +82,9 @@ class PartitionReport:
     `counts` has changes by operation under `create`, `update`, `delete` and `read`, what was passed
     over under `ignored:<reason>`, dead letters under `dead:<reason>`, and changes that repeat
     earlier ones under `repeated`. `source_ts_ms` is the newest source time met, or None. `format`
-    and `ordering` are those of its changes, None if it brought none.
+    and `ordering` are those of its changes, None if it brought none. `opening` is what it stopped
+    at if that opens an epoch; `entered` maps epochs that it entered to the first offset under them.
+    No row at or below `fence` lives. `snapshot` is the newest one of which it brought rows.
     """
 
     partition: int
@@ -173,6 +96,10 @@ class PartitionReport:
     source_ts_ms: int | None
     format: FormatName | None = None
     ordering: Ordering | None = None
+    opening: Opening | None = None
+    entered: Mapping[int, int] = field(default_factory=dict)
+    fence: Position = BEFORE_ALL
+    snapshot: SnapshotMet | None = None
 
 
 class PartitionIntake:
@@ -185,8 +112,12 @@ class PartitionIntake:
         schema: TableSchema,
         state: PartitionState,
         facts: TopicFacts = TopicFacts(),
+        not_inserts: NotInserts | None = None,
+        policy: SchemaPolicy = DEFAULT_POLICY,
     ) -> None:
+        self._policy = policy
         self._facts = _with_ordering(facts, state)
+        self._not_inserts = not_inserts
         self._topic = topic
         self._partition = partition
         self._schema = schema
@@ -197,15 +128,25 @@ class PartitionIntake:
         self._counts: Counter[str] = Counter()
         self._source_ts_ms: int | None = None
         self._met = TopicFacts()
+        self._epochs = facts.epochs
+        self._opening: Opening | None = None
+        self._entered: dict[int, int] = {}
+        self._fence = BEFORE_ALL
+        self._snapshot: SnapshotMet | None = None
         self.stopped = False
 
     def take(self, offsets: Integers, decoded: Decoded) -> Taken:
         """Take the next records, whose offsets are given; after a stop there must be no further
         call.
         """
-        limit = self._schema_limit(offsets, decoded)
-        limit = self._order_limit(offsets, decoded, limit)
-        changes = tuple(self._changes(decoded.blocks, limit))
+        way = Way.of(offsets, decoded)
+        course, limit, found = self._limit(offsets, decoded, way)
+        files = way.lifted(course)
+        fences = decoded.fences
+        refused = insert_only.dead_others(self._not_inserts, decoded.blocks, fences.rows, limit)
+        changes = tuple(_before(limit, found, refused))
+        if self._not_inserts is None:
+            self._raise_fence(fences, files[-1], limit)
         if changes:
             first = min(decoded.blocks, key=lambda block: int(block.rows[0]))
             self._met = replace(self._met, format=decoded.format, ordering=first.ordering)
@@ -218,10 +159,15 @@ class PartitionIntake:
                 dead.rows[:count], dead.reason, dead.detail, strict=False
             )
         )
-        records = _records_in(decoded.blocks, limit)
-        self._count(changes, letters, decoded.ignored, limit - records - len(letters))
+        left = limit - _records_in(decoded.blocks, limit) - len(letters)
+        if refused:
+            others = (Letter(row, insert_only.NOT_AN_INSERT, why) for row, why in refused.items())
+            letters = tuple(sorted((*letters, *others), key=lambda letter: letter.row))
+        lossy = self._meet_snapshots(way, files, limit, len(letters))
+        self._count(changes, letters, decoded.ignored, left)
         end = int(offsets[limit]) if limit < len(offsets) else int(offsets[-1]) + 1
-        self._state = replace(self._state, next_offset=end)
+        met_until = course.state.met_until if course.state.met_until > end else 0
+        self._state = replace(course.state, next_offset=end, met_until=met_until, lossy=lossy)
         return Taken(changes, letters)
 
     def report(self) -> PartitionReport:
@@ -236,69 +182,128 @@ class PartitionIntake:
             self._source_ts_ms,
             self._met.format,
             self._met.ordering,
+            self._opening,
+            dict(self._entered),
+            self._fence,
+            self._snapshot,
         )
 
-    def _schema_limit(self, offsets: Integers, decoded: Decoded) -> int:
-        """Return the first record that can't be applied for what it is, or their number."""
-        stops = [_Stop(halt.row, halt.code, halt.detail) for halt in decoded.stops]
-        stops += _mixed(self._facts, decoded)
-        for block in decoded.blocks:
-            verdict = self._fit(block.schema)
-            first = int(block.rows[0])
-            if isinstance(verdict, Fits):
-                late = _first_from(block, verdict.until)
-                if late is not None:
-                    unfit = went_back(self._schema, verdict)
-                    stops.append(_Stop(int(block.rows[late]), unfit.code, unfit.detail))
+    def _limit(self, offsets: Integers, decoded: Decoded, way: Way) -> tuple[Course, int, Found]:
+        """Return the changes' way through the epochs, the first record that can't be applied or
+        their number, and the changes, some of which may lie behind it.
+        """
+        course = self._follow(way.places, decoded.blocks)
+        limit = len(offsets)
+        stops: list[_Stop] = []
+        if course.end < len(way.places):
+            limit = int(way.rows[course.end])
+            code = None if course.opening else ParkCode.POSITIONS_FELL_BACK
+            stops.append(_Stop(limit, code, course.detail))
+        # At one record the schema comes first: it says more than a position can.
+        files = way.lifted(course)
+        found = self._found(decoded.blocks, files, limit)
+        stops = [*self._schema_stops(decoded, files, limit), *_shared(decoded, found), *stops]
+        first = min(stops, key=lambda stop: stop.row, default=None)
+        if first is not None:
+            self._stop(offsets, first)
+            if first is stops[-1] and course.opening:
+                self._opening = course.opening
+            elif first.row < limit:
+                before = int(np.searchsorted(way.rows, first.row))
+                course = self._follow(way.places.between(0, before), decoded.blocks)
+            limit = first.row
+        self._counts["repeated"] += course.repetitions
+        self._entered |= course.entered
+        self._epochs = tuple(
+            epoch.entered_by(self._partition, course.entered[epoch.number])
+            if epoch.number in course.entered
+            else epoch
+            for epoch in self._epochs
+        )
+        return course, limit, found
+
+    def _follow(self, places: Places, blocks: Sequence[Block]) -> Course:
+        known = self._facts.ordering or Ordering.BINLOG
+        orderings = {block.ordering for block in blocks} or {known}
+        if Ordering.BINLOG not in orderings:
+            start, seen = self._state.position, self._state.gtids
+            check = accept_repetitions(places.file, places.offset, start, seen)
+            state = replace(self._state, position=check.high)
+            one_epoch = np.zeros(len(places), np.int64)
+            return Course(one_epoch, len(places), state, repetitions=check.repetitions)
+        return follow(places, self._partition, self._state, self._epochs)
+
+    def _schema_stops(
+        self, decoded: Decoded, files: Sequence[Integers], limit: int
+    ) -> Iterator[_Stop]:
+        """Yield the records before `limit` that can't be applied for what they are."""
+        yield from (_Stop(halt.row, halt.code, halt.detail) for halt in decoded.stops)
+        yield from _mixed(self._facts, decoded)
+        for row, why in insert_only.parking_others(
+            self._not_inserts, decoded.blocks, decoded.fences.rows
+        ):
+            yield _Stop(row, ParkCode.NOT_AN_INSERT, why)
+        for block, file in zip(decoded.blocks, files, strict=False):
+            count = int(np.searchsorted(block.rows, limit))
+            if not count:
                 continue
-            for at in (0, -1):
-                position = Position(int(block.position_file[at]), int(block.position_offset[at]))
+            verdict, first = self._fit(block.schema), 0
+            if isinstance(verdict, Fits):
+                late = first_from(file[:count], block.position_offset[:count], verdict.until)
+                if late is None:
+                    continue
+                verdict, first = anew(self._schema, block.schema, self._policy), late
+            for at in (first, count - 1):
+                position = Position(int(file[at]), int(block.position_offset[at]))
                 self._sightings.append((position, block.schema))
             unfit_code = verdict.code if isinstance(verdict, Unfit) else None
             detail = verdict.detail if isinstance(verdict, Unfit) else ""
-            stops.append(_Stop(first, unfit_code, detail))
-        first_stop = min(stops, key=lambda stop: stop.row, default=None)
-        if first_stop is None:
-            return len(offsets)
-        self._stop(offsets, first_stop)
-        return first_stop.row
+            yield _Stop(int(block.rows[first]), unfit_code, detail)
 
     def _fit(self, image: SourceSchema) -> SchemaFit:
         verdict = self._fits.get(image)
         if verdict is None:
-            verdict = self._fits[image] = fit(self._schema, image)
+            verdict = self._fits[image] = fit(self._schema, image, self._policy)
         return verdict
 
-    def _order_limit(self, offsets: Integers, decoded: Decoded, limit: int) -> int:
-        """Return the first record that is out of order, or `limit`."""
-        blocks = [block for block in decoded.blocks if isinstance(self._fit(block.schema), Fits)]
-        if not blocks:
-            return limit
-        rows = np.concatenate([block.rows for block in blocks])
-        order = np.argsort(rows, kind="stable")
-        order = order[: int(np.searchsorted(rows[order], limit))]
-        rows = rows[order]
-        file = np.concatenate([block.position_file for block in blocks])[order]
-        offset = np.concatenate([block.position_offset for block in blocks])[order]
-        gtid = pa.concat_arrays([block.gtid for block in blocks]).take(pa.array(order))
-        start, seen = self._state.position, self._state.gtids
-        if all(block.ordering is Ordering.TIDB for block in blocks):
-            check = accept_repetitions(file, offset, start, seen)
-        else:
-            check = check_order(file, offset, gtid, start, seen)
-        if check.first_violation is not None:
-            limit = int(rows[check.first_violation])
-            self._stop(offsets, _Stop(limit, ParkCode.POSITIONS_FELL_BACK, check.detail))
-        self._counts["repeated"] += check.repetitions
-        self._state = replace(self._state, position=check.high, gtids=check.seen)
-        return limit
+    def _meet_snapshots(self, way: Way, files: Sequence[Integers], limit: int, lost: int) -> bool:
+        """Note a snapshot of which rows were met; return whether the partition is lossy now."""
+        count = int(np.searchsorted(way.rows, limit))
+        mark = way.marks()[:count]
+        lossy = is_lossy(self._state.lossy, lost, mark)
+        # Rows that are read again keep the position of the first time where they never change.
+        whole = self._facts.whole_snapshots and self._not_inserts is None
+        if not whole or not mark.any():
+            return lossy
+        file = np.concatenate(files)[way.order][:count]
+        # What is read again has said before what it had to say.
+        mark = np.where(way.places.record[:count] < self._state.met_until, 0, mark)
+        before = replace(self._state, lossy=self._state.lossy or lossy)
+        met = snapshot_met(file, way.places.offset[:count], mark, before)
+        if met is not None:
+            self._snapshot = met if self._snapshot is None else self._snapshot.then(met)
+        return lossy
 
-    def _changes(self, blocks: Sequence[Block], limit: int) -> Iterator[pa.Table]:
-        for block in blocks:
+    def _raise_fence(self, fences: Fences, file: Integers, limit: int) -> None:
+        for at in range(int(np.searchsorted(fences.rows, limit))):
+            position = Position(int(file[at]), int(fences.position_offset[at]))
+            self._fence = max(self._fence, position)
+
+    def _found(
+        self, blocks: Sequence[Block], files: Sequence[Integers], limit: int
+    ) -> list[tuple[Integers, pa.Table]]:
+        """Return the changes that may be applied, per block, with their records' indexes."""
+        found = []
+        for block, file in zip(blocks, files, strict=False):
             verdict = self._fit(block.schema)
             count = int(np.searchsorted(block.rows, limit))
             if isinstance(verdict, Fits) and count:
-                yield to_changes(block, self._schema, verdict.mapping).slice(0, count)
+                changes = to_changes(block, self._schema, verdict.mapping)
+                if file is not block.position_file:
+                    at = changes.schema.get_field_index(POSITION_FILE)
+                    changes = changes.set_column(at, changes.field(at), pa.array(file))
+                found.append((block.rows[:count], changes.slice(0, count)))
+        return found
 
     def _count(
         self,
@@ -377,10 +382,17 @@ def _mixed(facts: TopicFacts, decoded: Decoded) -> list[_Stop]:
     return stops
 
 
-def _first_from(block: Block, until: Position | None) -> int | None:
-    """Return the block's first row at or above `until`, if there is one."""
-    if until is None:
-        return None
-    file, offset = block.position_file, block.position_offset
-    late = np.flatnonzero((file > until.file) | ((file == until.file) & (offset >= until.offset)))
-    return int(late[0]) if len(late) else None
+def _shared(decoded: Decoded, found: Found) -> Iterator[_Stop]:
+    """Yield the first record whose position another change has as well."""
+    if all(block.ordering is Ordering.BINLOG for block in decoded.blocks):
+        row = first_shared(found)
+        if row is not None:
+            yield _Stop(row, ParkCode.ORDER_UNKNOWN, SHARED)
+
+
+def _before(limit: int, found: Found, refused: Mapping[int, str]) -> Iterator[pa.Table]:
+    """Yield the changes of the records before `limit`, but for those of refused ones."""
+    for rows, table in found:
+        count = int(np.searchsorted(rows, limit))
+        if count:
+            yield from insert_only.without(table.slice(0, count), rows[:count], refused)

@@ -180,12 +180,13 @@ def overlay(
     if ordering is Ordering.COMMIT:
         columns |= _partial_edits(live, starts, deleted, schema) | _fates(live, starts, deleted)
         return Edits(rows, columns, applied=len(kept), stale=len(alive) - len(kept))
-    columns |= _user_edits(live, owner[kept], starts, deleted, state, schema)
+    linked, broken = _links(live, owner[kept], starts, state)
+    columns |= _user_edits(live, linked, starts, deleted, schema)
     columns[POSITION_FILE] = ColumnEdit(rows, _taken(live.changes, POSITION_FILE, chosen))
     digests = pc.if_else(pa.array(~deleted), _taken(live.changes, ROW_DIGEST, chosen), None)
     columns[ROW_DIGEST] = ColumnEdit(rows, digests)
     columns[IS_DELETED] = ColumnEdit(rows, pa.array(deleted))
-    return Edits(rows, columns, applied=len(kept), stale=len(alive) - len(kept))
+    return Edits(rows, columns, len(kept), len(alive) - len(kept), int(np.count_nonzero(broken)))
 
 
 def _check_keys(
@@ -222,15 +223,15 @@ def _above(placed: Placed, owner: Rows, state: pa.Table, ordering: Ordering) -> 
 
 
 def _user_edits(
-    live: Placed, owner: Rows, starts: Rows, deleted: Mask, state: pa.Table, schema: TableSchema
+    live: Placed, linked: Mask, starts: Rows, deleted: Mask, schema: TableSchema
 ) -> dict[str, ColumnEdit]:
     winners = np.append(starts[1:], len(live.rows)) - 1
     sets, known = bitmap_rows(_taken(live.changes, CHANGED, live.order), bitmap_bytes(schema))
     united = np.bitwise_or.reduceat(sets, starts, axis=0)
-    trusted = np.logical_and.reduceat(_linked(live, owner, starts, state) & known, starts)
-    edits = {}
+    trusted = np.logical_and.reduceat(linked & known, starts)
+    edits, given = {}, frozenset(live.changes.column_names)
     for column in schema.columns:
-        if column.name in schema.key or column.name not in live.changes.column_names:
+        if column.name in schema.key or column.name not in given:
             continue
         at = winners[changes_column(united, trusted, column.id) & ~deleted]
         if len(at):
@@ -245,9 +246,9 @@ def _partial_edits(
     sets, known = bitmap_rows(_taken(live.changes, CHANGED, live.order), bitmap_bytes(schema))
     places = np.arange(len(live.rows))
     once = len(starts) == len(live.rows)
-    edits = {}
+    edits, given = {}, frozenset(live.changes.column_names)
     for column in schema.columns:
-        if column.name in schema.key or column.name not in live.changes.column_names:
+        if column.name in schema.key or column.name not in given:
             continue
         having = np.where(changes_column(sets, known, column.id), places, -1)
         newest = having if once else np.maximum.reduceat(having, starts)
@@ -271,14 +272,16 @@ def _fates(live: Placed, starts: Rows, deleted: Mask) -> dict[str, ColumnEdit]:
     return {IS_DELETED: ColumnEdit(live.rows[starts][turned], pa.array(deleted[turned]))}
 
 
-def _linked(live: Placed, owner: Rows, starts: Rows, state: pa.Table) -> Mask:
-    """Whether each change was computed against the state it is laid over."""
+def _links(live: Placed, owner: Rows, starts: Rows, state: pa.Table) -> tuple[Mask, Mask]:
+    """Whether each change was computed against the state it is laid over, and whether it is known
+    to have been against another.
+    """
     before, has_before = _digests(live.changes, BEFORE_DIGEST, live.order)
     after, has_after = _digests(live.changes, ROW_DIGEST, live.order)
     found, has_found = np.roll(after, 1), np.roll(has_after, 1)
     found[starts], has_found[starts] = _digests(state, ROW_DIGEST, owner[starts])
-    linked: Mask = has_before & has_found & (before == found)
-    return linked
+    known, equal = has_before & has_found, before == found
+    return known & equal, known & ~equal
 
 
 def _starts(rows: Rows) -> Mask:

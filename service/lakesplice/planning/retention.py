@@ -11,8 +11,16 @@ if TYPE_CHECKING:  # settings need the numbers alone
 RETENTION_SECONDS = 7 * 86_400.0
 # A reader, a batch or a compaction that began on a version must end before its files may go.
 RETENTION_SECONDS_MIN = 3_600.0
+# Rows deleted so long ago leave base files for good; the clocks of source and driver may differ.
+PURGE_SECONDS = 7 * 86_400.0
+PURGE_SECONDS_MIN = 3_600.0
 # Files that no version names may be under way to one.
 ORPHAN_SECONDS_MIN = 86_400.0
+
+
+def temporaries_before_ms(now_ms: int) -> int:
+    """Return the moment before which a file that is still being written belongs to nobody alive."""
+    return now_ms - int(ORPHAN_SECONDS_MIN * 1000)
 
 
 def named_files(manifest: Manifest) -> dict[str, int]:

@@ -16,7 +16,7 @@ from lakesplice.spark.plan import BatchPlan, TopicResult, gather
 from lakesplice.spark.workers import keep_zip_directories
 from lakesplice.spark.write_stage import ANSWER_DDL, write_ranges
 
-_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value")
+_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 
 
 def run_batch(frame: DataFrame, plan: BatchPlan) -> dict[str, TopicResult]:

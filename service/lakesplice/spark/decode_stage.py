@@ -11,23 +11,31 @@ import pickle
 import time
 import traceback
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
-from lakesplice.formats.events import DecodeContext, decode
+from lakesplice.errors import RetryableError
+from lakesplice.formats.events import DecodeContext, SchemaText, decode, schema_ids
+from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import DeadLetterRef
 from lakesplice.model.names import KEY_HIGH
 from lakesplice.planning.fold import fold
+from lakesplice.planning.insert_only import in_key_order
 from lakesplice.planning.intake import Letter, PartitionIntake
 from lakesplice.planning.placement import range_of
+from lakesplice.planning.shaping import shaped
 from lakesplice.spark.plan import BatchPlan, TaskError, TopicPlan, TopicRead
-from lakesplice.table.dead_letters import LETTER_SCHEMA, write_dead_letters
+from lakesplice.table.dead_letters import LETTER_SCHEMA, headers_json, write_dead_letters
 
 ANSWERS = -1
 PAYLOAD_BYTES_MAX = 32 << 20
+WITHHELD = "withheld: the table has masks; the record is in its topic"
 # A hot key's changes are folded away long before they fill memory.
 FOLD_ROWS = 200_000
+# A topic of another format names no schemas; of one not known yet any record may.
+_WITH_SCHEMAS = (None, FormatName.AVRO, FormatName.FLATTENED_AVRO)
 
 STAGE_SCHEMA = pa.schema(
     [("topic", pa.int32()), ("range", pa.int32()), ("target", pa.int32()), ("payload", pa.binary())]
@@ -36,7 +44,8 @@ STAGE_DDL = "topic int, range int, target int, payload binary"
 
 
 def decode_records(plan: BatchPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Decode one task's records: columns topic, partition, offset, timestamp, key, value.
+    """Decode one task's records: columns topic, partition, offset, timestamp, key, value
+    and, where the source has them, headers.
 
     The records of a topic partition come together and in offset order.
     """
@@ -88,7 +97,16 @@ class _TopicTask:
         self._store = plan.lake.within(topic.table.path)
         self._entropy = plan.entropy
         known = topic.format or topic.facts.format
-        self._context = DecodeContext(topic.table, topic.declared, known)
+        self._context = DecodeContext(
+            topic.origin or topic.table,
+            topic.declared,
+            known,
+            mappings=topic.mappings,
+            key=topic.key,
+        )
+        self._registry = plan.schemas
+        self._schemas: dict[int, SchemaText] = {}
+        self._asked: set[int] = set()
         self._intakes: dict[int, PartitionIntake] = {}
         self._changes: list[pa.Table] = []
         self._rows = 0
@@ -101,7 +119,7 @@ class _TopicTask:
         try:
             self._take(partition, records)
         except Exception as error:  # noqa: BLE001  # errors become values here: other tables go on
-            self._error = self._error or task_error(error)
+            self._error = self._error or self._failure(error)
         self._seconds += time.perf_counter() - started
 
     def _take(self, partition: int, records: pa.RecordBatch) -> None:
@@ -111,21 +129,42 @@ class _TopicTask:
         if intake is None:
             # A partition that the plan lacks is an error: passing over its records would lose them.
             state = self._topic.partitions[partition]
+            topic = self._topic
             intake = PartitionIntake(
-                self._topic.topic, partition, self._schema, state, self._topic.facts
+                topic.topic,
+                partition,
+                self._schema,
+                state,
+                topic.facts,
+                topic.not_inserts,
+                topic.policy,
             )
             self._intakes[partition] = intake
         if intake.stopped:
             return
         records = _as_source(records)
-        taken = intake.take(records.column("offset").to_numpy(), decode(records, self._context))
+        decoded = decode(records, self._knowing_schemas(records))
+        if self._topic.shape is not None:
+            decoded = shaped(decoded, self._topic.shape)
+        taken = intake.take(records.column("offset").to_numpy(), decoded)
         self._changes += taken.changes
         self._rows += sum(table.num_rows for table in taken.changes)
         if taken.letters:
             self._letters.append(self._letter_table(partition, records, taken.letters))
-        if self._rows > FOLD_ROWS:
+        if self._rows > FOLD_ROWS and self._topic.not_inserts is None:
             self._changes = [self._folded()]
             self._rows = self._changes[0].num_rows
+
+    def _knowing_schemas(self, records: pa.RecordBatch) -> DecodeContext:
+        """Return the context with all schemas that these records name, each asked for once."""
+        context = self._context
+        if self._registry is None or context.format not in _WITH_SCHEMAS:
+            return context
+        named = schema_ids(records.column(name) for name in ("key", "value")) - self._asked
+        if named:
+            self._schemas |= self._registry.schemas(named)
+            self._asked |= named
+        return replace(context, schemas=self._schemas)
 
     def payloads(self, number: int) -> Iterator[pa.RecordBatch]:
         if self._error or not self._changes:
@@ -148,28 +187,51 @@ class _TopicTask:
                 table = pa.concat_tables(self._letters)
                 letters = (write_dead_letters(self._store, table, self._entropy),)
             except Exception as error:  # noqa: BLE001  # as in take
-                self._error = task_error(error)
+                self._error = self._failure(error)
         reports = tuple(intake.report() for intake in self._intakes.values())
         return TopicRead(self._topic.topic, reports, letters, self._seconds, self._error)
 
     def _folded(self) -> pa.Table:
-        return fold(pa.concat_tables(self._changes), self._schema)
+        changes = pa.concat_tables(self._changes)
+        if self._topic.not_inserts is not None:
+            return in_key_order(changes)  # repetitions are counted where the index is asked
+        return fold(changes, self._schema)
+
+    def _failure(self, error: Exception) -> TaskError:
+        found = task_error(error)
+        if not self._withholds:
+            return found
+        # That a store or a registry fails tells of no record, and is no use withheld.
+        told = str(error) if isinstance(error, RetryableError) else WITHHELD
+        return replace(found, message=told, trace="")
+
+    @property
+    def _withholds(self) -> bool:
+        return self._topic.shape is not None and self._topic.shape.withholds
 
     def _letter_table(
         self, partition: int, records: pa.RecordBatch, letters: tuple[Letter, ...]
     ) -> pa.Table:
         rows = records.take(pa.array([letter.row for letter in letters]))
         count = len(letters)
+        bytes_of = {name: rows.column(name) for name in ("key", "value")}
+        details, headers = [letter.detail for letter in letters], _headers(rows)
+        if self._withholds:
+            bytes_of = dict.fromkeys(bytes_of, pa.nulls(count, pa.binary()))
+            details, headers = [WITHHELD] * count, [headers_json(())] * count
         return pa.table(
             {
                 "topic": pa.array([self._topic.topic] * count),
                 "partition": pa.array([partition] * count, pa.int32()),
                 "offset": rows.column("offset"),
                 "timestamp": rows.column("timestamp"),
-                "key": rows.column("key"),
-                "value": rows.column("value"),
+                **bytes_of,
                 "reason": pa.array([letter.reason for letter in letters]),
-                "detail": pa.array([letter.detail for letter in letters]),
+                "detail": pa.array(details),
+                "headers": pa.array(headers),
+                "first_seen": pa.array([0] * count, pa.int64()),
+                "last_seen": pa.array([0] * count, pa.int64()),
+                "attempts": pa.array([0] * count, pa.int32()),
             },
             schema=LETTER_SCHEMA,
         )
@@ -178,15 +240,24 @@ class _TopicTask:
 def _as_source(records: pa.RecordBatch) -> pa.RecordBatch:
     """Return the columns that formats decode; Spark's timestamps become milliseconds."""
     timestamp = records.column("timestamp").cast(pa.timestamp("ms", tz="UTC"), safe=False)
-    return pa.RecordBatch.from_arrays(
-        [
-            records.column("offset"),
-            timestamp.cast(pa.int64()),
-            records.column("key"),
-            records.column("value"),
-        ],
-        names=["offset", "timestamp", "key", "value"],
-    )
+    names = ["offset", "timestamp", "key", "value"]
+    columns = [
+        records.column("offset"),
+        timestamp.cast(pa.int64()),
+        records.column("key"),
+        records.column("value"),
+    ]
+    if "headers" in records.schema.names:
+        names.append("headers")
+        columns.append(records.column("headers"))
+    return pa.RecordBatch.from_arrays(columns, names=names)
+
+
+def _headers(rows: pa.RecordBatch) -> list[str]:
+    """Return each record's headers as a letter keeps them."""
+    if "headers" not in rows.schema.names:
+        return ["[]"] * rows.num_rows
+    return [headers_json(headers or ()) for headers in rows.column("headers").to_pylist()]
 
 
 def _payloads(part: pa.Table) -> Iterator[bytes]:

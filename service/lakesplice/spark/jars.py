@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
@@ -41,10 +42,15 @@ class Module:
 
 @dataclass(frozen=True)
 class JarSet:
-    """Jars that belong on one classpath. `name` is for people, the modules decide the identity."""
+    """Jars that belong on one classpath. `name` is for people, the modules decide the identity.
+
+    `digest`, where it is given, is what `digest_of` must say of the jars fetched: what they need is
+    then pinned byte for byte too.
+    """
 
     name: str
     modules: tuple[Module, ...]
+    digest: str = ""
 
     @property
     def folder_name(self) -> str:
@@ -100,6 +106,15 @@ def ensure_jars(which: JarSet, cache: Path | None = None, *, java: str = "java")
 def folder_of(which: JarSet, cache: Path | None = None) -> Path:
     """Where the set's jars are, or will be once fetched."""
     return (cache or DEFAULT_CACHE).expanduser().absolute() / which.folder_name
+
+
+def digest_of(jars: Iterable[Path]) -> str:
+    """Return the SHA-256 of a listing of the jars, as `sha256sum` prints one, sorted by name."""
+    lines = []
+    for jar in sorted(jars, key=lambda path: path.name):
+        with jar.open("rb") as file:
+            lines.append(f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {jar.name}\n")
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 def ivy_settings(ivy_cache: Path) -> str:
@@ -172,6 +187,8 @@ def _fetch(which: JarSet, scratch: Path, folder: Path, java: str) -> Path:
     ]
     if done.returncode or missing:
         raise _unfetched(which, folder, ivy_complaint(done.stdout + done.stderr), missing)
+    if which.digest and (found := digest_of((scratch / "jars").glob("*.jar"))) != which.digest:
+        raise _unfetched(which, folder, f"their digest is {found}, not {which.digest}")
     return scratch / "jars"
 
 

@@ -10,10 +10,14 @@ from dataclasses import dataclass, field
 from lakesplice.formats.events import DeclaredType
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import DeadLetterRef, PartitionState
+from lakesplice.model.mappings import TypeMapping
+from lakesplice.model.modes import NotInserts
 from lakesplice.model.names import TableName
 from lakesplice.planning.intake import PartitionReport, TopicFacts
+from lakesplice.planning.policy import DEFAULT_POLICY, SchemaPolicy
+from lakesplice.planning.shaping import Shape
 from lakesplice.table.append import Appended, AppendPlan
-from lakesplice.table.ports import Entropy, Store
+from lakesplice.table.ports import Entropy, SchemaSource, Store
 from lakesplice.table.settle import Brought
 
 
@@ -21,7 +25,10 @@ from lakesplice.table.settle import Brought
 class TopicPlan:
     """One topic of the batch: its table as it stands, and the shuffle target of each hash range.
 
-    `declared` and `format` are what the configuration says of its records.
+    `declared`, `format`, `mappings` and `key` are what the configuration says of its records;
+    `not_inserts`, if its table is insert-only, what becomes of others; `policy` what it says of
+    changes of their schema, `shape` which columns of them are taken. `origin` is the table that the
+    records name, where it isn't `table`.
     """
 
     topic: str
@@ -32,12 +39,18 @@ class TopicPlan:
     declared: Mapping[str, DeclaredType] | None = None
     format: FormatName | None = None
     facts: TopicFacts = field(default_factory=TopicFacts)
+    not_inserts: NotInserts | None = None
+    mappings: tuple[TypeMapping, ...] = ()
+    key: tuple[str, ...] = ()
+    policy: SchemaPolicy = DEFAULT_POLICY
+    shape: Shape | None = None
+    origin: TableName | None = None
 
 
 @dataclass(frozen=True)
 class BatchPlan:
     """The whole batch. `topics` is in the order of their numbers; records of others are passed
-    over.
+    over. `schemas` is the registry that records' heads name schemas of, None where there is none.
     """
 
     lake: Store
@@ -45,6 +58,7 @@ class BatchPlan:
     topics: tuple[TopicPlan, ...]
     targets: int
     read_tasks: int
+    schemas: SchemaSource | None = None
 
 
 @dataclass(frozen=True)

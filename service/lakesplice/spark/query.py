@@ -8,17 +8,15 @@ batch finds which offsets it covers.
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from lakesplice.errors import CorruptFileError, RetryableError
+from lakesplice.spark.folders import QueryFolder
 
 Offsets = Mapping[str, Mapping[int, int]]
 _OFFSETS_LINE = 2
@@ -53,7 +51,8 @@ class Query:
     ) -> None:
         self._starts = plan.starts
         self._on_batch = on_batch
-        self._checkpoint = Path(tempfile.mkdtemp(prefix="lakesplice-query-"))
+        self._folder = QueryFolder()
+        self._checkpoint = self._folder.path
         self._query = self._start(session, plan)
 
     @property
@@ -82,7 +81,7 @@ class Query:
                 "the query did not stop", cause=str(error).splitlines()[0]
             ) from error
         finally:
-            shutil.rmtree(self._checkpoint, ignore_errors=True)
+            self._folder.remove()
 
     def _start(self, session: SparkSession, plan: QueryPlan) -> StreamingQuery:
         assign = {topic: sorted(partitions) for topic, partitions in plan.starts.items()}
@@ -101,12 +100,15 @@ class Query:
             "assign": json.dumps(assign),
             "startingOffsets": json.dumps(starts),
             "failOnDataLoss": "true",
+            # For dead letters, which keep a record whole.
+            "includeHeaders": "true",
             "maxOffsetsPerTrigger": str(plan.offsets_per_batch_max),
         }
         for name, value in options.items():
             reader = reader.option(name, value)
         writer = reader.load().writeStream.foreachBatch(self._batch)
-        writer = writer.option("checkpointLocation", str(self._checkpoint))
+        # With its scheme: a cluster's default file system is rarely this machine's disk.
+        writer = writer.option("checkpointLocation", self._checkpoint.as_uri())
         if plan.trigger_seconds is None:
             writer = writer.trigger(availableNow=True)
         else:

@@ -13,8 +13,9 @@ from lakesplice.spark.session import COMPACTION_POOL
 from lakesplice.splicing.output.copying import OpenSink
 from lakesplice.table.compact import Compacted, compact_files
 from lakesplice.table.file_merge import merge_base_files
-from lakesplice.table.intents import NewFile
+from lakesplice.table.intents import NewFile, Purge
 from lakesplice.table.ports import Entropy, Rewriter, Store
+from lakesplice.table.purge import PurgeRules, purge
 from lakesplice.table.runs import RunCache, write_merged
 
 
@@ -49,6 +50,18 @@ class FileMergeTask:
     open_sink: OpenSink
 
 
+@dataclass(frozen=True)
+class PurgeTask:
+    """A table whose deleted rows that may go are to leave, by one task."""
+
+    store: Store
+    manifest: Manifest
+    rules: PurgeRules
+    planned_on: int
+    generation: int
+    entropy: Entropy
+
+
 def rewrite_files(session: SparkSession, tasks: Sequence[RewriteTask]) -> list[Compacted]:
     """Run the tasks in the pool of compaction and return what they wrote, in their order.
 
@@ -70,6 +83,13 @@ def merge_files(session: SparkSession, task: FileMergeTask) -> tuple[tuple[str, 
     answers = _run(session, "file merge", [task], _merge_files)
     merged: tuple[tuple[str, ...], NewFile] = pickle.loads(answers[0])
     return merged
+
+
+def purge_table(session: SparkSession, task: PurgeTask) -> Purge | None:
+    """Purge in a task of the compaction pool; returns as `purge`. Blocks."""
+    answers = _run(session, "purge", [task], _purge)
+    purged: Purge | None = pickle.loads(answers[0])
+    return purged
 
 
 def _run(
@@ -100,3 +120,11 @@ def _merge_files(pickled: bytes) -> bytes:
     return pickle.dumps(
         merge_base_files(task.store, task.manifest, task.paths, task.entropy, task.open_sink)
     )
+
+
+def _purge(pickled: bytes) -> bytes:
+    task: PurgeTask = pickle.loads(pickled)
+    intent = purge(
+        task.store, task.manifest, task.rules, task.planned_on, task.generation, task.entropy
+    )
+    return pickle.dumps(intent)

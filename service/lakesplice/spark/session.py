@@ -9,6 +9,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from lakesplice.spark.shipping import ship_package
+
 INGEST_POOL = "ingest"
 COMPACTION_POOL = "compaction"
 
@@ -23,9 +25,12 @@ _RETAINED = {
     "spark.sql.streaming.ui.retainedProgressUpdates": "20",
     "spark.sql.streaming.numRecentProgressUpdates": "20",
 }
-_SETTINGS = {
+# Executors of a cluster come from elsewhere; where they find the driver, Spark or `options` say.
+_ON_ONE_MACHINE = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+}
+_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.scheduler.mode": "FAIR",
@@ -47,8 +52,12 @@ def build_session(
 ) -> SparkSession:
     """Start the session, or return the one that runs in this process; `options` win over ours.
 
-    Blocks for some seconds. Workers use this interpreter.
+    Blocks for some seconds. Workers use this interpreter, or what `options` name as
+    `spark.pyspark.python`; executors of a cluster get this package from here.
     """
+    if "spark.pyspark.python" in options:
+        # What Spark's own launcher would make of the property.
+        os.environ["PYSPARK_PYTHON"] = options["spark.pyspark.python"]
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.Builder().master(master).appName("lakesplice")
@@ -57,6 +66,7 @@ def build_session(
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log_file}",
         **_RETAINED,
         **_SETTINGS,
+        **(_ON_ONE_MACHINE if on_one_machine(master) else {}),
         "spark.driver.memory": driver_memory,
         "spark.jars": ",".join(str(jar) for jar in jars),
         **options,
@@ -65,4 +75,18 @@ def build_session(
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    if not on_one_machine(master):
+        ship_package(session)
     return session
+
+
+def on_one_machine(master: str) -> bool:
+    """Whether tasks run in the driver's own process tree, as `local[4]` has it."""
+    return master == "local" or master.startswith("local[")
+
+
+def cores(session: SparkSession) -> int:
+    """Return how many tasks run at once, of the executors that are there now; at least 2 on a
+    cluster. Costs a round trip to the JVM.
+    """
+    return int(session.sparkContext.defaultParallelism)

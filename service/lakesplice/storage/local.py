@@ -10,7 +10,7 @@ readers see a whole file or none. When a folder is first written to, its chain u
 synced whoever made it, since another process may have died between making and syncing it.
 
 Temporary files lie in `_lakesplice/tmp` of the outermost root: on the same file system, hidden from
-readers of the log, and left behind only by a crash.
+readers of the log, and left behind only by a crash; a vacuum drops what is old there.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import NoReturn
 import pyarrow as pa
 
 from lakesplice.errors import MissingFileError, StorageError, UsageError
+from lakesplice.formats.parquet import ROW_GROUP_BYTES_MAX
 
 TEMPORARY = "_lakesplice/tmp"
 _FORBIDDEN_PARTS = frozenset(("", ".", ".."))
@@ -35,6 +36,8 @@ _synced: dict[Path, int] = {}
 
 class LocalStore:
     """`Store` on a local folder, which is made when its first file is."""
+
+    row_group_bytes = ROW_GROUP_BYTES_MAX
 
     def __init__(self, root: str | Path, _outermost: Path | None = None) -> None:
         self.root = Path(root).absolute()
@@ -134,6 +137,22 @@ class LocalStore:
         with _writing(path), suppress(FileNotFoundError, NotADirectoryError):
             target.unlink()
 
+    def drop_temporaries(self, before_ms: int) -> int:
+        """Delete temporary files last written before a moment, by the disk's clock; how many.
+
+        Harms nobody, whatever the moment: a writer whose file goes before it is linked fails with
+        `StorageError` and has written nothing. `StorageError` as the disk has it.
+        """
+        dropped = 0
+        for folder in {self.root / TEMPORARY, self._outermost / TEMPORARY}:
+            with _writing(TEMPORARY):
+                for file in _entries(folder):
+                    with suppress(FileNotFoundError):
+                        if file.stat().st_mtime_ns // 1_000_000 < before_ms:
+                            file.unlink()
+                            dropped += 1
+        return dropped
+
     def within(self, folder: str) -> LocalStore:
         """See `Store.within`."""
         return LocalStore(self._resolve(folder), self._outermost)
@@ -167,6 +186,13 @@ class LocalStore:
         inode = _inode(folder)
         if inode is not None:
             _synced[folder] = inode
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return [*folder.iterdir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 def _write_synced(path: Path, data: bytes) -> None:

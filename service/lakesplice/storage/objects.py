@@ -21,11 +21,15 @@ from typing import Any
 import pyarrow as pa
 
 from lakesplice.errors import LakespliceError, MissingFileError, StorageError, UsageError
+from lakesplice.formats.parquet import ROW_GROUP_BYTES_MAX
 from lakesplice.storage.access import S3_SCHEMES, Bucket
 from lakesplice.storage.object_files import TAIL_BYTES, ObjectFile, ObjectSink
 from lakesplice.storage.uploads import MARK, PartsUpload, StreamUpload
 
 _FORBIDDEN_PARTS = frozenset(("", ".", ".."))
+# S3 copies no range below 5 MiB, so all of a row group of which some columns change comes through
+# the process. These have some 4 MB compressed.
+_ROW_GROUP_BYTES = 32 * 1024 * 1024
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 
 
@@ -37,6 +41,11 @@ class ObjectStore:
 
     def __repr__(self) -> str:
         return f"ObjectStore({self.address!r})"
+
+    @property
+    def row_group_bytes(self) -> int:
+        """See `Store.row_group_bytes`; small where ranges are copied."""
+        return _ROW_GROUP_BYTES if self.bucket.scheme in S3_SCHEMES else ROW_GROUP_BYTES_MAX
 
     @property
     def address(self) -> str:

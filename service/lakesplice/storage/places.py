@@ -37,6 +37,15 @@ def is_there(store: AnyStore) -> bool:
     return store.root.is_dir() if isinstance(store, LocalStore) else bool(store.folders())
 
 
+def drop_temporaries(store: Store, before_ms: int) -> int:
+    """Delete what dead processes left half written before a moment; how many files. Blocks.
+
+    0 for a bucket, where nobody sees a file before it is whole, and the store's own rules end
+    uploads that were given up. `StorageError` as `LocalStore.drop_temporaries`.
+    """
+    return store.drop_temporaries(before_ms) if isinstance(store, LocalStore) else 0
+
+
 def parent_store(store: AnyStore, levels: int) -> tuple[AnyStore, str] | None:
     """Return the store so many folders above, and the path there from it; None if there isn't."""
     if isinstance(store, LocalStore):

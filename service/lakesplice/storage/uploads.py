@@ -23,6 +23,8 @@ _PART_BYTES = 8 * 1024 * 1024
 # The store copies a range as one piece of work; several go on side by side.
 _COPIED_BYTES_MAX = 256 * 1024 * 1024
 _PARTS_MAX = 10_000
+# A request more costs about as much as this many bytes; the marks of formats have four.
+_MARK_BYTES_MAX = 1024
 _THREADS = 4
 MARK = "lakesplice-attempt"
 
@@ -53,6 +55,10 @@ class PartsUpload:
 
     def copy(self, source: ObjectFile, offset: int, length: int) -> None:
         """Append bytes of another object, those that a part of their own can have unread."""
+        if self._precedes(source, offset):
+            self._size -= offset
+            self._held.clear()
+            offset, length = 0, offset + length
         lacking = max(PART_BYTES_MIN - len(self._held), 0) if self._held else 0
         if length - lacking < PART_BYTES_MIN:
             lacking = length
@@ -69,6 +75,17 @@ class PartsUpload:
             taken = length if length <= _COPIED_BYTES_MAX else _COPIED_BYTES_MAX // 2
             self._copy_part(source, offset, taken)
             offset, length = offset + taken, length - taken
+
+    def _precedes(self, source: ObjectFile, offset: int) -> bool:
+        """Whether all that was written so far is the source's beginning, as a format's mark is.
+
+        Too small for a part, it would take the first megabytes of the range along.
+        """
+        held = len(self._held)
+        if self._parts or not 0 < held == offset <= _MARK_BYTES_MAX:
+            return False
+        (found,) = source.read_ranges([0], [held])
+        return bytes(found) == bytes(self._held)
 
     def complete(self) -> None:
         """See `Upload.complete`."""
@@ -147,7 +164,12 @@ class PartsUpload:
         self._parts.append(self._pool.submit(part, len(self._parts) + 1))
 
     def _is_there(self) -> bool:
-        found = self._client().head_object(Bucket=self._bucket.name, Key=self._key)
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            found = self._client().head_object(Bucket=self._bucket.name, Key=self._key)
+        except (BotoCoreError, ClientError):
+            return False  # why completing failed says more
         return bool(found.get("Metadata", {}).get(MARK) == self._token)
 
     def _exists(self) -> StorageError:

@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 
 from lakesplice.formats.checksum import checksum
 from lakesplice.formats.deltas import encode_delta
-from lakesplice.formats.parquet import write_base
 from lakesplice.formats.rowindex import encode_run
 from lakesplice.model.address import GROUP_BITS, Segment
 from lakesplice.model.change import Op
@@ -31,11 +30,14 @@ from lakesplice.model.names import (
     POSITION_OFFSET,
     ROW,
 )
+from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.fold import fold
+from lakesplice.planning.insert_only import first_of_each
 from lakesplice.planning.locate import UNKNOWN, locate
+from lakesplice.planning.purging import at_or_below
 from lakesplice.table import layout
-from lakesplice.table.base import create_base
+from lakesplice.table.base import create_base_of
 from lakesplice.table.intents import NewFile
 from lakesplice.table.ports import Entropy, Store
 from lakesplice.table.runs import RunCache
@@ -43,17 +45,26 @@ from lakesplice.table.runs import RunCache
 
 @dataclass(frozen=True)
 class AppendPlan:
-    """What a task must know of a table to append to it: schema, runs, live file groups."""
+    """What a task must know of a table to append to it: schema, runs, live file groups, whether its
+    rows never change, its purge floor, and the position up to which no row lives.
+    """
 
     schema: TableSchema
     runs: tuple[RunRef, ...]
     groups: npt.NDArray[np.int64]
+    insert_only: bool = False
+    floor: Position = BEFORE_ALL
+    fence: Position = BEFORE_ALL
 
     @classmethod
-    def of(cls, manifest: Manifest) -> AppendPlan:
+    def of(cls, manifest: Manifest, *, insert_only: bool = False) -> AppendPlan:
         """Return what `manifest` says of it."""
         groups = np.array(sorted(manifest.groups), np.int64)
-        return cls(manifest.schema, manifest.runs, groups)
+        fence, floor = (
+            manifest.source.fence if manifest.source else BEFORE_ALL,
+            manifest.purge_floor,
+        )
+        return cls(manifest.schema, manifest.runs, groups, insert_only, floor, fence)
 
 
 @dataclass(frozen=True)
@@ -77,22 +88,43 @@ def append(
     file.
 
     `changes` are in `changes_schema(plan.schema)`. `counts` has the keys `folded`, `updated`
-    (changes of known keys) and `inserted`. Raises `StorageError`, and `CorruptFileError` for a
-    damaged run.
+    (changes of known keys) and `inserted`; where rows never change, `duplicates` (changes of known
+    keys, and all but the first of a new one) instead of `updated`. `below_floor` are changes of
+    unknown keys that the table's purge may have deleted for good, `late` those at or below the
+    fence. Raises `StorageError`, and `CorruptFileError` for a damaged run.
     """
-    folded = fold(pa.concat_tables(changes), plan.schema)
+    changed = pa.concat_tables(changes)
+    living = above(changed, plan.fence)
+    late = changed.num_rows - living.num_rows
+    if late and not living.num_rows:
+        return Appended(None, None, None, {"late": late})
+    folded = first_of_each(living) if plan.insert_only else fold(living, plan.schema)
     high, low = folded[KEY_HIGH].to_numpy(), folded[KEY_LOW].to_numpy()
     group, row = locate(runs.open_runs(store, plan.runs), high, low, plan.groups)
     known = group != UNKNOWN
+    new = ~known & ~at_or_below(folded, plan.floor)
     delta = file = run = None
-    if known.any():
+    if known.any() and not plan.insert_only:
         located = _located(folded.filter(pa.array(known)), group[known], row[known])
         delta = write_delta(store, located, plan.schema, entropy)
-    if not known.all():
-        file, run = _write_inserts(store, folded.filter(pa.array(~known)), plan.schema, entropy)
-    updated = int(known.sum())
-    counts = {"folded": folded.num_rows, "updated": updated, "inserted": folded.num_rows - updated}
+    if new.any():
+        file, run = _write_inserts(store, folded.filter(pa.array(new)), plan.schema, entropy)
+    updated, inserted = int(known.sum()), int(new.sum())
+    counts = {"folded": folded.num_rows, "updated": updated, "inserted": inserted}
+    counts["below_floor"] = folded.num_rows - updated - inserted
+    counts |= {"late": late} if late else {}
+    if plan.insert_only:
+        counts |= {"updated": 0, "duplicates": living.num_rows - counts["inserted"]}
     return Appended(file, delta, run, counts)
+
+
+def above(changes: pa.Table, fence: Position) -> pa.Table:
+    """Return the changes that stand above a position."""
+    if fence == BEFORE_ALL:
+        return changes
+    file, offset = (changes.column(name).to_numpy() for name in (POSITION_FILE, POSITION_OFFSET))
+    higher = (file > fence.file) | ((file == fence.file) & (offset > fence.offset))
+    return changes if higher.all() else changes.filter(pa.array(higher))
 
 
 def _located(
@@ -119,8 +151,7 @@ def _write_inserts(
     path = layout.base_path(group, 0, entropy)
     deleted = pc.equal(rows[OP], pa.scalar(int(Op.DELETE), pa.int8()))
     base = rows.append_column(IS_DELETED, deleted).select(schema.arrow.names)
-    segments = (Segment(group, base.num_rows),)
-    file = create_base(store, path, segments, lambda sink: write_base([base], schema, sink))
+    file = create_base_of(store, path, Segment(group, base.num_rows), [base], schema)
     return file, _write_run(store, rows, group, entropy)
 
 

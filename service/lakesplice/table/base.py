@@ -7,13 +7,15 @@ silence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from lakesplice.errors import CorruptFileError
 from lakesplice.formats.checksum import checksum
-from lakesplice.formats.parquet import BaseReader, WrittenBase
+from lakesplice.formats.parquet import BaseReader, WrittenBase, write_base
 from lakesplice.model.address import BaseFile, Segment
 from lakesplice.model.schema import TableSchema
 from lakesplice.table.intents import NewFile
@@ -27,28 +29,44 @@ def create_base(
     write: Callable[[pa.NativeFile], WrittenBase],
     *,
     splices: int = 0,
+    tail_hint: int = 0,
+    check: Callable[[pa.NativeFile, BaseFile], None] | None = None,
 ) -> NewFile:
     """Create a base file durably by calling `write` once with its sink; nothing refers to it yet.
 
-    `segments` describe the rows that `write` writes, in their order. Blocks. If `write` raises,
-    nothing is left.
+    `segments` describe the rows that `write` writes, in their order. `check` looks at what was
+    written. `tail_hint` is about how long its page index and footer are, in bytes, which are read
+    back. Blocks. If `write` raises, nothing is left; if `check` does, the file, for the vacuum.
     """
     with store.writer(path) as sink:
         written = write(sink)
-    with store.open(path) as source:
+    with store.open(path, tail_hint) as source:
         size = source.size()
         source.seek(written.pages_end)
         tail = source.read_buffer(size - written.pages_end)
-        found = checksum(tail)
-    base = BaseFile(path, size, tuple(segments), splices, len(tail), found)
-    if base.rows != written.rows:
-        raise CorruptFileError(
-            "a base file was written with other rows than its segments say; this is a defect",
-            path=path,
-            rows=written.rows,
-            expected=base.rows,
-        )
+        base = BaseFile(path, size, tuple(segments), splices, len(tail), checksum(tail))
+        if base.rows != written.rows:
+            raise CorruptFileError(
+                "a base file was written with other rows than its segments say; this is a defect",
+                path=path,
+                rows=written.rows,
+                expected=base.rows,
+            )
+        if check:
+            check(source, base)
     return NewFile(base, written.stats)
+
+
+def create_base_of(
+    store: Store, path: str, segment: Segment, rows: Iterable[pa.Table], schema: TableSchema
+) -> NewFile:
+    """Create the base file of one segment from its rows, in row groups that suit the store.
+
+    Blocks. The tables have the columns of `schema.arrow`, in the order of the rows' positions.
+    """
+    return create_base(
+        store, path, (segment,), lambda sink: write_base(rows, schema, sink, store.row_group_bytes)
+    )
 
 
 def open_base(store: Store, file: BaseFile, schema: TableSchema) -> BaseReader:
@@ -60,11 +78,27 @@ def open_base(store: Store, file: BaseFile, schema: TableSchema) -> BaseReader:
     """
     source = store.open(file.path, file.tail_bytes)
     try:
-        _check_tail(source, file)
-        return BaseReader(source, file, schema)
+        return checked_base(source, file, schema)
     except BaseException:
         source.close()
         raise
+
+
+def checked_base(source: pa.NativeFile, file: BaseFile, schema: TableSchema) -> BaseReader:
+    """Return the reader of a base file that is open; errors as for `open_base`."""
+    _check_tail(source, file)
+    return BaseReader(source, file, schema)
+
+
+def addresses(
+    file: BaseFile, rows: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the addresses of rows of a file, given by their place in it."""
+    ends = np.cumsum([segment.rows for segment in file.segments])
+    segment = np.searchsorted(ends, rows, "right")
+    groups = np.array([segment.group for segment in file.segments], np.int64)
+    starts = np.concatenate((np.zeros(1, np.int64), ends[:-1]))
+    return groups[segment], rows - starts[segment]
 
 
 def _check_tail(source: pa.NativeFile, file: BaseFile) -> None:

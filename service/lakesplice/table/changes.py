@@ -36,7 +36,7 @@ from lakesplice.table.base import open_base
 from lakesplice.table.layout import commit_path
 from lakesplice.table.ports import Store
 from lakesplice.table.snapshot import read_manifest
-from lakesplice.table.transitions import RESTORE
+from lakesplice.table.transitions import ADOPT, PURGE, RESTORE
 from lakesplice.table.waiting import read_waiting
 
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIME = "_change_type", "_commit_version", "_commit_timestamp"
@@ -90,7 +90,10 @@ def changes_of(
     change.
     """
     version = read_version(store, number)
-    before = read_version(store, number - 1).manifest if number else Manifest(0)
+    if version.operation == PURGE:  # what left was told when it was deleted
+        return
+    is_first = number == 0 or version.operation == ADOPT
+    before = Manifest(0) if is_first else read_version(store, number - 1).manifest
     now = version.manifest
     if version.operation == RESTORE or before.groups - now.groups:
         raise UnsupportedError(

@@ -38,14 +38,15 @@ from lakesplice.formats.log.commit_file import decode_commit, encode_commit
 from lakesplice.formats.log.state import replay, start
 from lakesplice.formats.manifests import Pointer, encode_manifest, encode_pointer
 from lakesplice.model.manifest import FileRef, Manifest
-from lakesplice.table.intents import Create, Intent
+from lakesplice.table.intents import Adopt, Create, Intent
 from lakesplice.table.layout import commit_path, manifest_path
+from lakesplice.table.offsets import view_floor
 from lakesplice.table.ports import Clock, Entropy, Store
 from lakesplice.table.preconditions import PRECONDITIONS, Conflict, ConflictCode
 from lakesplice.table.snapshot import Snapshot, latest, open_snapshot, require_ours_to_write
-from lakesplice.table.transitions import Moment, Transition, transition, view_floor
+from lakesplice.table.transitions import Moment, Transition, transition
 
-__all__ = ["PRECONDITIONS", "Committed", "Conflict", "ConflictCode", "commit", "create"]
+__all__ = ["PRECONDITIONS", "Committed", "Conflict", "ConflictCode", "adopt", "commit", "create"]
 
 ENGINE = "lakesplice/0.1.0"
 ATTEMPTS_MAX = 50
@@ -96,6 +97,19 @@ def create(store: Store, intent: Create, *, clock: Clock, entropy: Entropy) -> C
         if committed is not None:
             return Committed(committed)
     return Conflict(ConflictCode.EXISTS, "the folder holds a table already")
+
+
+def adopt(
+    store: Store, before: Snapshot | None, intent: Adopt, *, clock: Clock, entropy: Entropy
+) -> Committed | Conflict:
+    """Make the version after `before` the first one that is ours; None stands for no log at all.
+
+    A `Conflict` (VERSION) if another writer committed since.
+    """
+    committed = _attempt(store, before, intent, clock, entropy)
+    if committed is not None:
+        return Committed(committed)
+    return Conflict(ConflictCode.VERSION, "the table was written to meanwhile")
 
 
 def broken_precondition(snapshot: Snapshot, intent: Intent) -> Conflict | None:
@@ -171,6 +185,7 @@ def _commit_info(change: Transition, moment: Moment, commit_id: str) -> CommitIn
         "generation": str(change.manifest.generation),
         "offsets": json.dumps(offsets),
         "viewFloor": json.dumps(view_floor(change.manifest)),
+        **change.told,
     }
     return CommitInfo(
         moment.timestamp_ms, change.operation, commit_id, ENGINE, parameters, change.counts or {}

@@ -9,7 +9,7 @@ Addresses do not move, so changes that arrive meanwhile stay valid and wait for 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -24,7 +24,8 @@ from lakesplice.planning.overlay import Placed, Waiting, overlay, state_columns
 from lakesplice.splicing.pages.rows import read_rows
 from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.splicing.verify import verify_edits
-from lakesplice.table.base import create_base, open_base
+from lakesplice.table.adopted_rows import state_of_any
+from lakesplice.table.base import checked_base, create_base
 from lakesplice.table.intents import NewFile, Splice
 from lakesplice.table.layout import base_path
 from lakesplice.table.page_rewriter import FALLBACK
@@ -38,7 +39,7 @@ class Compacted:
     """What a compaction wrote, for a `Splice` to make visible.
 
     A file whose waiting changes were all stale is not in `replaced`; they are consumed all the
-    same. `counts`: `changes` consumed, of which `stale`; `rows` edited; `bytes_read`,
+    same. `counts`: `changes` consumed, of them `stale`, `unlinked`; `rows` edited; `bytes_read`,
     `bytes_written`; and the rewriter's own.
     """
 
@@ -67,13 +68,18 @@ def compact_files(
     waiting = Waiting.of(changes)
     replaced: dict[str, NewFile] = {}
     counts = Counter(changes=changes.num_rows, stale=0, rows=0, bytes_read=0, bytes_written=0)
+    unlinked = 0
     for file in files:
         placed = waiting.place(file.segments, file.path)
-        edits = _edits(store, file, placed, manifest)
-        counts["stale"] += edits.stale
-        if not len(edits.rows):
+        if not len(placed.rows):
             continue
-        new, more = _rewrite(store, file, edits, manifest.schema, rewriter, entropy)
+        with store.open(file.path, file.tail_bytes) as source:
+            edits = _edits(store, source, file, placed, manifest)
+            counts["stale"] += edits.stale
+            unlinked += edits.unlinked
+            if not len(edits.rows):
+                continue
+            new, more = rewrite_base(store, source, file, edits, manifest.schema, rewriter, entropy)
         replaced[file.path] = new
         counts.update(more)
         counts["rows"] += len(edits.rows)
@@ -84,6 +90,7 @@ def compact_files(
         for delta in manifest.deltas
         if not groups.isdisjoint(delta.waiting)
     }
+    counts.update({"unlinked": unlinked} if unlinked else {})
     return Compacted(replaced, consumed, counts)
 
 
@@ -101,26 +108,34 @@ def splice_of(generation: int, planned_on: int, parts: Sequence[Compacted]) -> S
     return Splice(generation, replaced, consumed, dict(sorted(counts.items())), planned_on)
 
 
-def _edits(store: Store, file: BaseFile, placed: Placed, manifest: Manifest) -> Edits:
-    if not len(placed.rows):
-        return Edits()
+def _edits(
+    store: Store, source: pa.NativeFile, file: BaseFile, placed: Placed, manifest: Manifest
+) -> Edits:
     schema = manifest.schema
     names = state_columns(schema, manifest.ordering)
-    open_base(store, file, schema).__exit__()  # what it checks, the pages' reader relies on
-    with store.open(file.path) as source:
+    checked_base(source, file, schema)  # what it checks, the pages' reader relies on
+    if schema.adopted:
+        state = state_of_any(store, file, schema, names, placed.addressed)
+    else:
         pages = SourceFile(source, file.path)
-        state = {name: read_rows(pages, name, placed.addressed) for name in names}
-    return overlay(placed, pa.table(state), schema, file.path, manifest.ordering)
+        state = pa.table({name: read_rows(pages, name, placed.addressed) for name in names})
+    return overlay(placed, state, schema, file.path, manifest.ordering)
 
 
-def _rewrite(
+def rewrite_base(
     store: Store,
+    source: pa.NativeFile,
     file: BaseFile,
     edits: Edits,
     schema: TableSchema,
     rewriter: Rewriter,
     entropy: Entropy,
 ) -> tuple[NewFile, Mapping[str, int]]:
+    """Write a base file's next version and look at it; return it and the rewriter's counts.
+
+    `source` is the file, open. Blocks. `CorruptFileError` if what was written doesn't read as it
+    was meant.
+    """
     splices = file.splices + 1
     written: list[WrittenBase] = []
 
@@ -129,24 +144,25 @@ def _rewrite(
         return written[0]
 
     def write_plainly(sink: pa.NativeFile) -> WrittenBase:
-        plain = PlainRewriter().rewrite(source, file, edits, schema, sink)
+        plain = PlainRewriter(store.row_group_bytes).rewrite(source, file, edits, schema, sink)
         written.append(replace(plain, counts={FALLBACK + "late": 1}))
         return written[0]
 
-    path = base_path(file.segments[0].group, splices, entropy)
-    with store.open(file.path) as source:
-        try:
-            new = create_base(store, path, file.segments, write, splices=splices)
-        except UnsupportedError:
-            # What was written is gone; a name is used once.
-            path = base_path(file.segments[0].group, splices, entropy)
-            new = create_base(store, path, file.segments, write_plainly, splices=splices)
-    _verify(store, new.base, edits, schema)
-    return new, written[0].counts
+    def check(found: pa.NativeFile, base: BaseFile) -> None:
+        """Read the edited values back: what is committed was seen to be readable and meant."""
+        checked_base(found, base, schema)
+        verify_edits(found, base.path, edits)
 
+    def create(by: Callable[[pa.NativeFile], WrittenBase]) -> NewFile:
+        path = base_path(file.segments[0].group, splices, entropy)
+        hint = file.tail_bytes + file.tail_bytes // 8
+        return create_base(
+            store, path, file.segments, by, splices=splices, tail_hint=hint, check=check
+        )
 
-def _verify(store: Store, file: BaseFile, edits: Edits, schema: TableSchema) -> None:
-    """Read the edited values back: what is committed was seen to be readable and meant."""
-    open_base(store, file, schema).__exit__()
-    with store.open(file.path) as source:
-        verify_edits(source, file.path, edits)
+    try:
+        new = create(write)
+    except UnsupportedError:
+        # What was written is gone; a name is used once.
+        new = create(write_plainly)
+    return new, written[-1].counts

@@ -54,7 +54,8 @@ class Table:
     @property
     def schema(self) -> pa.Schema:
         """The user's columns by their stored names, in the order that `read` returns them."""
-        return pa.schema(self._snapshot.manifest.schema.user_fields)
+        schema = self._snapshot.manifest.schema
+        return pa.schema([schema.arrow.field(name) for name in schema.shown])
 
     @property
     def offsets(self) -> Mapping[int, int]:
@@ -127,7 +128,7 @@ class Table:
         snapshot = self._snapshot if wanted is None else open_snapshot(self._store, wanted)
         schema = snapshot.manifest.schema
         system = [field.name for field in SYSTEM_FIELDS] if include_system else []
-        chosen = [*(schema.names if columns is None else columns), *system]
+        chosen = [*(schema.shown if columns is None else columns), *system]
         asked = ask(schema, chosen, filter, view, include_deleted=include_deleted)
         batches = asked.batches(self._store, snapshot.manifest)
         kept = within_retention(self._store, snapshot, batches)
@@ -147,7 +148,7 @@ class Table:
         means something. `to_version` is the open one by default. See `table/changes.py`.
         """
         schema = self._snapshot.manifest.schema
-        asked = ask(schema, schema.names if columns is None else columns, None, View.REAL_TIME)
+        asked = ask(schema, schema.shown if columns is None else columns, None, View.REAL_TIME)
         last = self.version if to_version is None else to_version
         layout = feed_schema(asked.layout)
         versions = range(from_version, last + 1)

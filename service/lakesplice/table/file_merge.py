@@ -58,7 +58,7 @@ def merge_base_files(
 
     def write(sink: pa.NativeFile) -> WrittenBase:
         if not copied:
-            return write_base(_rows(store, gathered, schema), schema, sink)
+            return _written(store, gathered, schema, sink)
         return _copied(store, gathered, copied, schema, sink, open_sink)
 
     new = create_base(store, path, segments, write, splices=splices)
@@ -78,8 +78,11 @@ def file_merge(
 def _is_copied(store: Store, file: BaseFile, schema: TableSchema) -> bool:
     with open_base(store, file, schema) as reader:
         rows = [last - first for first, last in reader.row_groups]
-        whole = reader.names == frozenset(schema.arrow.names)
-        return whole and min(rows, default=0) >= COPIED_ROWS_MIN
+        large = min(rows, default=0) >= COPIED_ROWS_MIN
+        # Fewer where rows are wide, or all row groups of the store small; encoded they take about a
+        # sixth of their memory.
+        large |= min(reader.row_group_bytes, default=0) >= store.row_group_bytes // 16
+        return large and reader.is_as_written
 
 
 def _rows(store: Store, files: Sequence[BaseFile], schema: TableSchema) -> Iterator[pa.Table]:
@@ -87,6 +90,12 @@ def _rows(store: Store, files: Sequence[BaseFile], schema: TableSchema) -> Itera
         with open_base(store, file, schema) as reader:
             for row_group in range(len(reader.row_groups)):
                 yield reader.read(row_group)
+
+
+def _written(
+    store: Store, files: Sequence[BaseFile], schema: TableSchema, sink: pa.NativeFile
+) -> WrittenBase:
+    return write_base(_rows(store, files, schema), schema, sink, store.row_group_bytes)
 
 
 def _copied(
@@ -102,7 +111,7 @@ def _copied(
         sources = []
         if gathered:
             buffer = pa.BufferOutputStream()
-            write_base(_rows(store, gathered, schema), schema, buffer)
+            _written(store, gathered, schema, buffer)
             sources.append((pa.BufferReader(buffer.getvalue()), gathered[0].path))
         opened = (stack.enter_context(store.open(file.path)) for file in copied)
         sources += zip(opened, (file.path for file in copied), strict=True)
@@ -112,7 +121,7 @@ def _copied(
             if to.tell():
                 raise
             # Another writer's layout: nothing of the file is there yet.
-            return write_base(_rows(store, [*gathered, *copied], schema), schema, sink)
+            return _written(store, [*gathered, *copied], schema, sink)
     footer = pq.read_metadata(pa.BufferReader(MAGIC + done.footer))
     return WrittenBase(done.rows, delta_stats(footer, schema), done.pages_end)
 

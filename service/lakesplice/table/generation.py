@@ -2,13 +2,16 @@
 
     _lakesplice/generations/<n>.json       taken by put-if-absent of the next number; never deleted,
                                            so a driver is deposed as soon as the next number exists
-    _lakesplice/generations/<n>.released   its driver ended in order
+    _lakesplice/generations/<n>.asked      a command asks its driver to lend the lake
+    _lakesplice/generations/<n>.released   its driver ended in order, or lent the lake
     _lakesplice/heartbeats/<n>/<beat>      a counter that its driver moves on
 
 A newcomer takes the next number only after the counter has stood still for a lease on the
-newcomer's own monotonic clock, so that two replicas don't depose each other for ever. Taking over
-too early is no danger, only a nuisance: every manifest holds the generation that wrote it, and a
-commit below it is refused (`table/commit.py`).
+newcomer's own monotonic clock, so that two replicas don't depose each other for ever. Which lease
+that is the driver itself has said when it took its number, as it beats for that one. A command asks
+instead: the driver ends its batches, releases its number, and waits for another one behind whoever
+asked. Taking over too early is no danger, only a nuisance: every manifest holds the generation that
+wrote it, and a commit below it is refused (`table/commit.py`).
 """
 
 from __future__ import annotations
@@ -20,17 +23,19 @@ from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum, auto
 
-from lakesplice.errors import FencedError, StorageError
+from lakesplice.errors import FencedError, MissingFileError, StorageError
 from lakesplice.table.layout import (
     GENERATIONS,
     HEARTBEATS,
     generation_path,
     heartbeat_path,
+    lending_path,
     release_path,
 )
 from lakesplice.table.ports import Clock, Store
 
 LEASE_SECONDS = 10.0
+LEASE_SECONDS_MAX = 600.0
 BEATS_PER_LEASE = 4
 _TAKEN = re.compile(rf"{GENERATIONS}/(\d{{20}})\.json")
 
@@ -39,10 +44,15 @@ Wait = Callable[[float], bool]
 
 
 class Generation:
-    """A generation that this process holds until it is released or a higher one exists."""
+    """A generation that this process holds until it is released or a higher one exists.
+
+    `on_asked` is called once, by the thread that beats, when a command asks for the lake.
+    """
 
     def __init__(self, lake: Store, number: int) -> None:
         self.number = number
+        self.asked = False
+        self.on_asked: Callable[[], None] = lambda: None
         self._lake = lake
         self._beats = 0
         self._ended = threading.Event()
@@ -63,6 +73,9 @@ class Generation:
         # A False is a beat of ours whose answer was lost: nobody else writes under our number.
         self._lake.put_new(heartbeat_path(self.number, self._beats), b"")
         self._lake.delete(heartbeat_path(self.number, self._beats - 1))
+        if not self.asked and self._lake.size(lending_path(self.number)) is not None:
+            self.asked = True
+            self.on_asked()
 
     def start_heart(self, lease_seconds: float = LEASE_SECONDS) -> None:
         """Beat from a thread of its own until the generation is released or fenced."""
@@ -97,32 +110,49 @@ class Generation:
 
 
 def take_generation(
-    lake: Store, clock: Clock, wait: Wait, *, lease_seconds: float = LEASE_SECONDS
+    lake: Store,
+    clock: Clock,
+    wait: Wait,
+    *,
+    lease_seconds: float = LEASE_SECONDS,
+    asking: bool = False,
 ) -> Generation | None:
     """Return a generation of our own, with its heart beating, or None if `wait` gave up.
 
-    Blocks as long as another driver lives, maybe for ever. `StorageError` if the store fails.
+    `lease_seconds` is ours, from then on. Blocks as long as another driver lives, maybe for ever;
+    `asking` asks it to lend the lake. `StorageError` if the store fails.
     """
-    generation = claim_generation(lake, clock, wait, lease_seconds=lease_seconds)
+    generation = claim_generation(lake, clock, wait, lease_seconds=lease_seconds, asking=asking)
     if generation is not None:
         generation.start_heart(lease_seconds)
     return generation
 
 
 def claim_generation(
-    lake: Store, clock: Clock, wait: Wait, *, lease_seconds: float = LEASE_SECONDS
+    lake: Store,
+    clock: Clock,
+    wait: Wait,
+    *,
+    lease_seconds: float = LEASE_SECONDS,
+    asking: bool = False,
 ) -> Generation | None:
     """As `take_generation`, but the caller has to call `beat`, several times a lease."""
     while True:
         newest = newest_generation(lake)
-        match _watch(lake, newest, clock, wait, lease_seconds):
+        if asking and newest > 0 and lake.size(release_path(newest)) is None:
+            lake.put_new(lending_path(newest), b"")
+        match _watch(lake, newest, clock, wait, asking=asking):
             case _Seen.GIVEN_UP:
                 return None
             case _Seen.REPLACED:
                 continue
             case _Seen.IDLE:
-                record = json.dumps({"generation": newest + 1, "taken_ms": clock.now_ms()})
-                if lake.put_new(generation_path(newest + 1), record.encode()):
+                record = {
+                    "generation": newest + 1,
+                    "taken_ms": clock.now_ms(),
+                    "lease_seconds": lease_seconds,
+                }
+                if lake.put_new(generation_path(newest + 1), json.dumps(record).encode()):
                     _forget_heartbeats(lake, newest)
                     return Generation(lake, newest + 1)
 
@@ -139,14 +169,20 @@ class _Seen(Enum):
     GIVEN_UP = auto()
 
 
-def _watch(lake: Store, number: int, clock: Clock, wait: Wait, lease_seconds: float) -> _Seen:
-    """Watch a generation until it is sure to be idle for a lease, or was replaced."""
+def _watch(lake: Store, number: int, clock: Clock, wait: Wait, *, asking: bool) -> _Seen:
+    """Watch a generation until it is sure to be idle for its lease, or was replaced.
+
+    What was released for a command is left to it for a lease; after that the command is dead.
+    """
+    lease_seconds = lease_of(lake, number) if number > 0 else 0.0
     beat = _newest_beat(lake, number)
     since = clock.monotonic()
-    while number > 0 and clock.monotonic() - since < lease_seconds:
+    while clock.monotonic() - since < lease_seconds:
         if lake.size(generation_path(number + 1)) is not None:
             return _Seen.REPLACED
-        if lake.size(release_path(number)) is not None:
+        if lake.size(release_path(number)) is not None and (
+            asking or lake.size(lending_path(number)) is None
+        ):
             break
         if not wait(lease_seconds / BEATS_PER_LEASE):
             return _Seen.GIVEN_UP
@@ -154,6 +190,15 @@ def _watch(lake: Store, number: int, clock: Clock, wait: Wait, lease_seconds: fl
         if now != beat:
             beat, since = now, clock.monotonic()
     return _Seen.IDLE
+
+
+def lease_of(lake: Store, number: int) -> float:
+    """The lease that a generation's driver beats for; the usual one if its record can't say."""
+    try:
+        told = json.loads(lake.read(generation_path(number)))["lease_seconds"]
+        return float(told) if 0 < float(told) <= LEASE_SECONDS_MAX else LEASE_SECONDS
+    except (MissingFileError, ValueError, KeyError, TypeError):
+        return LEASE_SECONDS
 
 
 def _newest_beat(lake: Store, number: int) -> str:

@@ -17,7 +17,8 @@ from lakesplice.planning.compaction import tasks, work
 from lakesplice.planning.file_merge import FILE_MERGE_POLICY, FileMergePolicy, plan_file_merge
 from lakesplice.planning.hand_fed import hand_fed_schema, stored_rows
 from lakesplice.planning.index_merge import plan_merge
-from lakesplice.planning.retention import RETENTION_SECONDS
+from lakesplice.planning.retention import PURGE_SECONDS, RETENTION_SECONDS
+from lakesplice.splicing.output.copying import OpenSink, StreamSink
 from lakesplice.table import compact
 from lakesplice.table.commit import Committed, Conflict, commit, create
 from lakesplice.table.expiry import Expiry
@@ -27,6 +28,7 @@ from lakesplice.table.intents import Create, IndexMerge, Intent, Splice
 from lakesplice.table.maintenance import Maintenance
 from lakesplice.table.new_rows import write_new_rows
 from lakesplice.table.ports import Clock, Entropy, LogKeeper, Rewriter, Store
+from lakesplice.table.purge import PurgeRules, purge
 from lakesplice.table.restore import restore
 from lakesplice.table.runs import RunCache, write_merged
 from lakesplice.table.upsert import Given, Upserted, Upserter, now_scalar, require_fed_by_hand
@@ -51,6 +53,7 @@ class Tools:
     entropy: Entropy
     rewriter: Rewriter
     keeper: LogKeeper
+    open_sink: OpenSink = StreamSink
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,23 @@ class FilesMerged:
     files: int = 0
 
 
-def create_table(store: Store, given: pa.Schema | Rows, key: Sequence[str], tools: Tools) -> None:
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """How many deleted rows left for good, from how many base files; `version` shows it."""
+
+    version: int
+    files: int = 0
+    rows: int = 0
+
+
+def create_table(
+    store: Store,
+    given: pa.Schema | Rows,
+    key: Sequence[str],
+    tools: Tools,
+    *,
+    insert_only: bool = False,
+) -> None:
     """Make version 0 of a table fed by hand, with rows or without; `store` is its own folder.
 
     Blocks. Rows of a stream are written as they come: memory holds those of one base file and 28
@@ -89,7 +108,7 @@ def create_table(store: Store, given: pa.Schema | Rows, key: Sequence[str], tool
         0,
         schema,
         log_retention_hours=_LOG_RETENTION_HOURS,
-        upserts=UpsertState(0),
+        upserts=UpsertState(0, insert_only=insert_only),
         files=new.files,
         runs=new.runs,
         counts=counts if counts["inserted"] else {},
@@ -132,7 +151,9 @@ class HandFedTable(Table):
         `changes` has the key and any other columns, by stored or source names: rows with a known
         key get these values and keep the others, rows with a new key are inserted. A new row needs
         every column, or `fill_new_rows` to store null in those that `changes` lacks. `delete` has
-        the key; other columns of it are not looked at, keys that no row has are passed over.
+        the key; other columns of it are not looked at, keys that no row has are passed over. An
+        insert-only table takes new rows alone: those with a known key, and all but the first with a
+        new one, are skipped and counted, and `delete` is refused.
 
         `transaction` is (application, number), numbers rising: one that is not above the
         application's last does nothing, so a call whose outcome is unknown can be repeated.
@@ -144,7 +165,8 @@ class HandFedTable(Table):
         feeds the table; `ParkedTableError`; `StorageError` with the effect unknown.
         """
         snapshot = self.snapshot
-        require_fed_by_hand(snapshot.manifest)
+        if require_fed_by_hand(snapshot.manifest).insert_only and delete is not None:
+            raise UsageError("the table is insert-only: nothing of it can be deleted")
         schema = snapshot.manifest.schema
         given = Given(
             _all(changes, schema, ()),
@@ -236,10 +258,34 @@ class HandFedTable(Table):
             if chosen is None:
                 return FilesMerged(self.version, files)
             paths = [file.path for file in chosen]
-            inputs, output = merge_base_files(self._store, manifest, paths, self._tools.entropy)
+            entropy, open_sink = self._tools.entropy, self._tools.open_sink
+            inputs, output = merge_base_files(self._store, manifest, paths, entropy, open_sink)
             intent = file_merge(manifest.generation, self.version, inputs, output, manifest)
             if self._commit(intent):
                 files += len(inputs)
+            else:
+                conflicts += 1
+        raise RetryableError("other writers of this table were always faster; try again later")
+
+    def purge(self, *, older_than_hours: float = PURGE_SECONDS / 3600) -> Purged:
+        """Write base files anew without the rows that were deleted longer ago than that.
+
+        Older versions still have them, until a vacuum. Files for which changes wait stay; `compact`
+        first. Blocks; reads the state of every row. `RetryableError` if other writers were always
+        faster, `UsageError` for a table that a source feeds: its service purges it.
+        `CorruptFileError`, `StorageError`.
+        """
+        rules = PurgeRules(int((self._tools.clock.now_ms() - older_than_hours * 3_600_000) * 1000))
+        files = rows = conflicts = 0
+        while conflicts < ATTEMPTS_MAX:
+            manifest = self.refresh().snapshot.manifest
+            require_fed_by_hand(manifest)
+            number, entropy = manifest.generation, self._tools.entropy
+            intent = purge(self._store, manifest, rules, self.version, number, entropy)
+            if intent is None:
+                return Purged(self.version, files, rows)
+            if self._commit(intent):
+                files, rows = files + len(intent.inputs), rows + intent.counts["rows"]
             else:
                 conflicts += 1
         raise RetryableError("other writers of this table were always faster; try again later")

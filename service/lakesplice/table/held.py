@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
+from dataclasses import replace
 
 from lakesplice.errors import TableNotFoundError
+from lakesplice.model.epochs import Epoch
 from lakesplice.model.manifest import Manifest, ParkCode, ParkReason, PartitionState, SourceState
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.intake import TopicFacts
 from lakesplice.table.commit import Committed, Conflict, commit, create
-from lakesplice.table.intents import Create, Evolve, Intent, Redirect
+from lakesplice.table.fence import with_fence
+from lakesplice.table.intents import Create, Evolve, Ingest, Intent, Redirect
 from lakesplice.table.ports import Clock, Entropy, Store
+from lakesplice.table.reshape import reshape
 from lakesplice.table.snapshot import Snapshot, latest, open_snapshot
 
 LOG_RETENTION_HOURS = 168
@@ -22,7 +26,8 @@ class HeldTable:
     """Ingest and compaction of one driver commit here, from several threads.
 
     `snapshot` is None while the table is unborn; it then starts at `source` once it is born. All
-    methods that commit block and raise what `lakesplice.table.commit.commit` does.
+    methods that commit block and raise what `lakesplice.table.commit.commit` does. Snapshots have
+    all rows of the table unless `whole_snapshots` is set to False.
     """
 
     def __init__(
@@ -38,6 +43,7 @@ class HeldTable:
         self.store = store
         self.generation = generation
         self.snapshot = _open(store)
+        self.whole_snapshots = True
         self._unborn_source = source
         self._clock = clock
         self._entropy = entropy
@@ -83,7 +89,8 @@ class HeldTable:
         """Return what is known of the topic, of which `partitions` are some or all."""
         source = self.source
         count = len({*source.partitions, *partitions})
-        return TopicFacts(source.format, source.ordering, count)
+        whole = self.whole_snapshots
+        return TopicFacts(source.format, source.ordering, count, source.epochs, whole)
 
     def next_offsets(self, partitions: Iterable[int]) -> dict[int, int]:
         """Return where the table stands in each partition, as `states` has it."""
@@ -112,8 +119,23 @@ class HeldTable:
             self._hold(open_snapshot(self.store))
 
     def evolve(self, schema: TableSchema) -> Committed | Conflict:
-        """Make `schema`, which extends the present one, the table's schema."""
-        return self.commit(Evolve.of(self.generation, self.manifest, schema))
+        """Make `schema`, which extends the present one, the table's schema.
+
+        Base files whose columns change their type are written anew before it.
+        """
+        planned_on, read = self.version, self.manifest
+        replaced = reshape(self.store, read, schema, self._entropy)
+        began = planned_on if replaced else None
+        return self.commit(Evolve.of(self.generation, read, schema, replaced, began))
+
+    def fenced(self, intent: Ingest) -> Ingest:
+        """Return an ingest with what its fence deletes, if it raises it; see `with_fence`."""
+        return with_fence(self.store, self.manifest, intent, self._clock.now_ms(), self._entropy)
+
+    def record_epoch(self, epoch: Epoch) -> Committed | Conflict:
+        """Record that an epoch is open for all partitions of the source."""
+        source = replace(self.source, epochs=(*self.source.epochs, epoch))
+        return self.commit(Redirect(self.generation, self.version, source))
 
     def park(self, reason: ParkReason) -> None:
         """Park the table where it stands; a table that is parked already stays as it is."""

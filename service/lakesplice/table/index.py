@@ -39,7 +39,7 @@ from lakesplice.planning.index_merge import (
 )
 from lakesplice.planning.keyhash import key_hash
 from lakesplice.planning.locate import contains
-from lakesplice.table.base import open_base
+from lakesplice.table.base import addresses, open_base
 from lakesplice.table.layout import run_path
 from lakesplice.table.ports import Entropy, Store
 from lakesplice.table.runs import open_run, write_run
@@ -173,20 +173,9 @@ def _keys_of(
     with open_base(store, file, schema) as reader:
         for row_group, (start, stop) in enumerate(reader.row_groups):
             high, low = key_hash(reader.read(row_group, schema.key), schema)
-            group, row = _addresses(file, np.arange(start, stop))
+            group, row = addresses(file, np.arange(start, stop))
             entries = Entries(high, low, group, row)
             yield take(entries, bucket_of(high, bits) == part) if bits else entries
-
-
-def _addresses(
-    file: BaseFile, rows: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the addresses of rows of a file, given by their place in it."""
-    ends = np.cumsum([segment.rows for segment in file.segments])
-    segment = np.searchsorted(ends, rows, "right")
-    groups = np.array([segment.group for segment in file.segments], np.int64)
-    starts = np.concatenate((np.zeros(1, np.int64), ends[:-1]))
-    return groups[segment], rows - starts[segment]
 
 
 def _winners_first(
@@ -219,11 +208,11 @@ def _standing(
         with open_base(store, file, manifest.schema) as reader:
             for row_group, (start, stop) in enumerate(reader.row_groups):
                 columns = reader.read(row_group, (POSITION_FILE, POSITION_OFFSET, IS_DELETED))
-                group, row = _addresses(file, np.arange(start, stop))
+                group, row = addresses(file, np.arange(start, stop))
                 near = np.flatnonzero(np.isin(row, entries.row) & np.isin(group, entries.group))
-                addresses = zip(group[near].tolist(), row[near].tolist(), strict=True)
+                nearby = zip(group[near].tolist(), row[near].tolist(), strict=True)
                 values = (column.to_pylist() for column in columns.take(near).columns)
-                for address, number, offset, dead in zip(addresses, *values, strict=True):
+                for address, number, offset, dead in zip(nearby, *values, strict=True):
                     if address in wanted:
                         found[address] = (number, offset, not dead)
     changes = read_waiting(store, manifest.deltas, manifest.schema, groups, columns=())

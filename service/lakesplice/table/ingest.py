@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from lakesplice.model.epochs import Epoch
 from lakesplice.model.manifest import (
     DeadLetterRef,
     Manifest,
@@ -14,6 +15,7 @@ from lakesplice.model.manifest import (
     SourceState,
 )
 from lakesplice.planning.intake import PartitionReport
+from lakesplice.planning.snapshots import snapshot_after
 from lakesplice.table.append import Appended
 from lakesplice.table.intents import Ingest
 from lakesplice.table.snapshot import Snapshot
@@ -38,11 +40,12 @@ def ingest_intent(
     """
     source = snapshot.manifest.source
     assert source is not None, "only a table that was created can be ingested into"
+    open_letters = bool(snapshot.manifest.dead_letters or dead_letters)
     return Ingest(
         generation,
         planned_on,
         dict(starts),
-        _source_to(source, ends, reports),
+        _source_to(source, ends, reports, open_letters=open_letters),
         snapshot.manifest.schema.version,
         frozenset(group for part in appended if part.delta for group in part.delta.waiting),
         tuple(part.file for part in appended if part.file),
@@ -61,7 +64,11 @@ def moves_nothing(intent: Ingest, manifest: Manifest) -> bool:
 
 
 def _source_to(
-    source: SourceState, ends: Mapping[int, int], reports: Sequence[PartitionReport]
+    source: SourceState,
+    ends: Mapping[int, int],
+    reports: Sequence[PartitionReport],
+    *,
+    open_letters: bool,
 ) -> SourceState:
     states = dict(source.partitions)
     for partition, end in ends.items():
@@ -69,15 +76,26 @@ def _source_to(
     for report in reports:
         end = report.state.next_offset if report.stopped else ends[report.partition]
         states[report.partition] = replace(report.state, next_offset=end)
+    fence = max([source.fence, *(report.fence for report in reports)])
+    source = replace(source, partitions=states, epochs=_entered(source, reports), fence=fence)
+    seen = {report.partition: report.snapshot for report in reports if report.snapshot}
+    source = snapshot_after(source, states, seen, open_letters=open_letters)
     met = next((report for report in reports if report.ordering), None)
     if met is None:
-        return replace(source, partitions=states)
+        return source
     return replace(
         source,
-        partitions=states,
         format=source.format or met.format,
         ordering=source.ordering or met.ordering,
     )
+
+
+def _entered(source: SourceState, reports: Sequence[PartitionReport]) -> tuple[Epoch, ...]:
+    epochs = {epoch.number: epoch for epoch in source.epochs}
+    for report in reports:
+        for number, offset in report.entered.items():
+            epochs[number] = epochs[number].entered_by(report.partition, offset)
+    return tuple(epochs.values())
 
 
 def _parked(reports: Sequence[PartitionReport]) -> ParkReason | None:

@@ -20,6 +20,7 @@ from lakesplice.model.manifest import (
     SourceState,
     UpsertState,
 )
+from lakesplice.model.position import Position
 from lakesplice.model.schema import TableSchema
 
 Counts = Mapping[str, int]
@@ -48,6 +49,25 @@ class Create:
     upserts: UpsertState | None = None
     files: tuple[NewFile, ...] = ()
     runs: tuple[RunRef, ...] = ()
+    counts: Counts = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Adopt:
+    """What others wrote becomes a table fed by hand, its files as they are.
+
+    `files` are all of its base files, `gone` those of the log that were rewritten, with their
+    sizes; `properties` those that the table keeps.
+    """
+
+    generation: int
+    schema: TableSchema
+    files: tuple[NewFile, ...]
+    runs: tuple[RunRef, ...]
+    gone: Mapping[str, int]
+    properties: Mapping[str, str]
+    log_retention_hours: int
+    insert_only: bool = False
     counts: Counts = field(default_factory=dict)
 
 
@@ -138,6 +158,28 @@ class FileMerge:
 
 
 @dataclass(frozen=True, slots=True)
+class Purge:
+    """Base files written anew without rows that were deleted for good.
+
+    `outputs` have the rows that stay in new file groups, and `run` says where; None if none does.
+    `floor` is at or above the position of each row that went. `planned_on` as for `Splice`.
+    """
+
+    generation: int
+    inputs: tuple[str, ...]
+    outputs: tuple[NewFile, ...]
+    run: RunRef | None
+    floor: Position
+    planned_on: int
+    counts: Counts = field(default_factory=dict)
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """The files that it replaces."""
+        return frozenset(self.inputs)
+
+
+@dataclass(frozen=True, slots=True)
 class IndexMerge:
     """Adjacent runs of the index, oldest first, become one; `planned_on` as for `Splice`."""
 
@@ -149,18 +191,32 @@ class IndexMerge:
 
 @dataclass(frozen=True, slots=True)
 class Evolve:
-    """The next version of the schema, decided on while `files` and `deltas` were the live ones."""
+    """The next version of the schema, decided on while `files` and `deltas` were the live ones.
+
+    `replaced` maps a base file's path to its next version in the new layout, with the same
+    segments; `planned_on` is the version that was read before any was written, None if none was.
+    """
 
     generation: int
     schema: TableSchema
     files: frozenset[str]
     deltas: frozenset[str]
+    replaced: Mapping[str, NewFile] = field(default_factory=dict)
+    planned_on: int | None = None
 
     @classmethod
-    def of(cls, generation: int, read: Manifest, schema: TableSchema) -> Evolve:
+    def of(
+        cls,
+        generation: int,
+        read: Manifest,
+        schema: TableSchema,
+        replaced: Mapping[str, NewFile] | None = None,
+        planned_on: int | None = None,
+    ) -> Evolve:
         """Return the intent decided on by reading the manifest `read`."""
         deltas = frozenset(delta.file.path for delta in read.deltas)
-        return cls(generation, schema, frozenset(read.files), deltas)
+        files = frozenset(read.files)
+        return cls(generation, schema, files, deltas, dict(replaced or {}), planned_on)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +232,28 @@ class Redirect:
     source: SourceState | None = None
     parked: ParkReason | None = None
     runs: tuple[RunRef, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Dead letters taken again, or dropped: files of letters go, and one of those kept may come.
+
+    `removed` names the files of letters that it read, `kept` holds what is left of them; `source`,
+    if given, says what the records turned out to be written in. `told` goes into the history. The
+    rest is as for `Ingest`.
+    """
+
+    generation: int
+    planned_on: int
+    removed: frozenset[str]
+    kept: tuple[DeadLetterRef, ...] = ()
+    source: SourceState | None = None
+    files: tuple[NewFile, ...] = ()
+    deltas: tuple[DeltaRef, ...] = ()
+    runs: tuple[RunRef, ...] = ()
+    counts: Counts = field(default_factory=dict)
+    told: Mapping[str, str] = field(default_factory=dict)
+    operation: str = "REPLAY LETTERS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,13 +298,16 @@ class Restore:
 
 Intent = (
     Create
+    | Adopt
     | Ingest
     | Upsert
     | Splice
     | FileMerge
+    | Purge
     | IndexMerge
     | Evolve
     | Redirect
+    | Replay
     | Expire
     | Sweep
     | Restore

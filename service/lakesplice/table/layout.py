@@ -20,8 +20,11 @@ MANIFESTS = "_lakesplice/manifests"
 DEAD_LETTERS = "_lakesplice/dead_letters"
 GENERATIONS = "_lakesplice/generations"
 HEARTBEATS = "_lakesplice/heartbeats"
+REQUESTS = "_lakesplice/requests"
+ANSWERS = "_lakesplice/answers"
 
 RANDOM_BITS = 64
+_BASE = re.compile(rf"{BASE}/[0-9a-f]{{16}}-\d+-[0-9a-f]{{16}}\.parquet")
 _COMMIT = re.compile(rf"{LOG}/(\d{{20}})\.json")
 _MANIFEST = re.compile(rf"{MANIFESTS}/(\d{{20}})-[0-9a-f]+\.json")
 
@@ -29,6 +32,11 @@ _MANIFEST = re.compile(rf"{MANIFESTS}/(\d{{20}})-[0-9a-f]+\.json")
 def base_path(group: int, splices: int, entropy: Entropy) -> str:
     """A base file's name: its first file group, how often it was rewritten, a random part."""
     return f"{BASE}/{group_name(group)}-{splices}-{_random(entropy)}.parquet"
+
+
+def is_base_path(path: str) -> bool:
+    """Whether a file has a name as `base_path` draws it."""
+    return _BASE.fullmatch(path) is not None
 
 
 def delta_path(entropy: Entropy) -> str:
@@ -78,9 +86,24 @@ def release_path(generation: int) -> str:
     return f"{GENERATIONS}/{generation:020d}.released"
 
 
+def lending_path(generation: int) -> str:
+    """The lake's record that a command asks a generation's driver to lend it the lake."""
+    return f"{GENERATIONS}/{generation:020d}.asked"
+
+
 def heartbeat_path(generation: int, beat: int) -> str:
     """One heartbeat of a generation's driver."""
     return f"{HEARTBEATS}/{generation:020d}/{beat:020d}"
+
+
+def request_path(request: str) -> str:
+    """What a command asks of the lake's driver."""
+    return f"{REQUESTS}/{request}.json"
+
+
+def answer_path(request: str) -> str:
+    """What the driver answered."""
+    return f"{ANSWERS}/{request}.json"
 
 
 def _random(entropy: Entropy) -> str:

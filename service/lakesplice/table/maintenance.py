@@ -14,8 +14,8 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lakesplice.errors import CorruptFileError
-from lakesplice.formats.log.actions import CommitInfo
+from lakesplice.errors import CorruptFileError, TableNotFoundError
+from lakesplice.formats.log.actions import CommitInfo, DomainMetadata
 from lakesplice.formats.log.checkpoint import Checkpoint, checkpoint_version, complete_checkpoints
 from lakesplice.formats.log.commit_file import decode_commit
 from lakesplice.table.commit import Conflict
@@ -137,9 +137,12 @@ def _oldest_needed(store: Store, commits: Sequence[int], expired_ms: int) -> int
 
 def _committed_ms(store: Store, version: int) -> int:
     path = commit_path(version)
-    for action in decode_commit(store.read(path), path):
+    actions = decode_commit(store.read(path), path)
+    for action in actions:
         if isinstance(action, CommitInfo) and action.timestamp_ms is not None:
             return action.timestamp_ms
+    if not any(isinstance(action, DomainMetadata) for action in actions):
+        return 0  # of others, from before the table was adopted
     raise CorruptFileError("a commit of ours has no time; restore the file", path=path)
 
 
@@ -150,7 +153,7 @@ def _newest_sound(
         if checkpoint.version <= version_max:
             try:
                 checkpointed_snapshot(store, checkpoint)
-            except CorruptFileError:
+            except (CorruptFileError, TableNotFoundError):  # the latter: from before an adoption
                 continue
             return checkpoint
     return None

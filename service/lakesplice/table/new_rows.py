@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakesplice.errors import UsageError
-from lakesplice.formats.parquet import ROWS_PER_PAGE, write_base
+from lakesplice.formats.parquet import ROWS_PER_PAGE
 from lakesplice.formats.rowindex import Entries, encode_run
 from lakesplice.model.address import GROUP_BITS, Segment
 from lakesplice.model.manifest import RunRef
@@ -19,7 +19,7 @@ from lakesplice.planning.index_merge import concatenated, sorted_entries
 from lakesplice.planning.keyhash import key_hash
 from lakesplice.table import layout
 from lakesplice.table.append import put_file
-from lakesplice.table.base import create_base
+from lakesplice.table.base import create_base_of
 from lakesplice.table.intents import NewFile
 from lakesplice.table.ports import Entropy, Store
 
@@ -67,8 +67,7 @@ def _write(
     store: Store, rows: pa.Table, group: int, schema: TableSchema, entropy: Entropy
 ) -> NewFile:
     path = layout.base_path(group, 0, entropy)
-    segments = (Segment(group, rows.num_rows),)
-    return create_base(store, path, segments, lambda sink: write_base([rows], schema, sink))
+    return create_base_of(store, path, Segment(group, rows.num_rows), [rows], schema)
 
 
 def _by_file(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:

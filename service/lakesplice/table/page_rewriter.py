@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakesplice.errors import UnsupportedError
-from lakesplice.formats.parquet import BaseReader, WrittenBase, delta_stats
+from lakesplice.formats.parquet import SYSTEM_VALUES, BaseReader, WrittenBase, delta_stats
 from lakesplice.model.address import BaseFile
 from lakesplice.model.names import POSITION_FILE
 from lakesplice.model.schema import TableSchema
@@ -51,8 +51,10 @@ class PageRewriter:
     ) -> WrittenBase:
         """See `Rewriter.rewrite`; `UnsupportedError` where it shows too late that it can't be."""
         present = BaseReader(source, file, schema).names
+        # A file that others wrote may lack system columns, too: then all go behind the last.
+        before = POSITION_FILE if POSITION_FILE in present else None
         added = [
-            NewColumn(field, before=POSITION_FILE)
+            NewColumn(field, SYSTEM_VALUES.get(field.name), before)
             for field in schema.arrow
             if field.name not in present
         ]

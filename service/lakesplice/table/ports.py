@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
 import pyarrow as pa
 
+from lakesplice.formats.events import SchemaText
 from lakesplice.formats.parquet import WrittenBase
 from lakesplice.model.address import BaseFile
 from lakesplice.model.schema import TableSchema
@@ -21,6 +22,13 @@ class Store(Protocol):
     cannot overwrite what another committed. A call that raises `StorageError` may or may not have
     taken effect. All calls block; all are safe from several threads and processes.
     """
+
+    @property
+    def row_group_bytes(self) -> int:
+        """About how large a row group of a new base file is to be in memory, so that a splice
+        copies most of it here.
+        """
+        ...
 
     def put_new(self, path: str, data: bytes) -> bool:
         """Create the file whole and durably; False if the name exists (its content is untouched).
@@ -126,4 +134,17 @@ class Entropy(Protocol):
 
     def bits(self, count: int) -> int:
         """Return `count` random bits; values never repeat in practice for 63 bits and more."""
+        ...
+
+
+class SchemaSource(Protocol):
+    """Schemas by the numbers under which a registry keeps them. Sent to tasks, so it is pickled;
+    calls block.
+    """
+
+    def schemas(self, numbers: Iterable[int]) -> Mapping[int, SchemaText]:
+        """Return the schemas of these numbers, without those that the registry says it lacks.
+
+        `SourceUnavailable` if it can't be asked or refuses: nothing may then be decoded.
+        """
         ...

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from lakesplice.errors import FencedError
+from lakesplice.planning.purging import purge_bound
 from lakesplice.table.intents import (
     Evolve,
     Expire,
@@ -18,7 +19,9 @@ from lakesplice.table.intents import (
     IndexMerge,
     Ingest,
     Intent,
+    Purge,
     Redirect,
+    Replay,
     Restore,
     Splice,
     Sweep,
@@ -43,6 +46,7 @@ class ConflictCode(StrEnum):
     UPSERTS = "upserts"
     SWEPT = "swept"
     RETENTION = "retention"
+    FLOOR = "floor"
     CONTENTION = "contention"
 
 
@@ -97,8 +101,9 @@ def offsets_continue(now: Snapshot, intent: Ingest) -> Conflict | None:
 
 
 def groups_are_live(now: Snapshot, intent: Ingest | Upsert) -> Conflict | None:
-    """Every file group that a delta addresses is live."""
-    gone = intent.addressed_groups - now.manifest.groups
+    """Every file group that a delta addresses is live, or comes with the same commit."""
+    own = {segment.group for new in intent.files for segment in new.base.segments}
+    gone = intent.addressed_groups - now.manifest.groups - own
     return Conflict(ConflictCode.GROUPS, f"no longer live: {len(gone)} groups") if gone else None
 
 
@@ -134,10 +139,30 @@ def rows_are_as_read(now: Snapshot, intent: Upsert) -> Conflict | None:
     )
 
 
-def sources_are_unchanged(now: Snapshot, intent: Splice | FileMerge) -> Conflict | None:
+def sources_are_unchanged(now: Snapshot, intent: Splice | FileMerge | Purge) -> Conflict | None:
     """Each source file is live: names are never used again, so a live one is unchanged."""
     gone = intent.sources - now.manifest.files.keys()
     return Conflict(ConflictCode.FILES, f"replaced meanwhile: {sorted(gone)[0]}") if gone else None
+
+
+def nothing_waits_for_sources(now: Snapshot, intent: Purge) -> Conflict | None:
+    """No change waits for a row of a source file: it would lose the row's address."""
+    for path in intent.inputs:
+        file = now.manifest.files.get(path)
+        if file is not None and now.manifest.waiting_in(file):
+            return Conflict(ConflictCode.DELTAS, f"changes came for {path}")
+    return None
+
+
+def floor_is_below_all_to_come(now: Snapshot, intent: Purge) -> Conflict | None:
+    """The purge floor is below the position that each partition has reached, and each dead letter.
+
+    One that stays as it is was below all when it rose.
+    """
+    bound = purge_bound(now.manifest)
+    if bound is None or intent.floor < bound or intent.floor <= now.manifest.purge_floor:
+        return None
+    return Conflict(ConflictCode.FLOOR, f"the floor {intent.floor} is not below {bound} any more")
 
 
 def consumed_parts_still_wait(now: Snapshot, intent: Splice) -> Conflict | None:
@@ -182,7 +207,7 @@ def schema_is_the_one_before(now: Snapshot, intent: Evolve) -> Conflict | None:
     return Conflict(ConflictCode.SCHEMA, f"version {schema.version} is another now")
 
 
-def nothing_was_committed(now: Snapshot, intent: Redirect | Restore) -> Conflict | None:
+def nothing_was_committed(now: Snapshot, intent: Redirect | Replay | Restore) -> Conflict | None:
     """The newest version is the one it was planned on."""
     if now.version == intent.planned_on:
         return None
@@ -192,11 +217,11 @@ def nothing_was_committed(now: Snapshot, intent: Redirect | Restore) -> Conflict
 
 
 def writer_began_after_sweep(
-    now: Snapshot, intent: Ingest | Upsert | Splice | FileMerge | IndexMerge
+    now: Snapshot, intent: Ingest | Upsert | Splice | FileMerge | Purge | IndexMerge | Evolve
 ) -> Conflict | None:
     """No sweep may have taken the new files for orphans: their writer had seen the one before."""
     least = now.manifest.retention.writers_from
-    if intent.planned_on >= least:
+    if intent.planned_on is None or intent.planned_on >= least:
         return None
     return Conflict(
         ConflictCode.SWEPT, f"written since version {intent.planned_on}, swept up to {least}"
@@ -237,14 +262,23 @@ PRECONDITIONS: Mapping[type[Intent], tuple[Precondition, ...]] = {
         writer_began_after_sweep,
     ),
     FileMerge: (generation_is_current, sources_are_unchanged, writer_began_after_sweep),
+    Purge: (
+        generation_is_current,
+        sources_are_unchanged,
+        nothing_waits_for_sources,
+        floor_is_below_all_to_come,
+        writer_began_after_sweep,
+    ),
     IndexMerge: (generation_is_current, inputs_are_adjacent, writer_began_after_sweep),
     Evolve: (
         generation_is_current,
         files_are_as_read,
         deltas_are_as_read,
         schema_is_the_one_before,
+        writer_began_after_sweep,
     ),
     Redirect: (generation_is_current, nothing_was_committed),
+    Replay: (generation_is_current, nothing_was_committed),
     Expire: (generation_is_current, retention_is_as_read),
     Sweep: (generation_is_current,),
     Restore: (generation_is_current, nothing_was_committed),

@@ -8,14 +8,25 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from lakesplice.formats.parquet import BaseReader, WrittenBase, write_base
+from lakesplice.formats.parquet import (
+    ROW_GROUP_BYTES_MAX,
+    BaseReader,
+    WrittenBase,
+    write_base,
+)
 from lakesplice.model.address import BaseFile
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.edits import Edits, apply_edits
 
 
 class PlainRewriter:
-    """`Rewriter` that decodes and encodes every page; memory holds about two row groups."""
+    """`Rewriter` that decodes and encodes every page; memory holds about two row groups.
+
+    The file gets row groups of about `row_group_bytes` in memory.
+    """
+
+    def __init__(self, row_group_bytes: int = ROW_GROUP_BYTES_MAX) -> None:
+        self._row_group_bytes = row_group_bytes
 
     def rewrite(
         self,
@@ -32,4 +43,4 @@ class PlainRewriter:
             for row_group, (first, last) in enumerate(reader.row_groups):
                 yield apply_edits(reader.read(row_group), edits.within(first, last))
 
-        return write_base(edited(), schema, sink)
+        return write_base(edited(), schema, sink, self._row_group_bytes)

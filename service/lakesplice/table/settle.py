@@ -1,7 +1,8 @@
 """Settling: what the tasks of a batch brought of one table becomes its next version, or versions.
 
-An image with further columns makes the schema grow first. What was written for the old one is then
-named by nothing, and the batch's tasks run again for this table.
+An image with further columns makes the schema grow first, a change of another server that took over
+is told of as an epoch. What was written until then is named by nothing, and the batch's tasks run
+again for this table.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from lakesplice.model.manifest import DeadLetterRef, ParkCode, ParkReason
+from lakesplice.planning.epochs import open_epoch
 from lakesplice.planning.evolution import plan_evolution
 from lakesplice.planning.intake import PartitionReport
+from lakesplice.planning.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.table.append import Appended
 from lakesplice.table.commit import Conflict, ConflictCode
 from lakesplice.table.held import HeldTable
@@ -43,13 +46,16 @@ class Settled(Enum):
     AGAIN = auto()
 
 
-def settle(table: HeldTable, brought: Brought) -> Settled | Conflict:
-    """Commit a table's part of a batch; a `Conflict` says why it may not be.
+def settle(
+    table: HeldTable, brought: Brought, policy: SchemaPolicy = DEFAULT_POLICY
+) -> Settled | Conflict:
+    """Commit a table's part of a batch; a `Conflict` says why it may not be. `policy` is the one
+    that its tasks were given.
 
     A table may be parked afterwards. Blocks; errors as `HeldTable.commit`.
     """
     sightings = [seen for report in brought.reports for seen in report.sightings]
-    schema, _ = plan_evolution(table.schema, sightings)
+    schema, _ = plan_evolution(table.schema, sightings, policy)
     if schema != table.schema:
         if table.snapshot is None:
             table.be_born(schema)
@@ -62,6 +68,13 @@ def settle(table: HeldTable, brought: Brought) -> Settled | Conflict:
     if mixed := _mixed(brought.reports):
         table.park(mixed)
         return Settled.DONE
+    if openings := [report.opening for report in brought.reports if report.opening]:
+        states = {report.partition: report.state for report in brought.reports}
+        recorded = table.record_epoch(open_epoch(table.source, openings, states))
+        if isinstance(recorded, Conflict) and recorded.reason is not ConflictCode.VERSION:
+            return recorded
+        # Whatever was committed in between, the next round meets the same change again.
+        return Settled.AGAIN
     assert table.snapshot is not None
     intent = ingest_intent(
         table.generation,
@@ -73,6 +86,7 @@ def settle(table: HeldTable, brought: Brought) -> Settled | Conflict:
         brought.appended,
         brought.dead_letters,
     )
+    intent = table.fenced(intent)
     if moves_nothing(intent, table.manifest):
         return Settled.DONE
     outcome = table.commit(intent)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from lakesplice.errors import UsageError
 from lakesplice.formats.log.actions import (
@@ -16,9 +16,17 @@ from lakesplice.formats.log.actions import (
 )
 from lakesplice.formats.log.schema_json import encode_schema
 from lakesplice.formats.parquet import stats_columns
-from lakesplice.model.manifest import DeltaRef, Manifest, RunRef, SourceState
+from lakesplice.model.address import BaseFile
+from lakesplice.model.manifest import (
+    DeltaRef,
+    Manifest,
+    Retention,
+    RunRef,
+    UpsertState,
+)
 from lakesplice.model.schema import TableSchema
 from lakesplice.table.intents import (
+    Adopt,
     Counts,
     Create,
     Evolve,
@@ -28,16 +36,22 @@ from lakesplice.table.intents import (
     Ingest,
     Intent,
     NewFile,
+    Purge,
     Redirect,
+    Replay,
     Restore,
     Splice,
     Sweep,
     Upsert,
 )
+from lakesplice.table.offsets import offsets_from, reached
 
 STATS_COLUMNS = "delta.dataSkippingStatsColumns"
 
 RESTORE = "RESTORE"
+ADOPT = "ADOPT"
+PURGE = "PURGE"
+_COMMIT_TIMES = "delta.enableInCommitTimestamps"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +71,7 @@ class Transition:
     operation: str
     actions: tuple[Action, ...] = ()
     counts: Counts | None = None
+    told: Mapping[str, str] = field(default_factory=dict)
 
 
 def transition(before: Manifest, intent: Intent, moment: Moment) -> Transition:
@@ -64,8 +79,8 @@ def transition(before: Manifest, intent: Intent, moment: Moment) -> Transition:
     if not isinstance(intent, Upsert):  # which comes without a driver and deposes none
         before = replace(before, generation=intent.generation)
     match intent:
-        case Create():
-            return _create(intent, moment)
+        case Create() | Adopt():
+            return _born(intent, moment)
         case Ingest():
             return _ingest(before, intent, moment)
         case Upsert():
@@ -74,14 +89,26 @@ def transition(before: Manifest, intent: Intent, moment: Moment) -> Transition:
             return _splice(before, intent, moment)
         case FileMerge():
             return _file_merge(before, intent, moment)
+        case Purge():
+            return _purge(before, intent, moment)
         case IndexMerge():
             return _index_merge(before, intent)
         case Evolve():
             return _evolve(before, intent, moment)
-        case Redirect():
-            return _redirect(before, intent, moment)
+        case Redirect() | Replay():
+            return _of_source(before, intent, moment)
         case Expire() | Sweep() | Restore():
             return _of_versions(before, intent, moment)
+
+
+def _born(intent: Create | Adopt, moment: Moment) -> Transition:
+    return _create(intent, moment) if isinstance(intent, Create) else _adopt(intent, moment)
+
+
+def _of_source(before: Manifest, intent: Redirect | Replay, moment: Moment) -> Transition:
+    if isinstance(intent, Redirect):
+        return _redirect(before, intent, moment)
+    return _replay(before, intent, moment)
 
 
 def _of_versions(before: Manifest, intent: Expire | Sweep | Restore, moment: Moment) -> Transition:
@@ -94,17 +121,6 @@ def _of_versions(before: Manifest, intent: Expire | Sweep | Restore, moment: Mom
             return _restore(before, intent, moment)
 
 
-def view_floor(manifest: Manifest) -> dict[int, int]:
-    """Per partition the offset below which every change is in the read-optimised view."""
-    if manifest.source is None:
-        return {}
-    floor = {number: state.next_offset for number, state in manifest.source.partitions.items()}
-    for delta in manifest.deltas:
-        for partition, offset in delta.floor.items():
-            floor[partition] = min(offset, floor.get(partition, offset))
-    return floor
-
-
 def _create(intent: Create, moment: Moment) -> Transition:
     manifest = Manifest(
         intent.generation,
@@ -115,22 +131,54 @@ def _create(intent: Create, moment: Moment) -> Transition:
         parked=intent.parked,
         upserts=intent.upserts,
     )
-    retention = f"interval {intent.log_retention_hours} hours"
-    properties = {
-        "delta.enableInCommitTimestamps": "true",
-        "delta.logRetentionDuration": retention,
-        # Delta's own Spark connector opens no version older than this.
-        "delta.deletedFileRetentionDuration": retention,
-    }
+    properties = _properties(intent.log_retention_hours)
     metadata = _with_schema(replace(moment.metadata, properties=properties), intent.schema)
     adds = tuple(_add(new, moment) for new in intent.files)
     return Transition(manifest, "CREATE TABLE", (OUR_PROTOCOL, metadata, *adds), intent.counts)
 
 
+def _properties(log_retention_hours: int) -> dict[str, str]:
+    retention = f"interval {log_retention_hours} hours"
+    return {
+        _COMMIT_TIMES: "true",
+        "delta.logRetentionDuration": retention,
+        # Delta's own Spark connector opens no version older than this.
+        "delta.deletedFileRetentionDuration": retention,
+    }
+
+
+def _adopt(intent: Adopt, moment: Moment) -> Transition:
+    """The files are named once more, for statistics that say what ours say.
+
+    Versions from before the adoption are not ours to read, nor what only they name ours to keep.
+    """
+    version = moment.version
+    retention = Retention(retained_from=version, vacuumed=version)
+    manifest = Manifest(
+        intent.generation,
+        intent.schema,
+        files={new.base.path: new.base for new in intent.files},
+        runs=_stamped(intent.runs, version),
+        upserts=UpsertState(0, insert_only=intent.insert_only),
+        retention=retention if version else Retention(),
+    )
+    properties = {**intent.properties, **_properties(intent.log_retention_hours)}
+    if version and intent.properties.get(_COMMIT_TIMES) != "true":
+        properties["delta.inCommitTimestampEnablementVersion"] = str(version)
+        properties["delta.inCommitTimestampEnablementTimestamp"] = str(moment.timestamp_ms)
+    metadata = _with_schema(replace(moment.metadata, properties=properties), intent.schema)
+    gone = tuple(
+        Remove(path, size, moment.timestamp_ms, data_change=False)
+        for path, size in intent.gone.items()
+    )
+    adds = tuple(_add(new, moment, data_change=not version) for new in intent.files)
+    return Transition(manifest, ADOPT, (OUR_PROTOCOL, metadata, *gone, *adds), intent.counts)
+
+
 def _ingest(before: Manifest, intent: Ingest, moment: Moment) -> Transition:
     _require_addressed(intent)
     files = dict(before.files) | {new.base.path: new.base for new in intent.files}
-    floor = _floor(before.source, intent.source_from)
+    floor = offsets_from(before.source, intent.source_from)
     manifest = replace(
         before,
         source=intent.source_to,
@@ -139,7 +187,14 @@ def _ingest(before: Manifest, intent: Ingest, moment: Moment) -> Transition:
         + tuple(replace(d, committed_ms=moment.timestamp_ms, floor=floor) for d in intent.deltas),
         runs=before.runs + _stamped(intent.runs, moment.version),
         dead_letters=before.dead_letters
-        + tuple(replace(d, committed_ms=moment.timestamp_ms) for d in intent.dead_letters),
+        + tuple(
+            replace(
+                letters,
+                committed_ms=moment.timestamp_ms,
+                position=reached(before.source, intent.source_from),
+            )
+            for letters in intent.dead_letters
+        ),
         parked=intent.parked,
     )
     actions = tuple(_add(new, moment) for new in intent.files)
@@ -165,16 +220,23 @@ def _upsert(before: Manifest, intent: Upsert, moment: Moment) -> Transition:
 
 
 def _splice(before: Manifest, intent: Splice, moment: Moment) -> Transition:
+    files, removes, adds = _replaced(before, intent.replaced, moment)
+    deltas = (_without(delta, intent.consumed) for delta in before.deltas)
+    manifest = replace(before, files=files, deltas=tuple(d for d in deltas if d.waiting))
+    return Transition(manifest, "SPLICE", (*removes, *adds), intent.counts)
+
+
+def _replaced(
+    before: Manifest, replaced: Mapping[str, NewFile], moment: Moment
+) -> tuple[dict[str, BaseFile], tuple[Remove, ...], tuple[Add, ...]]:
     files = dict(before.files)
-    for path, new in intent.replaced.items():
+    for path, new in replaced.items():
         if files.pop(path).segments != new.base.segments:
             raise UsageError("a splice changed a file's segments", path=path, new=new.base.path)
         files[new.base.path] = new.base
-    deltas = (_without(delta, intent.consumed) for delta in before.deltas)
-    manifest = replace(before, files=files, deltas=tuple(d for d in deltas if d.waiting))
-    removes = tuple(_remove(before, path, moment) for path in intent.replaced)
-    adds = tuple(_add(new, moment) for new in intent.replaced.values())
-    return Transition(manifest, "SPLICE", removes + adds, intent.counts)
+    removes = tuple(_remove(before, path, moment) for path in replaced)
+    adds = tuple(_add(new, moment) for new in replaced.values())
+    return files, removes, adds
 
 
 def _file_merge(before: Manifest, intent: FileMerge, moment: Moment) -> Transition:
@@ -189,6 +251,22 @@ def _file_merge(before: Manifest, intent: FileMerge, moment: Moment) -> Transiti
     return Transition(manifest, "FILE MERGE", (*removes, add), intent.counts)
 
 
+def _purge(before: Manifest, intent: Purge, moment: Moment) -> Transition:
+    """Readers who hide deleted rows see no change."""
+    files = {path: file for path, file in before.files.items() if path not in intent.inputs}
+    files |= {new.base.path: new.base for new in intent.outputs}
+    runs = () if intent.run is None else (intent.run,)
+    manifest = replace(
+        before,
+        files=files,
+        runs=before.runs + _stamped(runs, moment.version),
+        purge_floor=max(before.purge_floor, intent.floor),
+    )
+    removes = tuple(_remove(before, path, moment, data_change=False) for path in intent.inputs)
+    adds = tuple(_add(new, moment, data_change=False) for new in intent.outputs)
+    return Transition(manifest, PURGE, removes + adds, intent.counts)
+
+
 def _index_merge(before: Manifest, intent: IndexMerge) -> Transition:
     paths = [run.file.path for run in before.runs]
     start = paths.index(intent.inputs[0])
@@ -201,7 +279,9 @@ def _index_merge(before: Manifest, intent: IndexMerge) -> Transition:
 
 def _evolve(before: Manifest, intent: Evolve, moment: Moment) -> Transition:
     metadata = _with_schema(moment.metadata, intent.schema)
-    return Transition(replace(before, schema=intent.schema), "CHANGE SCHEMA", (metadata,))
+    files, removes, adds = _replaced(before, intent.replaced, moment)
+    manifest = replace(before, schema=intent.schema, files=files)
+    return Transition(manifest, "CHANGE SCHEMA", (metadata, *removes, *adds))
 
 
 def _with_schema(metadata: TableMetadata, schema: TableSchema) -> TableMetadata:
@@ -216,6 +296,23 @@ def _redirect(before: Manifest, intent: Redirect, moment: Moment) -> Transition:
     source = before.source if intent.source is None else intent.source
     manifest = replace(before, source=source, parked=intent.parked, runs=runs)
     return Transition(manifest, "REDIRECT")
+
+
+def _replay(before: Manifest, intent: Replay, moment: Moment) -> Transition:
+    floor = offsets_from(before.source, {})
+    stamped = tuple(replace(ref, committed_ms=moment.timestamp_ms) for ref in intent.kept)
+    left = tuple(ref for ref in before.dead_letters if ref.file.path not in intent.removed)
+    manifest = replace(
+        before,
+        source=intent.source or before.source,
+        files=dict(before.files) | {new.base.path: new.base for new in intent.files},
+        deltas=before.deltas
+        + tuple(replace(d, committed_ms=moment.timestamp_ms, floor=floor) for d in intent.deltas),
+        runs=before.runs + _stamped(intent.runs, moment.version),
+        dead_letters=(*stamped, *left),
+    )
+    actions = tuple(_add(new, moment) for new in intent.files)
+    return Transition(manifest, intent.operation, actions, intent.counts, intent.told)
 
 
 def _expire(before: Manifest, intent: Expire) -> Transition:
@@ -270,11 +367,6 @@ def _require_addressed(intent: Ingest | Upsert) -> None:
             raise UsageError(
                 "a delta holds groups that its commit does not name", path=delta.file.path
             )
-
-
-def _floor(source: SourceState | None, source_from: Mapping[int, int]) -> dict[int, int]:
-    partitions = {} if source is None else source.partitions
-    return {number: state.next_offset for number, state in partitions.items()} | dict(source_from)
 
 
 def _stamped(runs: tuple[RunRef, ...], version: int) -> tuple[RunRef, ...]:

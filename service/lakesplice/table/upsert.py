@@ -23,6 +23,7 @@ from lakesplice.model.manifest import DeltaRef, Manifest, UpsertState
 from lakesplice.model.names import GROUP, ROW
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.hand_fed import deletes, repeated_key, updates
+from lakesplice.planning.insert_only import first_places
 from lakesplice.planning.keyhash import key_hash
 from lakesplice.planning.locate import UNKNOWN, locate
 from lakesplice.table.append import write_delta
@@ -39,6 +40,7 @@ ATTEMPTS_MAX = 20
 # are cut between base files where they can, since a compaction of some files reads only theirs.
 CHANGES_PER_DELTA = 1 << 17
 _GROUP_BITS = 23
+SKIPPED = "skipped"
 _THREADS = 4
 
 Hashes = npt.NDArray[np.uint64]
@@ -64,7 +66,8 @@ class Upserted:
     """What an upsert did; `version` shows it.
 
     `repeated` if its transaction had been applied before, so that nothing was done. `deleted`
-    counts rows that there were; keys that no row has are passed over.
+    counts rows that there were; keys that no row has are passed over. `skipped` counts rows that an
+    insert-only table had, or that were given before within the call.
     """
 
     version: int
@@ -72,6 +75,7 @@ class Upserted:
     updated: int = 0
     deleted: int = 0
     repeated: bool = False
+    skipped: int = 0
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,10 @@ class Upserter:
         all columns; `ParkedTableError`; `RetryableError` if other upserts were always faster;
         `StorageError` with the effect unknown: with a transaction the call can be repeated.
         """
-        rows, deleted = self._keyed(given.rows, given.deleted, snapshot.manifest.schema)
+        only_inserts = require_fed_by_hand(snapshot.manifest).insert_only
+        rows, deleted = self._keyed(
+            given.rows, given.deleted, snapshot.manifest.schema, only_inserts=only_inserts
+        )
         for _ in range(ATTEMPTS_MAX):
             snapshot = latest(self._store, snapshot)
             manifest = snapshot.manifest
@@ -123,8 +130,8 @@ class Upserter:
             if manifest.parked is not None:
                 raise ParkedTableError("the table is parked", reason=manifest.parked.detail)
             intent = self._write(snapshot, given, rows, deleted)
-            if not intent.counts and not intent.application:
-                return snapshot, Upserted(snapshot.version)
+            if not (intent.counts.keys() - {SKIPPED}) and not intent.application:
+                return snapshot, _upserted(snapshot.version, intent.counts)
             outcome = commit(
                 self._store, snapshot, intent, clock=self._clock, entropy=self._entropy
             )
@@ -138,13 +145,18 @@ class Upserter:
         )
 
     def _keyed(
-        self, rows: pa.Table, deleted: pa.Table, schema: TableSchema
+        self, rows: pa.Table, deleted: pa.Table, schema: TableSchema, *, only_inserts: bool
     ) -> tuple[_Keyed, _Keyed]:
         with ThreadPoolExecutor(_THREADS) as pool:
             pieces = list(pool.map(lambda keys: key_hash(keys, schema), _slices(rows, schema)))
             pieces += list(pool.map(lambda keys: key_hash(keys, schema), _slices(deleted, schema)))
         high = np.concatenate([np.empty(0, np.uint64), *(piece[0] for piece in pieces)])
         low = np.concatenate([np.empty(0, np.uint64), *(piece[1] for piece in pieces)])
+        if only_inserts:
+            first = first_places(high, low)
+            return _Keyed(rows.take(pa.array(first)), high[first], low[first]), _Keyed(
+                deleted, high[:0], low[:0]
+            )
         twice = repeated_key(high, low)
         if twice is not None:
             keys = pa.concat_tables([t.select(list(schema.key)) for t in (rows, deleted)])
@@ -162,11 +174,15 @@ class Upserter:
         upserts = require_fed_by_hand(manifest)
         position, now = snapshot.version + 1, now_scalar(self._clock)
         at, gone = self._found(manifest, rows), self._found(manifest, deleted)
+        skipped = 0
+        if upserts.insert_only:
+            rows, at = _unknown(rows, at)
+            skipped = given.rows.num_rows - len(rows.high)
         if not given.fills:
             _require_whole(rows.rows, at, manifest.schema)
         deltas = self._write_deltas(manifest.schema, rows, at, deleted, gone, position, now)
         new = NewRows()
-        if not at.known.all():
+        if len(at.known) and not at.known.all():
             inserts = rows.rows.filter(pa.array(~at.known)) if at.known.any() else rows.rows
             new = write_new_rows(
                 self._store, [inserts], position, now, manifest.schema, self._entropy
@@ -175,6 +191,7 @@ class Upserter:
             "inserted": int(np.count_nonzero(~at.live)),
             "updated": int(np.count_nonzero(at.live)),
             "deleted": int(np.count_nonzero(gone.live)),
+            SKIPPED: skipped,
         }
         state = replace(upserts, position=position)
         if counts["deleted"]:
@@ -227,9 +244,22 @@ class Upserter:
             return tuple(pool.map(write, written))
 
 
+def _unknown(rows: _Keyed, at: _Found) -> tuple[_Keyed, _Found]:
+    """Return the rows whose key no row has, deleted ones included."""
+    unknown = ~at.known
+    kept = _Keyed(rows.rows.filter(pa.array(unknown)), rows.high[unknown], rows.low[unknown])
+    return kept, _Found(at.group[unknown], at.row[unknown], at.live[unknown])
+
+
 def _upserted(version: int, counts: Mapping[str, int]) -> Upserted:
     count = counts.get
-    return Upserted(version, count("inserted", 0), count("updated", 0), count("deleted", 0))
+    return Upserted(
+        version,
+        count("inserted", 0),
+        count("updated", 0),
+        count("deleted", 0),
+        skipped=count(SKIPPED, 0),
+    )
 
 
 def require_fed_by_hand(manifest: Manifest) -> UpsertState:

@@ -14,6 +14,7 @@ from lakesplice.model.change import CHANGE_FIELDS, delta_schema
 from lakesplice.model.manifest import DeltaRef
 from lakesplice.model.names import GROUP, ROW
 from lakesplice.model.schema import TableSchema
+from lakesplice.planning.filling import with_fills
 from lakesplice.table.ports import Store
 
 # Polars decodes outside the interpreter's lock, one thread a file.
@@ -45,6 +46,7 @@ def read_waiting(
         table = decode_delta(
             data, schema, delta.schema_version, path=delta.file.path, columns=names
         )
+        table = with_fills(table, schema, delta.schema_version)
         return _of_groups(table, wanted & delta.waiting.keys())
 
     read = [delta for delta in deltas if not wanted.isdisjoint(delta.waiting)]

@@ -25,9 +25,11 @@ _COMMIT = Label(
         "ingest",
         "splice",
         "file-merge",
+        "purge",
         "index-merge",
         "evolve",
         "redirect",
+        "replay",
         "vacuum",
         "sweep",
         "restore",
@@ -50,12 +52,18 @@ DRIVER_GENERATION = gauge(
     "The generation this driver took in the lake.",
     "Two pages with different numbers: the lower one is fenced and about to stop.",
 )
+DRIVER_STANDBY = gauge(
+    "driver_standby",
+    "processes",
+    "1 while this process waits for the lake's driver to end, 0 once it drives.",
+    "1 on every page for longer than `lease`: nobody drives; see why the waiting one can't start.",
+)
 QUERY_RESTARTS = counter(
     "query_restarts",
     "restarts",
     "How often the streaming query was started anew, by reason.",
     "Restarts for `error` more than once an hour: the log names the error.",
-    Label("reason", ("new-topics", "lanes", "redirect", "refused-commit", "error")),
+    Label("reason", ("new-topics", "lanes", "redirect", "refused-commit", "request", "error")),
 )
 BATCHES = counter(
     "batches",
@@ -104,10 +112,25 @@ STALE_CHANGES = counter(
     "Some after a restart or repetition; steady growth means that a source repeats itself.",
     TABLE,
 )
+DUPLICATES = counter(
+    "duplicates_skipped",
+    "changes",
+    "Changes of insert-only tables that were skipped, since their key was known or came before.",
+    "None if the source delivers at least once; a share that grows means that it sends again.",
+    TABLE,
+)
+UNLINKED_CHANGES = counter(
+    "changes_unlinked",
+    "changes",
+    "Changes made to another state of their row than the table had: one before them is missing.",
+    "Some after an ALTER or from several partitions; else changes are lost: snapshot anew.",
+    TABLE,
+)
 IGNORED = counter(
     "records_ignored",
     "records",
-    "Records that carry no change, such as topic compaction's tombstones, by reason.",
+    "What carries no change, such as topic compaction's tombstones, or is a repetition at or below"
+    " the purge floor (`below-floor`), by reason.",
     "None.",
     TABLE,
     Label("reason"),
@@ -119,6 +142,20 @@ DEAD_LETTERS = counter(
     "Look at them with `lakesplice dlq list`; mend the source.",
     TABLE,
     Label("reason"),
+)
+OPEN_LETTERS = gauge(
+    "dead_letters_open",
+    "records",
+    "Dead letters that the table holds now, neither replayed nor dropped.",
+    "Mend what keeps them from being read, then `lakesplice dlq replay`, or drop them.",
+    TABLE,
+)
+UNSENT_LETTERS = counter(
+    "dead_letters_unsent",
+    "records",
+    "Dead letters that kafka.dead_letter_topic didn't take; the lake has them.",
+    "The log's `dead-letters-unsent` says why; they aren't sent again.",
+    TABLE,
 )
 PARKED = gauge(
     "table_parked",
@@ -253,6 +290,9 @@ MERGED_BYTES = counter(
     "Many times what comes in: raise merge.files_max.",
     TABLE,
 )
+PURGED_ROWS = counter(
+    "purged_rows", "rows", "Deleted rows that left base files for good.", "None.", TABLE
+)
 BASE_ROWS = gauge(
     "base_rows",
     "rows",
@@ -335,48 +375,4 @@ LAST_VACUUM = age(
     TABLE,
 )
 
-CATALOGUE: tuple[Metric, ...] = (
-    BUILD_INFO,
-    DRIVER_GENERATION,
-    QUERY_RESTARTS,
-    BATCHES,
-    BATCH_SECONDS,
-    LAST_BATCH,
-    LAG,
-    FRESHNESS,
-    CHANGES,
-    STALE_CHANGES,
-    IGNORED,
-    DEAD_LETTERS,
-    PARKED,
-    TABLES,
-    COMMITS,
-    COMMIT_CONFLICTS,
-    COMMIT_SECONDS,
-    DELTA_FILES,
-    DELTA_ROWS,
-    DELTA_BYTES,
-    DELTA_OLDEST,
-    COMPACTIONS,
-    COMPACTION_SECONDS,
-    COMPACTION_BYTES,
-    SPLICED_PAGES,
-    SPLICED_BYTES,
-    SPLICE_FALLBACKS,
-    BASE_FILES,
-    BASE_ROWS,
-    SMALL_FILES,
-    MERGED_FILES,
-    MERGED_BYTES,
-    INDEX_RUNS,
-    INDEX_ENTRIES,
-    INDEX_LOOKUPS,
-    TABLE_VERSION,
-    LOG_TAIL,
-    MEMORY,
-    RETAINED_FROM,
-    VACUUMED_FILES,
-    VACUUMED_BYTES,
-    ORPHANS_LEFT,
-    LAST_VACUUM,
-)
+CATALOGUE = tuple(one for one in tuple(globals().values()) if isinstance(one, Metric))

@@ -7,7 +7,7 @@ import re
 MASK = "********"
 MASKED_NAMES = (
     "pass(word|wd|phrase)|secret|jaas|token|credential|private"
-    r"|keystore\.key|access\.?key|api\.?key"
+    r"|keystore\.key|user\.info|access\.?key|api\.?key"
 )
 """Part of a secret's name, in any case, with dots for underscores."""
 _MASKED = re.compile(MASKED_NAMES, re.IGNORECASE)

@@ -9,24 +9,17 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import time
 from base64 import urlsafe_b64encode
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 from uuid import uuid4
 
 from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError
 
-from lakesplice.errors import SourceUnavailable
+from lakesplice.testing.servers.process import HOST, LocalServer
 
-_HOST = "127.0.0.1"
-_POLL_SECONDS = 0.1
 _PROBE_MILLISECONDS = 2_000
-_STOP_SECONDS = 20.0
 _FORMAT_SECONDS = 60.0
-_LOG_BYTES_SHOWN = 2_000
 _NODE_ID = 1
 
 # Small and quick to start rather than fast for hours; warnings and errors go to the log.
@@ -40,14 +33,12 @@ _JVM_OPTIONS = (
 )
 
 
-class LocalBroker:
-    """A broker as a context manager: ready when entered, gone when left, its data kept.
+class LocalBroker(LocalServer):
+    """A broker of one node.
 
     `jars` is the classpath (`ensure_jars(KAFKA_BROKER)`); `data_dir` is made if missing and belongs
     to one broker at a time; `port` 0 takes a free one and keeps it for the object's life.
     `settings` are further broker properties, which win over the ones set here.
-
-    Not thread-safe. `start` and `stop` may be called again and again; each blocks.
     """
 
     def __init__(
@@ -66,47 +57,16 @@ class LocalBroker:
         self._controller_port = 0
         self._settings = settings or {}
         self._java = java
-        self._start_seconds_max = start_seconds_max
-        self._process: subprocess.Popen[bytes] | None = None
+        self._seconds_max = start_seconds_max
+        super().__init__("the broker", self._data_dir / "broker.log")
 
     @property
     def bootstrap_servers(self) -> str:
         """`127.0.0.1:<port>`; the port is 0 until the first `start`, the same ever after."""
-        return f"{_HOST}:{self._port}"
-
-    @property
-    def log_path(self) -> Path:
-        """The broker's own output, of all its starts."""
-        return self._data_dir / "broker.log"
-
-    @property
-    def pid(self) -> int | None:
-        """The running broker's process id, or None."""
-        return self._process.pid if self.is_running and self._process else None
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the process lives; it may not answer yet, or no longer."""
-        return self._process is not None and self._process.poll() is None
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
+        return f"{HOST}:{self._port}"
 
     def start(self) -> None:
-        """Start the broker on its data and return once it answers; does nothing if it runs.
-
-        Raises `SourceUnavailable`, with the end of the log, when it stops or doesn't answer in
-        time; nothing is left running then.
-        """
+        """See `LocalServer.start`."""
         if self.is_running:
             return
         self._data_dir.mkdir(parents=True, exist_ok=True)
@@ -115,32 +75,8 @@ class LocalBroker:
         properties.write_text(self._properties())
         if not (self._data_dir / "log" / "meta.properties").exists():
             self._format(properties)
-        with self.log_path.open("ab") as log:
-            self._process = self._spawn(["kafka.Kafka", str(properties)], log.fileno())
-        try:
-            self._await_ready()
-        except BaseException:
-            self.kill()
-            raise
-
-    def stop(self) -> None:
-        """Stop the broker cleanly, by force if it takes too long; does nothing if none runs."""
-        if self._process is None:
-            return
-        self._process.terminate()
-        try:
-            self._process.wait(_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.kill()
-        self._process = None
-
-    def kill(self) -> None:
-        """End the broker at once, as a crash would; does nothing if none runs."""
-        if self._process is None:
-            return
-        self._process.kill()
-        self._process.wait()
-        self._process = None
+        command = self._command("kafka.Kafka", str(properties))
+        self._run(command, lambda: self._port_is_open() and self._answers(), self._seconds_max)
 
     def _choose_ports(self) -> None:
         """Take free ports that differ; both probes stay bound until both are known."""
@@ -149,7 +85,7 @@ class LocalBroker:
             return
         with socket.socket() as first, socket.socket() as second:
             for probe in (first, second):
-                probe.bind((_HOST, 0))
+                probe.bind((HOST, 0))
             free = [probe.getsockname()[1] for probe in (first, second)]
         self._port, self._controller_port = (
             want or spare for want, spare in zip(wanted, free, strict=True)
@@ -157,7 +93,7 @@ class LocalBroker:
 
     def _properties(self) -> str:
         """The broker's properties as a file's text: one node, everything kept once, no delays."""
-        controller = f"{_HOST}:{self._controller_port}"
+        controller = f"{HOST}:{self._controller_port}"
         settings = {
             "process.roles": "broker,controller",
             "node.id": str(_NODE_ID),
@@ -190,45 +126,32 @@ class LocalBroker:
         """Make the data folder a broker's, once."""
         cluster_id = urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
         arguments = ["kafka.tools.StorageTool", "format", "--ignore-formatted"]
+        command = self._command(*arguments, f"--cluster-id={cluster_id}", "-c", str(properties))
         with self.log_path.open("ab") as log:
-            process = self._spawn(
-                [*arguments, f"--cluster-id={cluster_id}", "-c", str(properties)], log.fileno()
-            )
-        try:
-            status = process.wait(_FORMAT_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            status = process.wait()
+            try:
+                done = subprocess.run(
+                    command,
+                    cwd=self._data_dir,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    timeout=_FORMAT_SECONDS,
+                )
+                status = done.returncode
+            except subprocess.TimeoutExpired:
+                status = -1
         if status:
-            raise self._failure("the broker's data folder could not be formatted")
+            raise self.failed("the broker's data folder could not be formatted")
 
-    def _spawn(self, arguments: list[str], output: int) -> subprocess.Popen[bytes]:
+    def _command(self, *arguments: str) -> list[str]:
         classpath = os.pathsep.join(str(jar) for jar in self._jars)
-        # A session of its own: Ctrl-C in a terminal is for the caller, who then stops the broker.
-        return subprocess.Popen(
-            [self._java, *_JVM_OPTIONS, "-cp", classpath, *arguments],
-            cwd=self._data_dir,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
-
-    def _await_ready(self) -> None:
-        deadline = time.monotonic() + self._start_seconds_max
-        while time.monotonic() < deadline:
-            if not self.is_running:
-                raise self._failure("the broker stopped while starting")
-            if self._port_is_open() and self._answers():
-                return
-            time.sleep(_POLL_SECONDS)
-        raise self._failure(f"the broker did not answer within {self._start_seconds_max} s")
+        return [self._java, *_JVM_OPTIONS, "-cp", classpath, *arguments]
 
     def _port_is_open(self) -> bool:
         """Ask the socket before the client, whose own retries would take longer."""
         with socket.socket() as probe:
             probe.settimeout(_PROBE_MILLISECONDS / 1000)
-            return probe.connect_ex((_HOST, self._port)) == 0
+            return probe.connect_ex((HOST, self._port)) == 0
 
     def _answers(self) -> bool:
         try:
@@ -245,12 +168,3 @@ class LocalBroker:
             return False
         finally:
             admin.close()
-
-    def _failure(self, what: str) -> SourceUnavailable:
-        log = self.log_path.read_bytes()[-_LOG_BYTES_SHOWN:].decode(errors="replace").strip()
-        return SourceUnavailable(
-            f"{what}; its log ends below, see the whole of it for the cause",
-            log_path=str(self.log_path),
-            bootstrap_servers=self.bootstrap_servers,
-            log_end=log,
-        )

@@ -103,6 +103,11 @@ class FaultyStore:
         self._ledger = _Ledger(tuple(faults), before_call)
 
     @property
+    def row_group_bytes(self) -> int:
+        """See `Store.row_group_bytes`."""
+        return self._inner.row_group_bytes
+
+    @property
     def calls(self) -> tuple[Call, ...]:
         """Every call so far, in order, of this store and of all within it."""
         return tuple(self._ledger.calls)

@@ -65,10 +65,10 @@ class TableState:
         return [row for _, row in self.rows.values() if row is not None]
 
     def table(self) -> pa.Table:
-        """The live rows in the lake's types; an added column is null in rows not changed since."""
+        """The live rows in the lake's types; a column holds its default in rows from before it."""
         rows = self.live
         arrays = {
-            name: to_arrow(described, [row.get(name) for row in rows])
+            name: to_arrow(described, [row.get(name, described.get("default")) for row in rows])
             for name, described in self.fields.items()
         }
         return pa.table(arrays)

@@ -2,77 +2,44 @@
 
 from __future__ import annotations
 
-import os
 import secrets
-import socket
-import subprocess
-import time
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lakesplice.testing.go_programs import built
+from lakesplice.testing.servers.process import HOST, LocalServer, free_port
 
 MODULE, VERSION = "github.com/versity/versitygw/cmd/versitygw", "v1.8.0"
 ACCESS, SECRET, REGION = "tester", "tester-secret", "us-east-1"
-_HOST = "127.0.0.1"
-_START_SECONDS_MAX, _STOP_SECONDS = 30.0, 10.0
+_START_SECONDS_MAX = 30.0
 
 
-class S3Server:
-    """The server as a context manager: ready when entered, gone when left; its data stays."""
+class S3Server(LocalServer):
+    """The server; entering and leaving it again keeps its data, not its port."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._process: subprocess.Popen[bytes] | None = None
+        super().__init__("the S3 server", folder.absolute() / "server.log")
+        self._data = folder.absolute() / "data"
         self.port = 0
 
     @property
     def endpoint(self) -> str:
         """Where it listens."""
-        return f"http://{_HOST}:{self.port}"
+        return f"http://{HOST}:{self.port}"
 
-    def __enter__(self) -> Self:
-        data = self._folder / "data"
-        data.mkdir(parents=True, exist_ok=True)
-        with socket.socket() as probe:
-            probe.bind((_HOST, 0))
-            self.port = probe.getsockname()[1]
-        keys = {"ROOT_ACCESS_KEY": ACCESS, "ROOT_SECRET_KEY": SECRET}
-        command = [str(binary()), "--port", f"{_HOST}:{self.port}", "--region", REGION]
-        with (self._folder / "server.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [*command, "posix", str(data)],
-                stdout=log,
-                stderr=log,
-                env={**os.environ, **keys},
-            )
-        try:
-            self._await_ready()
-        except BaseException:
-            self.__exit__(None, None, None)
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._process is None:
+    def start(self) -> None:
+        """See `LocalServer.start`."""
+        if self.is_running:
             return
-        self._process.terminate()
-        try:
-            self._process.wait(_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._process = None
+        self._data.mkdir(parents=True, exist_ok=True)
+        self.port = free_port()
+        keys = {"ROOT_ACCESS_KEY": ACCESS, "ROOT_SECRET_KEY": SECRET}
+        where = ("--port", f"{HOST}:{self.port}", "--region", REGION, "posix", self._data)
+        self._run([binary(), *where], self._answers, _START_SECONDS_MAX, keys)
 
     def make_bucket(self) -> str:
         """Make a bucket of a new name and return it."""
@@ -80,18 +47,12 @@ class S3Server:
         client(self.endpoint).create_bucket(Bucket=name)
         return name
 
-    def _await_ready(self) -> None:
-        ends = time.monotonic() + _START_SECONDS_MAX
-        while True:
-            try:
-                client(self.endpoint).list_buckets()
-                return
-            except (BotoCoreError, ClientError):
-                assert self._process is not None
-                if self._process.poll() is not None or time.monotonic() > ends:
-                    log = (self._folder / "server.log").read_text()
-                    raise RuntimeError(f"the S3 server didn't start:\n{log[-2000:]}") from None
-                time.sleep(0.1)
+    def _answers(self) -> bool:
+        try:
+            client(self.endpoint).list_buckets()
+        except (BotoCoreError, ClientError):
+            return False
+        return True
 
 
 def options(endpoint: str) -> dict[str, str]:

@@ -19,10 +19,13 @@ import pyarrow as pa
 
 from lakesplice.formats.events import DeclaredType
 from lakesplice.model.manifest import PartitionState, SourceState
+from lakesplice.model.modes import NotInserts
 from lakesplice.model.names import TableName
 from lakesplice.planning.compaction import tasks, work
 from lakesplice.planning.file_merge import FileMergePolicy, plan_file_merge
 from lakesplice.planning.index_merge import RUNS_MAX, plan_merge
+from lakesplice.planning.policy import DEFAULT_POLICY, SchemaPolicy
+from lakesplice.planning.shaping import Shape
 from lakesplice.spark.decode_stage import decode_records
 from lakesplice.spark.plan import BatchPlan, TaskError, TopicPlan, TopicResult, gather
 from lakesplice.spark.write_stage import read_answers, write_ranges
@@ -32,8 +35,9 @@ from lakesplice.table.commit import Committed, Conflict
 from lakesplice.table.compact import compact_files, splice_of
 from lakesplice.table.file_merge import file_merge, merge_base_files
 from lakesplice.table.held import HeldTable
-from lakesplice.table.intents import FileMerge, IndexMerge, Splice
-from lakesplice.table.ports import Clock, Entropy, Store
+from lakesplice.table.intents import FileMerge, IndexMerge, Purge, Splice
+from lakesplice.table.ports import Clock, Entropy, SchemaSource, Store
+from lakesplice.table.purge import PurgeRules, purge
 from lakesplice.table.rewriters import best_rewriter
 from lakesplice.table.runs import RunCache, write_merged
 from lakesplice.table.settle import Settled, settle
@@ -48,6 +52,7 @@ _RECORDS = pa.schema(
         ("timestamp", pa.timestamp("us", "UTC")),
         ("key", pa.binary()),
         ("value", pa.binary()),
+        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
     ]
 )
 
@@ -56,21 +61,25 @@ _ROUNDS_MAX = 20
 
 
 class SimulatedTopic:
-    """A topic's partitions as a broker keeps them: offsets from 0, no gaps, nothing dropped."""
+    """A topic's partitions as a broker keeps them: offsets from 0, no gaps, nothing dropped until
+    it is forgotten.
+    """
 
     def __init__(self, name: str, partitions: int = 1, topic_id: str = "topic-1") -> None:
         self.name = name
         self.topic_id = topic_id
         self._logs: list[list[Event]] = [[] for _ in range(partitions)]
+        self._firsts = [0] * partitions
 
     @property
     def ends(self) -> dict[int, int]:
         """Per partition one after its last offset."""
-        return {number: len(log) for number, log in enumerate(self._logs)}
+        return {at: self._firsts[at] + len(log) for at, log in enumerate(self._logs)}
 
     def add_partition(self) -> None:
         """Add a partition, so that a key's changes may come from two."""
         self._logs.append([])
+        self._firsts.append(0)
 
     def append(self, partition: int, events: Iterable[Event]) -> None:
         """Append events to a partition."""
@@ -78,14 +87,20 @@ class SimulatedTopic:
 
     def events(self, partition: int, start: int = 0) -> Sequence[Event]:
         """Return a partition's events from an offset on."""
-        return self._logs[partition][start:]
+        return self._logs[partition][start - self._firsts[partition] :]
+
+    def forget(self, before: Mapping[int, int]) -> None:
+        """Drop events before these offsets, as a topic's retention does; none may be asked for."""
+        for at, offset in before.items():
+            del self._logs[at][: offset - self._firsts[at]]
+            self._firsts[at] = offset
 
     def records(self) -> list[Record]:
         """Return all records, for the oracle."""
         return [
             Record(self.name, partition, offset, event.key, event.value)
             for partition, log in enumerate(self._logs)
-            for offset, event in enumerate(log)
+            for offset, event in enumerate(log, self._firsts[partition])
         ]
 
     def read(self, starts: Mapping[int, int], ends: Mapping[int, int]) -> list[pa.RecordBatch]:
@@ -95,7 +110,8 @@ class SimulatedTopic:
         ]
 
     def _read(self, partition: int, start: int, end: int) -> pa.RecordBatch:
-        events = self._logs[partition][start:end]
+        first = self._firsts[partition]
+        events = self._logs[partition][start - first : end - first]
         arrays = [
             pa.array([self.name] * len(events)),
             pa.array([partition] * len(events), pa.int32()),
@@ -103,16 +119,22 @@ class SimulatedTopic:
             pa.array([event.timestamp_ms * 1000 for event in events], _RECORDS.field(3).type),
             pa.array([event.key for event in events], pa.binary()),
             pa.array([event.value for event in events], pa.binary()),
+            pa.array([_headers(event) for event in events], _RECORDS.field("headers").type),
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=_RECORDS)
+
+
+def _headers(event: Event) -> list[dict[str, str | bytes | None]]:
+    return [{"key": name, "value": value} for name, value in event.headers]
 
 
 class SimulatedDriver:
     """Drives the table of one topic; a new one continues where the table stands on the store.
 
     `ranges` is into how many key-hash ranges a batch's changes are cut, `read_tasks` on how many
-    tasks its partitions are read. What the store raises in a
-    task is returned as a value, what it raises elsewhere is raised, both as in the service.
+    tasks its partitions are read, `not_inserts` the policy of an insert-only table. What the store
+    raises in a task is returned as a value, what it raises elsewhere is raised, both as in the
+    service.
     """
 
     def __init__(
@@ -126,6 +148,11 @@ class SimulatedDriver:
         ranges: int = 1,
         read_tasks: int = 1,
         declared: Mapping[str, DeclaredType] | None = None,
+        not_inserts: NotInserts | None = None,
+        schemas: SchemaSource | None = None,
+        key: tuple[str, ...] = (),
+        policy: SchemaPolicy = DEFAULT_POLICY,
+        shape: Shape | None = None,
     ) -> None:
         self.name = TableName.from_topic(topic.name)
         self._lake = lake
@@ -134,6 +161,11 @@ class SimulatedDriver:
         self._ranges = ranges
         self._read_tasks = read_tasks
         self._declared = declared
+        self._not_inserts = not_inserts
+        self._schemas = schemas
+        self._key = key
+        self._policy = policy
+        self._shape = shape
         self._runs = RunCache()
         partitions = {number: PartitionState(0) for number in topic.ends}
         source = SourceState(topic.name, topic.topic_id, partitions)
@@ -154,7 +186,7 @@ class SimulatedDriver:
             result = self._job(starts, ends)
             if result.errors:
                 return result.errors[0]
-            outcome = settle(self.table, result.brought(planned_on, starts, ends))
+            outcome = settle(self.table, result.brought(planned_on, starts, ends), self._policy)
             if outcome is not Settled.AGAIN:
                 return outcome
         raise AssertionError(f"the batch still has to run again after {_ROUNDS_MAX} rounds")
@@ -211,6 +243,17 @@ class SimulatedDriver:
         inputs, output = merge_base_files(self.table.store, manifest, paths, self._entropy)
         return file_merge(self.table.generation, planned_on, inputs, output, manifest)
 
+    def purge(self, before_us: int) -> Committed | Conflict | None:
+        """Purge rows deleted before a moment of the source's clock; None if there are none."""
+        intent = self.plan_purge(before_us)
+        return None if intent is None else self.table.commit(intent)
+
+    def plan_purge(self, before_us: int) -> Purge | None:
+        """Write files without the rows that may go; return what there is to commit."""
+        table, rules = self.table, PurgeRules(before_us)
+        planned_on, manifest = table.version, table.manifest
+        return purge(table.store, manifest, rules, planned_on, table.generation, self._entropy)
+
     def _job(self, starts: Mapping[int, int], ends: Mapping[int, int]) -> TopicResult:
         plan = self._plan(ends)
         records = self._topic.read(starts, ends)
@@ -231,12 +274,17 @@ class SimulatedDriver:
             self._topic.name,
             self.name,
             self.table.states(ends),
-            AppendPlan.of(self.table.manifest),
+            AppendPlan.of(self.table.manifest, insert_only=self._not_inserts is not None),
             tuple(range(self._ranges)),
             self._declared,
             facts=self.table.facts(ends),
+            not_inserts=self._not_inserts,
+            key=self._key,
+            policy=self._policy,
+            shape=self._shape,
         )
-        return BatchPlan(self._lake, self._entropy, (topic,), self._ranges, self._read_tasks)
+        topics, tasks = (topic,), self._read_tasks
+        return BatchPlan(self._lake, self._entropy, topics, self._ranges, tasks, self._schemas)
 
 
 def _shuffled(rows: Sequence[pa.RecordBatch], target: int) -> list[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""`lakesplice dlq list` on a real lake."""
+"""`lakesplice dlq` on a real lake that no driver serves."""
 
 from __future__ import annotations
 
@@ -41,6 +41,15 @@ def table(tmp_path: Path) -> MadeTable:
     return made
 
 
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    file = tmp_path / "lakesplice.yaml"
+    file.write_text(
+        "kafka: {bootstrap_servers: '127.0.0.1:1', topic_pattern: '.*'}\nlake: {root: lake}\n"
+    )
+    return file
+
+
 def test_dead_letters_are_listed_newest_first_with_their_bytes(
     lakesplice: CommandLine, table: MadeTable
 ) -> None:
@@ -68,3 +77,64 @@ def test_a_lake_without_dead_letters_says_so(lakesplice: CommandLine, tmp_path: 
     MadeTable(tmp_path / "shop" / "orders", TableSchema())
     ended = lakesplice("dlq", "list", tmp_path)
     assert (ended.code, ended.out, ended.err) == (0, "", "no dead letters\n")
+
+
+def test_a_letter_is_shown_whole_and_its_value_as_it_came(
+    lakesplice: CommandLine, table: MadeTable
+) -> None:
+    ended = lakesplice("dlq", "show", table.store.root, "0:0")
+    assert ended.code == 0
+    assert repr(PAYLOADS[0]) in ended.out
+    assert "first_seen  2023-11-14" in ended.out
+    missing = lakesplice("dlq", "show", table.store.root, "0:9")
+    assert missing.code != 0
+    assert "no such dead letter" in missing.err
+
+
+def test_letters_that_still_cannot_be_read_stay_with_one_more_attempt(
+    lakesplice: CommandLine, table: MadeTable, config: Path
+) -> None:
+    for attempts in (1, 2):
+        ended = lakesplice("dlq", "replay", table.store.root, "--letter", "0:0", "--config", config)
+        assert ended.out == "0 dead letters replayed, 1 still cannot be read and stay\n"
+        rows = {row["offset"]: row for row in lakesplice.rows("dlq", "list", table.store.root)}
+        assert [rows[at]["attempts"] for at in range(3)] == [attempts, 0, 0]
+        assert rows[0]["first_seen"] < rows[1]["first_seen"] < rows[0]["last_seen"]
+        assert b64decode(rows[0]["value"]) == PAYLOADS[0]
+
+
+def test_without_a_driver_letters_are_read_by_its_configuration_or_not_at_all(
+    lakesplice: CommandLine, table: MadeTable
+) -> None:
+    ended = lakesplice("dlq", "replay", table.store.root)
+    assert ended.code != 0
+    assert "--config" in ended.err
+    assert {row["attempts"] for row in lakesplice.rows("dlq", "list", table.store.root)} == {0}
+
+
+def test_dropped_letters_are_gone_and_the_history_says_who_and_why(
+    lakesplice: CommandLine, table: MadeTable
+) -> None:
+    arguments = ("dlq", "drop", table.store.root, "--letter", "0:2", "--letter", "0:1")
+    ended = lakesplice(*arguments, "--why", "a test of the producer")
+    assert ended.out == "2 dead letters dropped\n"
+    assert [row["offset"] for row in lakesplice.rows("dlq", "list", table.store.root)] == [0]
+    newest = lakesplice.rows("history", table.store.root)[0]
+    assert newest["operation"] == "DROP LETTERS"
+    assert newest["metrics"]["letters_dropped"] == 2
+    assert newest["why"] == "a test of the producer"
+    assert "@" in newest["by"]
+
+
+def test_letters_are_dropped_only_when_they_are_named(
+    lakesplice: CommandLine, table: MadeTable
+) -> None:
+    for arguments in ((), ("--all", "--reason", "not-json")):
+        ended = lakesplice("dlq", "drop", table.store.root, "--why", "x", *arguments)
+        assert ended.code != 0
+        assert "say which letters" in ended.err
+    unknown = lakesplice("dlq", "drop", table.store.root, "--why", "x", "--reason", "nut-json")
+    assert unknown.code != 0
+    assert len(lakesplice.rows("dlq", "list", table.store.root)) == 3
+    ended = lakesplice("dlq", "drop", table.store.root, "--why", "x", "--reason", "not-json")
+    assert ended.out == "3 dead letters dropped\n"

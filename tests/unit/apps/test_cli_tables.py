@@ -242,6 +242,14 @@ def test_many_small_files_are_merged(lakesplice: CommandLine, items: IndexedTabl
     assert lakesplice("index", "check", root(items)).code == 0
 
 
+def test_a_table_without_deleted_rows_is_purged_of_none(
+    lakesplice: CommandLine, items: IndexedTable
+) -> None:
+    ended = lakesplice("purge", root(items), "--older-than-hours", 0)
+    assert ended.code == 0, ended.err
+    assert "0 deleted rows" in ended.out
+
+
 def test_tables_lists_a_lake_with_what_is_parked_and_what_cannot_be_read(
     lakesplice: CommandLine, lake: Path, items: IndexedTable, parked: IndexedTable
 ) -> None:

@@ -12,7 +12,12 @@ from lakesplice.errors import RetryableError, TableNotFoundError, UsageError
 from lakesplice.model.manifest import ParkCode, ParkReason
 from lakesplice.model.schema import TableSchema
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.generation import Generation, claim_generation, newest_generation
+from lakesplice.table.generation import (
+    LEASE_SECONDS,
+    Generation,
+    claim_generation,
+    newest_generation,
+)
 from lakesplice.table.intents import Redirect
 from lakesplice.table.ports import Store
 from lakesplice.table.snapshot import Snapshot
@@ -71,7 +76,23 @@ def test_a_command_commits_under_a_generation_of_its_own_and_gives_it_back(
     assert time.seconds == 0
 
 
-def test_a_command_refuses_while_a_driver_lives(lake: LocalStore, table: MadeTable) -> None:
+def test_a_driver_lends_the_lake_to_a_command_that_asks(lake: LocalStore, table: MadeTable) -> None:
+    alive = driver(lake)
+
+    def beat() -> None:
+        alive.beat()
+        if alive.asked:
+            alive.release()
+
+    time = Time(meanwhile=beat)
+    snapshot = redirect(table.store.root, park, clock=time, wait=time.wait)
+    assert snapshot.manifest.generation == alive.number + 1
+    assert time.seconds < LEASE_SECONDS
+
+
+def test_a_command_refuses_while_a_driver_lives_that_lends_nothing(
+    lake: LocalStore, table: MadeTable
+) -> None:
     alive = driver(lake)
     time = Time(meanwhile=alive.beat)
     with pytest.raises(UsageError, match="a driver of this lake is running"):

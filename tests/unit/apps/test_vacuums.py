@@ -36,7 +36,7 @@ def settings(lake: Path, **sections: Any) -> Settings:
 class Service:
     """A table's ingest and compaction as simulated, its vacuums as the service does them."""
 
-    def __init__(self, folder: Path, **sections: Any) -> None:
+    def __init__(self, folder: Path, origin: TableName | None = None, **sections: Any) -> None:
         self.clock, self.source, self.folder = FixedClock(), Source(), folder
         self.lake = ClockedStore(folder, self.clock)
         self.tasks = driver_of(self.source, self.lake, clock=self.clock)
@@ -53,7 +53,7 @@ class Service:
         )
         name = TableName.from_path(self.tasks.name.path)
         self.metrics.register_table(str(name))
-        self.table = ServiceTable(driver, name, self.tasks.table.source)
+        self.table = ServiceTable(driver, name, self.tasks.table.source, origin)
         self.log = Maintenance(
             self.table.store,
             NoKeeper(),
@@ -124,6 +124,20 @@ def test_orphans_go_at_the_second_sweep_while_batches_go_on(folder: Path) -> Non
     require_true(service.source, service.table.store)
 
 
+def test_what_a_dead_process_left_half_written_goes_and_what_is_new_stays(folder: Path) -> None:
+    service = Service(folder)
+    tmp = folder / "_lakesplice/tmp"
+    old, new = tmp / "old", tmp / "new"
+    for file, age in ((old, 2 * DAY), (new, 0)):
+        file.write_bytes(b"half")
+        os.utime(file, (service.clock.now_ms() / 1000 - age,) * 2)
+    service.turn()
+    service.clock.advance(2 * HOUR)
+    assert service.turn()
+    assert not old.exists()
+    assert new.exists()
+
+
 def test_a_table_of_its_own_retention_keeps_to_it(folder: Path) -> None:
     own = [{"match": NAME, "retention": 48 * HOUR}]
     service = Service(folder, log={"retention": HOUR}, tables=own)
@@ -132,6 +146,16 @@ def test_a_table_of_its_own_retention_keeps_to_it(folder: Path) -> None:
         service.turn()
     assert service.deleted("expired") == 0
     assert service.table.manifest.retention.retained_from == 0
+
+
+def test_a_renamed_table_is_known_to_the_configuration_by_its_name_at_the_source(
+    folder: Path,
+) -> None:
+    at_source = {"match": "old.goods", "whole_snapshots": False, "retention": 48 * HOUR}
+    in_the_lake = {"match": NAME, "whole_snapshots": True, "retention": 2 * HOUR}
+    renamed = Service(folder, TableName("old", "goods"), tables=[in_the_lake, at_source])
+    assert not renamed.table.whole_snapshots
+    assert renamed.table._log_retention_hours == 48
 
 
 def test_less_than_an_hour_has_to_be_asked_for_by_what_it_risks(folder: Path) -> None:

@@ -15,6 +15,7 @@ from lakesplice.config.document import configuration_page
 from lakesplice.config.printing import as_values, as_yaml, json_schema
 from lakesplice.config.problems import purpose, settings_of
 from lakesplice.config.quantities import bytes_of, duration_text, seconds_of, size_text
+from lakesplice.config.settings import TableSettings
 
 VARIABLES = {
     "LAKESPLICE_KAFKA__BOOTSTRAP_SERVERS": "a:1",
@@ -87,3 +88,13 @@ def test_the_printed_file_is_plain_yaml() -> None:
 def test_the_document_is_made_from_the_settings() -> None:
     page = Path(__file__).parents[3] / "docs" / "configuration.md"
     assert page.read_text(encoding="utf-8") == configuration_page()
+
+
+def test_the_document_has_every_field_of_an_entry_of_tables_with_its_choices() -> None:
+    page = configuration_page()
+    for path, _ in settings_of(TableSettings):
+        assert f"### `tables[].{'.'.join(map(str, path))}`" in page
+    _, _, purge_after = page.partition("### `tables[].purge_after`")
+    assert "- allowed: 1h to 3650d" in purge_after
+    _, _, not_inserts = page.partition("### `tables[].not_inserts`")
+    assert "- allowed: park or dead-letter" in not_inserts

@@ -206,7 +206,11 @@ def test_a_wrong_value_is_refused_with_what_is_allowed(
         ),
         (
             "bootstrap_servers: 'a:1', topic_pattern: a, options: {kafka.security.protocol: a}",
-            "write kafka.security.protocol without its first part",
+            "write kafka.security.protocol without its `kafka.`",
+        ),
+        (
+            "bootstrap_servers: 'a:1', topic_pattern: 'a.*', dead_letter_topic: a-dead",
+            "dead_letter_topic must not match topic_pattern",
         ),
     ],
 )
@@ -259,6 +263,15 @@ def test_secrets_are_in_no_message_and_no_print(tmp_path: Path) -> None:
     assert secret not in refusal(tmp_path, wrong)
     broken = f"{SMALLEST}a: [password: {secret}\n"
     assert secret not in refusal(tmp_path, broken)
+
+
+@pytest.mark.parametrize("text", ["masking: {secret: 4711}", "masking: pepper4711"])
+def test_a_secret_that_is_a_number_or_in_the_wrong_place_is_not_shown(
+    tmp_path: Path, text: str
+) -> None:
+    message = refusal(tmp_path, f"{SMALLEST}{text}\n")
+    assert "masking" in message
+    assert "4711" not in message
 
 
 @pytest.mark.parametrize(
@@ -317,3 +330,38 @@ def test_declared_types_are_those_the_decoder_knows(tmp_path: Path) -> None:
     message = refusal(tmp_path, text.replace("bigint", "bigit"))
     assert "tables[0].columns" in message
     assert "column='id' type='bigit'" in message
+
+
+def test_a_schema_registry_is_an_address_and_options_that_are_known(tmp_path: Path) -> None:
+    text = SMALLEST + "schema_registry: {url: 'https://one:8081/ , http://two/apis/ccompat/v7'}\n"
+    secret = '{"basic.auth.user.info": "me:hidden"}'
+    settings = read(tmp_path, text, LAKESPLICE_SCHEMA_REGISTRY__OPTIONS=secret)
+    registry = settings.schema_registry
+    assert registry.url == "https://one:8081,http://two/apis/ccompat/v7"
+    assert registry.options["basic.auth.user.info"] == "me:hidden"
+    assert "hidden" not in repr(settings) + str(settings.model_dump(mode="json"))
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ("{url: 'ftp://one'}", "http or https"),
+        ("{url: 'https://me:pass@one'}", "basic.auth.user.info"),
+        ("{options: {bearer.auth.token: a}}", "without its url"),
+        ("{url: 'http://one', options: {user: a}}", "known"),
+        ("{url: 'http://one', options: {basic.auth.user.info: a}}", "a colon"),
+        ("{url: 'http://one', options: {ssl.key.location: a}}", "belongs to"),
+        ("{url: 'http://one', numbers: guid}", "schema-id"),
+    ],
+)
+def test_a_wrong_schema_registry_is_refused(tmp_path: Path, entry: str, why: str) -> None:
+    assert why in refusal(tmp_path, f"{SMALLEST}schema_registry: {entry}\n")
+
+
+def test_mappings_of_types_are_chosen_per_table_by_name(tmp_path: Path) -> None:
+    entry = 'tables: [{match: "shop.*", type_mapping: [to-string, decimal-to-double]}]\n'
+    settings = read(tmp_path, SMALLEST + entry)
+    found = settings.table(TableName("shop", "items"))
+    assert found is not None
+    assert found.type_mapping == ("to-string", "decimal-to-double")
+    assert "to-string" in refusal(tmp_path, SMALLEST + entry.replace("to-string", "to-text"))

@@ -145,10 +145,16 @@ def test_a_connector_sends_what_is_read(path: Path) -> None:
         assert settings[converter] == "org.apache.kafka.connect.json.JsonConverter"
     assert settings["decimal.handling.mode"] in ("precise", "string")
     assert settings["binary.handling.mode"] == "bytes"
+    assert settings["bigint.unsigned.handling.mode"] == "precise"
+    assert settings["enable.time.adjuster"] == "false"
     assert settings["time.precision.mode"] == "adaptive_time_microseconds"
     assert settings["skipped.operations"] == "t"
     assert "." not in settings["topic.prefix"]
     assert not [name for name in settings if name.startswith("transforms")]
+
+
+def test_the_database_gives_each_change_a_position_of_its_own() -> None:
+    assert "--binlog-legacy-event-pos=1" in SERVICES["mariadb"]["command"]
 
 
 def test_every_setting_of_a_connector_is_explained() -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from lakesplice.errors import CorruptFileError
 from lakesplice.formats.parquet import (
+    ROW_GROUP_BYTES_MAX,
     ROWS_PER_PAGE,
     BaseReader,
     WrittenBase,
@@ -64,9 +65,11 @@ def wide(rows: int) -> pa.Table:
     return pa.table(columns).cast(WIDE.arrow)
 
 
-def write(tables: list[pa.Table], schema: TableSchema) -> tuple[bytes, WrittenBase]:
+def write(
+    tables: list[pa.Table], schema: TableSchema, row_group_bytes: int = ROW_GROUP_BYTES_MAX
+) -> tuple[bytes, WrittenBase]:
     sink = pa.BufferOutputStream()
-    written = write_base(tables, schema, sink)
+    written = write_base(tables, schema, sink, row_group_bytes)
     return sink.getvalue().to_pybytes(), written
 
 
@@ -152,9 +155,8 @@ def test_small_tables_are_gathered_and_large_ones_cut_into_row_groups(
     assert written.rows == 20_000
 
 
-def test_row_groups_are_bounded_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lakesplice.formats.parquet.write.ROW_GROUP_BYTES_MAX", 1_000_000)
-    data, _ = write([wide(20_000)], WIDE)
+def test_row_groups_are_bounded_by_bytes() -> None:
+    data, _ = write([wide(20_000)], WIDE, row_group_bytes=1_000_000)
     assert reader(data, 20_000, WIDE).row_groups == ((0, 8192), (8192, 16384), (16384, 20000))
 
 

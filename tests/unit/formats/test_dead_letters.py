@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 
+import polars as pl
 import pyarrow as pa
 import pytest
 from avro.datafile import DataFileReader
@@ -22,10 +23,13 @@ ROWS = [
     {
         "topic": "shop.orders", "partition": 2, "offset": 1 << 40, "timestamp": 1795247776000,
         "key": b"\x00\xff", "value": b"not JSON \xf0\x9f", "reason": "not-json", "detail": "ünï 😀",
+        "headers": "[[\"h\", null]]",
+        "first_seen": 1795247776001, "last_seen": 1 << 42, "attempts": 3,
     },
     {
         "topic": "shop.orders", "partition": 0, "offset": 0, "timestamp": -1,
         "key": None, "value": b"", "reason": "empty", "detail": "",
+        "headers": "[]", "first_seen": 0, "last_seen": 0, "attempts": 0,
     },
 ]  # fmt: skip
 
@@ -36,6 +40,17 @@ def letters(rows: list[dict[str, object]]) -> pa.Table:
 
 def test_letters_come_back_as_they_were() -> None:
     assert decode_dead_letters(encode_dead_letters(letters(ROWS)), path="x").to_pylist() == ROWS
+
+
+def test_a_file_from_before_times_and_headers_were_kept_is_read() -> None:
+    older = letters(ROWS).select(LETTER_SCHEMA.names[:8])
+    sink = io.BytesIO()
+    frame = pl.from_arrow(older)
+    assert isinstance(frame, pl.DataFrame)
+    frame.write_avro(sink, compression="uncompressed", name="lakesplice_dead_letter")
+    later = {"headers": "[]", "first_seen": 0, "last_seen": 0, "attempts": 0}
+    read = decode_dead_letters(sink.getvalue(), path="x")
+    assert read.to_pylist() == [{**row, **later} for row in ROWS]
 
 
 def test_no_letters_are_a_file_too() -> None:
@@ -63,6 +78,10 @@ _text = st.text(st.characters(codec="utf-8"), max_size=20)
                 "value": st.none() | st.binary(max_size=300),
                 "reason": _text,
                 "detail": _text,
+                "headers": _text,
+                "first_seen": st.integers(0, 2**63 - 1),
+                "last_seen": st.integers(0, 2**63 - 1),
+                "attempts": st.integers(0, 2**31 - 1),
             }
         ),
         max_size=20,

@@ -9,7 +9,7 @@ from lakesplice.formats.events import DecodeContext, decode
 from lakesplice.model.manifest import ParkCode, PartitionState
 from lakesplice.model.names import TableName
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.evolution import Adds, fit
+from lakesplice.planning.evolution import Grows, fit
 from lakesplice.planning.intake import PartitionIntake, PartitionReport, Taken
 from lakesplice.testing.shop import Event
 from tests.support.ledgers import Ledger
@@ -34,7 +34,7 @@ def take(events: list[tuple[bytes | None, bytes | None]]) -> tuple[Taken, Partit
     batch = records(events)
     decoded = decode(batch, DecodeContext(TableName("counted", "ledger")))
     born = fit(TableSchema(), decoded.blocks[0].schema)
-    assert isinstance(born, Adds)
+    assert isinstance(born, Grows)
     intake = PartitionIntake("s.counted.ledger", 0, born.next, PartitionState(FIRST_OFFSET))
     taken = intake.take(np.asarray(batch.column("offset")), decoded)
     return taken, intake.report()

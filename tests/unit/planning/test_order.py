@@ -65,7 +65,6 @@ def test_a_failover_stops_at_the_first_change_under_the_new_gtids() -> None:
     assert (result.high, result.seen, result.repetitions) == (at(7, 200), {"0": 42}, 0)
     assert "0-2-43" in result.detail
     assert str(at(7, 200)) in result.detail
-    assert "reset" in result.detail
 
 
 def test_a_failover_between_batches_stops_at_its_first_row() -> None:
@@ -94,7 +93,7 @@ def test_the_numbers_of_different_streams_are_kept_apart() -> None:
         assert check([*tagged, (1, 10, old)]).first_violation is None
 
 
-@pytest.mark.parametrize("gtid", [None, "", "nonsense", "0-1", f"{UUID}:1-5", "0-1-x", "a:b:c"])
+@pytest.mark.parametrize("gtid", [None, "", "nonsense", "0-1", f"{UUID}:1-", "0-1-x", "a:b:c"])
 def test_a_fall_back_without_a_readable_gtid_is_a_violation(gtid: str | None) -> None:
     result = check([(1, 9, "0-1-1"), (1, 4, gtid)])
     assert (result.first_violation, result.high) == (1, at(1, 9))

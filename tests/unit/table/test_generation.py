@@ -11,11 +11,13 @@ from lakesplice.errors import FencedError
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.system import SystemClock
 from lakesplice.table.generation import (
+    LEASE_SECONDS,
     Generation,
     claim_generation,
     newest_generation,
     take_generation,
 )
+from lakesplice.table.layout import generation_path, lending_path
 from lakesplice.table.ports import Store
 from lakesplice.testing.doubles import FixedClock
 from lakesplice.testing.faulty_store import Fault, FaultyStore, How
@@ -70,6 +72,67 @@ def test_a_newcomer_does_not_depose_a_driver_that_beats(lake: LocalStore) -> Non
     assert claim_generation(lake, clock, beat_meanwhile, lease_seconds=LEASE) is None
     assert clock.monotonic() > 10 * LEASE
     first.check()
+
+
+def test_a_newcomer_waits_for_the_lease_of_the_driver_and_not_for_its_own(lake: LocalStore) -> None:
+    patient = claim_generation(lake, FixedClock(), lambda _: True, lease_seconds=6 * LEASE)
+    assert patient is not None
+    clock = FixedClock()
+    _claim(lake, clock)
+    assert 6 * LEASE <= clock.monotonic() < 8 * LEASE
+    clock = FixedClock()
+    assert claim_generation(lake, clock, clock.advance, lease_seconds=6 * LEASE) is not None
+    assert LEASE <= clock.monotonic() < 2 * LEASE
+
+
+@pytest.mark.parametrize("record", [b"", b"{}", b"[1]", b'{"lease_seconds": -1}'])
+def test_a_generation_that_names_no_lease_has_the_usual_one(
+    lake: LocalStore, record: bytes
+) -> None:
+    assert lake.put_new(generation_path(1), record)
+    clock = FixedClock()
+    assert _claim(lake, clock).number == 2
+    assert LEASE_SECONDS <= clock.monotonic() < 2 * LEASE_SECONDS
+
+
+def test_a_driver_that_is_asked_lends_the_lake_and_comes_after_who_asked(lake: LocalStore) -> None:
+    first, clock, told = _claim(lake), FixedClock(), []
+    first.on_asked = lambda: told.append(first.number)
+
+    def lend(seconds: float) -> bool:
+        clock.advance(seconds)
+        first.beat()
+        if told:
+            first.release()
+        return True
+
+    first.beat()
+    assert not first.asked
+    command = claim_generation(lake, clock, lend, lease_seconds=LEASE, asking=True)
+    assert command is not None
+    assert (command.number, told) == (2, [1])
+    assert clock.monotonic() < LEASE
+
+    def end(seconds: float) -> bool:
+        clock.advance(seconds)
+        command.release()
+        return True
+
+    again = claim_generation(lake, clock, end, lease_seconds=LEASE)
+    assert again is not None
+    assert again.number == 3
+    assert clock.monotonic() < LEASE
+
+
+def test_what_is_lent_goes_to_who_asked_and_after_a_lease_to_anybody(lake: LocalStore) -> None:
+    first, clock = _claim(lake), FixedClock()
+    lake.put_new(lending_path(first.number), b"")
+    first.beat()
+    assert first.asked
+    first.release()
+    # Who asked has died meanwhile.
+    assert _claim(lake, clock).number == 2
+    assert LEASE <= clock.monotonic() < 2 * LEASE
 
 
 def test_a_wall_clock_that_jumps_shortens_no_lease(lake: LocalStore) -> None:

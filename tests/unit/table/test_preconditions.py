@@ -21,8 +21,10 @@ from lakesplice.model.manifest import (
     SourceState,
     UpsertState,
 )
+from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.schema import Column
 from lakesplice.model.types import ColumnType, Kind
+from lakesplice.planning.purging import purge_bound
 from lakesplice.planning.retention import named_files
 from lakesplice.table import commit as commits
 from lakesplice.table import preconditions as rules
@@ -35,7 +37,9 @@ from lakesplice.table.intents import (
     IndexMerge,
     Ingest,
     Intent,
+    Purge,
     Redirect,
+    Replay,
     Restore,
     Splice,
     Sweep,
@@ -178,6 +182,18 @@ def _insert_of_keys_inserted_meanwhile(table: TableUnderTest) -> Intent:
     )
     now = {**first, 0: PartitionState(5)}
     return replace(late, source_to=replace(source, partitions=now))
+
+
+def _replay_of_a_deposed_driver(table: TableUnderTest) -> Intent:
+    snapshot = table.committed(replace(table.ingest(0), generation=2))
+    return Replay(1, snapshot.version, frozenset())
+
+
+def _replay_of_keys_inserted_meanwhile(table: TableUnderTest) -> Intent:
+    planned = table.now().version
+    late = Replay(1, planned, frozenset(), files=(table.file(9),), runs=(table.run(),))
+    table.committed(table.ingest(files=(table.file(8),), runs=(table.run(),)))
+    return late
 
 
 def _keys_in_two_groups(before: Snapshot, after: Snapshot) -> bool:
@@ -330,6 +346,13 @@ def _splice_of_files_swept_meanwhile(table: TableUnderTest) -> Intent:
     return _swept_since(table, table.splice())
 
 
+def _evolve_of_files_swept_meanwhile(table: TableUnderTest) -> Intent:
+    now = table.now()
+    replaced = table.splice().replaced
+    grown = SCHEMA.with_columns([SCORE], SCHEMA.key)
+    return _swept_since(table, Evolve.of(1, now.manifest, grown, replaced, now.version))
+
+
 def _merge_into_a_run_swept_meanwhile(table: TableUnderTest) -> Intent:
     now = table.now()
     inputs = tuple(run.file.path for run in now.manifest.runs)
@@ -403,7 +426,70 @@ def _file_merge_of_a_file_spliced_meanwhile(table: TableUnderTest) -> Intent:
     return late
 
 
+def purge_of(table: TableUnderTest, floor: Position = BEFORE_ALL) -> Purge:
+    snapshot = table.now()
+    inputs = tuple(snapshot.manifest.files)
+    return Purge(1, inputs, (table.file(5, 2),), table.run(), floor, snapshot.version)
+
+
+def _purge_of_a_deposed_driver(table: TableUnderTest) -> Intent:
+    late = purge_of(table)
+    table.committed(replace(table.ingest(), generation=2))
+    return late
+
+
+def _purge_swept_meanwhile(table: TableUnderTest) -> Intent:
+    return _swept_since(table, purge_of(table))
+
+
+def _purge_of_a_file_spliced_meanwhile(table: TableUnderTest) -> Intent:
+    late = purge_of(table)
+    table.committed(table.splice())
+    return late
+
+
+def _purge_of_a_row_changed_meanwhile(table: TableUnderTest) -> Intent:
+    late = purge_of(table)
+    table.committed(table.ingest(deltas=(table.delta(1),)))
+    return late
+
+
+def _waits_for_no_row(_before: Snapshot, after: Snapshot) -> bool:
+    waiting = {group for delta in after.manifest.deltas for group in delta.waiting}
+    return not waiting <= after.manifest.groups
+
+
+def _purge_of_what_a_partition_has_not_passed(table: TableUnderTest) -> Intent:
+    return purge_of(table, Position(1, 5))
+
+
+def _floor_above_what_is_to_come(_before: Snapshot, after: Snapshot) -> bool:
+    bound = purge_bound(after.manifest)
+    return bound is not None and after.manifest.purge_floor >= bound
+
+
 CELLS = {
+    "purge: generation": Cell(
+        rules.generation_is_current, None, _purge_of_a_deposed_driver, _generation_fell
+    ),
+    "purge: swept": Cell(
+        rules.writer_began_after_sweep,
+        ConflictCode.SWEPT,
+        _purge_swept_meanwhile,
+        _names_what_may_be_deleted,
+    ),
+    "purge: deltas": Cell(
+        rules.nothing_waits_for_sources,
+        ConflictCode.DELTAS,
+        _purge_of_a_row_changed_meanwhile,
+        _waits_for_no_row,
+    ),
+    "purge: floor": Cell(
+        rules.floor_is_below_all_to_come,
+        ConflictCode.FLOOR,
+        _purge_of_what_a_partition_has_not_passed,
+        _floor_above_what_is_to_come,
+    ),
     "filemerge: generation": Cell(
         rules.generation_is_current, None, _file_merge_of_a_deposed_driver, _generation_fell
     ),
@@ -412,6 +498,15 @@ CELLS = {
         ConflictCode.SWEPT,
         _file_merge_swept_meanwhile,
         _names_what_may_be_deleted,
+    ),
+    "replay: generation": Cell(
+        rules.generation_is_current, None, _replay_of_a_deposed_driver, _generation_fell
+    ),
+    "replay: version": Cell(
+        rules.nothing_was_committed,
+        ConflictCode.VERSION,
+        _replay_of_keys_inserted_meanwhile,
+        _keys_in_two_groups,
     ),
     "restore: generation": Cell(
         rules.generation_is_current, None, _restore_of_a_deposed_driver, _generation_fell
@@ -566,6 +661,12 @@ CELLS = {
         _evolve_of_a_schema_evolved_meanwhile,
         _column_swallowed,
     ),
+    "evolve: swept": Cell(
+        rules.writer_began_after_sweep,
+        ConflictCode.SWEPT,
+        _evolve_of_files_swept_meanwhile,
+        _names_what_may_be_deleted,
+    ),
     "redirect: generation": Cell(
         rules.generation_is_current, None, _redirect_of_a_deposed_driver, _generation_fell
     ),
@@ -580,6 +681,12 @@ CELLS = {
 # Without these a late commit would name a file or a run that is not in the manifest any more; the
 # transition then breaks off, or would write a file's rows into the table a second time.
 BREAKING = {
+    "purge: files": Cell(
+        rules.sources_are_unchanged,
+        ConflictCode.FILES,
+        _purge_of_a_file_spliced_meanwhile,
+        lambda _before, _after: False,
+    ),
     "filemerge: files": Cell(
         rules.sources_are_unchanged,
         ConflictCode.FILES,
@@ -661,10 +768,12 @@ def test_every_precondition_of_every_intent_has_its_cell(table: TableUnderTest) 
         "merge": IndexMerge,
         "evolve": Evolve,
         "redirect": Redirect,
+        "replay": Replay,
         "expire": Expire,
         "sweep": Sweep,
         "restore": Restore,
         "filemerge": FileMerge,
+        "purge": Purge,
     }
     cells = CELLS | BREAKING
     tested = {(prefixes[name.partition(":")[0]], cell.precondition) for name, cell in cells.items()}

@@ -11,6 +11,7 @@ import typer
 
 from lakesplice import __version__
 from lakesplice.apps.cli import (
+    adopting,
     dead_letters,
     indexes,
     inspection,
@@ -39,10 +40,12 @@ app.command("config")(service.config)
 app.command("demo")(service.demo)
 app.command("read")(reading.read)
 app.command("splice")(splicing.splice)
+app.command("adopt")(adopting.adopt)
 app.command("history")(tables.history)
 app.command("tables")(tables.tables)
 app.command("unpark")(tables.unpark)
 app.command("merge")(upkeep.merge)
+app.command("purge")(upkeep.purge)
 app.command("restore")(upkeep.restore)
 app.command("vacuum")(upkeep.vacuum)
 app.add_typer(indexes.app, name="index")

@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lakesplice.apps.cli.output import Listing, ListingOption, show
+from lakesplice.apps.cli.tables import TableArgument, parse_offset
 from lakesplice.errors import UsageError
 
+if TYPE_CHECKING:
+    from lakesplice.table.dead_letters import Chosen
+
 app = typer.Typer(help="Dead letters: records that could not be decoded.", no_args_is_help=True)
-_COLUMNS = ("table", "partition", "offset", "time", "reason", "detail", "value")
+_COLUMNS = (
+    *("table", "partition", "offset", "time", "first_seen", "last_seen", "attempts"),
+    *("reason", "detail", "value"),
+)
 _VALUE_BYTES_SHOWN = 120
 
-
-@app.callback()
-def _group() -> None:
-    """Keep `list` a command of its own while it is the only one."""
+PlacesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--letter", help="A letter's partition:offset. May be given often.", show_default=False
+    ),
+]
+ReasonsOption = Annotated[
+    list[str] | None,
+    typer.Option("--reason", help="Letters of this reason. May be given often."),
+]
+WaitOption = Annotated[
+    float, typer.Option("--wait", min=1, max=3600, help="Seconds to wait for a driver's answer.")
+]
 
 
 @app.command("list")
@@ -48,13 +67,97 @@ def list_letters(
     show(rows, _COLUMNS, form, "no dead letters")
 
 
-def _letters(store: Any, table: str) -> Iterator[dict[str, Any]]:
-    from lakesplice.table.dead_letters import read_dead_letters
+@app.command("show")
+def show_letter(
+    table: TableArgument,
+    place: Annotated[str, typer.Argument(help="The letter's partition:offset.")],
+    value: Annotated[
+        bool, typer.Option("--value", help="Write the value's bytes alone, as they came.")
+    ] = False,
+) -> None:
+    """Show a dead letter whole: where and when it was met, why, its headers, key and value."""
+    from lakesplice.apps.lake import table_store
+    from lakesplice.table.dead_letters import letters_of
     from lakesplice.table.snapshot import open_snapshot
 
-    for ref in reversed(open_snapshot(store).manifest.dead_letters):
-        for row in reversed(read_dead_letters(store, ref).to_pylist()):
-            yield {"table": table, "time": _moment(row.pop("timestamp")), **row}
+    store, wanted = table_store(table), parse_offset(place)
+    letters = letters_of(store, open_snapshot(store).manifest.dead_letters)
+    found = [letter for letter in letters if (letter.partition, letter.offset) == wanted]
+    if not found:
+        raise UsageError("there is no such dead letter; see `lakesplice dlq list`", letter=place)
+    letter = found[-1]
+    if value:
+        sys.stdout.buffer.write(letter.value or b"")
+        return
+    for name, fact in asdict(letter).items():
+        typer.echo(f"{name:11} {_fact(name, fact)}")
+
+
+@app.command()
+def replay(
+    table: TableArgument,
+    letters: PlacesOption = None,
+    reasons: ReasonsOption = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            help="The service's configuration, needed where none runs: how records are read.",
+            show_default=False,
+        ),
+    ] = None,
+    wait: WaitOption = 300.0,
+) -> None:
+    """Read dead letters again, all or some, after what kept them from being read was mended.
+
+    What can be read now changes its row, unless something newer did; the others stay.
+    """
+    from lakesplice.apps.letters import REPLAY, LetterCommand, give
+    from lakesplice.config import load
+
+    settings = None if config is None else load(config)
+    command = LetterCommand(REPLAY, _chosen(letters, reasons))
+    typer.echo(give(table, command, settings, wait))
+
+
+@app.command()
+def drop(
+    table: TableArgument,
+    why: Annotated[str, typer.Option(help="The reason, kept in the table's history.")],
+    letters: PlacesOption = None,
+    reasons: ReasonsOption = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every letter of the table.")] = False,
+    wait: WaitOption = 300.0,
+) -> None:
+    """Forget dead letters for good: those given, those of a reason, or all."""
+    from lakesplice.apps.letters import DROP, LetterCommand, give
+
+    if everything == bool(letters or reasons):
+        raise UsageError("say which letters: --letter, --reason, or --all alone")
+    typer.echo(give(table, LetterCommand(DROP, _chosen(letters, reasons), why), None, wait))
+
+
+def _chosen(places: list[str] | None, reasons: list[str] | None) -> Chosen:
+    from lakesplice.formats.events.values import DeadReason
+    from lakesplice.model.manifest import ParkCode
+    from lakesplice.table.dead_letters import Chosen
+
+    known = {*(str(reason) for reason in DeadReason), *(str(code) for code in ParkCode)}
+    for reason in reasons or ():
+        if reason not in known:
+            raise UsageError("no such reason", reason=reason, known=sorted(known))
+    return Chosen(frozenset(map(parse_offset, places or ())), frozenset(reasons or ()))
+
+
+def _letters(store: Any, table: str) -> Iterator[dict[str, Any]]:
+    from lakesplice.table.dead_letters import letters_of
+    from lakesplice.table.snapshot import open_snapshot
+
+    letters = letters_of(store, open_snapshot(store).manifest.dead_letters)
+    for letter in sorted(letters, key=lambda one: (one.last_seen, one.place), reverse=True):
+        row = asdict(letter)
+        for name in ("first_seen", "last_seen"):
+            row[name] = _moment(row[name])
+        yield {"table": table, "time": _moment(row.pop("timestamp")), **row}
 
 
 def _moment(timestamp_ms: int) -> datetime | int:
@@ -63,6 +166,12 @@ def _moment(timestamp_ms: int) -> datetime | int:
         return datetime.fromtimestamp(timestamp_ms / 1000, UTC)
     except (ValueError, OverflowError, OSError):
         return timestamp_ms
+
+
+def _fact(name: str, fact: Any) -> str:
+    if name in ("timestamp", "first_seen", "last_seen"):
+        return str(_moment(fact))
+    return repr(fact) if isinstance(fact, bytes) else str(fact)
 
 
 def _excerpt(value: bytes | None) -> str:

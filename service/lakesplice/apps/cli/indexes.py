@@ -47,7 +47,7 @@ def check_index(table: TableArgument, form: ListingOption = Listing.TABLE) -> No
 
 @app.command("rebuild")
 def rebuild_index(table: TableArgument) -> None:
-    """Make the row index anew from the keys of the base files; needs the driver stopped."""
+    """Make the row index anew from the rows' keys; a running service waits meanwhile."""
     from lakesplice.apps.commands import redirect
 
     committed = redirect(table, _rebuilt)

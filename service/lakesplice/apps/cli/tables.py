@@ -13,7 +13,6 @@ from lakesplice.errors import LakespliceError, ParkedTableError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lakesplice.model.manifest import SourceState
     from lakesplice.table.ports import Store
     from lakesplice.table.snapshot import Snapshot
 
@@ -71,13 +70,15 @@ def history(
 
     def row(entry: Any) -> dict[str, Any]:
         info = entry.info
-        counts = dict(info.metrics)
+        counts: dict[str, Any] = dict(info.metrics)
+        told = {name: info.parameters[name] for name in ("by", "why") if name in info.parameters}
         return {
             "version": entry.version,
             "time": _moment(info.timestamp_ms),
             "operation": info.operation,
             "source": _ranges(entry.source) if form is Listing.TABLE else entry.source,
-            "metrics": counts if form is Listing.JSON else _joined(counts),
+            "metrics": counts if form is Listing.JSON else _joined(counts | told),
+            **(told if form is Listing.JSON else {}),
         }
 
     entries = islice(versions(table_store(table)), limit)
@@ -93,17 +94,42 @@ def unpark(
             " is skipped, or read once more without harm. May be given for each partition.",
         ),
     ] = None,
+    new_epoch: Annotated[
+        bool,
+        typer.Option(
+            help="Positions fell back because another server took over or the binlog was reset:"
+            " what comes from here on is newer than all before.",
+        ),
+    ] = False,
+    repeated: Annotated[
+        bool,
+        typer.Option(
+            help="Positions fell back because the source sends again what it had sent: what stands"
+            " at or below its row's position does nothing.",
+        ),
+    ] = False,
 ) -> None:
     """Let a parked table go on, from where it stopped or from the offsets given."""
     from lakesplice.apps.commands import Direction, redirect
+    from lakesplice.planning.directions import FallBack, onward
 
-    def onward(_: Store, snapshot: Snapshot) -> Direction:
+    if new_epoch and repeated:
+        raise UsageError("positions are either new or repeated: give one of the two", table=table)
+    offsets = dict(map(parse_offset, from_offset or []))
+    stated = FallBack.NEW_EPOCH if new_epoch else FallBack.REPEATED if repeated else None
+
+    def direction(_: Store, snapshot: Snapshot) -> Direction:
         if snapshot.manifest.parked is None:
             raise ParkedTableError("the table isn't parked; nothing to do", table=table)
-        return Direction(source=_moved(snapshot.manifest.source, from_offset or []))
+        if not offsets and stated is None:
+            return Direction()
+        source = snapshot.manifest.source
+        if source is None:
+            raise UsageError("the table has no topic, so no offsets either", table=table)
+        return Direction(source=onward(source, snapshot.manifest.parked, offsets, stated))
 
-    committed = redirect(table, onward)
-    typer.echo(f"unparked in version {committed.version}; it goes on when the service starts")
+    committed = redirect(table, direction)
+    typer.echo(f"unparked in version {committed.version}; it goes on as the service does")
 
 
 def parse_offset(text: str) -> tuple[int, int]:
@@ -112,26 +138,6 @@ def parse_offset(text: str) -> tuple[int, int]:
     if not (partition.isdecimal() and offset.isdecimal()):
         raise UsageError("write --from-offset as partition:offset, such as 0:1234", given=text)
     return int(partition), int(offset)
-
-
-def _moved(source: SourceState | None, offsets: list[str]) -> SourceState | None:
-    from dataclasses import replace
-
-    if not offsets:
-        return None
-    if source is None:
-        raise UsageError("the table has no topic, so no offsets either")
-    partitions = dict(source.partitions)
-    for text in offsets:
-        partition, offset = parse_offset(text)
-        if partition not in partitions:
-            raise UsageError(
-                "the table has read no such partition",
-                partition=partition,
-                known=sorted(partitions),
-            )
-        partitions[partition] = replace(partitions[partition], next_offset=offset)
-    return replace(source, partitions=partitions)
 
 
 def _facts(snapshot: Snapshot) -> dict[str, Any]:
@@ -174,5 +180,5 @@ def _ranges(source: Mapping[int, tuple[int, int]] | None) -> str:
     return " ".join(f"{number}:{start}-{end}" for number, (start, end) in moves)
 
 
-def _joined(counts: dict[str, int]) -> str:
+def _joined(counts: dict[str, Any]) -> str:
     return " ".join(f"{name}={count}" for name, count in counts.items() if count)

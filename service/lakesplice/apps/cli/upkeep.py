@@ -11,7 +11,11 @@ import typer
 from lakesplice.apps.cli.output import Listing, ListingOption, show
 from lakesplice.apps.cli.tables import AsOfOption, TableArgument
 from lakesplice.errors import UsageError
-from lakesplice.planning.retention import RETENTION_SECONDS
+from lakesplice.planning.retention import (
+    PURGE_SECONDS,
+    RETENTION_SECONDS,
+    temporaries_before_ms,
+)
 
 if TYPE_CHECKING:
     from lakesplice.table.vacuum import Vacuumed
@@ -38,11 +42,14 @@ def vacuum(
 ) -> None:
     """Delete files that no retained version needs: of expired versions, and orphans.
 
-    The service does it by itself; for its tables the command needs it stopped, unless it is a dry
-    run.
+    The service does it by itself; it waits while the command works on one of its tables, unless
+    that is a dry run.
     """
     from lakesplice import Table
     from lakesplice.apps.commands import vacuum_fed_table
+    from lakesplice.apps.lake import table_store
+    from lakesplice.storage.places import drop_temporaries
+    from lakesplice.storage.system import SystemClock
     from lakesplice.table.vacuum import require_safe_retention
 
     require_safe_retention(retention_hours * 3600, readers_may_fail=readers_may_fail)
@@ -53,13 +60,16 @@ def vacuum(
         )
     else:
         done = vacuum_fed_table(table, retention_hours * 3600)
+    if not dry_run:
+        now_ms = SystemClock().now_ms()
+        drop_temporaries(table_store(table), temporaries_before_ms(now_ms))
     _show(done, form, "would be deleted" if dry_run else "deleted")
 
 
 def merge(table: TableArgument) -> None:
     """Merge small base files into larger ones, if there are many.
 
-    The service does it by itself; for its tables the command needs it stopped.
+    The service does it by itself; it waits while the command works on one of its tables.
     """
     from lakesplice import Table
     from lakesplice.apps.commands import merge_fed_table
@@ -71,6 +81,30 @@ def merge(table: TableArgument) -> None:
     typer.echo(f"{files} files merged; {left} base files now")
 
 
+def purge(
+    table: TableArgument,
+    older_than_hours: Annotated[
+        float,
+        typer.Option(min=0, help="Only rows deleted longer ago leave, by the source's clock."),
+    ] = PURGE_SECONDS / 3600,
+) -> None:
+    """Write base files anew without rows that were deleted long ago; older versions keep them.
+
+    Rows stay that some partition hasn't passed, or that a dead letter may change, or for whose file
+    changes wait. The service does it by itself where `purge.after` is set; it waits while the
+    command works on one of its tables.
+    """
+    from lakesplice import Table
+    from lakesplice.apps.commands import purge_fed_table
+
+    opened = Table.open(table)
+    if opened.snapshot.manifest.upserts is not None:
+        rows = opened.purge(older_than_hours=older_than_hours).rows
+    else:
+        rows = purge_fed_table(table, older_than_hours * 3600)
+    typer.echo(f"{rows} deleted rows left for good")
+
+
 def restore(
     table: TableArgument,
     version: Annotated[
@@ -80,7 +114,7 @@ def restore(
 ) -> None:
     """Make an older version's state the newest one, in a commit of its own.
 
-    A table that a source feeds needs its service stopped; it then reads again what came since.
+    A running service waits meanwhile, then reads again what came since.
     """
     from lakesplice import Table
     from lakesplice.apps.commands import restore_fed_table
@@ -97,8 +131,7 @@ def restore(
         return
     made = restore_fed_table(table, wanted).version
     typer.echo(
-        f"version {wanted} restored as version {made};"
-        " what came since is read again when the service starts"
+        f"version {wanted} restored as version {made}; the service reads again what came since"
     )
 
 

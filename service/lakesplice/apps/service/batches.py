@@ -14,14 +14,17 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.letters import send_letters
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.errors import FencedError, LakespliceError
 from lakesplice.formats.events import DeclaredType, declare
 from lakesplice.model.manifest import ParkCode, ParkReason
+from lakesplice.model.mappings import TypeMapping
 from lakesplice.model.names import TableName
 from lakesplice.planning.placement import place
 from lakesplice.planning.source_check import check_source
 from lakesplice.spark.batch import run_batch
+from lakesplice.spark.letters import LetterTopic
 from lakesplice.spark.plan import BatchPlan, TaskError, TopicPlan, TopicResult
 from lakesplice.spark.query import Offsets
 from lakesplice.spark.topics import Topic, TopicCatalogue
@@ -53,7 +56,8 @@ class BatchRunner:
     """Runs the batches of one lane; `restart` is set to a reason when the query must start anew.
 
     `fatal` holds the error that must stop the service. `hold_back` is called with the tables of
-    each batch before its job, and blocks while compaction has to catch up.
+    each batch before its job, and blocks while compaction has to catch up. `cores` tells how many
+    tasks run at once: executors of a cluster come and go.
     """
 
     def __init__(
@@ -61,14 +65,16 @@ class BatchRunner:
         driver: Driver,
         tables: ServiceTables,
         catalogue: TopicCatalogue,
-        cores: int,
+        cores: Callable[[], int],
         hold_back: Callable[[Sequence[ServiceTable]], None],
+        letters: LetterTopic | None = None,
     ) -> None:
         self._driver = driver
         self._tables = tables
         self._catalogue = catalogue
         self._cores = cores
         self._hold_back = hold_back
+        self._letters = letters
         self._failures: dict[str, int] = {}
         self._busy = threading.Lock()
         self.draining = threading.Event()
@@ -203,12 +209,13 @@ class BatchRunner:
         return {}
 
     def _plan(self, spans: Mapping[str, Span]) -> BatchPlan:
+        settings = self._driver.settings
         expected = {
             span.table.name: sum(span.ends[at] - span.starts[at] for at in span.ends)
             for span in spans.values()
         }
-        targets = max(1, self._cores)
-        placed = place(expected, self._cores, targets)
+        cores = max(1, self._cores())
+        placed = place(expected, cores, cores)
         shares: dict[TableName, dict[int, int]] = {}
         for share, target in placed.items():
             shares.setdefault(share.table, {})[share.range] = target
@@ -217,20 +224,38 @@ class BatchRunner:
                 name,
                 span.table.name,
                 span.table.states(span.ends),
-                AppendPlan.of(span.table.manifest),
+                AppendPlan.of(
+                    span.table.manifest,
+                    insert_only=settings.not_inserts(span.table.origin) is not None,
+                ),
                 tuple(target for _, target in sorted(shares[span.table.name].items())),
-                self._declared(span.table.name),
-                self._driver.settings.format(span.table.name),
+                self._declared(span.table.origin),
+                settings.format(span.table.origin),
                 span.table.facts(span.ends),
+                settings.not_inserts(span.table.origin),
+                self._mappings(span.table.origin),
+                self._key(span.table.origin),
+                settings.policy(span.table.origin),
+                settings.shape(span.table.origin),
+                span.table.origin,
             )
             for name, span in sorted(spans.items())
         )
-        read_tasks = max(1, self._cores * _READ_TASKS_PER_CORE)
-        return BatchPlan(self._driver.lake, self._driver.entropy, topics, targets, read_tasks)
+        read_tasks = cores * _READ_TASKS_PER_CORE
+        driver = self._driver
+        return BatchPlan(driver.lake, driver.entropy, topics, cores, read_tasks, driver.schemas)
 
     def _declared(self, name: TableName) -> Mapping[str, DeclaredType] | None:
         entry = self._driver.settings.table(name)
         return declare(entry.columns) if entry is not None and entry.columns else None
+
+    def _mappings(self, name: TableName) -> tuple[TypeMapping, ...]:
+        entry = self._driver.settings.table(name)
+        return entry.type_mapping if entry is not None else ()
+
+    def _key(self, name: TableName) -> tuple[str, ...]:
+        entry = self._driver.settings.table(name)
+        return () if entry is None else entry.key
 
     def _settle(self, span: Span, planned_on: int, result: TopicResult) -> str:
         """Commit a table's part: `settled`, `again` after its schema grew, or `refused`."""
@@ -238,7 +263,10 @@ class BatchRunner:
         try:
             if result.errors:
                 return self._failed(table, result.errors)
-            outcome = settle(table, result.brought(planned_on, span.starts, span.ends))
+            brought = result.brought(planned_on, span.starts, span.ends)
+            if self._letters is not None and brought.dead_letters:
+                send_letters(self._driver, table, brought.dead_letters, self._letters)
+            outcome = settle(table, brought, self._driver.settings.policy(table.origin))
         except FencedError:
             raise
         except LakespliceError as error:

@@ -8,12 +8,13 @@ The same threads merge runs of the row index and keep the logs short.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.slots import Slots
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.apps.service.upkeep import Upkeep
 from lakesplice.errors import CorruptFileError, FencedError, LakespliceError
@@ -30,6 +31,7 @@ from lakesplice.planning.compaction import (
     work,
 )
 from lakesplice.spark.rewrites import RewriteTask, rewrite_files
+from lakesplice.spark.session import cores
 from lakesplice.storage.copying import ScratchFile
 from lakesplice.storage.places import open_sink
 from lakesplice.table.commit import Committed
@@ -41,6 +43,7 @@ from lakesplice.telemetry import catalogue as metric
 
 _TASK_BYTES = 256 * 2**20
 _HOLD_SECONDS = 0.1
+_JOIN_SECONDS = 1.0
 # A table whose compaction failed is left alone for so long, so that it cannot keep the others
 # waiting.
 _PAUSE_SECONDS = 30.0
@@ -65,10 +68,7 @@ class Compactor:
             rows_per_page=ROWS_PER_PAGE,
         ).due_by(settings.back_pressure_deltas)
         self._upkeep = Upkeep(driver, session)
-        # One core stays with ingest wherever there is more than one.
-        cores = session.sparkContext.defaultParallelism
-        self._tasks = min(settings.tasks_max, max(1, cores - 1))
-        self._slots = threading.Semaphore(self._tasks)
+        self._slots = Slots(self._tasks)
         self._lock = threading.Lock()
         self._running: set[str] = set()
         self._paused_until: dict[str, float] = {}
@@ -82,11 +82,16 @@ class Compactor:
             thread.start()
             self._threads.append(thread)
 
-    def stop(self) -> None:
-        """End the threads; a rewrite that runs is finished, its commit included."""
+    def stop(self, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """End the threads; a rewrite that runs is finished, its commit included.
+
+        `meanwhile` is called every second until then.
+        """
         self._stopping.set()
         for thread in self._threads:
-            thread.join()
+            while thread.is_alive():
+                meanwhile()
+                thread.join(_JOIN_SECONDS)
 
     def finish(self) -> None:
         """Compact until nothing is due any more, in the calling thread."""
@@ -175,10 +180,15 @@ class Compactor:
         result = "committed" if committed else "conflict"
         driver.metrics.add(metric.COMPACTIONS, table=name, result=result)
 
+    def _tasks(self) -> int:
+        """How many rewrites may run at once; one core stays with ingest where there are more."""
+        most = self._driver.settings.compaction.tasks_max
+        return min(most, max(1, cores(self._session) - 1))
+
     def _splice(self, table: ServiceTable) -> bool:
         planned_on, manifest = table.version, table.manifest
         files = work(manifest)
-        shares = tasks(files, _TASK_BYTES, self._tasks)
+        shares = tasks(files, _TASK_BYTES, self._tasks())
         done = self._rewrite(table, manifest, shares)
         self._driver.kill_point("after-rewrite")
         intent = splice_of(self._driver.generation.number, planned_on, done)
@@ -200,16 +210,13 @@ class Compactor:
             )
             for paths in shares
         ]
-        for _ in rewrite:
-            self._slots.acquire()
-        try:
+        with self._slots.taken(len(rewrite)):
             return rewrite_files(self._session, rewrite)
-        finally:
-            self._slots.release(len(rewrite))
 
     def _count(self, table: ServiceTable, intent: Splice) -> None:
         metrics, name, counts = self._driver.metrics, str(table.name), intent.counts
         metrics.add(metric.STALE_CHANGES, counts.get("stale", 0), table=name)
+        metrics.add(metric.UNLINKED_CHANGES, counts.get("unlinked", 0), table=name)
         for direction in ("read", "written"):
             count = counts.get(f"bytes_{direction}", 0)
             metrics.add(metric.COMPACTION_BYTES, count, table=name, direction=direction)

@@ -8,7 +8,7 @@ from typing import Any
 
 from lakesplice.config import Settings
 from lakesplice.table.generation import Generation
-from lakesplice.table.ports import Clock, Entropy, Store
+from lakesplice.table.ports import Clock, Entropy, SchemaSource, Store
 from lakesplice.telemetry.registry import Metrics
 
 
@@ -25,4 +25,5 @@ class Driver:
     generation: Generation
     metrics: Metrics
     log: Any
+    schemas: SchemaSource | None = None
     kill_point: Callable[[str], None] = lambda _name: None

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lakesplice.model.manifest import Manifest
-from lakesplice.table.transitions import view_floor
+from lakesplice.table.offsets import view_floor
 
 _SIGHTINGS_MAX = 64
 

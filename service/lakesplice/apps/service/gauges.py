@@ -15,7 +15,9 @@ from lakesplice.table.intents import (
     IndexMerge,
     Ingest,
     Intent,
+    Purge,
     Redirect,
+    Replay,
     Restore,
     Splice,
     Sweep,
@@ -30,9 +32,11 @@ _OPERATIONS: Mapping[type[Intent], str] = {
     Ingest: "ingest",
     Splice: "splice",
     FileMerge: "file-merge",
+    Purge: "purge",
     IndexMerge: "index-merge",
     Evolve: "evolve",
     Redirect: "redirect",
+    Replay: "replay",
     Expire: "vacuum",
     Sweep: "sweep",
     Restore: "restore",
@@ -54,6 +58,9 @@ def count_commit(
     counts = intent.counts
     for op in CHANGE_OPS:
         metrics.add(metric.CHANGES, counts.get(op, 0), table=table, op=op)
+    metrics.add(metric.DUPLICATES, counts.get("duplicates", 0), table=table)
+    below = counts.get("below_floor", 0)
+    metrics.add(metric.IGNORED, below, table=table, reason="below-floor")
     for name_, count in counts.items():
         kind, _, reason = name_.partition(":")
         if kind == "dead" and reason:
@@ -81,6 +88,8 @@ def show_snapshot(
     metrics.since(metric.DELTA_OLDEST, None if oldest is None else oldest / 1000, table=table)
     metrics.since(metric.FRESHNESS, fresh.real_time, table=table, view=metric.REAL_TIME)
     metrics.since(metric.FRESHNESS, fresh.read_optimised, table=table, view=metric.READ_OPTIMISED)
+    letters = sum(ref.rows for ref in manifest.dead_letters)
+    metrics.set(metric.OPEN_LETTERS, letters, table=table)
     metrics.set(metric.BASE_FILES, len(manifest.files), table=table)
     metrics.set(metric.BASE_ROWS, sum(file.rows for file in files), table=table)
     metrics.set(metric.INDEX_RUNS, len(manifest.runs), table=table)

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from lakesplice.apps.service.batches import BatchRunner
 from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.requests import Requests
 from lakesplice.apps.service.sources import Outlook, Sources
 from lakesplice.errors import RetryableError
 from lakesplice.planning.lanes import catching_up
@@ -19,6 +20,7 @@ from lakesplice.telemetry import catalogue as metric
 from lakesplice.telemetry.health import Health
 
 _TICK_SECONDS = 0.2
+_REQUESTS_SECONDS = 5.0
 _BACKOFF_SECONDS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 
 
@@ -52,6 +54,7 @@ class QueryLoop:
         runners: tuple[BatchRunner, BatchRunner],
         health: Health,
         stopping: threading.Event,
+        requests: Requests,
     ) -> None:
         self._driver = driver
         self._session = session
@@ -59,6 +62,7 @@ class QueryLoop:
         self._main, self._catch_up = Lane("main", runners[0]), Lane("catch-up", runners[1])
         self._health = health
         self._stopping = stopping
+        self._requests = requests
         self._failures = 0
 
     def run(self, on_start: Callable[[], None], *, once: bool) -> None:
@@ -71,6 +75,7 @@ class QueryLoop:
             self._tick()
             try:
                 outlook = self._sources.look()
+                self._requests.execute()
                 behind = frozenset() if once else self._behind(outlook, frozenset())
                 self._start(outlook.starts, behind, once)
                 self._health.reached("query")
@@ -89,9 +94,17 @@ class QueryLoop:
         for lane in self._lanes:
             lane.runner.draining.set()
         for lane in self._lanes:
-            if not lane.runner.drain(until - self._driver.clock.monotonic()):
+            if not self._drained(lane, until):
                 self._driver.log.warning("batch-dropped", lane=lane.name, stop_timeout=seconds)
             lane.end_query()
+
+    def _drained(self, lane: Lane, until: float) -> bool:
+        """Wait for a lane's batch up to a moment; whoever asks is told that the loop lives."""
+        while (left := until - self._driver.clock.monotonic()) > 0:
+            self._health.tick()
+            if lane.runner.drain(min(left, _TICK_SECONDS)):
+                return True
+        return lane.runner.drain(0)
 
     @property
     def _lanes(self) -> tuple[Lane, Lane]:
@@ -132,7 +145,7 @@ class QueryLoop:
     def _watch(self, starts: Offsets, behind: frozenset[str]) -> bool:
         """Watch until the queries have to end; True if they ended by themselves, all well."""
         poll_seconds = self._driver.settings.kafka.topic_poll_seconds
-        polled = self._driver.clock.monotonic()
+        polled = asked = self._driver.clock.monotonic()
         while not self._stopping.is_set():
             self._tick()
             running = [lane for lane in self._lanes if lane.query is not None]
@@ -144,6 +157,10 @@ class QueryLoop:
             if self._driver.clock.monotonic() - polled >= poll_seconds:
                 polled = self._driver.clock.monotonic()
                 self._main.runner.restart = self._restart_reason() or self._news(starts, behind)
+            if self._driver.clock.monotonic() - asked >= min(poll_seconds, _REQUESTS_SECONDS):
+                asked = self._driver.clock.monotonic()
+                if self._requests.waiting():
+                    self._main.runner.restart = self._main.runner.restart or "request"
             reason = self._restart_reason()
             if reason is not None:
                 self._restart(reason)

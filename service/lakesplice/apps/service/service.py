@@ -5,6 +5,8 @@
                  started anew, from where the manifests stand, when topics come, a table is parked
                  or an ingest is refused
     beside it    compaction threads, the metrics page, the generation's heartbeat
+    lend         a command asks for the lake: as for a stop, but Spark stays, and the service waits
+                 as a standby until the command has ended
     stop         running batches are finished if time allows, else dropped whole
 
 Whatever ends in the middle is safe: the manifests say where each table stands.
@@ -15,26 +17,33 @@ from __future__ import annotations
 import signal
 import threading
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import structlog
+from pyspark.sql import SparkSession
 
 from lakesplice import __version__
+from lakesplice.apps.registry import registry_of
 from lakesplice.apps.service.batches import BatchRunner
 from lakesplice.apps.service.compactor import Compactor
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.gauges import show_memory
 from lakesplice.apps.service.loop import QueryLoop
+from lakesplice.apps.service.requests import Requests
 from lakesplice.apps.service.sources import Sources
 from lakesplice.apps.service.status import ServiceStatus, TableStatus
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
-from lakesplice.config import Settings
+from lakesplice.config import KafkaSettings, Settings
+from lakesplice.spark.folders import remove_leftovers
 from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars
-from lakesplice.spark.session import build_session
+from lakesplice.spark.letters import LetterTopic
+from lakesplice.spark.session import build_session, cores
 from lakesplice.spark.topics import TopicCatalogue
 from lakesplice.storage.places import open_store
 from lakesplice.storage.system import SystemClock, SystemEntropy
-from lakesplice.table.generation import take_generation
+from lakesplice.table.generation import Generation, take_generation
+from lakesplice.table.ports import Store
 from lakesplice.telemetry import catalogue as metric
 from lakesplice.telemetry.health import Health
 from lakesplice.telemetry.http import MetricsServer
@@ -56,12 +65,13 @@ class Service:
         self._once = once
         self._log = structlog.get_logger("lakesplice")
         self._stopping = threading.Event()
+        self._ending = threading.Event()
         self._started = threading.Event()
         self._ended = threading.Event()
         self._metrics = Metrics()
         self._metrics.set(metric.BUILD_INFO, 1, version=__version__)
         self._metrics.before_page(lambda: show_memory(self._metrics))
-        self._health = Health(_ALIVE_SECONDS, awaited={"query": "the first query has not started"})
+        self._health = Health(_ALIVE_SECONDS, awaited={"lake": "the service starts"})
         self._server: MetricsServer | None = None
         self._tables: ServiceTables | None = None
         self._thread: threading.Thread | None = None
@@ -91,6 +101,7 @@ class Service:
         if timeout is not None:
             self._stop_timeout = timeout
         self._stopping.set()
+        self._ending.set()
         if self._thread is not None:
             self._thread.join()
         self._raise()
@@ -130,50 +141,112 @@ class Service:
             stack.callback(server.close)
             self._server = server
         lake = open_store(settings.lake.address, settings.lake.options)
-        clock, entropy = SystemClock(), SystemEntropy()
-        generation = take_generation(lake, clock, self._wait_for_lease)
-        if generation is None:
-            return
-        stack.callback(generation.release)
-        self._metrics.set(metric.DRIVER_GENERATION, generation.number)
-        jars = ensure_jars(SPARK_KAFKA, _folder(settings.spark.jars_dir))
-        session = build_session(
-            settings.spark.master, settings.spark.driver_memory, jars, settings.spark.options
-        )
+        session: SparkSession | None = None
+        while (generation := self._take_lake(lake)) is not None:
+            with ExitStack() as held:
+                held.callback(generation.release)
+                # Not before: a standby needs the memory for nothing.
+                session = session or self._session(stack)
+                self._drive(held, session, lake, generation)
+            if self._stopping.is_set() or not generation.asked:
+                return
+            self._log.info("lent", generation=generation.number)
+            self._show_nothing()
+
+    def _session(self, stack: ExitStack) -> SparkSession:
+        remove_leftovers()
+        settings = self._settings.spark
+        jars = ensure_jars(SPARK_KAFKA, _folder(settings.jars_dir))
+        session = build_session(settings.master, settings.driver_memory, jars, settings.options)
         stack.callback(session.stop)
-        driver = Driver(settings, lake, clock, entropy, generation, self._metrics, self._log)
+        return session
+
+    def _drive(
+        self, held: ExitStack, session: SparkSession, lake: Store, generation: Generation
+    ) -> None:
+        """Drive the lake until told to stop, asked to lend it, or, with `once`, done."""
+        settings, ending = self._settings, self._until_asked(generation)
+        clock, entropy = SystemClock(), SystemEntropy()
+        driver = Driver(
+            settings,
+            lake,
+            clock,
+            entropy,
+            generation,
+            self._metrics,
+            self._log,
+            registry_of(settings.schema_registry),
+        )
         tables = self._tables = ServiceTables(driver)
         kafka = settings.kafka
         catalogue = TopicCatalogue(
             session, kafka.bootstrap_servers, kafka.options, kafka.request_timeout_seconds
         )
-        stack.callback(catalogue.close)
+        held.callback(catalogue.close)
         compactor = Compactor(driver, tables, session)
-        stack.callback(compactor.stop)
+        held.callback(compactor.stop, self._health.tick)
         compactor.start()
-        cores = session.sparkContext.defaultParallelism
+        at_once = partial(cores, session)
+        letters = _letter_topic(session, kafka)
+        if letters is not None:
+            held.callback(letters.close)
         runners = (
-            BatchRunner(driver, tables, catalogue, cores, compactor.hold_back),
-            BatchRunner(driver, tables, catalogue, cores, compactor.hold_back),
+            BatchRunner(driver, tables, catalogue, at_once, compactor.hold_back, letters),
+            BatchRunner(driver, tables, catalogue, at_once, compactor.hold_back, letters),
         )
-        loop = QueryLoop(
-            driver,
-            session,
-            Sources(driver, tables, catalogue),
-            runners,
-            self._health,
-            self._stopping,
-        )
+        sources = Sources(driver, tables, catalogue)
+        requests = Requests(driver, tables)
+        loop = QueryLoop(driver, session, sources, runners, self._health, ending, requests)
         loop.run(self._started.set, once=self._once)
-        if self._stopping.is_set():
+        if ending.is_set():
             loop.drain(self._stop_timeout)
         elif self._once:
             compactor.finish()
 
+    def _show_nothing(self) -> None:
+        """Let the page say what a standby's says: the tables are the next driver's to tell of."""
+        for table in self._tables or ():
+            self._metrics.drop_table(str(table.name))
+        self._tables = None
+        self._metrics.since(metric.LAST_BATCH, None)
+        self._metrics.set(metric.DRIVER_GENERATION, 0)
+
+    def _until_asked(self, generation: Generation) -> threading.Event:
+        """The event that ends driving: the service is to stop, or a command asks for the lake."""
+        ending = self._ending = threading.Event()
+        generation.on_asked = ending.set
+        if self._stopping.is_set() or generation.asked:
+            ending.set()
+        return ending
+
+    def _take_lake(self, lake: Store) -> Generation | None:
+        """Become the lake's driver, as a standby for as long as another one lives; None if the
+        service is to stop meanwhile.
+        """
+        self._health.expect("lake", "another driver has the lake, or had it; this one waits")
+        self._health.expect("query", "the first query has not started")
+        self._metrics.set(metric.DRIVER_STANDBY, 1)
+        self._log.info("standby")
+        generation = take_generation(
+            lake, SystemClock(), self._wait_for_lease, lease_seconds=self._settings.lease
+        )
+        if generation is not None:
+            self._health.reached("lake")
+            self._metrics.set(metric.DRIVER_STANDBY, 0)
+            self._metrics.set(metric.DRIVER_GENERATION, generation.number)
+            self._log.info("driver", generation=generation.number)
+        return generation
+
     def _wait_for_lease(self, seconds: float) -> bool:
         """Wait while another driver may be alive; False if the service is to stop meanwhile."""
-        self._health.tick()
-        return not self._stopping.wait(seconds)
+        left = seconds
+        while left > 0:
+            # A long lease has long waits: longer than whoever asks for our health would believe.
+            self._health.tick()
+            if self._stopping.wait(min(left, _ALIVE_SECONDS / 4)):
+                return False
+            left -= _ALIVE_SECONDS / 4
+        return True
 
 
 def run(settings: Settings, *, once: bool = False) -> int:
@@ -207,6 +280,18 @@ def _status(table: ServiceTable, now: float) -> TableStatus:
         None if fresh.read_optimised is None else max(0.0, now - fresh.read_optimised),
         table.compactions,
         None if manifest.parked is None else f"{manifest.parked.code}: {manifest.parked.detail}",
+    )
+
+
+def _letter_topic(session: SparkSession, kafka: KafkaSettings) -> LetterTopic | None:
+    if kafka.dead_letter_topic is None:
+        return None
+    return LetterTopic(
+        session,
+        kafka.bootstrap_servers,
+        kafka.options,
+        kafka.dead_letter_topic,
+        kafka.request_timeout_seconds,
     )
 
 

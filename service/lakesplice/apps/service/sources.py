@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTables, unborn_source
-from lakesplice.errors import LakespliceError
+from lakesplice.errors import LakespliceError, UsageError
+from lakesplice.model.names import TableName
 from lakesplice.planning.source_check import check_source
 from lakesplice.spark.query import Offsets
 from lakesplice.spark.topics import Topic, TopicCatalogue
@@ -72,7 +73,14 @@ class Sources:
 
     def _topics(self) -> dict[str, Topic]:
         pattern = self._driver.settings.kafka.topic_pattern.pattern
-        return self._catalogue.describe(self._catalogue.matching(pattern))
+        matching = self._catalogue.matching(pattern)
+        return self._catalogue.describe([topic for topic in matching if self._read(topic)])
+
+    def _read(self, topic: str) -> bool:
+        try:
+            return self._driver.settings.reads(TableName.from_topic(topic))
+        except UsageError:
+            return True  # what it lacks is told where its table is taken up
 
     def _start(self, topic: Topic) -> dict[int, int]:
         if self._tables.get(topic.name) is None:

@@ -22,20 +22,29 @@ class ServiceTable(HeldTable):
     """A held table that tells metrics and logs what happens to it.
 
     A `refused` table is passed over by the running query: it read on from elsewhere than the table
-    stands.
+    stands. `origin` is the source's name of it, by which the configuration knows it.
     """
 
-    def __init__(self, driver: Driver, name: TableName, source: SourceState) -> None:
+    def __init__(
+        self,
+        driver: Driver,
+        name: TableName,
+        source: SourceState,
+        origin: TableName | None = None,
+    ) -> None:
+        self.origin = origin or name
         super().__init__(
             driver.lake.within(name.path),
             source,
             driver.generation.number,
             driver.clock,
             driver.entropy,
-            log_retention_hours=max(1, round(driver.settings.retention(name) / 3600)),
+            log_retention_hours=max(1, round(driver.settings.retention(self.origin) / 3600)),
         )
         self._driver = driver
         self.name = name
+        entry = driver.settings.table(self.origin)
+        self.whole_snapshots = entry is None or entry.whole_snapshots
         self.refused = False
         self.changes_in = 0
         self.compactions = 0
@@ -112,17 +121,18 @@ class ServiceTables:
         """
         table = self._tables.get(topic)
         if table is None:
-            name = TableName.from_topic(topic)
+            origin = TableName.from_topic(topic)
+            name = self._driver.settings.target(origin)
             other = next((t.source.topic for t in self if t.name == name), None)
             if other is not None:
                 raise UsageError(
-                    "two topics are for one table; let kafka.topic_pattern match one of them",
+                    "two topics are for one table; read one of them (kafka.topic_pattern, tables)",
                     table=str(name),
                     topic=topic,
                     taken_by=other,
                 )
             self._driver.metrics.register_table(str(name))
-            table = self._tables[topic] = ServiceTable(self._driver, name, source)
+            table = self._tables[topic] = ServiceTable(self._driver, name, source, origin)
         return table
 
 

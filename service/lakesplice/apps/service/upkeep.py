@@ -1,19 +1,22 @@
 """Upkeep of a table beside compaction: merging index runs and small base files, checkpoints and
-clean-up of the log, vacuum.
+clean-up of the log, vacuum, purge.
 """
 
 from __future__ import annotations
+
+from functools import partial
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.purges import Purges
 from lakesplice.apps.service.tables import ServiceTable
 from lakesplice.apps.service.vacuums import Vacuums
 from lakesplice.errors import FencedError, LakespliceError
 from lakesplice.planning.file_merge import FileMergePolicy, plan_file_merge
 from lakesplice.planning.index_merge import plan_merge
-from lakesplice.spark.rewrites import FileMergeTask, MergeTask, merge_files, merge_runs
+from lakesplice.spark.rewrites import FileMergeTask, MergeTask, merge_files, merge_runs, purge_table
 from lakesplice.storage.places import log_keeper, open_sink
 from lakesplice.table.commit import Committed
 from lakesplice.table.expiry import Expiry
@@ -36,17 +39,19 @@ class Upkeep:
         self._seen: dict[str, int] = {}
         self._no_file_merge_until: dict[str, float] = {}
         self._vacuums = Vacuums(driver)
+        self._purges = Purges(driver, partial(purge_table, session))
 
     def is_due(self, table: ServiceTable) -> bool:
         """Whether there are too many index runs or small files, the log has grown enough to look at
-        it, or it is time for a vacuum.
+        it, or it is time for a vacuum or a purge.
         """
         if table.snapshot is None:
             return False
         grown = table.snapshot.version - self._seen.get(table.source.topic, 0)
         every = self._driver.settings.log.checkpoint_every
         merges = self._merge_plan(table) is not None or self._file_merge_plan(table) is not None
-        return merges or grown >= every or self._vacuums.is_due(table)
+        timed = self._vacuums.is_due(table) or self._purges.is_due(table)
+        return merges or grown >= every or timed
 
     def see_to(self, table: ServiceTable) -> None:
         """Do what is due. Failures are logged, and the table's turn comes again."""
@@ -58,6 +63,8 @@ class Upkeep:
             self._care_for_log(table)
             if self._vacuums.is_due(table):
                 self._vacuums.see_to(table, self._log_of(table))
+            if self._purges.is_due(table):
+                self._purges.see_to(table)
         except FencedError:
             raise
         except (LakespliceError, PySparkException) as error:
@@ -120,7 +127,7 @@ class Upkeep:
                 log_keeper(table.store),
                 driver.clock,
                 checkpoint_every=settings.log.checkpoint_every,
-                retention_seconds=settings.retention(table.name),
+                retention_seconds=settings.retention(table.origin),
                 expiry=Expiry(table.store, table.commit, driver.generation.number),
             )
         return log

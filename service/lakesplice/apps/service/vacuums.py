@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable
+from lakesplice.planning.retention import temporaries_before_ms
+from lakesplice.storage.places import drop_temporaries
 from lakesplice.table.commit import Conflict
 from lakesplice.table.expiry import Expired
 from lakesplice.table.maintenance import Maintenance
@@ -59,11 +61,14 @@ class Vacuums:
         driver, name = self._driver, str(table.name)
         if table.snapshot is None:
             return
-        retention = driver.settings.retention(table.name)
+        retention = driver.settings.retention(table.origin)
         before_ms = orphans_before_ms(driver.clock.now_ms(), retention)
         orphans = Orphans(table.store, table.commit, driver.generation.number)
         swept = orphans.sweep(table.snapshot, before_ms, at_once=False)
         self._count(table, "orphan", swept.files)
+        dropped = drop_temporaries(table.store, temporaries_before_ms(driver.clock.now_ms()))
+        if dropped:
+            driver.log.info("temporaries-dropped", files=dropped)
         driver.metrics.set(metric.ORPHANS_LEFT, len(swept.left), table=name)
 
     def _count(self, table: ServiceTable, kind: str, files: Mapping[str, int]) -> None:

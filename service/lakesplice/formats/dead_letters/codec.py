@@ -10,8 +10,14 @@ The columns, each a union of null and its own Avro type, in one block without co
     value      bytes
     reason     string   a short code
     detail     string   for people
+    headers    string   the record's headers as JSON: an array of [name, value in Base64 or null]
+    first_seen long     when it first could not be read, in milliseconds since 1970; 0: when the
+                        commit was made that names the file
+    last_seen  long     likewise, for the last time
+    attempts   int      how often it was replayed in vain
 
-Avro has no checksums; the manifest holds one of the whole file, to be compared before decoding.
+Files from before the last four columns lack them. Avro has no checksums; the manifest holds one of
+the whole file, to be compared before decoding.
 """
 
 from __future__ import annotations
@@ -20,6 +26,7 @@ import io
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakesplice.errors import CorruptFileError
 
@@ -34,13 +41,20 @@ LETTER_SCHEMA = pa.schema(
         pa.field("value", pa.binary()),
         pa.field("reason", pa.string(), nullable=False),
         pa.field("detail", pa.string(), nullable=False),
+        pa.field("headers", pa.string(), nullable=False),
+        pa.field("first_seen", pa.int64(), nullable=False),
+        pa.field("last_seen", pa.int64(), nullable=False),
+        pa.field("attempts", pa.int32(), nullable=False),
     ]
 )
+_LATER: dict[str, str | int] = {"headers": "[]", "first_seen": 0, "last_seen": 0, "attempts": 0}
 
 
 def encode_dead_letters(letters: pa.Table) -> bytes:
-    """Return the file of some letters, in the order given; `letters` is in `LETTER_SCHEMA`."""
-    frame = pl.from_arrow(letters.select(LETTER_SCHEMA.names).cast(LETTER_SCHEMA))
+    """Return the file of some letters, in the order given; `letters` is in `LETTER_SCHEMA`, of
+    which the last four columns may be missing.
+    """
+    frame = pl.from_arrow(_completed(letters).select(LETTER_SCHEMA.names).cast(LETTER_SCHEMA))
     assert isinstance(frame, pl.DataFrame)
     sink = io.BytesIO()
     frame.write_avro(sink, compression="uncompressed", name=RECORD_NAME)
@@ -56,7 +70,7 @@ def decode_dead_letters(data: bytes, *, path: str) -> pa.Table:
     try:
         frame = pl.read_avro(io.BytesIO(data))
         table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
-        letters = table.select(LETTER_SCHEMA.names).cast(LETTER_SCHEMA)
+        letters = _completed(table).select(LETTER_SCHEMA.names).cast(LETTER_SCHEMA)
         letters.validate(full=True)
     except (
         pl.exceptions.PolarsError,
@@ -72,4 +86,15 @@ def decode_dead_letters(data: bytes, *, path: str) -> pa.Table:
             path=path,
             cause=str(error),
         ) from error
+    return letters
+
+
+def _completed(letters: pa.Table) -> pa.Table:
+    for name, value in _LATER.items():
+        filler = pa.scalar(value, LETTER_SCHEMA.field(name).type)
+        if name in letters.column_names:
+            at = letters.column_names.index(name)
+            letters = letters.set_column(at, name, pc.fill_null(letters[name], filler))
+        else:
+            letters = letters.append_column(name, pa.repeat(filler, len(letters)))
     return letters

@@ -5,10 +5,13 @@ chooses the format; `engine.py` goes from template to template (`template.py`, `
 the format's reader (`dialect.py` is the seam); `group.py` reads the records of one template
 (`lines.py`, `proof.py`, `screen.py`, `strict.py`); the reader makes columns of them (`build.py`,
 `places.py`, `cells.py`, `encoding.py`, `decimals.py`, `declared.py`); `ledger.py` sees that none is
-lost. The formats are the folders. docs/formats.md says what each can know,
-docs/decisions/0010-decoding-change-events.md and 0022-a-seam-for-formats.md have the reasons.
+lost, `mappings.py` changes types as the user chose. Avro's values are read in `avro/`. The formats
+are the folders. docs/formats.md says what each can know, docs/types.md what types become;
+docs/decisions/0010-decoding-change-events.md, 0022-a-seam-for-formats.md and
+0026-avro-field-by-field.md have the reasons.
 """
 
+from lakesplice.formats.events.avro import schema_ids
 from lakesplice.formats.events.declared import DeclaredType, declare
 from lakesplice.formats.events.decode import decode
 from lakesplice.formats.events.values import (
@@ -17,6 +20,7 @@ from lakesplice.formats.events.values import (
     DecodeContext,
     Decoded,
     ImageBlock,
+    SchemaText,
     Stop,
 )
 
@@ -27,7 +31,9 @@ __all__ = [
     "DecodeContext",
     "Decoded",
     "ImageBlock",
+    "SchemaText",
     "Stop",
     "declare",
     "decode",
+    "schema_ids",
 ]

@@ -13,6 +13,7 @@ from lakesplice.formats.events.encoding import Cell
 from lakesplice.formats.events.ledger import Ledger
 from lakesplice.formats.events.places import Positions
 from lakesplice.formats.events.strict import Flaw
+from lakesplice.formats.events.template import Halt, Truncated
 from lakesplice.formats.events.values import DeadReason, Mask, Rows
 
 
@@ -32,6 +33,17 @@ class Build:
         at = np.fromiter(rows, np.int64)
         self.ledger.kill(self.records[at], flaw)
         self.live[at] = False
+
+    def settle(self, row: int, verdict: Flaw | Halt | Truncated) -> None:
+        """Settle a row that is no change, by what its event says."""
+        record = int(self.records[row])
+        self.live[row] = False
+        if isinstance(verdict, Flaw):
+            self.ledger.kill([record], verdict)
+        elif isinstance(verdict, Halt):
+            self.ledger.stop(record, verdict.code, verdict.detail)
+        elif verdict.position is not None:
+            self.ledger.fence(record, verdict.position, verdict.gtid)
 
     def drop_marked(self, mask: Mask, reason: DeadReason, detail: str) -> None:
         """Make dead letters of marked rows that are still live."""

@@ -12,7 +12,11 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.events.decimals import decimal_limits, decimals_from_bytes
+from lakesplice.formats.events.decimals import (
+    decimal_limits,
+    decimals_from_bytes,
+    digits_from_bytes,
+)
 from lakesplice.formats.events.encoding import (
     DAY_MAX,
     DAY_MIN,
@@ -21,6 +25,7 @@ from lakesplice.formats.events.encoding import (
     Cell,
     Encoding,
 )
+from lakesplice.formats.events.geometry import extended_wkb, geometry_members
 from lakesplice.formats.events.lines import Mask, text_bytes
 from lakesplice.formats.events.values import DeadReason
 from lakesplice.model.types import ColumnType, Kind
@@ -108,8 +113,8 @@ def _plain(raw: pa.Array, cell: Cell) -> Column:
 
 
 def _finite(raw: pa.Array) -> Column:
-    """A number beyond the range of a float reads as infinite; JSON has no infinity of its own."""
-    infinite = pc.is_inf(raw).fill_null(False)
+    """A number beyond the range of a float reads as infinite; MySQL has no infinity and no NaN."""
+    infinite = pc.invert(pc.is_finite(raw)).fill_null(False)
     if not infinite.true_count:
         return Column(raw)
     values = pc.if_else(infinite, pa.scalar(None, raw.type), raw)
@@ -147,6 +152,45 @@ def _decimal_base64(raw: pa.Array, cell: Cell) -> Column:
     if no_base64 is not None:
         flaws.append((no_base64, DeadReason.WRONG_TYPE))
     return Column(values, tuple(flaws))
+
+
+def _unsigned_long(raw: pa.Array, cell: Cell) -> Column:
+    """A number of 64 bits that was sent as if it were signed."""
+    return Column(raw.view(pa.uint64()).cast(cell.type.arrow))
+
+
+def _wide_decimal_bytes(raw: pa.Array, cell: Cell) -> Column:
+    precision, scale = map(int, cell.source_type.rpartition("(")[2].rstrip(")").split(","))
+    values, wrong = digits_from_bytes(raw, scale, precision)
+    return _column(values, wrong if wrong.any() else None)
+
+
+def _wide_decimal_base64(raw: pa.Array, cell: Cell) -> Column:
+    unscaled, no_base64 = _decode_base64(raw)
+    wide = _wide_decimal_bytes(unscaled, cell)
+    unread = () if no_base64 is None else ((no_base64, DeadReason.WRONG_TYPE),)
+    return Column(wide.values, (*unread, *wide.flaws))
+
+
+def _geometry(raw: pa.Array, cell: Cell) -> Column:
+    members = geometry_members(raw)
+    wkb, no_base64 = _decode_base64(members["wkb"])
+    plain = [wkb, members["srid"]]
+    shaped = _geometry_bytes(
+        pa.StructArray.from_arrays(plain, ["wkb", "srid"], mask=raw.is_null()), cell
+    )
+    unread = () if no_base64 is None else ((no_base64, DeadReason.WRONG_TYPE),)
+    return Column(shaped.values, (*unread, *shaped.flaws))
+
+
+def _geometry_bytes(raw: pa.Array, _: Cell) -> Column:
+    values, wrong = extended_wkb(raw)
+    return _column(values, wrong if wrong.any() else None, DeadReason.WRONG_TYPE)
+
+
+def _decimal_bytes(raw: pa.Array, cell: Cell) -> Column:
+    values, beyond = decimals_from_bytes(raw, cell.type)
+    return _column(values, beyond if beyond.any() else None)
 
 
 def _decimal_text(raw: pa.Array, cell: Cell) -> Column:
@@ -345,4 +389,10 @@ _CONVERSIONS: dict[Encoding, Callable[[pa.Array, Cell], Column]] = {
     Encoding.BOOLEAN_TEXT: _boolean_text,
     Encoding.BITS_TEXT: _bits_text,
     Encoding.LATIN1_TEXT: _latin1_text,
+    Encoding.DECIMAL_BYTES: _decimal_bytes,
+    Encoding.UNSIGNED_LONG: _unsigned_long,
+    Encoding.WIDE_DECIMAL_BASE64: _wide_decimal_base64,
+    Encoding.WIDE_DECIMAL_BYTES: _wide_decimal_bytes,
+    Encoding.GEOMETRY: _geometry,
+    Encoding.GEOMETRY_BYTES: _geometry_bytes,
 }

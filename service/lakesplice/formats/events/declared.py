@@ -23,6 +23,7 @@ neither:
     enum, set, json        a string                                             string
     bit(1); bit(n)         true, false; base64                                  boolean; binary
     bigint unsigned        as decimal(20,0); the others as the next wider type  decimal(20,0)
+    unsigned_long          a BIGINT UNSIGNED that is sent as a signed number    decimal(20,0)
 
 So Debezium writes them. Another format that needs declarations says in its own module how it writes
 what was declared.
@@ -51,6 +52,7 @@ _NAMED: dict[str, tuple[ColumnType, Encoding]] = {
     "timestamp_millis": (_TIMESTAMP, Encoding.TIMESTAMP_MILLIS),
     "timestamp_micros": (_TIMESTAMP, Encoding.TIMESTAMP_MICROS),
     "timestamp_nanos": (_TIMESTAMP, Encoding.TIMESTAMP_NANOS),
+    "unsigned_long": (ColumnType(Kind.DECIMAL, 20, 0), Encoding.UNSIGNED_LONG),
 }
 _ALIASES = {
     "tinyint": "byte",

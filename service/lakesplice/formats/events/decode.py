@@ -6,19 +6,30 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from lakesplice.formats.events.avro import framed
 from lakesplice.formats.events.canal import CANAL
-from lakesplice.formats.events.debezium import DEBEZIUM, FLATTENED
+from lakesplice.formats.events.debezium import (
+    AVRO,
+    DEBEZIUM,
+    FLATTENED,
+    FLATTENED_AVRO,
+    TICDC_DEBEZIUM,
+    format_of,
+)
 from lakesplice.formats.events.dialect import Dialect
 from lakesplice.formats.events.engine import settle_records
+from lakesplice.formats.events.keyed import with_key
+from lakesplice.formats.events.mappings import map_types
 from lakesplice.formats.events.maxwell import MAXWELL
 from lakesplice.formats.events.strict import Flaw
 from lakesplice.formats.events.template import Halt, open_record
-from lakesplice.formats.events.values import DecodeContext, Decoded
+from lakesplice.formats.events.values import DecodeContext, Decoded, SchemaText
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode
 
 DIALECTS: Mapping[FormatName, Dialect] = {
-    dialect.name: dialect for dialect in (DEBEZIUM, FLATTENED, MAXWELL, CANAL)
+    dialect.name: dialect
+    for dialect in (DEBEZIUM, FLATTENED, AVRO, FLATTENED_AVRO, TICDC_DEBEZIUM, MAXWELL, CANAL)
 }
 
 
@@ -33,11 +44,11 @@ def decode(records: pa.RecordBatch, context: DecodeContext) -> Decoded:
     The format is the context's, else that of the first record which is an event of any. Where none
     is, the records are read as Debezium's, so that each gets its reason.
     """
-    chosen = context.format or _first_recognised(records.column("value"))
+    chosen = context.format or _first_recognised(records.column("value"), context)
     dialect = DIALECTS[chosen or FormatName.DEBEZIUM]
 
     def stranger(value: bytes) -> Halt | None:
-        other = recognise(value)
+        other = recognise(value, context.schemas)
         if other in (None, dialect.name):
             return None
         return Halt(
@@ -48,11 +59,19 @@ def decode(records: pa.RecordBatch, context: DecodeContext) -> Decoded:
         )
 
     ledger = settle_records(records, dialect.reader(context), stranger, threads=context.threads)
-    return ledger.result(chosen)
+    map_types(ledger, context.mappings)
+    decoded = ledger.result(chosen)
+    return with_key(decoded, context.key) if context.key else decoded
 
 
-def recognise(value: bytes) -> FormatName | None:
-    """Return the format of which a record's value is an event, or None if it is of none known."""
+def recognise(value: bytes, schemas: Mapping[int, SchemaText] | None = None) -> FormatName | None:
+    """Return the format of which a record's value is an event, or None if it is of none known.
+
+    `schemas` are those of a registry, as in `DecodeContext`.
+    """
+    if head := framed(value):
+        schema = (schemas or {}).get(head.schema)
+        return format_of(schema) if schema else None
     opened = open_record(value)
     if isinstance(opened, Flaw) or not isinstance(opened.payload, dict):
         return None
@@ -60,9 +79,18 @@ def recognise(value: bytes) -> FormatName | None:
     return found[0] if len(found) == 1 else None
 
 
-def _first_recognised(values: pa.Array) -> FormatName | None:
-    """Look at the records until one tells; as a rule it is the first."""
+def _first_recognised(values: pa.Array, context: DecodeContext) -> FormatName | None:
+    """Look at the records until one tells; as a rule it is the first.
+
+    Without a registry nothing tells whether what looks like Avro is an event. If nothing else is
+    one it is read as Avro, and the table parks for want of a registry.
+    """
+    heads = False
     for value in values:
-        if value.is_valid and (found := recognise(value.as_py())):
+        if not value.is_valid:
+            continue
+        bytes_ = value.as_py()
+        if found := recognise(bytes_, context.schemas):
             return found
-    return None
+        heads = heads or framed(bytes_) is not None
+    return FormatName.AVRO if heads and context.schemas is None else None

@@ -39,7 +39,7 @@ class Group:
     """Records that were read as one: like `template`, with keys of the form `key`.
 
     `records` are their indexes, ascending; `payloads` what was read of each, `keys` their keys as
-    bytes and `offsets` their places in the partition, row for row.
+    bytes and `offsets` their places in the partition, row for row. `notes` are the reading's.
     """
 
     records: Rows
@@ -49,10 +49,12 @@ class Group:
     template: Template
     key: KeyForm | None
     source: Sliced
+    notes: pa.Array | None = None
 
-    def texts(self) -> pa.Array:
-        """Return what was read of each record: its value behind the template's prefix."""
-        return self.source.texts.take(pa.array(self.source.at))
+    def text(self, row: int) -> bytes:
+        """Return what was read of one record: its value behind the template's prefix."""
+        text: bytes = self.source.texts[int(self.source.at[row])].as_py()
+        return text
 
 
 @dataclass(frozen=True)

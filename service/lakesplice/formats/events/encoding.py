@@ -22,7 +22,9 @@ MICROS_MIN, MICROS_MAX = DAY_MIN * _DAY_MICROS, (DAY_MAX + 1) * _DAY_MICROS - 1
 
 
 class Encoding(StrEnum):
-    """The ways in which JSON holds a value: Kafka Connect's, then those of other formats."""
+    """The ways in which JSON holds a value: Kafka Connect's, then those of other formats, last
+    Avro's.
+    """
 
     PLAIN = "plain"
     BASE64 = "base64"
@@ -45,14 +47,22 @@ class Encoding(StrEnum):
     BOOLEAN_TEXT = "boolean-text"
     BITS_TEXT = "bits-text"
     LATIN1_TEXT = "latin1-text"
+    UNSIGNED_LONG = "unsigned-long"
+    WIDE_DECIMAL_BASE64 = "wide-decimal-base64"
+    GEOMETRY = "geometry"
+    DECIMAL_BYTES = "decimal-bytes"
+    WIDE_DECIMAL_BYTES = "wide-decimal-bytes"
+    GEOMETRY_BYTES = "geometry-bytes"
 
 
 _TEXT = (
     Encoding.BASE64, Encoding.DECIMAL_BASE64, Encoding.DECIMAL_TEXT, Encoding.TIMESTAMP_ZONED,
     Encoding.DATE_TEXT, Encoding.DATETIME_TEXT, Encoding.TIME_TEXT, Encoding.INTEGER_TEXT,
     Encoding.FLOAT_TEXT, Encoding.BOOLEAN_TEXT, Encoding.BITS_TEXT, Encoding.LATIN1_TEXT,
+    Encoding.WIDE_DECIMAL_BASE64,
 )  # fmt: skip
 _WIDE_DIGITS = 76
+GEOMETRY_MEMBERS = (("wkb", pa.string()), ("srid", pa.int64()))
 # Wide enough for 64 bits.
 _UNSIGNED = pa.decimal128(20, 0)
 _PLAIN_JSON = {
@@ -65,12 +75,16 @@ _PLAIN_JSON = {
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One column of a row image: its name, its type, and how its values are written."""
+    """One column of a row image: its name, its type, how its values are written; of those that are
+    objects the `members`; and what rows got that were there when it was added, if known.
+    """
 
     name: str
     type: ColumnType
     encoding: Encoding
     source_type: str
+    members: tuple[tuple[str, pa.DataType], ...] = ()
+    fill: str | None = None
 
     @property
     def json_type(self) -> pa.DataType:
@@ -82,6 +96,8 @@ class Cell:
             return self.wide_decimal
         if self.encoding is Encoding.BITS_NUMBER:
             return _UNSIGNED
+        if self.encoding is Encoding.GEOMETRY:
+            return pa.struct(list(self.members or GEOMETRY_MEMBERS))
         if self.encoding is Encoding.SET_LIST:
             return pa.list_(pa.string())
         if self.encoding in _TEXT:
@@ -102,4 +118,4 @@ class Cell:
     @property
     def field(self) -> SourceField:
         """The cell as the rest of the system sees it."""
-        return SourceField(self.name, self.type, self.source_type)
+        return SourceField(self.name, self.type, self.source_type, self.fill)

@@ -18,13 +18,23 @@ from lakesplice.formats.events.dialect import Group, KeyForm, Reader, Sliced
 from lakesplice.formats.events.group import read_group, slices_after
 from lakesplice.formats.events.ledger import Ledger
 from lakesplice.formats.events.strict import Flaw
-from lakesplice.formats.events.template import TOMBSTONE, Halt, Ignored, Template, Verdict
+from lakesplice.formats.events.template import (
+    TOMBSTONE,
+    Halt,
+    Ignored,
+    Template,
+    Truncated,
+    Verdict,
+)
 from lakesplice.formats.events.values import DeadReason, Rows
+from lakesplice.model.position import RANK_OTHER, Position
 
 # After so many shapes without a schema, records are told apart one by one rather than by trying.
 _ROUNDS_MAX = 8
 # From this many records per chosen one, copying the chosen costs less than looking at the others.
 _SPARSE = 2
+# What a record of another format may look like.
+_STRANGE = (DeadReason.NOT_AN_ENVELOPE, DeadReason.NOT_JSON)
 
 
 def settle_records(
@@ -45,7 +55,7 @@ def settle_records(
         value = run.values[first].as_py()
         template = reader.inspect(value)
         if not isinstance(template, Template):
-            if isinstance(template, Flaw) and template.reason is DeadReason.NOT_AN_ENVELOPE:
+            if isinstance(template, Flaw) and template.reason in _STRANGE:
                 template = stranger(value) or template
             run.settle(first, template)
             continue
@@ -87,6 +97,9 @@ class _Run:
             self.ledger.kill([row], verdict)
         elif isinstance(verdict, Ignored):
             self.ledger.ignore([row], verdict.kind)
+        elif isinstance(verdict, Truncated):
+            own = Position.of(0, 0, int(self._offsets[row]), 0, RANK_OTHER)
+            self.ledger.fence(row, verdict.position or own, verdict.gtid)
         else:
             self.ledger.stop(row, verdict.code, verdict.detail)
 
@@ -100,8 +113,12 @@ class _Run:
         else:
             chosen, places = self.values.take(pa.array(rows)), np.arange(len(rows))
             origins = rows
-        texts = slices_after(chosen, template.prefix)
-        reading = read_group(texts, places, template, patient=patient, threads=self._threads)
+        texts = slices_after(chosen, template.prefix, template.suffix)
+        reading = (
+            template.binary(texts, places)
+            if template.binary
+            else read_group(texts, places, template, patient=patient, threads=self._threads)
+        )
         for index, flaw in reading.flaws.items():
             self.ledger.kill([origins[index]], flaw)
         read = origins[reading.at]
@@ -115,6 +132,7 @@ class _Run:
                 template=template,
                 key=key,
                 source=Sliced(texts, reading.at),
+                notes=reading.notes,
             )
             self._reader.build(group, self.ledger)
 
@@ -126,6 +144,12 @@ class _Run:
         if template.prefix:
             starts = pc.starts_with(values, template.prefix).fill_null(False)
             alike &= starts.to_numpy(zero_copy_only=False)
+        if template.suffix:
+            ends = pc.ends_with(values, template.suffix).fill_null(False)
+            long = pc.greater_equal(
+                pc.binary_length(values), len(template.prefix) + len(template.suffix)
+            ).fill_null(False)
+            alike &= pc.and_(ends, long).to_numpy(zero_copy_only=False)
         has_key = keys.is_valid().to_numpy(zero_copy_only=False)
         alike &= has_key == has_key[own]
         if key and key.prefix:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from lakesplice.formats.events.lines import blocks, read_texts, unsafe_texts
 from lakesplice.formats.events.screen import matching, starting_right
 from lakesplice.formats.events.strict import Flaw
-from lakesplice.formats.events.template import Template, read_payload
+from lakesplice.formats.events.template import Reading, Template, read_payload
 from lakesplice.formats.events.values import DeadReason, Rows
 
 Screen = Callable[[pa.Array], pa.Array]
@@ -22,23 +22,12 @@ _LINE_BREAKS = bytes.maketrans(b"\r\n\t", b"   ")
 
 
 @dataclass
-class Reading:
-    """What was read of a group of texts. `at` are indexes into the texts, ascending; `rows` their
-    payloads. `flaws` are verdicts on others; texts in neither are of another shape.
-    """
-
-    at: Rows
-    rows: pa.Array
-    flaws: dict[int, Flaw] = field(default_factory=dict)
-
-
-@dataclass
 class _Reader:
     texts: pa.Array
     own: int
     template: Template
     threads: bool
-    pieces: list[tuple[Rows, pa.Array]] = field(default_factory=list)
+    pieces: list[Reading] = field(default_factory=list)
     slow: list[Rows] = field(default_factory=list)
     flaws: dict[int, Flaw] = field(default_factory=dict)
     suspicious: bool = False
@@ -74,11 +63,14 @@ class _Reader:
         if rows is None:
             self.slow.append(at)
             return
-        unproven = self.template.shape.unproven(texts, rows)
-        if unproven.any():
-            self.slow.append(at[unproven])
-            rows, at = rows.filter(pa.array(~unproven)), at[~unproven]
-        self.pieces.append((at, rows))
+        evidence = self.template.shape.prove(texts, rows)
+        notes = evidence.notes
+        if evidence.unproven.any():
+            proven = ~evidence.unproven
+            self.slow.append(at[evidence.unproven])
+            rows, at = rows.filter(pa.array(proven)), at[proven]
+            notes = None if notes is None else notes.filter(pa.array(proven))
+        self.pieces.append(Reading(at, rows, notes=notes))
 
     def _screened(
         self, screen: Screen, texts: pa.Array, at: Rows, *, patient: bool
@@ -122,7 +114,7 @@ class _Reader:
         """Read texts that passed the check, until what the reader still refuses stands alone."""
         rows = self.read(texts)
         if rows is not None:
-            self.pieces.append((at, rows))
+            self.pieces.append(Reading(at, rows))
         elif len(at) == 1:
             self.flaws[int(at[0])] = Flaw(DeadReason.NOT_JSON, "the JSON reader refuses the value")
         else:
@@ -145,22 +137,32 @@ def read_group(
     reader.slow.append(places[unsafe])
     reader.fast(places[~unsafe], patient=patient)
     reader.by_the_book()
-    at, rows = _joined(reader.pieces, template)
-    return Reading(at, rows, reader.flaws)
+    return _joined(reader.pieces, template, reader.flaws)
 
 
-def _joined(pieces: list[tuple[Rows, pa.Array]], template: Template) -> tuple[Rows, pa.Array]:
+def _joined(pieces: list[Reading], template: Template, flaws: dict[int, Flaw]) -> Reading:
     if not pieces:
-        return np.empty(0, np.int64), pa.array([], template.shape.payload)
-    at = np.concatenate([at for at, _ in pieces])
-    rows = pa.concat_arrays([rows for _, rows in pieces])
+        return Reading(np.empty(0, np.int64), pa.array([], template.shape.payload), flaws)
+    at = np.concatenate([piece.at for piece in pieces])
+    rows, notes = pa.concat_arrays([piece.rows for piece in pieces]), _joined_notes(pieces)
     if np.all(at[1:] > at[:-1]):
-        return at, rows
+        return Reading(at, rows, flaws, notes)
     order = np.argsort(at)
-    return at[order], rows.take(pa.array(order))
+    taken = pa.array(order)
+    return Reading(at[order], rows.take(taken), flaws, None if notes is None else notes.take(taken))
 
 
-def slices_after(values: pa.Array, prefix: bytes) -> pa.Array:
-    """Return what follows the prefix that all values start with."""
+def _joined_notes(pieces: list[Reading]) -> pa.Array | None:
+    of = next((piece.notes.type for piece in pieces if piece.notes is not None), None)
+    if of is None:
+        return None
+    return pa.concat_arrays(
+        [pa.nulls(len(piece.at), of) if piece.notes is None else piece.notes for piece in pieces]
+    )
+
+
+def slices_after(values: pa.Array, prefix: bytes, suffix: bytes = b"") -> pa.Array:
+    """Return what is between the prefix and the suffix that all values have."""
     # Without an end pyarrow 26 computes it from the largest integer and overflows.
-    return pc.binary_slice(values, len(prefix), _END) if prefix else values
+    end = -len(suffix) if suffix else _END
+    return pc.binary_slice(values, len(prefix), end) if prefix or suffix else values

@@ -12,6 +12,7 @@ from lakesplice.formats.events.strict import Flaw
 from lakesplice.formats.events.values import (
     DeadLetters,
     Decoded,
+    Fences,
     ImageBlock,
     Mask,
     Rows,
@@ -19,6 +20,9 @@ from lakesplice.formats.events.values import (
 )
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode
+from lakesplice.model.position import Position
+
+TRUNCATE = "truncate"
 
 
 @dataclass
@@ -30,6 +34,7 @@ class Ledger:
     dead: dict[int, Flaw] = field(default_factory=dict)
     ignored: dict[int, str] = field(default_factory=dict)
     stops: dict[int, Stop] = field(default_factory=dict)
+    fences: dict[int, tuple[Position, str | None]] = field(default_factory=dict)
     blocks: list[ImageBlock] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -48,6 +53,12 @@ class Ledger:
             if self.open[row]:
                 self.open[row] = False
                 self.ignored[row] = kind
+
+    def fence(self, row: int, position: Position, gtid: str | None) -> None:
+        """Let the table lose what stands at or below `position`."""
+        if self.open[row]:
+            self.ignore([row], TRUNCATE)
+            self.fences[row] = position, gtid
 
     def stop(self, row: int, code: ParkCode, detail: str) -> None:
         """Let nothing from `row` on be applied."""
@@ -88,4 +99,5 @@ class Ledger:
             stops=tuple(self.stops[row] for row in sorted(self.stops)),
             ignored=Counter(kind for row, kind in self.ignored.items() if row < end),
             format=format_,
+            fences=Fences.of({row: at for row, at in self.fences.items() if row < end}),
         )

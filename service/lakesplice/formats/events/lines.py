@@ -20,7 +20,7 @@ one: `proof.py` tells them apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -37,7 +37,7 @@ Integers = npt.NDArray[np.int64]
 # (benchmarks/decode.py).
 BLOCK_ROWS_MAX = 4096
 BLOCK_BYTES_MAX = 32 << 20
-_WINDOW_BYTES = 1 << 18
+_WINDOW_BYTES = 1 << 17
 _WRAPPER_BYTES = 64
 _CONTROL_END = 0x20
 _BRACE_OPEN, _BRACE_CLOSE, _SPACE, _LETTER_N = b"{} n"
@@ -58,13 +58,29 @@ def rows_of(positions: Integers, offsets: Integers) -> Integers:
     return np.searchsorted(offsets, positions, side="right") - 1
 
 
-def positions_of(data: Bytes, byte: int, *, below: bool = False) -> Integers:
-    """Return where a byte stands, or any smaller one if `below`, ascending."""
-    holds = np.less if below else np.equal
+def positions_of(data: Bytes, byte: int) -> Integers:
+    """Return where a byte stands, ascending."""
+    return _found(data, lambda window: window == byte, 0)
+
+
+def pairs_of(data: Bytes, first: int, second: int) -> Integers:
+    """Return where a byte stands that another follows, ascending."""
+    return _found(data, lambda window: (window[:-1] == first) & (window[1:] == second), 1)
+
+
+def _below(data: Bytes, byte: int) -> Integers:
+    """Return where smaller bytes stand, ascending; seldom are there any."""
+    return _found(
+        data, lambda window: window < byte if window.min() < byte else np.empty(0, np.bool_), 0
+    )
+
+
+def _found(data: Bytes, holds: Callable[[Bytes], Mask], more: int) -> Integers:
+    """Return where something holds, of which `more` bytes behind the first one are part."""
     # Windows stay in the processor's cache; temporaries of the whole would cost more than the
     # search.
     found = [
-        np.flatnonzero(holds(data[start : start + _WINDOW_BYTES], byte)) + start
+        np.flatnonzero(holds(data[start : start + _WINDOW_BYTES + more])) + start
         for start in range(0, len(data), _WINDOW_BYTES)
     ]
     return np.concatenate(found) if found else np.empty(0, np.int64)
@@ -76,8 +92,7 @@ def unsafe_texts(texts: pa.Array) -> Mask:
     lengths = np.diff(offsets)
     unsafe: Mask = lengths == 0
     unsafe[~unsafe] = data[offsets[1:][~unsafe] - 1] != _BRACE_CLOSE
-    if len(data) and int(data.min()) < _CONTROL_END:
-        unsafe[rows_of(positions_of(data, _CONTROL_END, below=True), offsets)] = True
+    unsafe[rows_of(_below(data, _CONTROL_END), offsets)] = True
     closed = positions_of(data, _BRACE_CLOSE)
     # What follows a text's own last brace is another text.
     closed = closed[closed < len(data) - 1]

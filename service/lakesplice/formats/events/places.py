@@ -22,6 +22,7 @@ from lakesplice.model.position import (
     RANK_OTHER,
     ROW_BITS,
     TIMESTAMP_BITS,
+    Position,
 )
 
 _NO_TOPIC_CHARACTER = re.compile(r"[^A-Za-z0-9._-]")
@@ -56,6 +57,21 @@ def binlog_positions(
     return Positions(files, packed, missing, beyond)
 
 
+def binlog_place(file: object, offset: object, row: object) -> Position | None:
+    """Return the position of one event that is no row's, of epoch 0; None if it names none."""
+    if not isinstance(file, str) or type(offset) is not int or type(row) is not int:
+        return None
+    place = binlog_positions(
+        pa.array([file]),
+        pa.array([offset], pa.int64()) if abs(offset) < 1 << 63 else pa.nulls(1, pa.int64()),
+        pa.array([row], pa.int64()) if abs(row) < 1 << 63 else pa.nulls(1, pa.int64()),
+        np.array([Op.UPDATE], np.int8),
+    )
+    if place.missing[0] or place.beyond[0]:
+        return None
+    return Position(int(place.file[0]), int(place.offset[0]))
+
+
 def kafka_positions(offsets: Rows, op: npt.NDArray[np.int8], row: Rows | None = None) -> Positions:
     """Return the records' own places in their partition as positions of file 0; `row` is the place
     of a change among those of its record.
@@ -75,6 +91,15 @@ def tidb_positions(commit: pa.Array, op: npt.NDArray[np.int8]) -> Positions:
     rank = np.where(op == Op.DELETE, RANK_DELETE, RANK_OTHER)
     packed: Rows = (np.where(beyond, 0, stamps) << 1) | rank
     return Positions(np.zeros(len(op), np.int64), packed, missing, beyond)
+
+
+def tidb_place(commit: object) -> Position | None:
+    """Return the position of one event that is no row's, at a commit timestamp of TiDB; None if it
+    is none.
+    """
+    if type(commit) is not int or not 0 <= commit < 1 << TIMESTAMP_BITS:
+        return None
+    return Position(0, commit << 1 | RANK_OTHER)
 
 
 def _packed(offsets: Rows, rows: Rows, op: npt.NDArray[np.int8]) -> Rows:

@@ -13,16 +13,32 @@ one of those bytes is thereby not counted, which only sends its row to the slow 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.events.lines import Bytes, Integers, Mask, positions_of, rows_of, text_bytes
+from lakesplice.formats.events.lines import Bytes, Integers, Mask, pairs_of, rows_of, text_bytes
 
 _LETTER_N, _LETTER_U, _COLON, _QUOTE, _SPACE = b'nu:" '
-_NO_NAME_ENDS_IN = np.zeros(256, np.bool_)
-_NO_NAME_ENDS_IN[list(b"\\:,{[ \t\r\n")] = True
+NO_NAME_ENDS_IN = np.zeros(256, np.bool_)
+NO_NAME_ENDS_IN[list(b"\\:,{[ \t\r\n")] = True
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What texts say of the rows read of them: which are `unproven`; and in `notes`, row for row,
+    what else the format wants to know, null where unproven. Without `notes` it wants nothing.
+    """
+
+    unproven: Mask
+    notes: pa.Array | None = None
+
+
+def prove_rows(texts: pa.Array, rows: pa.Array) -> Evidence:
+    """Tell the rows whose null cells were all written as null from the others."""
+    return Evidence(unproven_rows(texts, rows))
 
 
 def unproven_rows(texts: pa.Array, rows: pa.Array) -> Mask:
@@ -65,10 +81,9 @@ def written_nulls(texts: pa.Array) -> Integers:
 
 def null_places(data: Bytes) -> Integers:
     """Return where members are named as null, ascending: the places of their names' last quotes."""
-    at = positions_of(data[:-1], _LETTER_N)
-    at = at[data[at + 1] == _LETTER_U]
+    at = pairs_of(data, _LETTER_N, _LETTER_U)
     at = at[at > 3] - 1
     at = np.where(data[at] == _SPACE, at - 1, at)
     at = at[(data[at] == _COLON) & (data[at - 1] == _QUOTE)]
-    found: Integers = at[~_NO_NAME_ENDS_IN[data[at - 2]]] - 1
+    found: Integers = at[~NO_NAME_ENDS_IN[data[at - 2]]] - 1
     return found

@@ -10,11 +10,11 @@ import pyarrow as pa
 from pyarrow import json as arrow_json
 
 from lakesplice.formats.events.encoding import Cell
-from lakesplice.formats.events.lines import Mask, parse_options
-from lakesplice.formats.events.proof import unproven_rows
+from lakesplice.formats.events.lines import parse_options
+from lakesplice.formats.events.proof import Evidence, prove_rows
 from lakesplice.formats.events.strict import Check, check_of
 
-Proof = Callable[[pa.Array, pa.Array], Mask]
+Proof = Callable[[pa.Array, pa.Array], Evidence]
 
 
 @dataclass(frozen=True)
@@ -22,15 +22,14 @@ class EventShape:
     """What an event's payload holds: its row images' columns, and the JSON types of all of it.
 
     `optional` members may be absent, and where one is an object or a list of objects, so may the
-    members of these; then
-    `unproven` has to know them: it marks the texts of which it isn't proven that every null read
-    in another member was written.
+    members of these; then `prove` has to know them: unproven are the texts of which it isn't proven
+    that every null read in another member was written.
     """
 
     cells: tuple[Cell, ...]
     payload: pa.StructType
     optional: frozenset[str] = frozenset()
-    unproven: Proof = unproven_rows
+    prove: Proof = prove_rows
 
     @cached_property
     def check(self) -> Check:

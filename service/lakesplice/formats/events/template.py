@@ -4,18 +4,39 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pyarrow as pa
 
 from lakesplice.formats.events.shape import EventShape
 from lakesplice.formats.events.strict import Flaw, read_json
-from lakesplice.formats.events.values import DeadReason
+from lakesplice.formats.events.values import DeadReason, Rows
 from lakesplice.model.manifest import ParkCode
+from lakesplice.model.position import Position
 
 TOMBSTONE, MESSAGE = "tombstone", "message"
 _OPENING = re.compile(r'\{\s*"schema"\s*:\s*')
 _BETWEEN = re.compile(r'\s*,\s*"payload"\s*:\s*')
 _NO_SCHEMA = "null"
 _WRAPPED = "p"
+
+
+@dataclass
+class Reading:
+    """What was read of a group of texts. `at` are indexes into the texts, ascending; `rows` their
+    payloads. `flaws` are verdicts on others; texts in neither are of another shape. `notes` are the
+    proof's (`proof.py`), null for rows that it didn't prove; None: it makes none.
+    """
+
+    at: Rows
+    rows: pa.Array
+    flaws: dict[int, Flaw] = field(default_factory=dict)
+    notes: pa.Array | None = None
+
+
+# Reads the values at ascending places, each behind the prefix.
+BinaryReading = Callable[[pa.Array, Rows], Reading]
 
 
 @dataclass(frozen=True)
@@ -25,12 +46,15 @@ class Template:
     Their values start with the bytes `prefix`; the rest, completed by `closing`, is the payload and
     a brace. `exact`: a record with the prefix that hasn't the shape is damaged, since its own
     schema, being the prefix, says it has; without a schema it is just another kind of record.
+    `binary` reads what isn't JSON. They end with the bytes `suffix`, which is none of the payload.
     """
 
     prefix: bytes
     closing: bytes
     shape: EventShape
     exact: bool
+    binary: BinaryReading | None = None
+    suffix: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +72,17 @@ class Halt:
     detail: str
 
 
-Verdict = Flaw | Ignored | Halt
+@dataclass(frozen=True, slots=True)
+class Truncated:
+    """The record says that the table lost all its rows, at `position` under `gtid`; a position of
+    None is the record's own place in its partition.
+    """
+
+    position: Position | None
+    gtid: str | None = None
+
+
+Verdict = Flaw | Ignored | Halt | Truncated
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,9 @@ from lakesplice.formats.events.declared import DeclaredType
 from lakesplice.model.change import Op
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode
+from lakesplice.model.mappings import TypeMapping
 from lakesplice.model.names import TableName
-from lakesplice.model.position import RANK_DELETE, RANK_OTHER, Ordering
+from lakesplice.model.position import RANK_DELETE, RANK_OTHER, Ordering, Position
 from lakesplice.model.schema import SourceSchema
 
 Rows = npt.NDArray[np.int64]
@@ -35,6 +36,8 @@ class DeadReason(StrEnum):
 
     EMPTY = "empty"
     NOT_JSON = "not-json"
+    NOT_AVRO = "not-avro"
+    UNKNOWN_SCHEMA = "unknown-schema"
     NOT_AN_ENVELOPE = "not-an-envelope"
     WRONG_TABLE = "wrong-table"
     WRONG_TYPE = "wrong-type"
@@ -49,19 +52,33 @@ class DeadReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class SchemaText:
+    """A schema as a registry keeps it; `references` are those it names types of, before it."""
+
+    text: str
+    references: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class DecodeContext:
     """The table that the records' topic feeds, and how its columns are written where the records
     don't say (`declared`: by source column name; None: nothing was declared).
 
     `format` is what the records are written in where that is known, because it was set or was seen
-    before; else it is told from the records. `threads` lets the JSON reader use all cores; in an
-    executor the cores are taken already.
+    before; else it is told from the records. `schemas` are those of a schema registry that the
+    records' heads name, without the numbers that it doesn't know; None: there is no registry.
+    `mappings` are the types' that the user chose. `key` are columns to tell rows by, instead of
+    what the records say. `threads` lets the JSON reader use all cores; in an executor the cores are
+    taken already.
     """
 
     table: TableName
     declared: Mapping[str, DeclaredType] | None = None
     format: FormatName | None = None
     threads: bool = False
+    schemas: Mapping[int, SchemaText] | None = None
+    mappings: tuple[TypeMapping, ...] = ()
+    key: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -72,7 +89,8 @@ class ImageBlock:
     and `after` have a column per field of `schema`, by source name and of the field's Arrow type; a
     row of theirs means something only where the `_present` mask says so. Every create, update and
     read has an after-image, every delete a before-image; where the source sent only a delete's key,
-    the image's other columns are null. `ordering` says what the positions are.
+    the image's other columns are null. `ordering` says what the positions are. `snapshot` has 1
+    for a row of a snapshot of the whole table, 2 for its last, else 0; None: no row is of one.
     """
 
     schema: SourceSchema
@@ -87,6 +105,7 @@ class ImageBlock:
     after: pa.Table
     after_present: Mask
     ordering: Ordering = Ordering.BINLOG
+    snapshot: npt.NDArray[np.int8] | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -98,6 +117,8 @@ class ImageBlock:
 
     def filter(self, mask: Mask) -> ImageBlock:
         """Return the marked changes."""
+        if mask.all():
+            return self
         chosen = pa.array(mask)
         return ImageBlock(
             schema=self.schema,
@@ -112,6 +133,7 @@ class ImageBlock:
             after=self.after.filter(chosen),
             after_present=self.after_present[mask],
             ordering=self.ordering,
+            snapshot=None if self.snapshot is None else self.snapshot[mask],
         )
 
     def moved(self, mask: Mask) -> ImageBlock:
@@ -140,6 +162,7 @@ class ImageBlock:
             after=self.after.take(rows).combine_chunks(),
             after_present=self.after_present[taken] & ~gone,
             ordering=self.ordering,
+            snapshot=None if self.snapshot is None else self.snapshot[taken],
         )
 
 
@@ -153,6 +176,28 @@ class DeadLetters:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+
+@dataclass(frozen=True)
+class Fences:
+    """Records that truncated the table: their indexes, ascending, positions and transactions."""
+
+    rows: Rows = field(default_factory=lambda: np.empty(0, np.int64))
+    position_file: Rows = field(default_factory=lambda: np.empty(0, np.int64))
+    position_offset: Rows = field(default_factory=lambda: np.empty(0, np.int64))
+    gtid: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
+
+    @classmethod
+    def of(cls, found: Mapping[int, tuple[Position, str | None]]) -> Fences:
+        """Return fences given by the indexes of their records."""
+        rows = sorted(found)
+        positions = [found[row][0] for row in rows]
+        return cls(
+            np.array(rows, np.int64),
+            np.array([position.file for position in positions], np.int64),
+            np.array([position.offset for position in positions], np.int64),
+            pa.array([found[row][1] for row in rows], pa.string()),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +214,9 @@ class Decoded:
     """All that came of a batch of records; nothing at or after the first stop is in it.
 
     `blocks` may interleave: order by `rows`, or better by position. `stops` are ascending by row.
-    `ignored` counts records that are no changes, by kind: `tombstone`, `message`, … `format` is
-    what they were read as, None where nothing told it.
+    `ignored` counts records that are no changes, by kind: `tombstone`, `message`, … Those
+    that truncated the table are among them, and are the `fences`. `format` is what they were read
+    as, None where nothing told it.
     """
 
     blocks: tuple[ImageBlock, ...]
@@ -178,3 +224,4 @@ class Decoded:
     stops: tuple[Stop, ...]
     ignored: Mapping[str, int]
     format: FormatName | None = None
+    fences: Fences = field(default_factory=Fences)

@@ -24,10 +24,12 @@ KEY_ORDINAL = "lakesplice.key_ordinal"
 
 def encode_schema(schema: TableSchema) -> str:
     """Return `schemaString`: user columns in their order, then system columns."""
-    fields = [_user_field(schema, column) for column in schema.columns]
-    return json.dumps(
-        {"type": "struct", "fields": fields + [_system_field(f) for f in SYSTEM_FIELDS]}
-    )
+    fields = [_user_field(schema, column) for column in schema.columns if not column.hidden]
+    system = [
+        _system_field(field.with_nullable(True) if schema.adopted else field)
+        for field in SYSTEM_FIELDS
+    ]
+    return json.dumps({"type": "struct", "fields": fields + system})
 
 
 def decode_schema(text: str, path: str) -> TableSchema:

@@ -9,27 +9,28 @@ from typing import NoReturn, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 
 from lakesplice.errors import CorruptFileError, StorageError
+from lakesplice.formats.parquet.adopted import in_layout, opened, unfit_columns
 from lakesplice.model.address import BaseFile
+from lakesplice.model.fills import fill_value
 from lakesplice.model.schema import SYSTEM_FIELDS, TableSchema
 
 
 class BaseReader:
     """One base file, read row group by row group in the layout of the present schema.
 
-    Columns that were added after the file was written are null. Opening checks the footer against
-    the manifest: row count, and column names, order and types as some version of the schema had
+    Columns that were added after the file was written hold their fill or null, and values of
+    columns whose type changed since are of the present one. Opening checks the footer against the
+    manifest: row count, and column names, order and types as some version of the schema had
     them, so that a damaged name is not taken for a column that was missing. Every method blocks and
     raises `CorruptFileError` naming the file, or `StorageError` where the store failed.
     """
 
     def __init__(self, source: pa.NativeFile, file: BaseFile, schema: TableSchema) -> None:
         self._source, self._schema, self._path = source, schema, file.path
-        with _named(self._path):
-            self._file = pq.ParquetFile(source, page_checksum_verification=True)
+        with named(self._path):
+            self._file = opened(source)
             self._names = frozenset(self._file.schema_arrow.names)
         self._check_footer(file)
 
@@ -44,6 +45,12 @@ class BaseReader:
         """The columns that the file has; of its schema's, the others were added later."""
         return self._names
 
+    @property
+    def is_as_written(self) -> bool:
+        """Whether the file is laid out as `write_base` does it, in the present schema."""
+        found: bool = self._file.schema_arrow.equals(self._schema.arrow)
+        return found
+
     @cached_property
     def row_groups(self) -> tuple[tuple[int, int], ...]:
         """The half-open ranges of rows of the file's row groups."""
@@ -55,51 +62,76 @@ class BaseReader:
             first = last
         return tuple(ranges)
 
+    @property
+    def row_group_bytes(self) -> tuple[int, ...]:
+        """How many bytes each row group has before its compression."""
+        footer = self._file.metadata
+        return tuple(footer.row_group(at).total_byte_size for at in range(footer.num_row_groups))
+
     def read(self, row_group: int, columns: Sequence[str] | None = None) -> pa.Table:
         """Return a row group's columns in the order asked for, all by default."""
         layout = self._schema.arrow
         fields = [layout.field(name) for name in (layout.names if columns is None else columns)]
         present = [field.name for field in fields if field.name in self._names]
-        with _named(self._path):
+        with named(self._path):
             table = self._file.read_row_group(row_group, columns=present)
         first, last = self.row_groups[row_group]
         if table.num_rows != last - first:
             self._refuse("a row group has another number of rows than its footer says")
-        return pa.table(
-            [
-                table.column(field.name)
-                if field.name in self._names
-                else pa.nulls(last - first, field.type)
-                for field in fields
-            ],
-            schema=pa.schema(fields),
-        )
+        with named(self._path):
+            return in_layout(table, fields, self._fills)
 
     def matching(self, condition: pc.Expression) -> tuple[int, ...]:
         """Return the row groups that may hold rows matching `condition`, by the footer's
         statistics.
         """
-        with _named(self._path):
+        import pyarrow.dataset as ds  # brings pandas with it, where that is installed
+
+        with named(self._path):
             fragment = ds.ParquetFileFormat().make_fragment(self._source)
-            kept = fragment.subset(filter=condition, schema=self._schema.arrow)
+            try:
+                kept = fragment.subset(filter=condition, schema=self._schema.arrow)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+                if not self._schema.adopted:
+                    raise
+                return tuple(range(len(self.row_groups)))  # of others' types: nothing is known
             return tuple(group.id for group in kept.row_groups)
 
     def _check_footer(self, file: BaseFile) -> None:
         found = self._file.schema_arrow
         count = len(found.names) - len(SYSTEM_FIELDS)
         expected = pa.schema([*self._schema.user_fields[: max(count, 0)], *SYSTEM_FIELDS])
-        if count not in self._schema.versions or not found.equals(expected):
+        known = count in self._schema.versions and (
+            found.equals(expected) or any(found.equals(one) for one in self._layouts(count))
+        )
+        if not (known or (self._schema.adopted and not unfit_columns(self._file, self._schema))):
             self._refuse("a base file's columns are those of no version of its table")
         last = self.row_groups[-1][1] if self.row_groups else 0
         if not self._file.metadata.num_rows == last == file.rows:
             self._refuse("a base file has another number of rows than its manifest says")
+
+    @cached_property
+    def _fills(self) -> dict[str, pa.Scalar]:
+        filled = self._schema.filled_since(0)
+        return {c.name: fill_value(c.fill, c.type) for c in filled if c.fill is not None}
+
+    def _layouts(self, count: int) -> Iterator[pa.Schema]:
+        """The layouts that files with so many columns had under earlier versions of the schema.
+
+        A file keeps its number of columns where a later version changes the type of one.
+        """
+        if self._schema.former:
+            for version, columns in enumerate(self._schema.versions):
+                if columns >= count:
+                    fields = self._schema.at(version).user_fields[:count]
+                    yield pa.schema([*fields, *SYSTEM_FIELDS])
 
     def _refuse(self, what: str) -> NoReturn:
         raise CorruptFileError(f"{what}; restore the file", path=self._path)
 
 
 @contextmanager
-def _named(path: str) -> Iterator[None]:
+def named(path: str) -> Iterator[None]:
     """Say which file it was; an error number means that the store failed, not the file."""
     try:
         yield

@@ -33,10 +33,15 @@ def stats_columns(schema: TableSchema) -> tuple[str, ...]:
 def delta_stats(footer: pq.FileMetaData, schema: TableSchema) -> str:
     """Return numRecords, and minValues, maxValues and nullCount of the covered columns, as JSON.
 
-    The file's columns are those of `schema.arrow`, in that order.
+    The file's columns are found by name; one that the file lacks is null in all rows.
     """
     low, high, nulls = [], [], []
-    for at, column in _covered(schema):
+    places = {footer.schema.column(at).path: at for at in range(footer.num_columns)}
+    for _, column in _covered(schema):
+        at = places.get(column.name)
+        if at is None:
+            nulls.append(f"{json.dumps(column.name)}:{footer.num_rows}")
+            continue
         chunks = [footer.row_group(group).column(at) for group in range(footer.num_row_groups)]
         stats = [chunk.statistics for chunk in chunks]
         if not all(one is not None and one.has_null_count for one in stats):
@@ -61,7 +66,9 @@ def _covered(schema: TableSchema) -> list[tuple[int, Column]]:
     return [
         (at, column)
         for at, column in enumerate(schema.columns)
-        if column.type.kind in _BOUNDED and (at < COLUMNS_MAX or column.name in schema.key)
+        if not column.hidden
+        and column.type.kind in _BOUNDED
+        and (at < COLUMNS_MAX or column.name in schema.key)
     ]
 
 

@@ -53,15 +53,20 @@ class WrittenBase:
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
-def write_base(tables: Iterable[pa.Table], schema: TableSchema, sink: pa.NativeFile) -> WrittenBase:
+def write_base(
+    tables: Iterable[pa.Table],
+    schema: TableSchema,
+    sink: pa.NativeFile,
+    row_group_bytes: int = ROW_GROUP_BYTES_MAX,
+) -> WrittenBase:
     """Write a base file of the given rows in their order; `sink` is left open.
 
     Each table has the columns of `schema.arrow` in any order. They are gathered into row groups of
-    at most ROW_GROUP_ROWS_MAX rows and about ROW_GROUP_BYTES_MAX bytes in memory, which is what is
+    at most ROW_GROUP_ROWS_MAX rows and about `row_group_bytes` bytes in memory, which is what is
     held at a time.
     """
     footer: list[pq.FileMetaData] = []
-    groups = _row_groups(tables, schema.arrow)
+    groups = _row_groups(tables, schema.arrow, row_group_bytes)
     first = next(groups, schema.arrow.empty_table())
     options = _options(schema, first)
     writer = pq.ParquetWriter(sink, schema.arrow, metadata_collector=footer, **options)
@@ -75,10 +80,11 @@ def write_base(tables: Iterable[pa.Table], schema: TableSchema, sink: pa.NativeF
         # in place of the one that matters.
         writer.is_open = False
         raise
-    return WrittenBase(footer[0].num_rows, delta_stats(footer[0], schema), _pages_end(footer[0]))
+    return WrittenBase(footer[0].num_rows, delta_stats(footer[0], schema), pages_end(footer[0]))
 
 
-def _pages_end(footer: pq.FileMetaData) -> int:
+def pages_end(footer: pq.FileMetaData) -> int:
+    """Return where the last page of a file ends."""
     end = 0
     for group in range(footer.num_row_groups):
         for at in range(footer.num_columns):
@@ -130,14 +136,14 @@ def _repeats(values: pa.ChunkedArray) -> bool:
 _PACKED_KEYS = frozenset((Kind.INTEGER, Kind.LONG))
 
 
-def _row_groups(tables: Iterable[pa.Table], layout: pa.Schema) -> Iterator[pa.Table]:
+def _row_groups(tables: Iterable[pa.Table], layout: pa.Schema, most: int) -> Iterator[pa.Table]:
     held: list[pa.Table] = []
     rows = size = 0
     for table in tables:
         held.append(table.select(layout.names).cast(layout))
         rows += table.num_rows
         size += held[-1].nbytes
-        while rows > (limit := _rows_limit(rows, size)):
+        while rows > (limit := _rows_limit(rows, size, most)):
             gathered = pa.concat_tables(held)
             yield gathered.slice(0, limit)
             held = [gathered.slice(limit)]
@@ -146,6 +152,6 @@ def _row_groups(tables: Iterable[pa.Table], layout: pa.Schema) -> Iterator[pa.Ta
         yield pa.concat_tables(held)
 
 
-def _rows_limit(rows: int, size: int) -> int:
-    by_bytes = ROW_GROUP_BYTES_MAX * rows // max(size, 1) // ROWS_PER_PAGE * ROWS_PER_PAGE
+def _rows_limit(rows: int, size: int, most: int) -> int:
+    by_bytes = most * rows // max(size, 1) // ROWS_PER_PAGE * ROWS_PER_PAGE
     return min(ROW_GROUP_ROWS_MAX, max(by_bytes, ROWS_PER_PAGE))

@@ -294,23 +294,23 @@ class _Task:
 def _tasks(makers: Iterable[MakeImage]) -> Iterator[_Task]:
     """Neighbours that are copied are made together, some megabytes at a time."""
     copies: list[CopiedChunk] = []
+    size = 0
     for make in makers:
-        if copies and not (isinstance(make, CopiedChunk) and _joins(copies, make)):
+        if copies and not (isinstance(make, CopiedChunk) and _joins(copies[0], size, make)):
             yield _Task(partial(copied_images, copies))
-            copies = []
+            copies, size = [], 0
         if isinstance(make, CopiedChunk):
             copies.append(make)
+            size += make.bytes
         else:
             yield _Task(partial(_one, make), make.held_bytes)
     if copies:
         yield _Task(partial(copied_images, copies))
 
 
-def _joins(copies: Sequence[CopiedChunk], another: CopiedChunk) -> bool:
-    return (
-        another.source is copies[0].source
-        and sum(copy.bytes for copy in copies) + another.bytes <= _COPIES_BYTES_MAX
-    )
+def _joins(first: CopiedChunk, size: int, another: CopiedChunk) -> bool:
+    """Whether one more is copied with those from `first` on, which have `size` bytes."""
+    return another.source is first.source and size + another.bytes <= _COPIES_BYTES_MAX
 
 
 def _one(make: MakeImage) -> list[ChunkImage]:

@@ -219,8 +219,8 @@ class Database:
     def add_column(self, table: str, column: Column) -> None:
         """ALTER TABLE … ADD COLUMN at the end; rows that are there take its default.
 
-        No event tells of it: the next change of each row carries the new schema. So a lake learns
-        the filled value of a row only when that row changes next.
+        No event tells of it: the next change of each row carries the new schema. So a lake
+        knows the filled value of other rows only from the default in that schema.
         """
         target = self._tables[table]
         self._binlog.begin()

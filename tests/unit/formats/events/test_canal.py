@@ -116,7 +116,7 @@ def test_an_update_of_the_key_is_a_delete_and_a_create(write: Any) -> None:
     assert block.after_present.tolist() == [True, False, True, True]
 
 
-def test_what_changes_no_row_is_passed_over_and_a_truncation_parks() -> None:
+def test_what_changes_no_row_is_passed_over_and_a_truncation_is_a_fence() -> None:
     ddl = {"mysqlType": None, "sqlType": None, "pkNames": None, "isDdl": True}
     watermark = {"type": "TIDB_WATERMARK", "isDdl": False, "database": "", "table": "",
                  "_tidb": {"watermarkTs": COMMIT_TS}}  # fmt: skip
@@ -126,9 +126,9 @@ def test_what_changes_no_row_is_passed_over_and_a_truncation_parks() -> None:
         message("INSERT", [row(1)]),
     ]
     decoded = decode(*records, message("TRUNCATE", None, **ddl), message("INSERT", [row(2)]))
-    assert decoded.ignored == {"schema-change": 1, "watermark": 1}
-    assert sorted(images(decoded)) == [2]
-    assert [(stop.row, stop.code) for stop in decoded.stops] == [(3, ParkCode.TRUNCATED)]
+    assert decoded.ignored == {"schema-change": 1, "watermark": 1, "truncate": 1}
+    assert sorted(images(decoded)) == [2, 4]
+    assert decoded.fences.rows.tolist() == [3]
 
 
 VALUES: dict[str, tuple[str, str, object]] = {

@@ -104,15 +104,24 @@ def test_source_time_is_in_microseconds_where_the_source_says_them(flavour: Flav
 
 
 @FLAVOURS
-def test_a_truncate_stops_the_partition_and_nothing_behind_it_is_decoded(flavour: Flavour) -> None:
+def test_a_truncate_is_a_fence_at_its_position(flavour: Flavour) -> None:
     truncate = (None, flavour.value(payload("t", None, None)))
     decoded = flavour.decode(
         [flavour.created(1), (None, b"junk"), truncate, (None, b"junk"), flavour.created(2)]
     )
-    (stop,) = decoded.stops
-    assert (stop.row, stop.code) == (2, ParkCode.TRUNCATED)
-    assert dead(decoded) == {1: "not-json"}
-    assert list(images(decoded)) == [0]
+    assert not decoded.stops
+    assert decoded.ignored == {"truncate": 1}
+    assert decoded.fences.rows.tolist() == [2]
+    assert decoded.fences.position_file.tolist() == [decoded.blocks[0].position_file[0]]
+    assert dead(decoded) == {1: "not-json", 3: "not-json"}
+    assert list(images(decoded)) == [0, 4]
+
+
+@FLAVOURS
+def test_a_truncate_without_a_position_is_a_dead_letter(flavour: Flavour) -> None:
+    for missing in ({"file": "nowhere"}, {"pos": -1}):
+        truncate = (None, flavour.value(payload("t", None, None, **missing)))
+        assert dead(flavour.decode([truncate, flavour.created(1)])) == {0: "missing-position"}
 
 
 @FLAVOURS
@@ -286,7 +295,7 @@ def test_undeclared_columns_stop_the_partition_with_the_configuration_to_write(
         {"type": "map", "keys": {"type": "string"}, "values": {"type": "string"}},
         {
             "type": "bytes", "name": "org.apache.kafka.connect.data.Decimal",
-            "parameters": {"scale": "30", "connect.decimal.precision": "65"},
+            "parameters": {"scale": "30", "connect.decimal.precision": "66"},
         },
     ],
 )  # fmt: skip
@@ -401,3 +410,14 @@ def test_times_are_moments_with_their_offset_or_dead_letters() -> None:
     found = [after["at"] for _, (_, after) in sorted(images(decoded).items())]  # type: ignore[index]
     assert found == [moment for moment in texts.values() if moment]
     assert list(dead(decoded)) == [at for at, moment in enumerate(texts.values()) if not moment]
+
+
+def test_heartbeats_and_marks_of_transactions_are_passed_over() -> None:
+    marks = [
+        b'{"ts_ms":1795247738437}',
+        b'{"status":"BEGIN","id":"0-1-2","event_count":null,"data_collections":null}',
+        b'{"status":"END","id":"0-1-2","event_count":1,"data_collections":[]}',
+    ]
+    decoded = decode_all([(None, mark) for mark in marks], DecodeContext(TABLE))
+    assert decoded.ignored == {"heartbeat": 1, "transaction": 2}
+    assert not dead(decoded)

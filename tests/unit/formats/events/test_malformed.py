@@ -125,11 +125,6 @@ MALFORMED: dict[str, tuple[Make, str]] = {
     "a number": (_value(lambda _: b"5"), "not-an-envelope"),
     "an empty object": (_value(lambda _: b"{}"), "not-an-envelope"),
     "a flattened row": (_value(lambda _: compact(image(ROW))), "not-an-envelope"),
-    "a heartbeat": (_value(lambda _: b'{"ts_ms":1795247738437}'), "wrong-table"),
-    "a transaction marker": (
-        _value(lambda _: b'{"status":"END","id":"0-1-2","event_count":1,"data_collections":[]}'),
-        "wrong-table",
-    ),
     "a schema change": (
         _value(lambda _: compact({"source": {}, "ddl": "drop table x", "tableChanges": []})),
         "wrong-table",

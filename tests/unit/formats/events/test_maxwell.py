@@ -333,6 +333,43 @@ def test_a_null_before_is_never_taken_for_a_column_that_stayed(
         assert before == (None if old is None else {**expected, **old})
 
 
+_ALIKE = ("a", "aa", "ba", "a,a", '",a', '{"a', "é", "aé", "a:", "a,", "a\\")
+
+
+@given(
+    st.permutations(_ALIKE),
+    st.lists(st.dictionaries(st.sampled_from(_ALIKE), st.none() | st.integers(0, 9)), max_size=4),
+    st.integers(1, len(_ALIKE)),
+    st.booleans(),
+)
+def test_a_null_before_is_of_the_column_of_that_whole_name(
+    names: list[str], olds: list[Json], count: int, escaped: bool
+) -> None:
+    names = names[:count]
+    after = {"id": 1, **dict.fromkeys(names, 5)}
+    olds = [{name: value for name, value in old.items() if name in names} for old in olds]
+    records = [event("update", after, old) for old in olds]
+    if escaped:
+        records = [(key, value.replace("é".encode(), b"\\u00e9")) for key, value in records]
+    decoded = decode(*records, types={"id": "int", **dict.fromkeys(_ALIKE, "int")})
+    assert dead(decoded) == {}
+    found = images(decoded)
+    assert [found[at] for at in range(len(olds))] == [({**after, **old}, after) for old in olds]
+
+
+def test_events_that_were_read_by_the_book_keep_their_places_among_the_others() -> None:
+    records = []
+    for at in range(6):
+        key, value = event("update", row(at, name="}{" if at % 2 else "x"), {"stock": None})
+        records.append((key, value))
+    decoded = decode(*records)
+    assert dead(decoded) == {}
+    found = images(decoded)
+    for at in range(6):
+        after = {**row(at, name="}{" if at % 2 else "x"), "price": Decimal("1.50")}
+        assert found[at] == ({**after, "stock": None}, after)
+
+
 @given(st.lists(st.sampled_from(["name", "stock", None]), min_size=1, max_size=6), _names)
 def test_a_column_that_is_absent_from_the_row_is_another_schema(
     left_out: list[str | None], old: str | None

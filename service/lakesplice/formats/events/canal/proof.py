@@ -19,7 +19,7 @@ from lakesplice.formats.events.lines import (
     rows_of,
     text_bytes,
 )
-from lakesplice.formats.events.proof import null_places
+from lakesplice.formats.events.proof import Evidence, null_places
 
 _OLD = b'"old":[{'
 _OTHERS = (b'"data":[{', b'"mysqlType":{', b'"sqlType":{', b'"pkNames":[', b'"_tidb":{')
@@ -27,8 +27,8 @@ _CLOSING, _END = b"}],", b"}]}"
 _FAR = np.iinfo(np.int64).max
 
 
-def unproven_messages(texts: pa.Array, rows: pa.Array) -> Mask:
-    """Mark the texts of which it isn't proven that every null read outside of `old` was written."""
+def prove_messages(texts: pa.Array, rows: pa.Array) -> Evidence:
+    """Tell the texts in which every null read outside of `old` was written from the others."""
     data, offsets = text_bytes(texts)
     ends = offsets[1:]
     places = null_places(data)
@@ -50,8 +50,7 @@ def unproven_messages(texts: pa.Array, rows: pa.Array) -> Mask:
     written = np.bincount(owner[~in_old], minlength=len(texts))
     proven = (written == _expected(rows)) & (~has_old | closes)
     proven &= has_old == rows.field("old").is_valid().to_numpy(zero_copy_only=False)
-    unproven: Mask = ~proven
-    return unproven
+    return Evidence(~proven)
 
 
 def _openings(data: Bytes, opening: bytes) -> Integers:

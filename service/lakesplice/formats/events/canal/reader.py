@@ -14,12 +14,12 @@ from functools import lru_cache
 import pyarrow as pa
 
 from lakesplice.formats.events.canal.block import OPS, build_block
-from lakesplice.formats.events.canal.proof import unproven_messages
+from lakesplice.formats.events.canal.proof import prove_messages
 from lakesplice.formats.events.canal.types import cell_of, declared_cell
 from lakesplice.formats.events.dialect import Dialect, Group, Knowledge
 from lakesplice.formats.events.encoding import Cell
 from lakesplice.formats.events.ledger import Ledger
-from lakesplice.formats.events.places import other_table
+from lakesplice.formats.events.places import other_table, tidb_place
 from lakesplice.formats.events.shape import EventShape
 from lakesplice.formats.events.strict import Flaw, shown
 from lakesplice.formats.events.template import (
@@ -27,6 +27,7 @@ from lakesplice.formats.events.template import (
     Halt,
     Ignored,
     Template,
+    Truncated,
     Verdict,
     open_record,
 )
@@ -34,7 +35,9 @@ from lakesplice.formats.events.values import DeadReason, DecodeContext
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode
 
-_WATERMARK, _TRUNCATE = "TIDB_WATERMARK", "TRUNCATE"
+_WATERMARK = "TIDB_WATERMARK"
+# Canal calls a dropped table erased; TiCDC's types of DDL are other words.
+_EMPTYING = ("TRUNCATE", "ERASE")
 _HEAD: dict[str, pa.DataType] = {
     "id": pa.int64(),
     "database": pa.string(),
@@ -95,10 +98,8 @@ class CanalReader:
             return Ignored("watermark")
         wrong = other_table(message["database"], message["table"], self._context.table)
         if message["isDdl"] is True:
-            if kind == _TRUNCATE and not wrong:
-                return Halt(
-                    ParkCode.TRUNCATED, "the source table was truncated; take the table anew"
-                )
+            if kind in _EMPTYING and not wrong:
+                return _emptied(message)
             return Ignored("schema-change")
         if wrong:
             return Flaw(wrong.reason, f"{wrong.detail}; give each table a topic at the source")
@@ -152,9 +153,7 @@ class CanalReader:
 def _shape_of(cells: tuple[Cell, ...], others: tuple[tuple[str, pa.DataType], ...]) -> EventShape:
     texts = pa.struct([(cell.name, pa.string()) for cell in cells])
     members = {**dict(others), "mysqlType": texts, "data": pa.list_(texts), "old": pa.list_(texts)}
-    return EventShape(
-        cells, pa.struct(list(members.items())), frozenset(["old"]), unproven_messages
-    )
+    return EventShape(cells, pa.struct(list(members.items())), frozenset(["old"]), prove_messages)
 
 
 def _undeclared(names: list[str], types: Mapping[str, str], context: DecodeContext) -> Halt:
@@ -166,6 +165,15 @@ def _undeclared(names: list[str], types: Mapping[str, str], context: DecodeConte
         f' tables: [{{match: "{context.table}", columns: {{{columns}}}}}], or from TiCDC set'
         " content-compatible=true",
     )
+
+
+def _emptied(message: Mapping[str, object]) -> Truncated | Flaw:
+    """The verdict on a table that lost all its rows, by the order of the message's changes."""
+    extension = message.get("_tidb")
+    if extension is None:
+        return Truncated(None)
+    place = tidb_place(extension.get("commitTs") if isinstance(extension, Mapping) else None)
+    return Truncated(place) if place else Flaw(DeadReason.MISSING_POSITION, "no commitTs in DDL")
 
 
 def _recognises(payload: Mapping[str, object]) -> bool:

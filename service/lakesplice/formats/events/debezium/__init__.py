@@ -1,10 +1,16 @@
-"""Change events of Debezium's MySQL and MariaDB connectors, as JSON with or without schemas.
+"""Change events of Debezium's MySQL and MariaDB connectors, as JSON with or without schemas or as
+Avro with a schema registry.
 
 `envelope.py` reads whole events, `flattened.py` those that ExtractNewRecordState made rows of. Both
-take shapes from `connect.py` (with schemas) or `schemaless.py`, keys from `keys.py`.
+take shapes from `connect.py` (with schemas) or `schemaless.py`, keys from `keys.py`. In Avro
+`avro.py` reads both; `avro_schema.py` gives shapes, `avro_keys.py` keys. `ticdc.py` reads what
+TiCDC sends in Debezium's manner.
 """
 
+from lakesplice.formats.events.debezium.avro import AVRO, FLATTENED_AVRO
+from lakesplice.formats.events.debezium.avro_schema import format_of
 from lakesplice.formats.events.debezium.envelope import DEBEZIUM
 from lakesplice.formats.events.debezium.flattened import FLATTENED
+from lakesplice.formats.events.debezium.ticdc import TICDC_DEBEZIUM
 
-__all__ = ["DEBEZIUM", "FLATTENED"]
+__all__ = ["AVRO", "DEBEZIUM", "FLATTENED", "FLATTENED_AVRO", "TICDC_DEBEZIUM", "format_of"]

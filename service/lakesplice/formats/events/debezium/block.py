@@ -2,40 +2,67 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.formats.events.build import Build, mask_of, members_of
-from lakesplice.formats.events.debezium.keys import (
-    KeyShape,
-    compare_key,
-    disagreeing,
-    key_only_images,
-)
-from lakesplice.formats.events.debezium.source import operations
-from lakesplice.formats.events.debezium.verdicts import truncated, unknown_op
+from lakesplice.formats.events.debezium.keys import ComparedKey
+from lakesplice.formats.events.debezium.source import operations, snapshot_marks
+from lakesplice.formats.events.debezium.verdicts import truncated, truncated_somewhere, unknown_op
 from lakesplice.formats.events.dialect import Group
 from lakesplice.formats.events.ledger import Ledger
-from lakesplice.formats.events.places import binlog_positions, other_tables, source_times
+from lakesplice.formats.events.places import (
+    Positions,
+    binlog_positions,
+    other_tables,
+    source_times,
+)
 from lakesplice.formats.events.strict import Flaw
 from lakesplice.formats.events.template import MESSAGE, TOMBSTONE
 from lakesplice.formats.events.values import DeadReason, DecodeContext, ImageBlock, Mask, Rows
 from lakesplice.model.change import Op
+from lakesplice.model.position import Ordering
 from lakesplice.model.schema import SourceSchema
 
-_NEEDED = {
-    "db": pa.string(),
-    "table": pa.string(),
-    "file": pa.string(),
-    "pos": pa.int64(),
-    "row": pa.int64(),
+_NEEDED = {"db": pa.string(), "table": pa.string()}
+_OPTIONAL = {
+    "ts_ms": pa.int64(),
+    "ts_us": pa.int64(),
+    "gtid": pa.string(),
+    "snapshot": pa.string(),
 }
-_OPTIONAL = {"ts_ms": pa.int64(), "ts_us": pa.int64(), "gtid": pa.string()}
 
 
-def build_block(group: Group, key: KeyShape | None, context: DecodeContext, ledger: Ledger) -> None:
+@dataclass(frozen=True)
+class Placing:
+    """Where changes stand: the members of `source` that say it, and what they are together."""
+
+    needed: Mapping[str, pa.DataType]
+    places: Callable[[Mapping[str, pa.Array], npt.NDArray[np.int8]], Positions]
+    ordering: Ordering
+
+
+def _in_binlog(source: Mapping[str, pa.Array], op: npt.NDArray[np.int8]) -> Positions:
+    return binlog_positions(source["file"], source["pos"], source["row"], op)
+
+
+BINLOG = Placing(
+    {"file": pa.string(), "pos": pa.int64(), "row": pa.int64()}, _in_binlog, Ordering.BINLOG
+)
+
+
+def build_block(
+    group: Group,
+    key: ComparedKey | None,
+    context: DecodeContext,
+    ledger: Ledger,
+    placing: Placing = BINLOG,
+) -> None:
     """Settle the records whose payloads were read: changes go into the ledger as one block.
 
     Their keys are all null where `key` is None. Records whose key has other columns than `key` stay
@@ -46,7 +73,7 @@ def build_block(group: Group, key: KeyShape | None, context: DecodeContext, ledg
     ledger.ignore(records[mask_of(payloads.is_null())], TOMBSTONE)
     build.live[mask_of(payloads.is_null())] = False
     members = members_of(payloads)
-    source = _source_members(members, build)
+    source = _source_members(members, build, placing)
     if source is None:
         return
     op = _operations(members, source, build, context)
@@ -55,7 +82,7 @@ def build_block(group: Group, key: KeyShape | None, context: DecodeContext, ledg
     build.drop_marked(
         (op != Op.DELETE) & ~present["after"], DeadReason.MISSING_IMAGE, "no row after the change"
     )
-    place = binlog_positions(source["file"], source["pos"], source["row"], op)
+    place = placing.places(source, op)
     build.refuse_places(place)
     raw = {name: members_of(image) for name, image in images.items()}
     check_keys(raw, group.keys, key, op, present, build)
@@ -72,27 +99,34 @@ def build_block(group: Group, key: KeyShape | None, context: DecodeContext, ledg
         before_present=present["before"],
         after=tables["after"],
         after_present=present["after"],
+        ordering=placing.ordering,
+        snapshot=snapshot_marks(source.get("snapshot"), op),
     )
     block = block if build.live.all() else block.filter(build.live)
     if len(block):
         ledger.add(block)
 
 
-def _source_members(members: dict[str, pa.Array], build: Build) -> dict[str, pa.Array] | None:
+def _source_members(
+    members: dict[str, pa.Array], build: Build, placing: Placing
+) -> dict[str, pa.Array] | None:
     source = members["source"]
     build.drop_marked(mask_of(source.is_null()), DeadReason.NOT_AN_ENVELOPE, "source is null")
     found = members_of(source)
-    for name, type_ in _NEEDED.items():
+    needed = {**_NEEDED, **placing.needed}
+    for name, type_ in needed.items():
         if name not in found or found[name].type != type_:
             everything = np.ones(len(source), np.bool_)
             build.drop_marked(
-                everything, DeadReason.MISSING_POSITION, f"no source.{name} of a binlog"
+                everything,
+                DeadReason.MISSING_POSITION,
+                f"no source.{name} of the {placing.ordering}",
             )
             return None
     return {
         name: column
         for name, column in found.items()
-        if name in _NEEDED or _OPTIONAL.get(name) == column.type
+        if name in needed or _OPTIONAL.get(name) == column.type
     }
 
 
@@ -105,11 +139,16 @@ def _operations(
     for row, flaw in other_tables(source["db"], source["table"], context.table).items():
         if build.live[row] and members["op"][row].as_py() != "m":
             build.drop([row], flaw)
-    return settle_operations(members["op"], build)
+    return settle_operations(members["op"], build, source)
 
 
-def settle_operations(named: pa.Array, build: Build) -> npt.NDArray[np.int8]:
-    """Return operations; rows whose operation changes no row are settled."""
+def settle_operations(
+    named: pa.Array, build: Build, source: Mapping[str, pa.Array] | None
+) -> npt.NDArray[np.int8]:
+    """Return operations; rows whose operation changes no row are settled.
+
+    `source` says where a truncation stands; without it the table can't go on.
+    """
     op, known = operations(named)
     for row in map(int, np.flatnonzero(~known & build.live)):
         name = named[row].as_py()
@@ -117,9 +156,8 @@ def settle_operations(named: pa.Array, build: Build) -> npt.NDArray[np.int8]:
             build.ledger.ignore(build.records[[row]], MESSAGE)
             build.leave([row])
         elif name == "t":
-            halt = truncated()
-            build.ledger.stop(int(build.records[row]), halt.code, halt.detail)
-            build.leave([row])
+            place = {name: column[row].as_py() for name, column in (source or {}).items()}
+            build.settle(row, truncated(place) if source else truncated_somewhere())
         else:
             build.drop([row], unknown_op(name))
     return op
@@ -128,7 +166,7 @@ def settle_operations(named: pa.Array, build: Build) -> npt.NDArray[np.int8]:
 def check_keys(
     raw: dict[str, dict[str, pa.Array]],
     keys: pa.Array,
-    key: KeyShape | None,
+    key: ComparedKey | None,
     op: npt.NDArray[np.int8],
     present: dict[str, Mask],
     build: Build,
@@ -150,8 +188,8 @@ def check_keys(
     columns = [_chosen(deletes, raw["before"][name], raw["after"][name]) for name in key.names]
     for name, column in zip(key.names, columns, strict=True):
         build.refuse_nulls(name, column)
-    for row in map(int, np.flatnonzero(disagreeing(keys, key, columns) & build.live)):
-        verdict = compare_key(keys[row].as_py(), key, columns, row)
+    for row in map(int, np.flatnonzero(key.differing(keys, columns) & build.live)):
+        verdict = key.compare(keys[row].as_py(), columns, row)
         if isinstance(verdict, Flaw):
             build.drop([row], verdict)
         elif verdict is False:
@@ -163,10 +201,10 @@ def _chosen(deletes: Mask, before: pa.Array, after: pa.Array) -> pa.Array:
 
 
 def _fill_from_keys(
-    before: dict[str, pa.Array], keys: pa.Array, key: KeyShape, rows: Rows, build: Build
+    before: dict[str, pa.Array], keys: pa.Array, key: ComparedKey, rows: Rows, build: Build
 ) -> None:
     types = {name: before[name].type for name in key.names}
-    values, flaws = key_only_images([keys[int(row)].as_py() for row in rows], key, types)
+    values, flaws = key.images([keys[int(row)].as_py() for row in rows], types)
     for place, flaw in flaws.items():
         build.drop([int(rows[place])], flaw)
     mask = np.zeros(len(keys), np.bool_)

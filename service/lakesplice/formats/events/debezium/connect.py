@@ -7,23 +7,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import cast
 
 import pyarrow as pa
 
 from lakesplice.errors import UnsupportedError
+from lakesplice.formats.events.cells import convert
 from lakesplice.formats.events.encoding import Cell, Encoding
 from lakesplice.formats.events.shape import EventShape, image_type
 from lakesplice.formats.events.strict import Flaw
 from lakesplice.formats.events.template import Halt
 from lakesplice.formats.events.values import DeadReason
+from lakesplice.model.fills import fill_text
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Kind
 
 _TIMESTAMP = ColumnType(Kind.TIMESTAMP)
 _DATE = ColumnType(Kind.DATE)
+_UNSIGNED = ColumnType(Kind.DECIMAL, 20, 0)
+_GEOMETRY = "io.debezium.data.geometry."
+_PRECISION_MAX = 65
+_SOURCE_TYPE = "__debezium.source.column.type"
 _DECIMAL = "org.apache.kafka.connect.data.Decimal"
 
 _PRIMITIVES: dict[str, tuple[Kind, pa.DataType]] = {
@@ -75,9 +81,13 @@ def shape_of_schema(text: str) -> EventShape | NoShape:
         members = _fields(schema)
         if not {"before", "after", "source", "op"} <= members.keys():
             return NoShape("its schema has no before, after, source and op")
-        cells = tuple(_cell(name, field) for name, field in _fields(members["after"]).items())
-        if cells != tuple(_cell(name, field) for name, field in _fields(members["before"]).items()):
+        columns = _fields(members["after"])
+        cells = tuple(cell_of(name, field) for name, field in columns.items())
+        if cells != tuple(
+            cell_of(name, field) for name, field in _fields(members["before"]).items()
+        ):
             return NoShape("before and after have different schemas", unsupported=True)
+        cells = tuple(_with_fill(cell, columns[cell.name]) for cell in cells)
         images = image_type(cells)
         types = [
             pa.field(name, images if name in ("before", "after") else _json_type(name, field))
@@ -97,7 +107,11 @@ def shape_of_row(text: str, beside: Callable[[str], bool]) -> EventShape | NoSha
     """
     try:
         members = _fields(json.loads(text))
-        cells = tuple(_cell(name, field) for name, field in members.items() if not beside(name))
+        cells = tuple(
+            _with_fill(cell_of(name, field), field)
+            for name, field in members.items()
+            if not beside(name)
+        )
         columns = {cell.name: cell.json_type for cell in cells}
         types = [
             pa.field(name, columns.get(name) or _json_type(name, field))
@@ -118,8 +132,11 @@ def _fields(schema: Mapping[str, object]) -> dict[str, Mapping[str, object]]:
     return fields
 
 
-def _cell(name: str, field: Mapping[str, object]) -> Cell:
+def cell_of(name: str, field: Mapping[str, object]) -> Cell:
+    """Return a row's column; `UnsupportedError` if its field has no exact type."""
     primitive, semantic = str(field["type"]), field.get("name")
+    if primitive == "struct" and str(semantic).startswith(_GEOMETRY):
+        return _geometry(name, field)
     if primitive not in _PRIMITIVES:
         raise UnsupportedError(
             "a column's type has no exact column type; have the connector leave the column out"
@@ -128,6 +145,9 @@ def _cell(name: str, field: Mapping[str, object]) -> Cell:
         )  # fmt: skip
     if semantic == _DECIMAL:
         return _decimal(name, field)
+    if primitive == "int64" and not semantic and _is_unsigned(field):
+        # Sent as signed by the connector's default: bigint.unsigned.handling.mode=long.
+        return Cell(name, _UNSIGNED, Encoding.UNSIGNED_LONG, "int64:bigint unsigned")
     source_type = f"{primitive}:{semantic}" if semantic else primitive
     if (primitive, semantic) in _MOMENTS:
         type_, encoding = _MOMENTS[primitive, str(semantic)]
@@ -137,13 +157,56 @@ def _cell(name: str, field: Mapping[str, object]) -> Cell:
     return Cell(name, ColumnType(kind), encoding, source_type)
 
 
+def _is_unsigned(field: Mapping[str, object]) -> bool:
+    """Whether the connector says so: its column.propagate.source.type adds the parameter."""
+    parameters = field.get("parameters")
+    stated = parameters.get(_SOURCE_TYPE) if isinstance(parameters, Mapping) else None
+    return str(stated).upper().startswith("BIGINT UNSIGNED")
+
+
+def _geometry(name: str, field: Mapping[str, object]) -> Cell:
+    members = tuple((n, _json_type(n, member)) for n, member in _fields(field).items())
+    if not {"wkb", "srid"} <= dict(members).keys():
+        raise UnsupportedError("a geometry without wkb and srid is not known", column=name)
+    source_type = f"struct:{field['name']}"
+    return Cell(name, ColumnType(Kind.BINARY), Encoding.GEOMETRY, source_type, members)
+
+
+def _with_fill(cell: Cell, field: Mapping[str, object]) -> Cell:
+    """Note what MySQL puts into rows when it adds the column: its default, or without one and not
+    null zero or an empty text.
+
+    A moment's default may stand for the present, which is sent as 1970.
+    """
+    raw = field.get("default")
+    plain = cell.type.kind in _IMPLICIT and ":" not in cell.source_type
+    if cell.type.kind is Kind.TIMESTAMP:
+        return cell
+    if raw is None:
+        missing = field.get("optional") is False and plain
+        return replace(cell, fill=_IMPLICIT[cell.type.kind]) if missing else cell
+    try:
+        (column,) = convert([(pa.array([raw], cell.json_type), cell)])
+    except (pa.ArrowException, TypeError, ValueError):
+        return cell
+    wrong = any(bool(mask.any()) for mask, _ in column.flaws) or column.values.null_count
+    return cell if wrong else replace(cell, fill=fill_text(column.values[0], cell.type))
+
+
+_WHOLE = (Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG, Kind.FLOAT, Kind.DOUBLE)
+_IMPLICIT: dict[Kind, str] = {**dict.fromkeys(_WHOLE, "0"), Kind.STRING: ""}
+
+
 def _decimal(name: str, field: Mapping[str, object]) -> Cell:
     parameters = cast("Mapping[str, str]", field["parameters"])
     scale = int(parameters["scale"])
     precision = int(parameters.get("connect.decimal.precision", DECIMAL_PRECISION_MAX))
+    if DECIMAL_PRECISION_MAX < precision <= _PRECISION_MAX and 0 <= scale <= precision:
+        source_type = f"{field['type']}:{_DECIMAL}({precision},{scale})"
+        return Cell(name, ColumnType(Kind.STRING), Encoding.WIDE_DECIMAL_BASE64, source_type)
     if not 1 <= precision <= DECIMAL_PRECISION_MAX or not 0 <= scale <= precision:
         raise UnsupportedError(
-            "a decimal holds 1 to 38 digits; send it as text (decimal.handling.mode=string)",
+            "a decimal of MySQL has 1 to 65 digits; send it as text (decimal.handling.mode=string)",
             column=name, precision=precision, scale=scale,
         )  # fmt: skip
     type_ = ColumnType(Kind.DECIMAL, precision, scale)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 from lakesplice.formats.events.debezium.block import build_block
 from lakesplice.formats.events.debezium.connect import NoShape, shape_of_schema
-from lakesplice.formats.events.debezium.keys import KeyShape, in_image, inspect_key
+from lakesplice.formats.events.debezium.keys import ComparedKey, KeyShape, in_image, inspect_key
 from lakesplice.formats.events.debezium.schemaless import Shapes, Undeclared
 from lakesplice.formats.events.debezium.verdicts import truncated, undeclared, unknown_op
 from lakesplice.formats.events.dialect import Dialect, Group, KeyForm, Knowledge
@@ -24,6 +25,8 @@ from lakesplice.formats.events.template import (
 )
 from lakesplice.formats.events.values import DeadReason, DecodeContext
 from lakesplice.model.formats import FormatName
+
+_HEARTBEAT, _TRANSACTION = "heartbeat", "transaction"
 
 
 class EnvelopeReader:
@@ -50,10 +53,9 @@ class EnvelopeReader:
         build_block(group, key_shape(group.key), self._context, ledger)
 
 
-def key_shape(key: KeyForm | None) -> KeyShape | None:
+def key_shape(key: KeyForm | None) -> ComparedKey | None:
     """Return the form of a group's keys as what this package's readers made of it."""
-    assert key is None or isinstance(key, KeyShape)
-    return key
+    return cast("ComparedKey | None", key)
 
 
 def _recognises(payload: Mapping[str, object]) -> bool:
@@ -80,11 +82,11 @@ def inspect(value: bytes, context: DecodeContext, shapes: Shapes) -> Template | 
     if wrong := other_table(source.get("db"), source.get("table"), context.table):
         return wrong
     if op == "t":
-        return truncated()
+        return truncated(source)
     if op not in ("c", "u", "d", "r"):
         return unknown_op(op)
     shape = (
-        _shape_without_schema(payload, context, shapes)
+        shape_without_schema(payload, context, shapes)
         if opened.schema is None
         else _shape_with_schema(opened.schema)
     )
@@ -100,9 +102,10 @@ def _shape_with_schema(schema: str) -> EventShape | Verdict:
     return shape.verdict if isinstance(shape, NoShape) else shape
 
 
-def _shape_without_schema(
+def shape_without_schema(
     payload: Mapping[str, object], context: DecodeContext, shapes: Shapes
 ) -> EventShape | Verdict:
+    """Return the shape of an event whose columns' types are declared."""
     for name in ("before", "after"):
         if name not in payload:
             return Flaw(DeadReason.NOT_AN_ENVELOPE, f"a change event without {name!r}")
@@ -118,17 +121,15 @@ def _shape_without_schema(
     return undeclared(shape, context) if isinstance(shape, Undeclared) else shape
 
 
-def _no_envelope(payload: Mapping[str, object]) -> Flaw:
+def _no_envelope(payload: Mapping[str, object]) -> Flaw | Ignored:
+    if payload.keys() == {"ts_ms"}:
+        return Ignored(_HEARTBEAT)
+    if "data_collections" in payload and payload.get("status") in ("BEGIN", "END"):
+        return Ignored(_TRANSACTION)
     if "ddl" in payload or "tableChanges" in payload:
         return Flaw(
             DeadReason.WRONG_TABLE, "a schema change event; it belongs to the connector's topic"
         )
-    if "data_collections" in payload:
-        return Flaw(
-            DeadReason.WRONG_TABLE, "a transaction marker; it belongs to a topic of its own"
-        )
-    if payload.keys() == {"ts_ms"}:
-        return Flaw(DeadReason.WRONG_TABLE, "a heartbeat; it belongs to a topic of its own")
     names = ", ".join(list(payload)[:8])
     return Flaw(
         DeadReason.NOT_AN_ENVELOPE,

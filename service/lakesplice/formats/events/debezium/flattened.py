@@ -25,9 +25,10 @@ from lakesplice.formats.events.build import Build, mask_of, members_of
 from lakesplice.formats.events.debezium.block import check_keys, settle_operations
 from lakesplice.formats.events.debezium.connect import NoShape, shape_of_row
 from lakesplice.formats.events.debezium.envelope import DEBEZIUM, key_shape
-from lakesplice.formats.events.debezium.keys import KeyShape, in_image, inspect_key
+from lakesplice.formats.events.debezium.keys import ComparedKey, KeyShape, in_image, inspect_key
 from lakesplice.formats.events.debezium.schemaless import Undeclared
-from lakesplice.formats.events.debezium.verdicts import undeclared
+from lakesplice.formats.events.debezium.source import snapshot_marks
+from lakesplice.formats.events.debezium.verdicts import truncated_somewhere, undeclared
 from lakesplice.formats.events.dialect import Dialect, Group, Knowledge
 from lakesplice.formats.events.encoding import Cell
 from lakesplice.formats.events.ledger import Ledger
@@ -76,7 +77,8 @@ _ADDED: dict[str, pa.DataType] = {
 }
 
 
-def _is_added(name: str) -> bool:
+def is_added(name: str) -> bool:
+    """Whether a member has the name of a field that the transform adds."""
     return name in _ADDED
 
 
@@ -96,8 +98,10 @@ class FlattenedReader:
             return Ignored(TOMBSTONE)
         if not isinstance(row, Mapping) or not row or DEBEZIUM.recognises(row):
             return Flaw(DeadReason.NOT_AN_ENVELOPE, f"the value is {shown(row)}, not a row")
+        if row.get(_OP) == "t":
+            return truncated_somewhere()
         if _DELETED not in row:
-            return _no_deletes()
+            return no_deletes()
         shape = self._declared(row) if opened.schema is None else _with_schema(opened.schema)
         if not isinstance(shape, EventShape):
             return shape
@@ -105,7 +109,7 @@ class FlattenedReader:
 
     def _declared(self, row: Mapping[str, object]) -> EventShape | Halt:
         declared = self._context.declared or {}
-        columns = [name for name in row if name in declared or not _is_added(name)]
+        columns = [name for name in row if name in declared or not is_added(name)]
         missing = tuple(name for name in columns if name not in declared)
         if missing:
             return undeclared(Undeclared(missing), self._context)
@@ -119,11 +123,11 @@ class FlattenedReader:
 
     def build(self, group: Group, ledger: Ledger) -> None:
         """Make a block of what was read."""
-        _build_block(group, key_shape(group.key), self._context, ledger)
+        build_rows(group, key_shape(group.key), self._context, ledger)
 
 
 def _with_schema(schema: str) -> EventShape | Verdict:
-    shape = shape_of_row(schema, _is_added)
+    shape = shape_of_row(schema, is_added)
     return shape.verdict if isinstance(shape, NoShape) else shape
 
 
@@ -134,7 +138,8 @@ def _shape(cells: tuple[Cell, ...], names: tuple[str, ...]) -> EventShape:
     return EventShape(cells, pa.struct(types))
 
 
-def _no_deletes() -> Halt:
+def no_deletes() -> Halt:
+    """The verdict on events that don't say what is deleted."""
     return Halt(
         ParkCode.UNSUPPORTED,
         "a flattened event without __deleted: what is deleted can't be told; let the"
@@ -143,9 +148,10 @@ def _no_deletes() -> Halt:
     )
 
 
-def _build_block(
-    group: Group, key: KeyShape | None, context: DecodeContext, ledger: Ledger
+def build_rows(
+    group: Group, key: ComparedKey | None, context: DecodeContext, ledger: Ledger
 ) -> None:
+    """Settle the records whose rows were read: changes go into the ledger as one block."""
     shape = group.template.shape
     build = Build(group.records, ledger)
     empty = mask_of(group.payloads.is_null())
@@ -176,6 +182,7 @@ def _build_block(
         after=table,
         after_present=present["after"],
         ordering=ordering,
+        snapshot=snapshot_marks(added.get("snapshot"), op),
     )
     block = block if build.live.all() else block.filter(build.live)
     if len(block):
@@ -214,7 +221,7 @@ def _operations(added: Mapping[str, pa.Array], build: Build) -> npt.NDArray[np.i
     )
     if "op" not in added:
         return np.where(deleted, Op.DELETE, Op.UPDATE).astype(np.int8)
-    op = settle_operations(added["op"], build)
+    op = settle_operations(added["op"], build, None)
     build.drop_marked(
         (op == Op.DELETE) != deleted, DeadReason.UNKNOWN_OP, "__op and __deleted disagree"
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +18,40 @@ from lakesplice.formats.events.strict import Flaw, find_flaw, read_json, shown
 from lakesplice.formats.events.template import read_payload, split_schema
 from lakesplice.formats.events.values import DeadReason, Mask
 
+Shape = TypeVar("Shape", bound="ComparedKey")
 _TO_ESCAPE = r'["\\\x00-\x1f]'
+
+
+class ComparedKey(Protocol):
+    """What keys like the first one hold, and how they are compared with row images."""
+
+    @property
+    def prefix(self) -> bytes:
+        """The bytes that all of them start with."""
+        ...
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The key's columns."""
+        ...
+
+    def differing(self, keys: pa.Array, columns: Sequence[pa.Array]) -> Mask:
+        """Mark the keys that may differ from the image's key columns; all others are equal."""
+        ...
+
+    def compare(self, key: bytes, columns: Sequence[pa.Array], row: int) -> Flaw | bool | None:
+        """Compare one key with a row of its image by value: a flaw, None if they agree, False if
+        the key has other columns, and so belongs to other records.
+        """
+        ...
+
+    def images(
+        self, keys: Sequence[bytes], types: Mapping[str, pa.DataType]
+    ) -> tuple[dict[str, list[object]], dict[int, Flaw]]:
+        """Return per key column the values of the keys, of the given types, and per key (by place)
+        why it has none.
+        """
+        ...
 
 
 @dataclass(frozen=True)
@@ -27,19 +61,38 @@ class KeyShape:
     prefix: bytes
     names: tuple[str, ...]
     spaced: bool
+    suffix: bytes = b""
 
     @property
     def _closing(self) -> bytes:
-        return b"" if self.prefix else b"}"
+        return b"" if self.prefix and not self.suffix else b"}"
 
     def read(self, key: bytes) -> Mapping[str, object] | Flaw:
         """Parse one key."""
-        if not key.startswith(self.prefix):
+        if not key.startswith(self.prefix) or not key.endswith(self.suffix):
             return _flaw(f"the key {shown(key)} is of another form than its neighbours'")
-        payload = read_payload(key[len(self.prefix) :], self._closing)
+        payload = read_payload(key[len(self.prefix) : len(key) - len(self.suffix)], self._closing)
         if isinstance(payload, Flaw):
             return _flaw(f"the key can't be read: {payload.detail}")
         return payload if isinstance(payload, dict) else _flaw(f"the key is {shown(payload)}")
+
+    def differing(self, keys: pa.Array, columns: Sequence[pa.Array]) -> Mask:
+        """Mark the keys that aren't the text that the columns make; they may still mean the
+        same.
+        """
+        same = pc.equal(keys, self.texts(columns)).fill_null(False)
+        mask: Mask = ~same.to_numpy(zero_copy_only=False)
+        return mask
+
+    def compare(self, key: bytes, columns: Sequence[pa.Array], row: int) -> Flaw | bool | None:
+        """Compare one key by value, as `ComparedKey` says."""
+        return _compare_key(key, self, columns, row)
+
+    def images(
+        self, keys: Sequence[bytes], types: Mapping[str, pa.DataType]
+    ) -> tuple[dict[str, list[object]], dict[int, Flaw]]:
+        """Return the keys' own values, as `ComparedKey` says."""
+        return _key_only_images(keys, self, types)
 
     def texts(self, columns: Sequence[pa.Array]) -> pa.Array:
         """Return the keys that the columns make, as binary; null where their text isn't certain."""
@@ -48,7 +101,7 @@ class KeyShape:
         for at, (name, column) in enumerate(zip(self.names, columns, strict=True)):
             lead = comma if at else ""
             pieces += [f"{lead}{json.dumps(name, ensure_ascii=False)}{colon}", *_written(column)]
-        closing = "}}" if self.prefix else "}"
+        closing = "}" + (self.suffix.decode() or ("}" if self.prefix else ""))
         return pc.binary_join_element_wise(*pieces, closing, "").cast(pa.binary())
 
 
@@ -78,7 +131,7 @@ def inspect_key(key: bytes) -> KeyShape | Flaw:
     return KeyShape(prefix, tuple(payload), b'": ' in key[len(prefix) :])
 
 
-def in_image(key: KeyShape, names: Sequence[str]) -> KeyShape | Flaw:
+def in_image(key: Shape, names: Sequence[str]) -> Shape | Flaw:
     """Check that all columns of a key are columns of its row image."""
     missing = next((name for name in key.names if name not in names), None)
     if missing is None:
@@ -86,14 +139,7 @@ def in_image(key: KeyShape, names: Sequence[str]) -> KeyShape | Flaw:
     return _flaw(f"the row has no column {missing!r}, which the record's key has")
 
 
-def disagreeing(keys: pa.Array, shape: KeyShape, columns: Sequence[pa.Array]) -> Mask:
-    """Mark the keys that aren't the text that the columns make; they may still mean the same."""
-    same = pc.equal(keys, shape.texts(columns)).fill_null(False)
-    mask: Mask = ~same.to_numpy(zero_copy_only=False)
-    return mask
-
-
-def compare_key(
+def _compare_key(
     key: bytes, shape: KeyShape, columns: Sequence[pa.Array], row: int
 ) -> Flaw | bool | None:
     """Compare one key with its row image by value: a flaw, None if they agree, False if the key has
@@ -123,7 +169,7 @@ def _flaw(detail: str) -> Flaw:
     return Flaw(DeadReason.MISSING_KEY, detail)
 
 
-def key_only_images(
+def _key_only_images(
     keys: Sequence[bytes], shape: KeyShape, types: Mapping[str, pa.DataType]
 ) -> tuple[dict[str, list[object]], dict[int, Flaw]]:
     """Return per key column the values of the keys, and per key (by place) why it has none."""

@@ -14,6 +14,25 @@ _OPS = pa.array(["c", "u", "d", "r"])
 _OP_OF_PLACE = np.array([Op.CREATE, Op.UPDATE, Op.DELETE, Op.READ], np.int8)
 
 
+_OF_SNAPSHOT = pa.array(
+    ["first", "first_in_data_collection", "true", "last_in_data_collection", "last"]
+)
+_FIRST_LAST = 3
+
+
+def snapshot_marks(
+    stated: pa.Array | None, op: npt.NDArray[np.int8]
+) -> npt.NDArray[np.int8] | None:
+    """Return what `source.snapshot` says, as `ImageBlock` has it; an incremental snapshot, which
+    comes among other changes, is none.
+    """
+    if stated is None or not (op == Op.READ).any():
+        return None
+    places = pc.index_in(stated, _OF_SNAPSHOT).fill_null(-1).to_numpy()
+    marks: npt.NDArray[np.int8] = np.where(places >= _FIRST_LAST, 2, np.where(places >= 0, 1, 0))
+    return np.where(op == Op.READ, marks, 0).astype(np.int8)
+
+
 def operations(op: pa.Array) -> tuple[npt.NDArray[np.int8], Mask]:
     """Return operations, and which rows have one that changes rows."""
     places = pc.index_in(op, _OPS).fill_null(-1).to_numpy()

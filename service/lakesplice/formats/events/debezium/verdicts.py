@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from lakesplice.formats.events.debezium.schemaless import Undeclared
+from lakesplice.formats.events.places import binlog_place
 from lakesplice.formats.events.strict import Flaw, shown
-from lakesplice.formats.events.template import Halt
+from lakesplice.formats.events.template import Halt, Truncated
 from lakesplice.formats.events.values import DeadReason, DecodeContext
 from lakesplice.model.manifest import ParkCode
 
@@ -16,8 +18,17 @@ def unknown_op(op: object) -> Flaw:
     return Flaw(DeadReason.UNKNOWN_OP, f"operation {shown(op)}; known are c, u, d, r, t and m")
 
 
-def truncated() -> Halt:
-    """The verdict on a truncated table."""
+def truncated(source: Mapping[str, object]) -> Truncated | Flaw:
+    """The verdict on a truncated table, by where the event says it stands."""
+    place = binlog_place(source.get("file"), source.get("pos"), source.get("row"))
+    if place is None:
+        return Flaw(DeadReason.MISSING_POSITION, "the truncation has no position in a binlog")
+    gtid = source.get("gtid")
+    return Truncated(place, gtid if isinstance(gtid, str) else None)
+
+
+def truncated_somewhere() -> Halt:
+    """The verdict on a truncated table of which nothing says when."""
     return Halt(
         ParkCode.TRUNCATED,
         "the source table was truncated; reset the table, or set skipped.operations=t at the"

@@ -8,22 +8,25 @@ stand: the head, `data`, or `old`. Bare quotes within strings are escaped, so `"
 - `data` is its last member, or `old` is, right behind it: it ends in `}}`, which only these two
   members can, and before `old` ends an object, which only `data` can be;
 - no null stands in the head, where what must be there was read;
-- as many nulls stand in `data` as were read of it: none of its columns is absent.
+- as many nulls stand in `data` as were read of it: none of its columns is absent;
+- every null in `old` is that of a column, known by its whole name.
 
-The nulls in `old` are then looked for by column. A text that isn't so is read by the book.
+The last are the proof's notes: `old`'s columns that were written as null. A text that isn't so is
+read by the book.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakesplice.formats.events.dialect import Group
 from lakesplice.formats.events.lines import (
     Bytes,
     Integers,
@@ -32,28 +35,19 @@ from lakesplice.formats.events.lines import (
     rows_of,
     text_bytes,
 )
-from lakesplice.formats.events.proof import null_places
+from lakesplice.formats.events.proof import NO_NAME_ENDS_IN, Evidence, null_places
 from lakesplice.formats.events.template import read_payload
 
 REQUIRED = ("database", "table", "type", "ts")
 _DATA, _OLD = '"data":{', '"old":{'
 _BRACE, _COMMA, _BRACE_OPEN = b"},{"
+_NOTES = pa.list_(pa.int32())
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """Which texts are proven, and how many nulls are written in the `old` of each."""
-
-    proven: Mask
-    old_nulls: Integers
-
-
-def unproven_parts(texts: pa.Array, rows: pa.Array) -> Mask:
-    """Mark the texts of which it isn't proven that every null read outside of `old` was written."""
-    return ~_parts(texts, rows).proven
-
-
-def _parts(texts: pa.Array, rows: pa.Array) -> _Parts:
+def prove_parts(texts: pa.Array, rows: pa.Array) -> Evidence:
+    """Prove that every null read outside of `old` was written; the notes are, per text, the
+    ordinals of `old`'s columns that it names as null: all of them, and they are all of its nulls.
+    """
     data, offsets = text_bytes(texts)
     starts, ends = offsets[:-1], offsets[1:]
     braces = positions_of(data, _BRACE_OPEN)
@@ -68,7 +62,8 @@ def _parts(texts: pa.Array, rows: pa.Array) -> _Parts:
     )
     expected = np.zeros(len(texts), np.int64)
     for column in rows.field("data").flatten():
-        expected += column.is_null().to_numpy(zero_copy_only=False)
+        if column.null_count:
+            expected += column.is_null().to_numpy(zero_copy_only=False)
     has_old = rows.field("old").is_valid().to_numpy(zero_copy_only=False)
     behind_data = (old_at > data_at) & _stands(data, starts + old_at - 2, _BRACE)
     behind_data &= _stands(data, starts + old_at - 1, _COMMA)
@@ -77,7 +72,55 @@ def _parts(texts: pa.Array, rows: pa.Array) -> _Parts:
     proven &= _stands(data, ends - 1, _BRACE) & _stands(data, ends - 2, _BRACE)
     for name in REQUIRED:
         proven &= rows.field(name).is_valid().to_numpy(zero_copy_only=False)
-    return _Parts(proven, old)
+    names = tuple(column.name for column in rows.type.field("old").type)
+    inside, of = places[in_old], owner[in_old]
+    column = _columns(data, inside, (starts + old_at)[of] + len(_OLD) - 1, names)
+    proven[of[column < 0]] = False
+    if NO_NAME_ENDS_IN[list(_by_ending(names))].any():
+        # A null of such a name is not among the places.
+        proven &= ~has_old
+    return Evidence(~proven, _notes(of[column >= 0], column[column >= 0], proven))
+
+
+def _columns(data: Bytes, places: Integers, opened: Integers, names: tuple[str, ...]) -> Integers:
+    """Return the ordinals of the columns whose names end at places in objects; -1: another's.
+
+    `opened` is where each place's object has its brace: before a name that, or a comma.
+    """
+    found = np.full(len(places), -1, np.int64)
+    endings = _by_ending(names)
+    lasts = data[places - 1]
+    for last in map(int, np.unique(lasts)):
+        alike = np.flatnonzero(lasts == last)
+        for ordinal, written in endings.get(last, ()):
+            at = alike
+            for back, byte in enumerate(reversed(written[:-1]), start=1):
+                at = at[data[np.maximum(places[at] - back, 0)] == byte]
+                if not len(at):
+                    break
+            ahead = places[at] - len(written)
+            comma = (ahead > opened[at]) & (data[np.maximum(ahead, 0)] == _COMMA)
+            found[at[comma | (ahead == opened[at])]] = ordinal
+    return found
+
+
+@lru_cache(maxsize=256)
+def _by_ending(names: tuple[str, ...]) -> Mapping[int, list[tuple[int, bytes]]]:
+    """Columns' ordinals and names as they are written, by the last byte before the quote."""
+    endings = defaultdict(list)
+    for ordinal, name in enumerate(names):
+        written = json.dumps(name, ensure_ascii=False).encode()
+        endings[written[-2]].append((ordinal, written))
+    return endings
+
+
+def _notes(owner: Integers, column: Integers, proven: Mask) -> pa.Array:
+    """Lists of columns by their owners, which ascend; null for what isn't proven."""
+    counts = np.bincount(owner, minlength=len(proven))
+    offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
+    return pa.ListArray.from_arrays(
+        pa.array(offsets), pa.array(column.astype(np.int32)), _NOTES, mask=pa.array(~proven)
+    )
 
 
 def _first(data: Bytes, offsets: Integers, braces: Integers, opening: str) -> Integers:
@@ -104,41 +147,22 @@ def _stands(data: Bytes, at: Integers, byte: int) -> Mask:
     return found
 
 
-def changed_columns(
-    texts: pa.Array, rows: pa.Array, old: Mapping[str, pa.Array], closing: bytes
-) -> dict[str, Mask]:
-    """Return per column of `old` which rows have it there, be it as null."""
-    found = {name: column.is_valid().to_numpy(zero_copy_only=False) for name, column in old.items()}
-    found = {name: mask.copy() for name, mask in found.items()}
-    parts = _parts(texts, rows)
-    has_old = rows.field("old").is_valid().to_numpy(zero_copy_only=False)
-    slow = has_old & ~parts.proven
-    asked = np.flatnonzero(has_old & parts.proven & (parts.old_nulls > 0))
-    if len(asked):
-        nulls = _named_nulls(texts.take(pa.array(asked)), tuple(old))
-        told = np.sum(list(nulls.values()), axis=0) == parts.old_nulls[asked]
-        slow[asked[~told]] = True
-        for name, mask in nulls.items():
-            found[name][asked[told]] |= mask[told]
-    for row in map(int, np.flatnonzero(slow)):
-        payload = read_payload(texts[row].as_py(), closing)
+def changed_columns(group: Group, old: Mapping[str, pa.Array]) -> dict[str, Mask]:
+    """Return per column of `old` which rows of the group have it there, be it as null.
+
+    What the proof's notes don't say of a row is read by the book.
+    """
+    masks = (column.is_valid().to_numpy(zero_copy_only=False) for column in old.values())
+    found = {name: mask.copy() for name, mask in zip(old, masks, strict=True)}
+    notes = pa.nulls(len(group.records), _NOTES) if group.notes is None else group.notes
+    owner = np.repeat(np.arange(len(notes)), pc.list_value_length(notes).fill_null(0).to_numpy())
+    named = notes.flatten().to_numpy()
+    for ordinal, name in enumerate(old):
+        found[name][owner[named == ordinal]] = True
+    has_old = group.payloads.field("old").is_valid()
+    for row in map(int, np.flatnonzero(pc.and_(has_old, notes.is_null()))):
+        payload = read_payload(group.text(row), group.template.closing)
         stated = payload.get("old") if isinstance(payload, Mapping) else None
         for name in stated if isinstance(stated, Mapping) else ():
             found[str(name)][row] = True
     return found
-
-
-def _named_nulls(texts: pa.Array, names: Sequence[str]) -> dict[str, Mask]:
-    """Per column the texts whose `old`, their last member, names it as null."""
-    pieces = pc.split_pattern(texts.cast(pa.string()), _OLD, max_splits=1)
-    old = pc.list_element(pieces, 1)
-    return {
-        name: pc.match_substring_regex(old, rf"(?:^|,){_written(name)}:null").to_numpy(
-            zero_copy_only=False
-        )
-        for name in names
-    }
-
-
-def _written(name: str) -> str:
-    return re.escape(json.dumps(name, ensure_ascii=False))

@@ -11,7 +11,7 @@ import pyarrow as pa
 from lakesplice.formats.events.dialect import Dialect, Group, Knowledge
 from lakesplice.formats.events.encoding import Cell
 from lakesplice.formats.events.ledger import Ledger
-from lakesplice.formats.events.maxwell.before import REQUIRED, unproven_parts
+from lakesplice.formats.events.maxwell.before import REQUIRED, prove_parts
 from lakesplice.formats.events.maxwell.block import OPS, build_block
 from lakesplice.formats.events.maxwell.keys import MaxwellKey, key_of
 from lakesplice.formats.events.maxwell.types import cell_of, is_lossy
@@ -59,6 +59,7 @@ class MaxwellReader:
     def __init__(self, context: DecodeContext) -> None:
         self._context = context
         self._stated_key: object = None
+        self._cells: dict[tuple[str, ...], tuple[Cell, ...] | Halt] = {}
 
     def inspect(self, value: bytes) -> Template | Verdict:
         """Read one record by the book."""
@@ -100,16 +101,16 @@ class MaxwellReader:
         return None
 
     def _shape(self, event: Mapping[str, object]) -> EventShape | Verdict:
-        data, declared = event["data"], self._context.declared or {}
+        data = event["data"]
         if not isinstance(data, Mapping):
             return Flaw(DeadReason.WRONG_TYPE, f"data is {shown(data)}, not an object")
-        missing = [name for name in data if name not in declared]
-        if missing:
-            return _undeclared(missing, self._context)
-        lossy = next((name for name in data if is_lossy(declared[name])), None)
-        if lossy is not None:
-            return _lossy(lossy)
-        cells = tuple(cell_of(name, declared[name]) for name in data)
+        names = tuple(map(str, data))
+        # Every malformed event is asked for, and most have the columns of the others.
+        cells = self._cells.get(names)
+        if cells is None:
+            cells = self._cells[names] = _cells_of(names, self._context)
+        if isinstance(cells, Halt):
+            return cells
         nested = [at for at, value in enumerate(data.values()) if isinstance(value, dict | list)]
         for cell in (cells[at] for at in nested):
             if isinstance(data[cell.name], dict) or not pa.types.is_list(cell.json_type):
@@ -131,6 +132,18 @@ class MaxwellReader:
         """Make a block of what was read."""
         assert group.key is None or isinstance(group.key, MaxwellKey)
         build_block(group, group.key, self._context, ledger)
+
+
+def _cells_of(names: tuple[str, ...], context: DecodeContext) -> tuple[Cell, ...] | Halt:
+    """The declared columns of these names."""
+    declared = context.declared or {}
+    missing = [name for name in names if name not in declared]
+    if missing:
+        return _undeclared(missing, context)
+    lossy = next((name for name in names if is_lossy(declared[name])), None)
+    if lossy is not None:
+        return _lossy(lossy)
+    return tuple(cell_of(name, declared[name]) for name in names)
 
 
 def _key_values(event: Mapping[str, object], cells: tuple[Cell, ...]) -> pa.DataType | None:
@@ -159,7 +172,7 @@ def _shape_of(cells: tuple[Cell, ...], key_values: pa.DataType | None) -> EventS
         cells,
         pa.struct(list(members.items())),
         frozenset(members.keys() - {*REQUIRED, "data"}),
-        unproven_parts,
+        prove_parts,
     )
 
 

@@ -3,19 +3,22 @@
 File groups are written as 16 hexadecimal digits, since JSON numbers lose precision in other
 readers; positions as the pair of their integers. Unknown fields are passed over; a `format` above
 ours is refused. A table fed by hand has format 2, since who does not know `upserts` would lay its
-partial changes over rows as whole ones. Source: docs/format.md, "Manifest".
+partial changes over rows as whole ones. One with an adopted schema, or without updates, or that was
+purged, or whose source began another epoch or has a fence, or whose columns changed, have fills or
+aren't all of the source's, has format 3, since who does not know of these would take others' files
+for damaged ones, change what must not change, bring deleted rows back, put changes in the wrong
+order, or read older deltas as if they held the present columns. Source: docs/format.md, "Manifest".
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from lakesplice.errors import CorruptFileError, UnsupportedError
+from lakesplice.formats.manifests.source import integers_out, position_in, source_in, source_out
 from lakesplice.model.address import BaseFile, Segment, group_name
-from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import (
     DeadLetterRef,
     DeltaRef,
@@ -23,18 +26,17 @@ from lakesplice.model.manifest import (
     Manifest,
     ParkCode,
     ParkReason,
-    PartitionState,
     Retention,
     RunRef,
-    SourceState,
     UpsertState,
 )
-from lakesplice.model.position import Ordering, Position
-from lakesplice.model.schema import Column, TableSchema
+from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.model.schema import Column, Former, TableSchema
 from lakesplice.model.types import ColumnType
 
 FORMAT = 1
 FORMAT_BY_HAND = 2
+FORMAT_GUARDED = 3
 # What indexing into JSON of another shape raises; a type beyond ours or a value out of its range
 # come as errors of our own, which are named already.
 _MALFORMED = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)
@@ -43,27 +45,45 @@ _MALFORMED = (ValueError, TypeError, KeyError, AttributeError, IndexError, Recur
 def encode_manifest(manifest: Manifest) -> bytes:
     """Return the manifest as one line of JSON."""
     value = {
-        "format": FORMAT if manifest.upserts is None else FORMAT_BY_HAND,
+        "format": _format_of(manifest),
         "generation": manifest.generation,
         "schema": _schema_out(manifest.schema),
-        "source": None if manifest.source is None else _source_out(manifest.source),
+        "source": None if manifest.source is None else source_out(manifest.source),
         "files": [_base_out(file) for file in manifest.files.values()],
         "deltas": [_delta_out(delta) for delta in manifest.deltas],
         "runs": [
             {**_file_out(run.file), "entries": run.entries, "keys_version": run.keys_version}
             for run in manifest.runs
         ],
-        "dead_letters": [
-            {**_file_out(ref.file), "rows": ref.rows, "committed_ms": ref.committed_ms}
-            for ref in manifest.dead_letters
-        ],
+        "dead_letters": [_letters_out(ref) for ref in manifest.dead_letters],
         "parked": None if manifest.parked is None else _parked_out(manifest.parked),
     }
+    if manifest.purge_floor != BEFORE_ALL:
+        value["purge_floor"] = _position_out(manifest.purge_floor)
     if manifest.upserts is not None:
         value["upserts"] = _upserts_out(manifest.upserts)
     if manifest.retention != Retention():
         value["retention"] = _retention_out(manifest.retention)
     return json.dumps(value, separators=(",", ":")).encode() + b"\n"
+
+
+def _format_of(manifest: Manifest) -> int:
+    source, by_hand = manifest.source, manifest.upserts
+    guarded = (
+        manifest.purge_floor != BEFORE_ALL
+        or _is_reshaped(manifest.schema)
+        or (by_hand is not None and by_hand.insert_only)
+        or (source is not None and (source.epochs or source.fence != BEFORE_ALL))
+    )
+    if guarded:
+        return FORMAT_GUARDED
+    return FORMAT if by_hand is None else FORMAT_BY_HAND
+
+
+def _is_reshaped(schema: TableSchema) -> bool:
+    """Whether files or deltas are not read by the columns' names and types alone."""
+    filled = any(column.fill is not None for column in schema.columns)
+    return bool(schema.adopted or schema.former or schema.left_out or filled)
 
 
 def decode_manifest(data: bytes, path: str) -> Manifest:
@@ -83,7 +103,7 @@ def decode_manifest(data: bytes, path: str) -> Manifest:
 
 def _require_known_format(value: Any, path: str) -> None:
     written_by = int(value["format"])
-    if written_by > FORMAT_BY_HAND:
+    if written_by > FORMAT_GUARDED:
         raise UnsupportedError(
             "a newer Lakesplice wrote the table's state; upgrade this one",
             path=path,
@@ -96,97 +116,100 @@ def _manifest_in(value: Any) -> Manifest:
     return Manifest(
         generation=int(value["generation"]),
         schema=_schema_in(value["schema"]),
-        source=None if value["source"] is None else _source_in(value["source"]),
+        source=None if value["source"] is None else source_in(value["source"]),
         files={file.path: file for file in files},
         deltas=tuple(_delta_in(delta) for delta in value["deltas"]),
         runs=tuple(
             RunRef(_file_in(run), int(run["entries"]), int(run["keys_version"]))
             for run in value["runs"]
         ),
-        dead_letters=tuple(
-            DeadLetterRef(_file_in(ref), int(ref["rows"]), int(ref["committed_ms"]))
-            for ref in value["dead_letters"]
-        ),
+        dead_letters=tuple(_letters_in(ref) for ref in value["dead_letters"]),
         parked=None if value["parked"] is None else _parked_in(value["parked"]),
         upserts=None if value.get("upserts") is None else _upserts_in(value["upserts"]),
         retention=_retention_in(value["retention"]) if "retention" in value else Retention(),
+        purge_floor=position_in(value.get("purge_floor", (-1, -1))),
     )
 
 
 def _schema_out(schema: TableSchema) -> dict[str, Any]:
+    former = [{"version": before.version, **_column_out(before.column)} for before in schema.former]
     return {
-        "columns": [
-            {
-                "id": column.id,
-                "name": column.name,
-                "source_name": column.source_name,
-                "type": column.type.name,
-                "source_type": column.source_type,
-            }
-            for column in schema.columns
-        ],
+        "columns": [_column_out(column) for column in schema.columns],
         "key": list(schema.key),
         "versions": list(schema.versions),
         "since": [[position.file, position.offset] for position in schema.since],
+        **({"adopted": True} if schema.adopted else {}),
+        **({"former": former} if former else {}),
+        **({"left_out": sorted(schema.left_out)} if schema.left_out else {}),
     }
+
+
+def _column_out(column: Column) -> dict[str, Any]:
+    fill = {} if column.fill is None else {"fill": column.fill}
+    hidden = {"hidden": True} if column.hidden else {}
+    return (
+        fill
+        | hidden
+        | {
+            "id": column.id,
+            "name": column.name,
+            "source_name": column.source_name,
+            "type": column.type.name,
+            "source_type": column.source_type,
+        }
+    )
 
 
 def _schema_in(value: Any) -> TableSchema:
-    columns = tuple(
-        Column(
-            int(column["id"]),
-            str(column["name"]),
-            str(column["source_name"]),
-            ColumnType.parse(column["type"]),
-            str(column["source_type"]),
-        )
-        for column in value["columns"]
-    )
+    columns = tuple(_column_in(column) for column in value["columns"])
     versions = tuple(int(count) for count in value["versions"])
-    since = tuple(_position_in(position) for position in value["since"])
-    return TableSchema(columns, tuple(str(name) for name in value["key"]), versions, since)
+    since = tuple(position_in(position) for position in value["since"])
+    former = tuple(
+        Former(int(before["version"]), _column_in(before)) for before in value.get("former", ())
+    )
+    return TableSchema(
+        columns,
+        key=tuple(str(name) for name in value["key"]),
+        versions=versions,
+        since=since,
+        adopted=bool(value.get("adopted", False)),
+        former=former,
+        left_out=frozenset(str(name) for name in value.get("left_out", ())),
+    )
 
 
-def _source_out(source: SourceState) -> dict[str, Any]:
+def _column_in(column: Any) -> Column:
+    return Column(
+        int(column["id"]),
+        str(column["name"]),
+        str(column["source_name"]),
+        ColumnType.parse(column["type"]),
+        str(column["source_type"]),
+        None if column.get("fill") is None else str(column["fill"]),
+        bool(column.get("hidden", False)),
+    )
+
+
+def _position_out(position: Position) -> list[int]:
+    return [position.file, position.offset]
+
+
+def _letters_out(letters: DeadLetterRef) -> dict[str, Any]:
     return {
-        "topic": source.topic,
-        "topic_id": source.topic_id,
-        "partitions": {
-            str(partition): {
-                "next_offset": state.next_offset,
-                "position": [state.position.file, state.position.offset],
-                "gtids": dict(state.gtids),
-            }
-            for partition, state in source.partitions.items()
-        },
-        "format": source.format,
-        "ordering": source.ordering,
+        **_file_out(letters.file),
+        "rows": letters.rows,
+        "committed_ms": letters.committed_ms,
+        "position": _position_out(letters.position),
     }
 
 
-def _source_in(value: Any) -> SourceState:
-    return SourceState(
-        topic=str(value["topic"]),
-        topic_id=str(value["topic_id"]),
-        partitions={
-            int(number): _partition_in(state) for number, state in value["partitions"].items()
-        },
-        format=None if value.get("format") is None else FormatName(value["format"]),
-        ordering=None if value.get("ordering") is None else Ordering(value["ordering"]),
+def _letters_in(value: Any) -> DeadLetterRef:
+    return DeadLetterRef(
+        _file_in(value),
+        int(value["rows"]),
+        int(value["committed_ms"]),
+        position_in(value.get("position", (-1, -1))),
     )
-
-
-def _partition_in(value: Any) -> PartitionState:
-    return PartitionState(
-        next_offset=int(value["next_offset"]),
-        position=_position_in(value["position"]),
-        gtids={str(domain): int(number) for domain, number in value["gtids"].items()},
-    )
-
-
-def _position_in(value: Any) -> Position:
-    file, offset = value
-    return Position(int(file), int(offset))
 
 
 def _base_out(file: BaseFile) -> dict[str, Any]:
@@ -219,7 +242,7 @@ def _delta_out(delta: DeltaRef) -> dict[str, Any]:
         "schema_version": delta.schema_version,
         "waiting": {group_name(group): changes for group, changes in delta.waiting.items()},
         "committed_ms": delta.committed_ms,
-        "floor": _integers_out(delta.floor),
+        "floor": integers_out(delta.floor),
     }
 
 
@@ -232,10 +255,6 @@ def _delta_in(value: Any) -> DeltaRef:
         committed_ms=int(value["committed_ms"]),
         floor={int(partition): int(offset) for partition, offset in value["floor"].items()},
     )
-
-
-def _integers_out(values: Mapping[int, int]) -> dict[str, int]:
-    return {str(name): value for name, value in values.items()}
 
 
 def _file_out(file: FileRef) -> dict[str, Any]:
@@ -251,6 +270,7 @@ def _upserts_out(upserts: UpsertState) -> dict[str, Any]:
         "position": upserts.position,
         "has_deleted": upserts.has_deleted,
         "transactions": dict(upserts.transactions),
+        **({"insert_only": True} if upserts.insert_only else {}),
     }
 
 
@@ -259,6 +279,7 @@ def _upserts_in(value: Any) -> UpsertState:
         position=int(value["position"]),
         has_deleted=bool(value["has_deleted"]),
         transactions={str(name): int(number) for name, number in value["transactions"].items()},
+        insert_only=bool(value.get("insert_only", False)),
     )
 
 

@@ -1,0 +1,63 @@
+"""Purges of the service: rows deleted long ago leave base files for good, table by table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.tables import ServiceTable
+from lakesplice.spark.rewrites import PurgeTask
+from lakesplice.table.commit import Committed
+from lakesplice.table.intents import Purge
+from lakesplice.table.purge import PurgeRules
+from lakesplice.telemetry import catalogue as metric
+
+# A service's start is no time for reading every table.
+_FIRST = 1 / 24
+
+
+class Purges:
+    """Purges one table at a time; never called by two threads for one table.
+
+    `run` does a task's work, in the service on an executor.
+    """
+
+    def __init__(self, driver: Driver, run: Callable[[PurgeTask], Purge | None]) -> None:
+        self._driver = driver
+        self._run = run
+        self._next: dict[str, float] = {}
+
+    def is_due(self, table: ServiceTable) -> bool:
+        """Whether it is time to look for rows that may go."""
+        if self._after(table) is None or table.snapshot is None:
+            return False
+        topic, now = table.source.topic, self._driver.clock.monotonic()
+        first = now + self._driver.settings.purge.every * _FIRST
+        return now >= self._next.setdefault(topic, first)
+
+    def see_to(self, table: ServiceTable) -> None:
+        """Purge some files; errors are the caller's, and what failed is tried again in its turn."""
+        driver, after = self._driver, self._after(table)
+        now = driver.clock.monotonic()
+        self._next[table.source.topic] = now + driver.settings.purge.every
+        if after is None:
+            return
+        before_us = driver.clock.now_ms() * 1000 - int(after * 1_000_000)
+        rules = PurgeRules(before_us, driver.settings.purge.ratio_min)
+        number, planned_on = driver.generation.number, table.version
+        intent = self._run(
+            PurgeTask(table.store, table.manifest, rules, planned_on, number, driver.entropy)
+        )
+        if intent is None:
+            return
+        self._next[table.source.topic] = now  # there may be more files, or changes came for these
+        if isinstance(table.commit(intent), Committed):
+            rows, name = intent.counts["rows"], str(table.name)
+            driver.metrics.add(metric.PURGED_ROWS, rows, table=name)
+            driver.log.info("purged", table=name, files=len(intent.inputs), rows=rows)
+
+    def _after(self, table: ServiceTable) -> float | None:
+        settings = self._driver.settings
+        entry = settings.table(table.origin)
+        own = None if entry is None else entry.purge_after
+        return settings.purge.after if own is None else own

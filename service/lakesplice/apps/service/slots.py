@@ -1,0 +1,32 @@
+"""How many tasks of compaction run at once, with a bound that follows the cluster."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+class Slots:
+    """Slots shared by several threads; `most` tells how many there are at this moment."""
+
+    def __init__(self, most: Callable[[], int]) -> None:
+        self._most = most
+        self._taken = 0
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def taken(self, count: int) -> Iterator[None]:
+        """Take `count` slots while the block runs; blocks until so many are free.
+
+        Whoever asks for more than there are, since executors have gone, waits until all are free.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._taken + count <= max(self._most(), count))
+            self._taken += count
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._taken -= count
+                self._changed.notify_all()

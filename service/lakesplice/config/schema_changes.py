@@ -1,0 +1,69 @@
+"""The settings of what tables make of the source's schema changes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from lakesplice.config.section import Section
+from lakesplice.planning.policy import Behaviour, SchemaPolicy
+
+AnyBehaviour = Literal["evolve", "try_evolve", "lenient", "ignore", "exception"]
+AlterColumnType = Literal["evolve", "try_evolve", "lenient", "exception"]
+Gone = Literal["lenient", "ignore", "exception"]
+
+_ADD = (
+    "A column is new at the source. `evolve`, `try_evolve`: the table gets it, and rows that are"
+    " there get its default, as at the source, if events tell it; `lenient`: it is null in them;"
+    " `ignore`: it is left out; `exception`: the table is parked."
+)
+_ALTER = (
+    "A column has another type. `evolve`: it takes a type that holds all old and new values, and"
+    " its column of the base files is written anew; where the source changed values too, the table"
+    " is parked. `try_evolve`, `lenient`: there the new values get a column of their own,"
+    " `<name>_2`, and the old one stays as it is. `exception`: the table is parked."
+)
+_RENAME = (
+    "Columns are gone and others new at once, as a rename looks. `lenient`: the old ones stay, null"
+    " in rows that change from then on, and `add_column` says what becomes of the new; `ignore`:"
+    " the same; `exception`: the table is parked."
+)
+_DROP = (
+    "A column is gone from the source. `evolve`, `try_evolve`: it is gone from the table too, not"
+    " from its files; `lenient`, `ignore`: it stays, null in rows that change from then on;"
+    " `exception`: the table is parked."
+)
+
+
+class SchemaChangeSettings(Section):
+    """What a table makes of the source's schema changes, under Flink CDC's names."""
+
+    add_column: AnyBehaviour = Field(default="evolve", description=_ADD)
+    alter_column_type: AlterColumnType = Field(default="evolve", description=_ALTER)
+    rename_column: Gone = Field(default="exception", description=_RENAME)
+    drop_column: AnyBehaviour = Field(default="exception", description=_DROP)
+
+
+class TableSchemaChanges(Section):
+    """The same for some tables; what isn't given is as for all."""
+
+    add_column: AnyBehaviour | None = Field(
+        default=None, description="As `schema_changes.add_column`, here."
+    )
+    alter_column_type: AlterColumnType | None = Field(
+        default=None, description="As `schema_changes.alter_column_type`, here."
+    )
+    rename_column: Gone | None = Field(
+        default=None, description="As `schema_changes.rename_column`, here."
+    )
+    drop_column: AnyBehaviour | None = Field(
+        default=None, description="As `schema_changes.drop_column`, here."
+    )
+
+
+def policy_of(general: SchemaChangeSettings, own: TableSchemaChanges | None) -> SchemaPolicy:
+    """Return the policy of a table whose entry says `own`."""
+    given = {} if own is None else own.model_dump(exclude_none=True)
+    behaviours = {**general.model_dump(), **given}
+    return SchemaPolicy(**{kind: Behaviour(name) for kind, name in behaviours.items()})

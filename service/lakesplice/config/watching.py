@@ -1,0 +1,36 @@
+"""The settings of what the service shows of itself: metrics and messages."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from lakesplice.config.section import Section
+
+
+class MetricsSettings(Section):
+    """The page with /metrics, /healthz and /readyz."""
+
+    enabled: bool = Field(default=True, description="Whether to serve the page.")
+    host: str = Field(
+        default="127.0.0.1",
+        min_length=1,
+        max_length=255,
+        description="Address to listen on; 0.0.0.0 lets other machines read the page.",
+    )
+    port: int = Field(
+        default=9_464, ge=0, le=65_535, description="Port to listen on; 0 takes a free one."
+    )
+
+
+class LoggingSettings(Section):
+    """What the service writes to its standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="The least important messages that are written."
+    )
+    format: Literal["console", "json"] = Field(
+        default="console",
+        description="`console` for people, `json` for machines: one object a line.",
+    )

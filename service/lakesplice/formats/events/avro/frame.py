@@ -1,0 +1,61 @@
+"""The head of an Avro record in Kafka: a zero byte, then the number of its schema in a registry.
+
+Confluent's serialisers write the number as four bytes, and so do Apicurio's told to be like them;
+Apicurio's own way is eight. No registry gives number 0 to a schema, and none has given 2^32 of
+them: so four bytes that are zero begin a number of eight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lakesplice.formats.events.lines import text_bytes
+
+MAGIC = 0
+_SHORT, _LONG = 5, 9
+
+
+@dataclass(frozen=True, slots=True)
+class Framed:
+    """A record's head: its bytes, and the number of the schema that it names."""
+
+    prefix: bytes
+    schema: int
+
+
+def framed(record: bytes) -> Framed | None:
+    """Return the head of a record; None if it has none."""
+    if len(record) < _SHORT or record[0] != MAGIC:
+        return None
+    if number := int.from_bytes(record[1:_SHORT], "big"):
+        return Framed(record[:_SHORT], number)
+    number = int.from_bytes(record[_SHORT:_LONG], "big")
+    return Framed(record[:_LONG], number) if number and len(record) >= _LONG else None
+
+
+def schema_ids(columns: Iterable[pa.Array]) -> set[int]:
+    """Return the numbers of the schemas that records' heads name; the columns are binary.
+
+    Records of another format may look like heads: a number need not be one of a schema.
+    """
+    found: set[int] = set()
+    for column in columns:
+        data, offsets = text_bytes(column if column.type == pa.binary() else column.cast("binary"))
+        starts, lengths = offsets[:-1], np.diff(offsets)
+        starts = starts[lengths >= _SHORT]
+        starts = starts[data[starts] == MAGIC] if len(starts) else starts
+        if not len(starts):
+            continue
+        heads = np.zeros((len(starts), _LONG), np.uint8)
+        ends = np.minimum(starts + _LONG, len(data)) - starts
+        for at in range(_LONG):
+            inside = ends > at
+            heads[inside, at] = data[starts[inside] + at]
+        for head in np.unique(heads, axis=0):
+            if head_ := framed(head.tobytes()):
+                found.add(head_.schema)
+    return found

@@ -1,0 +1,116 @@
+"""Debezium's events in Avro, whole or flattened, with the schemas in a registry.
+
+Values and keys start with the number of their schema (`avro/frame.py`), so all records of one
+number are read as one. What is done with them is what is done with JSON's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from lakesplice.formats.events.avro import framed
+from lakesplice.formats.events.debezium.avro_keys import AvroKey, inspect_avro_key
+from lakesplice.formats.events.debezium.avro_schema import (
+    AvroShape,
+    shape_of_envelope,
+    shape_of_row,
+)
+from lakesplice.formats.events.debezium.block import build_block
+from lakesplice.formats.events.debezium.connect import NoShape
+from lakesplice.formats.events.debezium.envelope import DEBEZIUM, key_shape
+from lakesplice.formats.events.debezium.flattened import FLATTENED, build_rows, no_deletes
+from lakesplice.formats.events.debezium.keys import in_image
+from lakesplice.formats.events.dialect import Dialect, Group
+from lakesplice.formats.events.ledger import Ledger
+from lakesplice.formats.events.strict import Flaw, shown
+from lakesplice.formats.events.template import Halt, Template, Verdict
+from lakesplice.formats.events.values import DeadReason, DecodeContext, SchemaText
+from lakesplice.model.formats import FormatName
+from lakesplice.model.manifest import ParkCode
+
+
+class AvroReader:
+    """Reads events by the schemas that their heads name."""
+
+    def __init__(
+        self, context: DecodeContext, shape_of: Callable[[SchemaText], AvroShape | NoShape]
+    ) -> None:
+        self._context = context
+        self._shape_of = shape_of
+
+    def inspect(self, value: bytes) -> Template | Verdict:
+        """Read one record's head; its schema says how to read those like it."""
+        head = framed(value)
+        if head is None:
+            detail = f"the value {shown(value)} has no head of a schema's number"
+            return Flaw(DeadReason.NOT_AN_ENVELOPE, detail)
+        if self._context.schemas is None:
+            return _no_registry()
+        schema = self._context.schemas.get(head.schema)
+        if schema is None:
+            detail = f"the registry has no schema {head.schema}, which the value names"
+            return Flaw(DeadReason.UNKNOWN_SCHEMA, detail)
+        shape = self._shape_of(schema)
+        return shape.verdict if isinstance(shape, NoShape) else shape.template(head.prefix)
+
+    def inspect_key(self, key: bytes | None, template: Template) -> AvroKey | Flaw | None:
+        """Read one record's key, all of whose columns the row must have."""
+        shape = None if key is None else inspect_avro_key(key, self._context)
+        return in_image(shape, template.shape.names) if isinstance(shape, AvroKey) else shape
+
+    def build(self, group: Group, ledger: Ledger) -> None:
+        """Make a block of what was read."""
+        build_block(group, key_shape(group.key), self._context, ledger)
+
+
+class FlattenedAvroReader(AvroReader):
+    """Reads rows by the schemas that their heads name."""
+
+    def inspect(self, value: bytes) -> Template | Verdict:
+        """Read one record's head; without `__deleted` in its schema the table can't go on."""
+        template = super().inspect(value)
+        if isinstance(template, Template):
+            members = template.shape.payload
+            if members.get_field_index("__deleted") < 0:
+                return no_deletes()
+        return template
+
+    def build(self, group: Group, ledger: Ledger) -> None:
+        """Make a block of what was read."""
+        build_rows(group, key_shape(group.key), self._context, ledger)
+
+
+def _no_registry() -> Halt:
+    return Halt(
+        ParkCode.UNSUPPORTED,
+        "the records are Avro that names schemas of a registry; set schema_registry.url",
+    )
+
+
+def _envelopes(context: DecodeContext) -> AvroReader:
+    return AvroReader(context, shape_of_envelope)
+
+
+def _rows(context: DecodeContext) -> AvroReader:
+    return FlattenedAvroReader(context, shape_of_row)
+
+
+def _recognises(_: Mapping[str, object]) -> bool:
+    """No event in Avro is JSON; `avro_schema.format_of` tells them by their schemas."""
+    return False
+
+
+_TYPES = "the schema in the registry"
+AVRO = Dialect(
+    FormatName.AVRO,
+    replace(DEBEZIUM.knows, types=_TYPES),
+    _recognises,
+    _envelopes,
+)
+FLATTENED_AVRO = Dialect(
+    FormatName.FLATTENED_AVRO,
+    replace(FLATTENED.knows, types=_TYPES),
+    _recognises,
+    _rows,
+)

@@ -1,0 +1,185 @@
+"""What TiCDC sends as Debezium's protocol, by its documents and its encoder: the payload first, the
+schema behind it.
+
+Its schemas aren't believed: they call bytes a string, though the value is Base64, and a decimal a
+double. So the columns are declared. A decimal is sent through a double, which keeps 15 digits: a
+wider one is refused. The position is the transaction's commit timestamp.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakesplice.errors import UnsupportedError
+from lakesplice.formats.events.debezium.block import Placing, build_block
+from lakesplice.formats.events.debezium.envelope import key_shape, shape_without_schema
+from lakesplice.formats.events.debezium.keys import KeyShape, in_image, inspect_key
+from lakesplice.formats.events.debezium.schemaless import Shapes
+from lakesplice.formats.events.debezium.verdicts import unknown_op
+from lakesplice.formats.events.declared import DeclaredType
+from lakesplice.formats.events.dialect import Dialect, Group, Knowledge
+from lakesplice.formats.events.encoding import Encoding
+from lakesplice.formats.events.ledger import Ledger
+from lakesplice.formats.events.places import Positions, other_table, tidb_place, tidb_positions
+from lakesplice.formats.events.shape import EventShape
+from lakesplice.formats.events.strict import Flaw, shown
+from lakesplice.formats.events.template import (
+    Halt,
+    Ignored,
+    Template,
+    Truncated,
+    Verdict,
+    read_payload,
+)
+from lakesplice.formats.events.values import DeadReason, DecodeContext
+from lakesplice.model.formats import FormatName
+from lakesplice.model.manifest import ParkCode
+from lakesplice.model.position import Ordering
+from lakesplice.model.types import Kind
+
+_OPENING = re.compile(r'\{\s*"payload"\s*:\s*')
+_SCHEMA = re.compile(r'\s*,\s*"schema"\s*:\s*')
+_CONNECTOR = "TiCDC"
+_DOUBLE_DIGITS = 15
+_UNSIGNED = ("bigintunsigned",)
+_TRUNCATE = re.compile(r"\s*truncate\b", re.IGNORECASE)
+
+
+def _stamps(source: Mapping[str, pa.Array], op: npt.NDArray[np.int8]) -> Positions:
+    return tidb_positions(source["commit_ts"], op)
+
+
+_BY_COMMIT = Placing({"commit_ts": pa.int64()}, _stamps, Ordering.TIDB)
+
+
+class TicdcReader:
+    """Reads TiCDC's envelopes; remembers their columns."""
+
+    def __init__(self, context: DecodeContext) -> None:
+        self._context = context
+        self._refused: Halt | None = None
+        try:
+            declared = {n: _as_sent(n, type_) for n, type_ in (context.declared or {}).items()}
+        except UnsupportedError as error:
+            self._refused, declared = Halt(ParkCode.UNSUPPORTED, str(error)), {}
+        self._shapes = Shapes(declared)
+
+    def inspect(self, value: bytes) -> Template | Verdict:
+        """Read one record by the book."""
+        halves = _split(value)
+        if halves is None:
+            return Flaw(DeadReason.NOT_AN_ENVELOPE, f"{shown(value)} is no payload in an object")
+        prefix, suffix = halves
+        payload = read_payload(value[len(prefix) : len(value) - len(suffix)], b"}")
+        if isinstance(payload, Flaw):
+            return payload
+        if not isinstance(payload, Mapping) or not isinstance(payload.get("source"), Mapping):
+            return Flaw(DeadReason.NOT_AN_ENVELOPE, f"the payload is {shown(payload)}")
+        if verdict := self._verdict(payload, payload["source"]):
+            return verdict
+        if self._refused:
+            return self._refused
+        shape = shape_without_schema(payload, self._context, self._shapes)
+        if not isinstance(shape, EventShape):
+            return shape
+        if flaw := shape.check(payload, "payload"):
+            return flaw
+        self._shapes.latest = shape.names
+        return Template(prefix, b"}", shape, exact=False, suffix=suffix)
+
+    def _verdict(
+        self, payload: Mapping[str, object], source: Mapping[str, object]
+    ) -> Verdict | None:
+        """What becomes of an event that changes no row of the table."""
+        op = payload.get("op")
+        if op == "m":
+            return Ignored("watermark")
+        wrong = other_table(source.get("db"), source.get("table"), self._context.table)
+        if "ddl" in payload:
+            stated = isinstance(payload["ddl"], str) and _TRUNCATE.match(payload["ddl"])
+            if wrong or not stated:
+                return Ignored("schema-change")
+            place = tidb_place(source.get("commit_ts"))
+            return Truncated(place) if place else Flaw(DeadReason.MISSING_POSITION, "no commit_ts")
+        if wrong:
+            return Flaw(wrong.reason, f"{wrong.detail}; give each table a topic at the source")
+        return None if op in ("c", "u", "d", "r") else unknown_op(op)
+
+    def inspect_key(self, key: bytes | None, template: Template) -> KeyShape | Flaw | None:
+        """Read one record's key, all of whose columns the row must have."""
+        if key is None:
+            return None
+        halves = _split(key)
+        if halves is None:
+            shape = inspect_key(key)
+        else:
+            prefix, suffix = halves
+            shape = inspect_key(key[len(prefix) : len(key) - len(suffix)])
+            if isinstance(shape, KeyShape):
+                shape = replace(shape, prefix=prefix, suffix=suffix)
+        return in_image(shape, template.shape.names) if isinstance(shape, KeyShape) else shape
+
+    def build(self, group: Group, ledger: Ledger) -> None:
+        """Make a block of what was read."""
+        build_block(group, key_shape(group.key), self._context, ledger, _BY_COMMIT)
+
+
+def _split(value: bytes) -> tuple[bytes, bytes] | None:
+    """Return what is before the payload and what behind it; None if the value is otherwise."""
+    try:
+        text = value.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    if not (opening := _OPENING.match(text)):
+        return None
+    decoder = json.JSONDecoder()
+    try:
+        _, end = decoder.raw_decode(text, opening.end())
+        rest = end
+        if schema := _SCHEMA.match(text, end):
+            _, rest = decoder.raw_decode(text, schema.end())
+    except (ValueError, RecursionError):
+        return None
+    if text[rest:].strip() != "}":
+        return None
+    return text[: opening.end()].encode(), text[end:].encode()
+
+
+def _as_sent(name: str, declared: DeclaredType) -> DeclaredType:
+    """How TiCDC writes what was declared: as Debezium, but decimals as numbers."""
+    if declared.type.kind is not Kind.DECIMAL:
+        return declared
+    if declared.type.precision > _DOUBLE_DIGITS and declared.written not in _UNSIGNED:
+        raise UnsupportedError(
+            "TiCDC's Debezium protocol sends decimals through a double, which keeps 15 digits; use"
+            " its canal-json protocol for this table",
+            column=name, type=declared.name,
+        )  # fmt: skip
+    return replace(declared, encoding=Encoding.DECIMAL_NUMBER)
+
+
+def _recognises(payload: Mapping[str, object]) -> bool:
+    inner = payload.get("payload")
+    source = inner.get("source") if isinstance(inner, Mapping) else None
+    return isinstance(source, Mapping) and source.get("connector") == _CONNECTOR
+
+
+TICDC_DEBEZIUM = Dialect(
+    FormatName.TICDC_DEBEZIUM,
+    Knowledge(
+        position="`source.commit_ts`",
+        before="`before`",
+        changed="`before` against `after`",
+        key="the record's key",
+        types="`columns`: its schemas say too little",
+    ),
+    _recognises,
+    TicdcReader,
+)

@@ -1,0 +1,118 @@
+"""The source of a table in its manifest: how far its partitions are, epochs, fence, snapshot.
+
+What stands for the ordinary case is left out. Source: docs/format.md, "Manifest".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lakesplice.model.epochs import Epoch
+from lakesplice.model.formats import FormatName
+from lakesplice.model.manifest import PartitionState, SnapshotState, SourceState
+from lakesplice.model.position import BEFORE_ALL, Ordering, Position
+
+
+def source_out(source: SourceState) -> dict[str, Any]:
+    """Return a source as it stands in a manifest."""
+    value: dict[str, Any] = {
+        "topic": source.topic,
+        "topic_id": source.topic_id,
+        "partitions": {
+            str(partition): _partition_out(state) for partition, state in source.partitions.items()
+        },
+        "format": source.format,
+        "ordering": source.ordering,
+    }
+    if source.epochs:
+        value["epochs"] = [_epoch_out(epoch) for epoch in source.epochs]
+    if source.fence != BEFORE_ALL:
+        value["fence"] = [source.fence.file, source.fence.offset]
+    if source.snapshot is not None:
+        value["snapshot"] = {
+            "position": [source.snapshot.position.file, source.snapshot.position.offset],
+            "passed": sorted(source.snapshot.passed),
+            "lossy": source.snapshot.lossy,
+        }
+    return value
+
+
+def _partition_out(state: PartitionState) -> dict[str, Any]:
+    value: dict[str, Any] = {
+        "next_offset": state.next_offset,
+        "position": [state.position.file, state.position.offset],
+        "gtids": dict(state.gtids),
+    }
+    if state.met_until:
+        value["met_until"] = state.met_until
+    if state.repeating:
+        value["repeating"] = True
+    if state.lossy:
+        value["lossy"] = True
+    return value
+
+
+def _epoch_out(epoch: Epoch) -> dict[str, Any]:
+    return {
+        "number": epoch.number,
+        "stream": epoch.stream,
+        "first": epoch.first,
+        "position": [epoch.position.file, epoch.position.offset],
+        "before": dict(epoch.before),
+        "entered": integers_out(epoch.entered),
+    }
+
+
+def _snapshot_in(value: Any) -> SnapshotState:
+    passed = frozenset(int(partition) for partition in value["passed"])
+    return SnapshotState(position_in(value["position"]), passed, bool(value["lossy"]))
+
+
+def _epoch_in(value: Any) -> Epoch:
+    return Epoch(
+        number=int(value["number"]),
+        stream=str(value["stream"]),
+        first=int(value["first"]),
+        position=position_in(value["position"]),
+        before={str(name): int(number) for name, number in value["before"].items()},
+        entered={int(partition): int(offset) for partition, offset in value["entered"].items()},
+    )
+
+
+def source_in(value: Any) -> SourceState:
+    """Read back `source_out`; whatever indexing into other JSON raises."""
+    return SourceState(
+        topic=str(value["topic"]),
+        topic_id=str(value["topic_id"]),
+        partitions={
+            int(number): _partition_in(state) for number, state in value["partitions"].items()
+        },
+        format=None if value.get("format") is None else FormatName(value["format"]),
+        ordering=None if value.get("ordering") is None else Ordering(value["ordering"]),
+        epochs=tuple(_epoch_in(epoch) for epoch in value.get("epochs", ())),
+        fence=position_in(value["fence"]) if "fence" in value else BEFORE_ALL,
+        snapshot=_snapshot_in(value["snapshot"]) if "snapshot" in value else None,
+    )
+
+
+def _partition_in(value: Any) -> PartitionState:
+    return PartitionState(
+        next_offset=int(value["next_offset"]),
+        position=position_in(value["position"]),
+        gtids={str(domain): int(number) for domain, number in value["gtids"].items()},
+        met_until=int(value.get("met_until", 0)),
+        repeating=bool(value.get("repeating", False)),
+        lossy=bool(value.get("lossy", False)),
+    )
+
+
+def position_in(value: Any) -> Position:
+    """Read a position from its two integers."""
+    file, offset = value
+    return Position(int(file), int(offset))
+
+
+def integers_out(values: Mapping[int, int]) -> dict[str, int]:
+    """Return a mapping from integers with names that JSON takes."""
+    return {str(name): value for name, value in values.items()}

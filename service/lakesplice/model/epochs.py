@@ -1,0 +1,48 @@
+"""Epochs: facts that keep positions in order when another server's binlog takes over.
+
+Positions are places in one server's binlog; another server numbers its files anew. So each time
+that positions start over, a new epoch begins, and it is the highest part of a position. Facts of
+epochs are recorded in the manifest and looked up when records are read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from lakesplice.model.position import BEFORE_ALL, FILE_BITS, Position
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """One epoch after the first, which is 0 and needs no fact.
+
+    It was opened by a change under number `first` of the GTID `stream` that stood at `position` of
+    the new binlog; `stream` is empty where an operator opened it. `before` has per stream the
+    highest number that any partition had met until then. `entered` maps a Kafka partition to the
+    offset of its first record under the epoch; one that isn't in it has still to enter.
+    """
+
+    number: int
+    stream: str = ""
+    first: int = 0
+    position: Position = BEFORE_ALL
+    before: Mapping[str, int] = field(default_factory=dict)
+    entered: Mapping[int, int] = field(default_factory=dict)
+
+    def entered_by(self, partition: int, offset: int) -> Epoch:
+        """Return the epoch with a partition's first record under it."""
+        return replace(self, entered={**self.entered, partition: offset})
+
+
+def epoch_at(epochs: Iterable[Epoch], partition: int, offset: int) -> int:
+    """Return the epoch of a partition's record, as recorded."""
+    passed = (
+        epoch.number for epoch in epochs if epoch.entered.get(partition, offset + 1) <= offset
+    )
+    return max(passed, default=0)
+
+
+def in_epoch(position: Position, epoch: int) -> Position:
+    """Return a place in a server's binlog, whose epoch is 0, as a position of an epoch."""
+    return Position(position.file + (epoch << FILE_BITS), position.offset)

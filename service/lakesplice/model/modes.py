@@ -1,0 +1,12 @@
+"""What a table may be besides one whose rows change."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class NotInserts(StrEnum):
+    """What becomes of an update or a delete that arrives for an insert-only table."""
+
+    PARK = "park"
+    DEAD_LETTER = "dead-letter"

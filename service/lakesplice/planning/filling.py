@@ -1,0 +1,58 @@
+"""Defaults of added columns in what was written before them.
+
+A source that adds a column with a default puts it into every row, and no event tells of it. So
+changes from before get it too, and lose their digests: these say nothing of a column that has a
+value now, so that a set of changed columns computed from them could miss it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesplice.model.fills import fill_value
+from lakesplice.model.names import BEFORE_DIGEST, ROW_DIGEST
+from lakesplice.model.position import Position
+from lakesplice.model.schema import Column, TableSchema
+
+
+def with_fills(changes: pa.Table, schema: TableSchema, version: int) -> pa.Table:
+    """Return changes that were written under an earlier version of the schema, with its fills.
+
+    `changes` has the layout of the present schema, perhaps of fewer columns.
+    """
+    filled = schema.filled_since(version)
+    if not filled:
+        return changes
+    for column in filled:
+        if column.name in changes.column_names:
+            values = pa.repeat(_value(column), changes.num_rows)
+            changes = _replaced(changes, column.name, values)
+    for name in (BEFORE_DIGEST, ROW_DIGEST):
+        if name in changes.column_names:
+            changes = _replaced(changes, name, pa.nulls(changes.num_rows, pa.int64()))
+    return changes
+
+
+def filled_column(
+    column: Column, since: Position, position_file: np.ndarray, position_offset: np.ndarray
+) -> pa.Array:
+    """Return an added column of images that lack it: its fill below the position `since`, and null
+    from there on, where the source has it no more.
+    """
+    early = (position_file < since.file) | (
+        (position_file == since.file) & (position_offset < since.offset)
+    )
+    nothing = pa.scalar(None, column.type.arrow)
+    return pc.if_else(pa.array(early), _value(column), nothing)
+
+
+def _value(column: Column) -> pa.Scalar:
+    assert column.fill is not None, "only of columns with a fill"
+    return fill_value(column.fill, column.type)
+
+
+def _replaced(changes: pa.Table, name: str, values: pa.Array) -> pa.Table:
+    at = changes.column_names.index(name)
+    return changes.set_column(at, changes.schema.field(name), values)

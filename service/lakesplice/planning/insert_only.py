@@ -1,0 +1,117 @@
+"""Insert-only tables: rows that never change, delivered more than once.
+
+A row is stored when its key is met first, whatever comes under that key later: within a batch the
+change with the lowest position, against history whatever the row index knows. So nothing waits to
+be merged, and a repetition costs a look-up. An update, a delete or a TRUNCATE is no repetition: it
+contradicts what the table is said to be, and is never passed over in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakesplice.model.change import Op
+from lakesplice.model.modes import NotInserts
+from lakesplice.model.names import KEY_HIGH, KEY_LOW, POSITION_FILE, POSITION_OFFSET
+
+Indexes = npt.NDArray[np.int64]
+
+NOT_AN_INSERT = "not-an-insert"
+_INSERTS = (int(Op.CREATE), int(Op.READ))
+
+
+class Operations(Protocol):
+    """Decoded changes: per change its operation and the index of its record, ascending."""
+
+    @property
+    def op(self) -> npt.NDArray[np.int8]:
+        """The operations, `Op`."""
+        ...
+
+    @property
+    def rows(self) -> Indexes:
+        """Indexes among the records, ascending."""
+        ...
+
+
+def parking_others(
+    policy: NotInserts | None, blocks: Sequence[Operations], fences: Indexes
+) -> Iterator[tuple[int, str]]:
+    """Yield the first record of each block that is no insert, and the first of `fences`, and why
+    the table has to park there; none under another policy.
+    """
+    if policy is not NotInserts.PARK:
+        return
+    for block in blocks:
+        for row, op in _others(block).items():
+            yield row, f"{_described(op)}; {_ADVICE}"
+            break
+    if len(fences):
+        yield int(fences[0]), f"{_TRUNCATED}; {_ADVICE}"
+
+
+def dead_others(
+    policy: NotInserts | None, blocks: Sequence[Operations], fences: Indexes, limit: int
+) -> dict[int, str]:
+    """Return the records before `limit` that are no inserts and become dead letters, with why;
+    none under another policy.
+    """
+    if policy is not NotInserts.DEAD_LETTER:
+        return {}
+    found = {row: _described(op) for block in blocks for row, op in _others(block).items()}
+    found |= dict.fromkeys(map(int, fences), _TRUNCATED)
+    return {row: why for row, why in found.items() if row < limit}
+
+
+def without(changes: pa.Table, rows: Indexes, refused: Collection[int]) -> Iterator[pa.Table]:
+    """Yield the changes but for those of refused records, if any are left; `rows` are theirs."""
+    if refused:
+        changes = changes.filter(pa.array(~np.isin(rows, list(refused))))
+    if changes.num_rows:
+        yield changes
+
+
+def _others(changes: Operations) -> dict[int, Op]:
+    """The records that hold a change other than an insert, each with its first one's operation."""
+    at = np.flatnonzero(~np.isin(changes.op, _INSERTS))
+    found: dict[int, Op] = {}
+    for row, op in zip(changes.rows[at].tolist(), changes.op[at].tolist(), strict=True):
+        found.setdefault(row, Op(op))
+    return found
+
+
+def _described(op: Op) -> str:
+    return f"the table is insert-only and the change is {_NAMES.get(op, 'no insert')}"
+
+
+_TRUNCATED = "the table is insert-only and was truncated"
+_NAMES = {Op.UPDATE: "an update", Op.DELETE: "a delete"}
+_ADVICE = "set its mode to upsert, or not_inserts to dead-letter, or unpark it behind the record"
+
+
+def in_key_order(changes: pa.Table) -> pa.Table:
+    """Return all changes, sorted by `_key_high`."""
+    return changes.take(pa.array(np.argsort(changes[KEY_HIGH].to_numpy(), kind="stable")))
+
+
+def first_of_each(changes: pa.Table) -> pa.Table:
+    """Return of each key the change with the lowest position, sorted by the key's hash."""
+    names = (POSITION_OFFSET, POSITION_FILE, KEY_LOW, KEY_HIGH)
+    offset, file, low, high = (changes[name].to_numpy() for name in names)
+    order = np.lexsort((offset, file, low, high))
+    first = np.ones(len(order), np.bool_)
+    first[1:] = (np.diff(high[order]) != 0) | (np.diff(low[order]) != 0)
+    return changes.take(pa.array(order[first]))
+
+
+def first_places(high: npt.NDArray[np.uint64], low: npt.NDArray[np.uint64]) -> Indexes:
+    """Return, ascending, the places where a key, by its hash, is met first."""
+    order = np.lexsort((np.arange(len(high)), low, high))
+    first = np.ones(len(order), np.bool_)
+    first[1:] = (np.diff(high[order]) != 0) | (np.diff(low[order]) != 0)
+    return np.sort(order[first])

@@ -1,0 +1,77 @@
+"""What a table makes of the source's schema changes, per kind of change.
+
+Kinds and behaviours have Flink CDC's names. What events alone can't tell apart, they can't treat
+apart: where columns are gone and others new, it may be a rename.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Behaviour(StrEnum):
+    """What to do about a change.
+
+    `evolve`: follow it as the source made it, or park. `try_evolve`: the same, but lenient where
+    the table can't follow. `lenient`: keep what is there, and let new columns stand beside it.
+    `ignore`: leave the table's schema as it is. `exception`: park.
+    """
+
+    EVOLVE = "evolve"
+    TRY_EVOLVE = "try_evolve"
+    LENIENT = "lenient"
+    IGNORE = "ignore"
+    EXCEPTION = "exception"
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaPolicy:
+    """A table's behaviours.
+
+    A rename can't be followed (`evolve`) by events alone: these don't tell it from a drop and an
+    addition at once.
+    """
+
+    add_column: Behaviour = Behaviour.EVOLVE
+    alter_column_type: Behaviour = Behaviour.EVOLVE
+    rename_column: Behaviour = Behaviour.EXCEPTION
+    drop_column: Behaviour = Behaviour.EXCEPTION
+
+    @property
+    def adds(self) -> bool:
+        """Whether the table gets the source's new columns."""
+        return self.add_column not in (Behaviour.IGNORE, Behaviour.EXCEPTION)
+
+    @property
+    def fills(self) -> bool:
+        """Whether rows that were there get the new column's default, as at the source."""
+        return self.add_column in (Behaviour.EVOLVE, Behaviour.TRY_EVOLVE)
+
+    @property
+    def widens(self) -> bool:
+        """Whether a column takes a type that holds all it had."""
+        return self.alter_column_type not in (Behaviour.IGNORE, Behaviour.EXCEPTION)
+
+    @property
+    def sets_beside(self) -> bool:
+        """Whether a column of another type stands beside the old one where that can't take it."""
+        return self.alter_column_type in (Behaviour.TRY_EVOLVE, Behaviour.LENIENT)
+
+    @property
+    def follows_drops(self) -> bool:
+        """Whether the table goes on without a column that is gone from the source."""
+        return self.drop_column is not Behaviour.EXCEPTION
+
+    @property
+    def hides_dropped(self) -> bool:
+        """Whether readers are no longer told of it; else it stays, null in rows that change."""
+        return self.drop_column in (Behaviour.EVOLVE, Behaviour.TRY_EVOLVE)
+
+    @property
+    def keeps_renamed(self) -> bool:
+        """Whether columns that are gone while others are new stay, as by a lenient drop."""
+        return self.rename_column is not Behaviour.EXCEPTION
+
+
+DEFAULT_POLICY = SchemaPolicy()

@@ -1,0 +1,83 @@
+"""Purging: which deleted rows may leave a table for good.
+
+A tombstone keeps changes that come late, or again, from bringing its row back. It may go once no
+change below it can come any more but as a repetition, and the table remembers up to where that is:
+at or below the purge floor a change for an unknown key does nothing. So the floor stays below the
+position that every partition has reached, and below what an open dead letter may still bring.
+A partition that never brought a change has reached nothing, and nothing is purged until it does.
+
+In a table fed by hand nothing comes late or again: its positions are its own versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesplice.model.address import BaseFile
+from lakesplice.model.manifest import Manifest
+from lakesplice.model.names import IS_DELETED, POSITION_FILE, POSITION_OFFSET, SOURCE_TS
+from lakesplice.model.position import BEFORE_ALL, Position
+
+STATE = (IS_DELETED, POSITION_FILE, POSITION_OFFSET, SOURCE_TS)
+# The keys of rows that stay are held in memory, and their new places are written to one run.
+ROWS_MAX = 1 << 22
+
+Mask = npt.NDArray[np.bool_]
+
+
+def purge_bound(manifest: Manifest) -> Position | None:
+    """Return the position that the purge floor must stay below; None where there is no such."""
+    if manifest.upserts is not None:
+        return None
+    partitions = manifest.source.partitions.values() if manifest.source else ()
+    reached = [state.position for state in partitions]
+    return min(
+        [*reached, *(letters.position for letters in manifest.dead_letters)], default=BEFORE_ALL
+    )
+
+
+def purgeable(rows: pa.Table, bound: Position | None, before_us: int) -> Mask:
+    """Mark rows, given by `STATE`, that are deleted, below `bound`, and deleted before `before_us`,
+    in microseconds since the epoch by the source's clock. One without a time stays.
+    """
+    old = pc.less(rows[SOURCE_TS].cast(pa.int64()), before_us)
+    gone = pc.fill_null(pc.and_(rows[IS_DELETED], old), False)
+    mask: Mask = np.asarray(gone.to_numpy(), np.bool_)
+    if bound is not None and mask.any():
+        mask = mask & at_or_below(rows, Position(bound.file, bound.offset - 1))
+    return mask
+
+
+def at_or_below(rows: pa.Table, floor: Position) -> Mask:
+    """Mark rows or changes whose position is at or below one."""
+    file, offset = rows[POSITION_FILE].to_numpy(), rows[POSITION_OFFSET].to_numpy()
+    mask: Mask = (file < floor.file) | ((file == floor.file) & (offset <= floor.offset))
+    return mask
+
+
+def plan_purge(
+    manifest: Manifest, files: Collection[tuple[BaseFile, int]], ratio_min: float
+) -> Sequence[BaseFile]:
+    """Return the files to write anew, of those given with their numbers of rows that may go.
+
+    Files for which changes wait are left for later, and files in which less than `ratio_min` of the
+    rows may go; the ones in which most may go come first, as many as have `ROWS_MAX` rows.
+    """
+    due = [
+        (count / file.rows, file)
+        for file, count in files
+        if count and count >= ratio_min * file.rows and not manifest.waiting_in(file)
+    ]
+    chosen: list[BaseFile] = []
+    rows = 0
+    for _, file in sorted(due, key=lambda pair: (-pair[0], pair[1].path)):
+        if chosen and rows + file.rows > ROWS_MAX:
+            break
+        chosen.append(file)
+        rows += file.rows
+    return chosen

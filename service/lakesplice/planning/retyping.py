@@ -1,0 +1,190 @@
+"""Changes of a column's type: which keep every value that is stored already, and as what.
+
+No event tells of the rows that an ALTER converts, so a table may follow a change of type only where
+the source left every value as it was: what it rounds, cuts or reads anew is refused. What a value
+means is told by the source's description of the type beside our own: the same number may count
+milliseconds or days.
+
+    family     members                             may become
+    whole      TINYINT to BIGINT, signed or not    a wider one, DECIMAL, FLOAT, DOUBLE, text
+    fixed      DECIMAL                             one with more digits before or behind the point
+    floating   FLOAT, DOUBLE                       FLOAT: DOUBLE
+    text       CHAR, VARCHAR, TEXT, ENUM, SET      one another
+    date       DATE                                DATETIME
+    wall       DATETIME                            one with more digits of a second
+
+A narrower whole number or decimal of the same scale is taken as it comes, as the wider one that is
+stored: a server in strict mode refuses the ALTER where a value wouldn't fit.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+
+import pyarrow as pa
+
+from lakesplice.model.fills import fill_text, fill_value
+from lakesplice.model.promotions import promoted
+from lakesplice.model.schema import Column, SourceField
+from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Kind
+
+
+class _Family(Enum):
+    WHOLE = auto()
+    FIXED = auto()
+    FLOATING = auto()
+    TEXT = auto()
+    DATE = auto()
+    WALL = auto()
+
+
+_WHOLE_DIGITS = {Kind.BYTE: 3, Kind.SHORT: 5, Kind.INTEGER: 10, Kind.LONG: 19}
+# The widest whole numbers whose every value a binary fraction holds.
+_IN_FLOATING = {Kind.FLOAT: 5, Kind.DOUBLE: 10}
+_FAMILIES: dict[str, _Family] = {
+    **dict.fromkeys(
+        ("int8", "int16", "int32", "int64", "byte", "short", "integer", "long"), _Family.WHOLE
+    ),
+    **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint"), _Family.WHOLE),
+    **dict.fromkeys(("decimal", "decimal_text", "numeric"), _Family.FIXED),
+    "bytes:org.apache.kafka.connect.data.decimal": _Family.FIXED,
+    **dict.fromkeys(("float", "double"), _Family.FLOATING),
+    **dict.fromkeys(
+        ("string", "string:io.debezium.data.enum", "string:io.debezium.data.enumset"), _Family.TEXT
+    ),
+    **dict.fromkeys(("char", "varchar", "text", "enum"), _Family.TEXT),
+    **dict.fromkeys(("tinytext", "mediumtext", "longtext"), _Family.TEXT),
+    **dict.fromkeys(
+        ("date", "int32:io.debezium.time.date", "int32:org.apache.kafka.connect.data.date"),
+        _Family.DATE,
+    ),
+}
+_WALL_DIGITS = {
+    "int64:io.debezium.time.timestamp": 3,
+    "int64:org.apache.kafka.connect.data.timestamp": 3,
+    "timestamp_millis": 3,
+    "int64:io.debezium.time.microtimestamp": 6,
+    "timestamp_micros": 6,
+    **{f"datetime({digits})": digits for digits in range(7)},
+    "datetime": 0,
+}
+_PREFIX = re.compile(r"(declared|canal):")
+_SUFFIX = re.compile(r"\(.*\)| unsigned| zerofill")
+
+
+@dataclass(frozen=True, slots=True)
+class _Typed:
+    """A type as both sides know it; `digits` are those of a second that a wall clock may have."""
+
+    type: ColumnType
+    family: _Family | None
+    digits: int = 0
+
+    @property
+    def scale(self) -> int:
+        return self.type.scale
+
+    @property
+    def whole_digits(self) -> int:
+        """Digits before the point."""
+        known = _WHOLE_DIGITS.get(self.type.kind)
+        return self.type.precision - self.type.scale if known is None else known
+
+
+def accepts(column: Column, field: SourceField) -> bool:
+    """Whether values of the image's type are values of the stored one as they are, or cast."""
+    if (field.type, field.source_type) == (column.type, column.source_type):
+        return True
+    stored, image = _typed(column.type, column.source_type), _typed_field(field)
+    if image is None or stored.family is None or image.family is None:
+        return False
+    if stored.family is _Family.WALL:
+        return image.family is _Family.WALL and image.digits == stored.digits
+    if _exact(stored.family) and _exact(image.family):
+        return image.scale == stored.scale and image.whole_digits <= stored.whole_digits
+    if stored.family is not image.family:
+        return False
+    return stored.type == image.type
+
+
+def widened(column: Column, field: SourceField) -> Column | None:
+    """Return the column as it has to be for values of the image's type; None if the source's
+    change of type changed values too, or no type holds both.
+    """
+    stored, image = _typed(column.type, column.source_type), _typed_field(field)
+    if image is None or stored.family is None or image.family is None:
+        return None
+    joined = _joined(stored, image)
+    if joined is None:
+        return None
+    fill = column.fill
+    if fill is not None:
+        value = promoted(pa.array([fill_value(fill, column.type)]), joined.arrow)
+        fill = fill_text(value[0], joined)
+    return replace(column, type=joined, source_type=field.source_type, fill=fill)
+
+
+def keeps_key_hash(before: ColumnType, after: ColumnType) -> bool:
+    """Whether a key column's change of type leaves the hashes in the row index right."""
+    whole = before.kind in _WHOLE_DIGITS and after.kind in _WHOLE_DIGITS
+    decimals = before.kind is after.kind is Kind.DECIMAL and before.scale == after.scale
+    return before == after or whole or decimals
+
+
+def _joined(stored: _Typed, image: _Typed) -> ColumnType | None:
+    pair = (stored.family, image.family)
+    if pair == (_Family.WHOLE, _Family.WHOLE):
+        return max(stored.type, image.type, key=lambda kind: _WHOLE_DIGITS.get(kind.kind, 38))
+    if stored.family in (_Family.WHOLE, _Family.FIXED) and image.family is _Family.FIXED:
+        return _decimal(stored, image)
+    if pair == (_Family.WHOLE, _Family.FLOATING):
+        return image.type if stored.whole_digits <= _IN_FLOATING[image.type.kind] else None
+    if pair == (_Family.FLOATING, _Family.FLOATING):
+        return image.type if image.type.kind is Kind.DOUBLE else None
+    if pair == (_Family.WHOLE, _Family.TEXT) or pair == (_Family.TEXT, _Family.TEXT):
+        return image.type
+    if pair == (_Family.DATE, _Family.WALL):
+        return image.type
+    if pair == (_Family.WALL, _Family.WALL):
+        return image.type if image.digits >= stored.digits else None
+    return None
+
+
+def _decimal(stored: _Typed, image: _Typed) -> ColumnType | None:
+    if image.scale < stored.scale:
+        return None  # the source rounded
+    precision = max(stored.whole_digits, image.whole_digits) + image.scale
+    if precision > DECIMAL_PRECISION_MAX:
+        return None
+    return ColumnType(Kind.DECIMAL, precision, image.scale)
+
+
+def _exact(family: _Family) -> bool:
+    return family in (_Family.WHOLE, _Family.FIXED)
+
+
+def _typed_field(field: SourceField) -> _Typed | None:
+    return None if field.type is None else _typed(field.type, field.source_type)
+
+
+def _typed(kind: ColumnType, source_type: str) -> _Typed:
+    spelt = _PREFIX.sub("", source_type.strip().lower())
+    if kind.kind is Kind.TIMESTAMP:
+        digits = _WALL_DIGITS.get(spelt)
+        return _Typed(kind, None if digits is None else _Family.WALL, digits or 0)
+    family = _FAMILIES.get(_SUFFIX.sub("", spelt).strip())
+    if kind.kind is Kind.DECIMAL and family is _Family.WHOLE:  # BIGINT UNSIGNED
+        family = _Family.FIXED
+    fits = family is None or kind.kind in _KINDS[family]
+    return _Typed(kind, family if fits else None)
+
+
+_KINDS: dict[_Family, frozenset[Kind]] = {
+    _Family.WHOLE: frozenset(_WHOLE_DIGITS),
+    _Family.FIXED: frozenset((Kind.DECIMAL,)),
+    _Family.FLOATING: frozenset((Kind.FLOAT, Kind.DOUBLE)),
+    _Family.TEXT: frozenset((Kind.STRING,)),
+    _Family.DATE: frozenset((Kind.DATE,)),
+}

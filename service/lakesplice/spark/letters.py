@@ -1,0 +1,98 @@
+"""Dead letters into a topic, through the Kafka client that Spark's source itself uses."""
+
+from __future__ import annotations
+
+import json
+import threading
+from base64 import b64decode
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
+from pyspark.sql import SparkSession
+
+from lakesplice.errors import SourceUnavailable
+from lakesplice.table.dead_letters import DeadLetter
+
+# Whatever the source's topic took, as far as the broker takes it here.
+_REQUEST_BYTES_MAX = 128 << 20
+_FACTS = ("topic", "partition", "offset", "timestamp", "reason", "detail")
+
+
+class LetterTopic:
+    """Sends to one topic, acknowledged by all replicas; safe from several threads.
+
+    A record has the letter's key, value and headers as they were, and headers named `lakesplice.…`
+    that say of which table it is, where it was met and why it could not be read. A batch that is
+    taken again sends its letters again.
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        bootstrap_servers: str,
+        options: Mapping[str, str],
+        topic: str,
+        timeout_seconds: float,
+    ) -> None:
+        jvm: Any = session._jvm  # there is no public way to the JVM of the driver
+        self._jvm = jvm
+        self._topic = topic
+        timeout_ms = str(int(timeout_seconds * 1000))
+        self._settings = {
+            "linger.ms": "0",
+            "request.timeout.ms": timeout_ms,
+            "delivery.timeout.ms": timeout_ms,
+            "max.block.ms": timeout_ms,
+            "max.request.size": str(_REQUEST_BYTES_MAX),
+            **options,
+            "acks": "all",
+            "bootstrap.servers": bootstrap_servers,
+        }
+        self._producer: Any = None
+        self._opening = threading.Lock()
+
+    def send(self, table: str, letters: Iterable[DeadLetter]) -> None:
+        """Send letters and return once all are acknowledged; `SourceUnavailable` if any isn't.
+
+        Blocks for at most about the timeout twice; some may have been sent even then.
+        """
+        try:
+            producer = self._opened()
+            for answer in [producer.send(self._record(table, letter)) for letter in letters]:
+                answer.get()
+        except Py4JJavaError as error:
+            raise SourceUnavailable(
+                "Kafka did not take dead letters; check kafka.dead_letter_topic",
+                topic=self._topic,
+                cause=str(error.java_exception).splitlines()[0],
+            ) from error
+
+    def close(self) -> None:
+        """Give the connection back."""
+        if self._producer is not None:
+            self._producer.close(self._jvm.java.time.Duration.ofSeconds(1))
+            self._producer = None
+
+    def _opened(self) -> Any:
+        with self._opening:
+            if self._producer is None:
+                properties = self._jvm.java.util.Properties()
+                for name, value in self._settings.items():
+                    properties.put(name, value)
+                serializer = self._jvm.org.apache.kafka.common.serialization.ByteArraySerializer
+                producer = self._jvm.org.apache.kafka.clients.producer.KafkaProducer
+                self._producer = producer(properties, serializer(), serializer())
+            return self._producer
+
+    def _record(self, table: str, letter: DeadLetter) -> Any:
+        record = self._jvm.org.apache.kafka.clients.producer.ProducerRecord(
+            self._topic, letter.key, letter.value
+        )
+        headers = record.headers()
+        for name, value in json.loads(letter.headers):
+            headers.add(name, None if value is None else b64decode(value))
+        headers.add("lakesplice.table", table.encode())
+        for name in _FACTS:
+            headers.add(f"lakesplice.{name}", str(getattr(letter, name)).encode())
+        return record

@@ -1,0 +1,54 @@
+"""Brings this package to executors that don't have it: a zip beside Spark's own files.
+
+What else their Python needs (pyarrow, polars, obstore and so on) must be there, by an image or an
+archive of an environment; it changes rarely. The package itself must be the driver's own to the
+byte, since what passes between tasks are its pickled values.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from pathlib import Path
+
+from pyspark import SparkFiles
+from pyspark.sql import SparkSession
+
+import lakesplice
+
+# Zip files know no time before it; a fixed one makes equal packages equal bytes.
+_NO_TIME = (1980, 1, 1, 0, 0, 0)
+_DIGITS = 12
+
+
+def ship_package(session: SparkSession) -> str:
+    """Let the session's executors import this package as it is here; returns the zip's name.
+
+    Blocks for a fraction of a second. May be called again: the same package is sent once.
+    """
+    context = session.sparkContext
+    # Executors fetch the zip from the driver when they come, so it stays as long as the session.
+    folder = Path(SparkFiles.getRootDirectory()) / "lakesplice-package"
+    folder.mkdir(exist_ok=True)
+    archive = pack(folder)
+    context.addPyFile(str(archive))
+    return archive.name
+
+
+def pack(folder: Path) -> Path:
+    """Write the package's sources into a zip in `folder`, named after their digest; its path."""
+    root = Path(lakesplice.__file__).parent
+    sources = sorted(path for path in root.rglob("*") if path.is_file() and _belongs(path))
+    contents = {path.relative_to(root.parent).as_posix(): path.read_bytes() for path in sources}
+    digest = hashlib.sha256()
+    for name, content in contents.items():
+        digest.update(name.encode() + b"\0" + hashlib.sha256(content).digest())
+    archive = folder / f"lakesplice-{lakesplice.__version__}-{digest.hexdigest()[:_DIGITS]}.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, content in contents.items():
+            packed.writestr(zipfile.ZipInfo(name, _NO_TIME), content, zipfile.ZIP_DEFLATED)
+    return archive
+
+
+def _belongs(path: Path) -> bool:
+    return "__pycache__" not in path.parts and path.suffix != ".pyc"

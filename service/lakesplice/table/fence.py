@@ -1,0 +1,163 @@
+"""Fences: every row at or below a position is dead, as after a TRUNCATE.
+
+The rows of a table are marked deleted at the fence's position, by deltas that the same commit names
+which raises the fence in the manifest. So both views lose them as they lose other deleted rows, and
+a row that stands higher lives on. Of those rows nothing tells when the source deleted them: they
+count as deleted now, for the purge that is to take them one day. What comes later and stands at or
+below the fence is dropped before anything is written (`table/append.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakesplice.model.address import BaseFile
+from lakesplice.model.change import Op, delta_schema
+from lakesplice.model.manifest import DeltaRef, Manifest
+from lakesplice.model.names import (
+    GROUP,
+    IS_DELETED,
+    OP,
+    POSITION_FILE,
+    POSITION_OFFSET,
+    ROW,
+    SOURCE_TS,
+)
+from lakesplice.model.position import Position
+from lakesplice.planning.overlay import Placed, Waiting
+from lakesplice.table.append import write_delta
+from lakesplice.table.base import addresses, open_base
+from lakesplice.table.intents import Ingest, NewFile
+from lakesplice.table.ports import Entropy, Store
+from lakesplice.table.waiting import read_waiting
+
+Rows = npt.NDArray[np.int64]
+
+ROWS_PER_DELTA = 1 << 20
+
+
+def with_fence(
+    store: Store, manifest: Manifest, intent: Ingest, now_ms: int, entropy: Entropy
+) -> Ingest:
+    """Return the ingest with deltas that delete what stands at or below its fence, the rows that it
+    brings included, if it raises the fence above that of `manifest`, which it is to follow.
+
+    Blocks: reads keys, positions and waiting changes of every base file. Raises as `scan` does.
+    """
+    before = manifest.source
+    fence = intent.source_to.fence
+    if before is None or fence <= before.fence:
+        return intent
+    deltas, counts = fence_deltas(
+        store, manifest, fence, intent.files, intent.deltas, now_ms, entropy
+    )
+    groups = frozenset(group for delta in deltas for group in delta.waiting)
+    return replace(
+        intent,
+        deltas=(*intent.deltas, *deltas),
+        addressed_groups=intent.addressed_groups | groups,
+        counts={**intent.counts, **counts},
+    )
+
+
+def fence_deltas(
+    store: Store,
+    manifest: Manifest,
+    fence: Position,
+    files: Sequence[NewFile],
+    deltas: Sequence[DeltaRef],
+    now_ms: int,
+    entropy: Entropy,
+) -> tuple[tuple[DeltaRef, ...], dict[str, int]]:
+    """Return deltas that delete what stands at or below `fence` in the table after `manifest` and
+    the new `files` and `deltas`, at `now_ms` since 1970, and what a commit counts of them.
+
+    Blocks and raises as `with_fence`.
+    """
+    known = {**manifest.files, **{new.base.path: new.base for new in files}}
+    after = replace(manifest, files=known, deltas=(*manifest.deltas, *deltas))
+    told = {
+        OP: int(Op.DELETE),
+        POSITION_FILE: fence.file,
+        POSITION_OFFSET: fence.offset,
+        SOURCE_TS: now_ms * 1000,
+    }
+    written = tuple(_deletions(store, after, fence, told, entropy))
+    return written, {"fenced": sum(delta.rows for delta in written)}
+
+
+def _deletions(
+    store: Store, manifest: Manifest, fence: Position, told: Mapping[str, int], entropy: Entropy
+) -> Iterator[DeltaRef]:
+    gathered: list[pa.Table] = []
+    for path in sorted(manifest.files):
+        gathered += _dead_of(store, manifest, manifest.files[path], fence)
+        if sum(part.num_rows for part in gathered) >= ROWS_PER_DELTA:
+            yield _delta(store, manifest, gathered, told, entropy)
+            gathered = []
+    if gathered:
+        yield _delta(store, manifest, gathered, told, entropy)
+
+
+def _delta(
+    store: Store,
+    manifest: Manifest,
+    dead: list[pa.Table],
+    told: Mapping[str, int],
+    entropy: Entropy,
+) -> DeltaRef:
+    rows = pa.concat_tables(dead).sort_by([(GROUP, "ascending"), (ROW, "ascending")])
+    columns = []
+    for field in delta_schema(manifest.schema):
+        if field.name in rows.column_names:
+            columns.append(rows.column(field.name))
+        elif field.name in told:
+            columns.append(pa.repeat(pa.scalar(told[field.name], field.type), rows.num_rows))
+        else:
+            columns.append(pa.nulls(rows.num_rows, field.type))
+    located = pa.table(columns, schema=delta_schema(manifest.schema))
+    return write_delta(store, located, manifest.schema, entropy)
+
+
+def _dead_of(
+    store: Store, manifest: Manifest, file: BaseFile, fence: Position
+) -> Iterator[pa.Table]:
+    """Yield addresses and keys of a file's rows that live at or below the fence."""
+    schema = manifest.schema
+    groups = {segment.group for segment in file.segments}
+    waiting = Waiting.of(read_waiting(store, manifest.deltas, schema, groups, columns=()))
+    placed = waiting.place(file.segments, file.path)
+    names = (*schema.key, POSITION_FILE, POSITION_OFFSET, IS_DELETED)
+    with open_base(store, file, schema) as reader:
+        for row_group, (first, last) in enumerate(reader.row_groups):
+            rows = reader.read(row_group, names)
+            dead = _dead_rows(rows, placed.within(first, last), fence)
+            if len(dead):
+                group, row = addresses(file, first + dead)
+                keys = rows.select(list(schema.key)).take(pa.array(dead))
+                yield keys.append_column(GROUP, pa.array(group)).append_column(ROW, pa.array(row))
+
+
+def _dead_rows(rows: pa.Table, waiting: Placed, fence: Position) -> Rows:
+    """Return the places of rows that, with what waits for them, live at or below the fence."""
+    file, offset = (rows.column(n).to_numpy().copy() for n in (POSITION_FILE, POSITION_OFFSET))
+    gone = rows.column(IS_DELETED).to_numpy().copy()
+    changes = (
+        waiting.changes.column(name).to_numpy()[waiting.order]
+        for name in (POSITION_FILE, POSITION_OFFSET, OP)
+    )
+    to_file, to_offset, op = changes
+    own = waiting.rows
+    newer = (to_file > file[own]) | ((to_file == file[own]) & (to_offset > offset[own]))
+    # A row's changes ascend, so that its newest is assigned last.
+    own = own[newer]
+    file[own], offset[own] = to_file[newer], to_offset[newer]
+    gone[own] = op[newer] == Op.DELETE
+    low = (file < fence.file) | ((file == fence.file) & (offset <= fence.offset))
+    dead: Rows = np.flatnonzero(low & ~gone)
+    return dead

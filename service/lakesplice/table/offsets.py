@@ -1,0 +1,32 @@
+"""How far a table's source partitions are, by a manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from lakesplice.model.manifest import Manifest, SourceState
+from lakesplice.model.position import BEFORE_ALL, Position
+
+
+def view_floor(manifest: Manifest) -> dict[int, int]:
+    """Per partition the offset below which every change is in the read-optimised view."""
+    if manifest.source is None:
+        return {}
+    floor = {number: state.next_offset for number, state in manifest.source.partitions.items()}
+    for delta in manifest.deltas:
+        for partition, offset in delta.floor.items():
+            floor[partition] = min(offset, floor.get(partition, offset))
+    return floor
+
+
+def reached(source: SourceState | None, partitions: Iterable[int]) -> Position:
+    """The position that each of the partitions had reached at least."""
+    known = {} if source is None else source.partitions
+    states = (known.get(number) for number in partitions)
+    return min((state.position if state else BEFORE_ALL for state in states), default=BEFORE_ALL)
+
+
+def offsets_from(source: SourceState | None, starts: Mapping[int, int]) -> dict[int, int]:
+    """Per partition its next offset, or where a batch began that took something of it."""
+    partitions = {} if source is None else source.partitions
+    return {number: state.next_offset for number, state in partitions.items()} | dict(starts)

@@ -1,0 +1,176 @@
+"""Purge: base files are written anew without the rows that are deleted, and old.
+
+The rows that stay come to other places, in new file groups, so a run of the index says where they
+are. It is the newest: of a row's older entry nothing is left to find. What waits for a row of these
+files would lose it; so files are taken for which nothing waits, and the commit holds only if that
+is still so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakesplice.formats.rowindex import Entries, encode_run
+from lakesplice.model.address import GROUP_BITS, BaseFile, Segment
+from lakesplice.model.manifest import Manifest, RunRef
+from lakesplice.model.names import POSITION_FILE, POSITION_OFFSET
+from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.planning.index_merge import concatenated, sorted_entries
+from lakesplice.planning.keyhash import key_hash
+from lakesplice.planning.purging import STATE, plan_purge, purge_bound, purgeable
+from lakesplice.table.append import put_file
+from lakesplice.table.base import create_base_of, open_base
+from lakesplice.table.intents import NewFile, Purge
+from lakesplice.table.layout import base_path, run_path
+from lakesplice.table.ports import Entropy, Store
+
+Hashes = npt.NDArray[np.uint64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeRules:
+    """Rows deleted before `before_us`, in microseconds since the epoch, may go, from files of which
+    they are `ratio_min` at least.
+    """
+
+    before_us: int
+    ratio_min: float = 0.0
+
+
+def purge(
+    store: Store,
+    manifest: Manifest,
+    rules: PurgeRules,
+    planned_on: int,
+    generation: int,
+    entropy: Entropy,
+) -> Purge | None:
+    """Write what a purge of some of the table's files comes to; None if there is nothing to do.
+
+    `manifest` is that of the version `planned_on`. Blocks; errors as `purge_files`.
+    """
+    files = find_purgeable(store, manifest, rules)
+    if not files:
+        return None
+    paths = [file.path for file in files]
+    return purge_files(store, manifest, paths, rules, planned_on, generation, entropy)
+
+
+def find_purgeable(store: Store, manifest: Manifest, rules: PurgeRules) -> Sequence[BaseFile]:
+    """Return the files to purge next, none if there is nothing to do.
+
+    Blocks: reads the state of every row of files for which nothing waits.
+    """
+    bound = purge_bound(manifest)
+    found = []
+    for path in sorted(manifest.files):
+        file = manifest.files[path]
+        if not manifest.waiting_in(file):
+            with open_base(store, file, manifest.schema) as reader:
+                masks = (
+                    purgeable(reader.read(at, STATE), bound, rules.before_us)
+                    for at in range(len(reader.row_groups))
+                )
+                found.append((file, sum(int(np.count_nonzero(mask)) for mask in masks)))
+    return plan_purge(manifest, found, rules.ratio_min)
+
+
+def purge_files(
+    store: Store,
+    manifest: Manifest,
+    paths: Sequence[str],
+    rules: PurgeRules,
+    planned_on: int,
+    generation: int,
+    entropy: Entropy,
+) -> Purge:
+    """Write the files anew without the rows that may go, and the index of those that stay.
+
+    `manifest` is that of the version `planned_on`. Memory holds a row group and 32 bytes per row
+    that stays. Blocks; `CorruptFileError`, `StorageError`. Nothing refers to what was written until
+    the intent is committed.
+    """
+    bound = purge_bound(manifest)
+    outputs, pieces, floor, gone = [], [], manifest.purge_floor, 0
+    for path in paths:
+        keeping = _Keeping(store, manifest, manifest.files[path], bound, rules.before_us)
+        group = entropy.bits(GROUP_BITS)
+        new = keeping.write(group, entropy)
+        if new is not None:
+            outputs.append(new)
+            pieces.append(keeping.entries(group))
+        floor, gone = max(floor, keeping.highest), gone + keeping.gone
+    return Purge(
+        generation,
+        tuple(paths),
+        tuple(outputs),
+        _run(store, pieces, entropy),
+        manifest.purge_floor if manifest.upserts is not None else floor,
+        planned_on,
+        {
+            "files": len(paths),
+            "rows": gone,
+            "bytes_read": sum(manifest.files[path].bytes for path in paths),
+            "bytes_written": sum(new.base.bytes for new in outputs),
+        },
+    )
+
+
+class _Keeping:
+    """One file's rows without those that may go; memory holds a mark and a key's hash per row."""
+
+    def __init__(
+        self, store: Store, manifest: Manifest, file: BaseFile, bound: Position | None, before: int
+    ) -> None:
+        self._store, self._file, self._schema = store, file, manifest.schema
+        self._away: list[Mask] = []
+        self._hashes: list[tuple[Hashes, Hashes]] = []
+        self.highest = BEFORE_ALL
+        with open_base(store, file, manifest.schema) as reader:
+            for at in range(len(reader.row_groups)):
+                state = reader.read(at, STATE)
+                self._away.append(purgeable(state, bound, before))
+                self._note(state.filter(pa.array(self._away[-1])))
+        self.gone = sum(int(np.count_nonzero(mask)) for mask in self._away)
+
+    def write(self, group: int, entropy: Entropy) -> NewFile | None:
+        """Write the rows that stay as a new file group; None if there are none."""
+        left = self._file.rows - self.gone
+        if not left:
+            return None
+        path, segment = base_path(group, 0, entropy), Segment(group, left)
+        return create_base_of(self._store, path, segment, self._rows(), self._schema)
+
+    def entries(self, group: int) -> Entries:
+        """Return where the rows that were written are."""
+        high, low = (np.concatenate(part) for part in zip(*self._hashes, strict=True))
+        return Entries(high, low, np.full(len(high), group, np.int64), np.arange(len(high)))
+
+    def _rows(self) -> Iterator[pa.Table]:
+        with open_base(self._store, self._file, self._schema) as reader:
+            for at, away in enumerate(self._away):
+                table = reader.read(at)
+                if away.any():
+                    table = table.filter(pa.array(~away))
+                self._hashes.append(key_hash(table, self._schema))
+                yield table
+
+    def _note(self, state: pa.Table) -> None:
+        if state.num_rows:
+            order = [(POSITION_FILE, "descending"), (POSITION_OFFSET, "descending")]
+            last = state.sort_by(order).slice(0, 1).to_pylist()[0]
+            position = Position(last[POSITION_FILE], last[POSITION_OFFSET])
+            self.highest = max(self.highest, position)
+
+
+def _run(store: Store, pieces: Sequence[Entries], entropy: Entropy) -> RunRef | None:
+    if not pieces:
+        return None
+    entries, _ = sorted_entries(concatenated(pieces))
+    return RunRef(put_file(store, run_path(entropy), encode_run(*entries)), len(entries.high))

@@ -1,0 +1,149 @@
+"""Reshape: base files in the layout of a schema in which columns changed their type or came with a
+default.
+
+Delta readers of the first reader version find one type per column in all files, and null where a
+file lacks a column. So each file that holds a column of another type, or lacks one that has a
+value in every row, gets a next version in the same commit as the schema: that column's pages are
+made anew, all others copied. Addresses don't move; deltas stay as they are, since they name the
+schema version that they were written in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakesplice.errors import CorruptFileError, UnsupportedError
+from lakesplice.formats.parquet import WrittenBase, delta_stats
+from lakesplice.model.address import BaseFile
+from lakesplice.model.fills import fill_value
+from lakesplice.model.manifest import Manifest
+from lakesplice.model.names import POSITION_FILE, ROW_DIGEST
+from lakesplice.model.promotions import promoted
+from lakesplice.model.schema import TableSchema
+from lakesplice.planning.edits import ColumnEdit, Edits
+from lakesplice.splicing.operations import NewColumn, add_columns, replace_column
+from lakesplice.splicing.output.copying import OpenSink, Sink, StreamSink
+from lakesplice.splicing.splice import Spliced
+from lakesplice.splicing.structures.footer import MAGIC
+from lakesplice.table.base import create_base, open_base
+from lakesplice.table.intents import NewFile
+from lakesplice.table.layout import base_path
+from lakesplice.table.ports import Entropy, Store
+from lakesplice.table.rewrite import PlainRewriter
+
+
+def reshape(
+    store: Store,
+    manifest: Manifest,
+    schema: TableSchema,
+    entropy: Entropy,
+    open_sink: OpenSink = StreamSink,
+) -> dict[str, NewFile]:
+    """Write the next version of each base file that holds a column of another type than `schema`,
+    a later one than the manifest's, gives it, or lacks one with a fill; return them by the path
+    that they replace.
+
+    Memory holds one column of a file. Blocks; errors as for `open_base` and `create_base`. What was
+    written before an error is left for the vacuum.
+    """
+    retyped = [
+        field
+        for before, field in zip(manifest.schema.user_fields, schema.user_fields, strict=False)
+        if before.type != field.type
+    ]
+    filled = schema.filled_since(manifest.schema.version)
+    replaced = {}
+    for path, file in manifest.files.items() if retyped or filled else ():
+        with open_base(store, file, manifest.schema) as reader:
+            held = [field for field in retyped if field.name in reader.names]
+            missing = [field for field in schema.user_fields if field.name not in reader.names]
+        if held or filled:
+            change = _Change(file, schema, tuple(held), tuple(missing) if filled else ())
+            replaced[path] = _reshaped(store, change, entropy, open_sink)
+    return replaced
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A base file, and which of its columns change their type or are added to it."""
+
+    file: BaseFile
+    schema: TableSchema
+    retyped: tuple[pa.Field, ...]
+    added: tuple[pa.Field, ...]
+
+    @property
+    def edits(self) -> Edits:
+        """Digests from before a column had a value say nothing of it: they go."""
+        if not self.added:
+            return Edits()
+        rows = np.arange(self.file.rows)
+        none = pa.nulls(self.file.rows, pa.int64())
+        return Edits(rows, {ROW_DIGEST: ColumnEdit(rows, none)})
+
+    def spliced(self, source: pa.NativeFile, to: Sink) -> Spliced:
+        """Write the file with its other columns' pages copied."""
+        if not self.retyped:
+            fills = {c.name: c for c in self.schema.columns if c.fill is not None}
+            new = [
+                NewColumn(
+                    field,
+                    fill_value(fills[field.name].fill or "", fills[field.name].type)
+                    if field.name in fills
+                    else None,
+                    POSITION_FILE,
+                )
+                for field in self.added
+            ]
+            return add_columns(source, self.file.path, new, self.edits, to)
+        (field,) = self.retyped
+        change = partial(promoted, to=field.type)
+        return replace_column(source, self.file.path, field, change, to)
+
+
+def _reshaped(store: Store, change: _Change, entropy: Entropy, open_sink: OpenSink) -> NewFile:
+    file, schema = change.file, change.schema
+    splices = file.splices + 1
+
+    def spliced(sink: pa.NativeFile) -> WrittenBase:
+        done = change.spliced(source, open_sink(sink))
+        footer = pq.read_metadata(pa.BufferReader(MAGIC + done.footer))
+        return WrittenBase(done.rows, delta_stats(footer, schema), done.pages_end)
+
+    def plain(sink: pa.NativeFile) -> WrittenBase:
+        return PlainRewriter().rewrite(source, file, change.edits, schema, sink)
+
+    group = file.segments[0].group
+    alone = len(change.retyped) == (0 if change.added else 1)
+    with store.open(file.path) as source:
+        path = base_path(group, splices, entropy)
+        try:
+            write = spliced if alone else plain
+            new = create_base(store, path, file.segments, write, splices=splices)
+        except UnsupportedError:
+            # What was written is gone; a name is used once.
+            path = base_path(group, splices, entropy)
+            new = create_base(store, path, file.segments, plain, splices=splices)
+    _verify(store, file, new.base, [*change.retyped, *change.added], schema)
+    return new
+
+
+def _verify(
+    store: Store, old: BaseFile, new: BaseFile, fields: list[pa.Field], schema: TableSchema
+) -> None:
+    """Read the changed columns back: each row must hold what it held."""
+    names = [field.name for field in fields]
+    with open_base(store, old, schema) as before, open_base(store, new, schema) as after:
+        meant = pa.concat_tables([before.read(at, names) for at in range(len(before.row_groups))])
+        found = pa.concat_tables([after.read(at, names) for at in range(len(after.row_groups))])
+    if not found.equals(meant):
+        raise CorruptFileError(
+            "a file in another layout does not hold its rows; this is a defect",
+            path=new.path,
+            columns=names,
+        )

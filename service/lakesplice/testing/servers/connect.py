@@ -1,0 +1,130 @@
+"""Real Debezium connectors on this machine: Kafka Connect, standalone, one JVM."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from lakesplice.spark.jars import JarSet, Module
+from lakesplice.testing.servers.process import HOST, LocalServer, free_port
+
+CONNECT = tuple(
+    Module("org.apache.kafka", name, "4.1.2", transitive=True)
+    for name in ("connect-runtime", "connect-json", "connect-transforms")
+)
+DEBEZIUM = JarSet(
+    "debezium",
+    (
+        *CONNECT,
+        Module("io.debezium", "debezium-connector-mariadb", "3.5.0.Final", transitive=True),
+        Module("org.slf4j", "slf4j-simple", "1.7.36", transitive=True),
+    ),
+    "af4556fdf6ca86ba46fe77514532a48197436734927fe30df88154783b6c1e92",
+)
+_START_SECONDS_MAX, _PROBE_SECONDS = 120.0, 5.0
+_JVM_OPTIONS = (
+    "-Xmx384m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+)
+
+
+class LocalConnect(LocalServer):
+    """A worker with its connectors; ready means that all their tasks run.
+
+    `jars` is the classpath (`ensure_jars(DEBEZIUM)`). `connectors` holds each one's properties by
+    its name, `worker` the worker's; they win over the ones set here. Offsets and the histories of
+    schemas stay in `data_dir`, so `start` after `kill` repeats what was sent since the offsets were
+    last kept, as it does in production.
+    """
+
+    def __init__(
+        self,
+        jars: list[Path],
+        data_dir: Path,
+        bootstrap_servers: str,
+        connectors: Mapping[str, Mapping[str, str]],
+        *,
+        worker: Mapping[str, str] | None = None,
+        java: str = "java",
+    ) -> None:
+        self._jars = jars
+        self._data_dir = data_dir.absolute()
+        self._bootstrap_servers = bootstrap_servers
+        self._connectors = connectors
+        self._worker = worker or {}
+        self._java = java
+        self._port = free_port()
+        super().__init__("Kafka Connect", self._data_dir / "connect.log")
+
+    def start(self) -> None:
+        """See `LocalServer.start`."""
+        self._data_dir.mkdir(parents=True, exist_ok=True)
+        worker = _written(self._data_dir / "worker.properties", self._worker_properties())
+        sources = [
+            str(_written(self._data_dir / f"{name}.properties", self._source_properties(name)))
+            for name in self._connectors
+        ]
+        classpath = os.pathsep.join(str(jar) for jar in self._jars)
+        main = "org.apache.kafka.connect.cli.ConnectStandalone"
+        command = [self._java, *_JVM_OPTIONS, "-cp", classpath, main, str(worker), *sources]
+        self._run(command, self._tasks_run, _START_SECONDS_MAX)
+
+    def failure(self) -> str | None:
+        """Return why a connector's task failed, or None while all run."""
+        failed = [task for name in self._connectors for task in self._tasks(name, "FAILED")]
+        return str(failed[0].get("trace", "no trace")) if failed else None
+
+    def _tasks_run(self) -> bool:
+        return all(self._tasks(name, "RUNNING") for name in self._connectors)
+
+    def _tasks(self, name: str, state: str) -> list[dict[str, Any]]:
+        """Return the tasks of a connector that are in this state; none while nobody answers."""
+        address = f"http://{HOST}:{self._port}/connectors/{name}/status"
+        try:
+            with urlopen(address, timeout=_PROBE_SECONDS) as answer:
+                tasks = json.load(answer)["tasks"]
+        except (URLError, OSError, ValueError):
+            return []
+        return [task for task in tasks if task["state"] == state]
+
+    def _worker_properties(self) -> dict[str, str]:
+        return {
+            "bootstrap.servers": self._bootstrap_servers,
+            "listeners": f"http://{HOST}:{self._port}",
+            "plugin.discovery": "service_load",
+            "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "offset.storage.file.filename": str(self._data_dir / "offsets"),
+            "offset.flush.interval.ms": "3000",
+            "producer.max.request.size": str(64 << 20),
+            "producer.buffer.memory": str(96 << 20),
+            **self._worker,
+        }
+
+    def _source_properties(self, name: str) -> dict[str, str]:
+        return {
+            "name": name,
+            "tasks.max": "1",
+            "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
+            "schema.history.internal.file.filename": str(self._data_dir / f"{name}.history"),
+            "topic.creation.default.partitions": "3",
+            "topic.creation.default.replication.factor": "1",
+            "topic.creation.default.max.message.bytes": str(64 << 20),
+            **self._connectors[name],
+        }
+
+
+def _written(path: Path, properties: Mapping[str, str]) -> Path:
+    lines = (
+        f"{name}={value.replace(chr(92), chr(92) * 2)}\n" for name, value in properties.items()
+    )
+    path.write_text("".join(lines))
+    return path

@@ -1,0 +1,135 @@
+"""Servers on this machine: a process started, asked until it answers, stopped or killed."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from lakesplice.errors import SourceUnavailable
+
+HOST = "127.0.0.1"
+_POLL_SECONDS = 0.1
+_STOP_SECONDS = 30.0
+_LOG_BYTES_SHOWN = 4_000
+
+
+class LocalServer(ABC):
+    """A server as a context manager: ready when entered, gone when left, its data kept.
+
+    It is a process in a session of its own, so that Ctrl-C in a terminal is for the caller; its
+    output of all starts goes to `log_path`. Only the process started here is ever signalled.
+    `start`, `stop` and `kill` may be called again and again; each blocks. Not thread-safe.
+    """
+
+    def __init__(self, name: str, log_path: Path) -> None:
+        self.name = name
+        self.log_path = log_path
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @abstractmethod
+    def start(self) -> None:
+        """Start it on its data and return once it answers; does nothing if it runs.
+
+        Raises `SourceUnavailable`, with the end of the log, when it stops or doesn't answer in
+        time; nothing is left running then.
+        """
+
+    @property
+    def pid(self) -> int | None:
+        """The running process's id, or None."""
+        return self._process.pid if self.is_running and self._process else None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process lives; it may not answer yet, or no longer."""
+        return self._process is not None and self._process.poll() is None
+
+    def _run(
+        self,
+        command: Sequence[str | Path],
+        answers: Callable[[], bool],
+        seconds_max: float,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        """Start the command in the log's folder and return once `answers` says so, as `start`."""
+        if self.is_running:
+            return
+        with self.log_path.open("ab") as log:
+            self._process = subprocess.Popen(
+                [str(part) for part in command],
+                cwd=self.log_path.parent,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **(variables or {})},
+                start_new_session=True,
+            )
+        try:
+            self._await(answers, seconds_max)
+        except BaseException:
+            self.kill()
+            raise
+
+    def stop(self) -> None:
+        """Stop the process cleanly, by force if it takes too long; does nothing if none runs."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        self._process = None
+
+    def kill(self) -> None:
+        """End the process at once, as a crash would; does nothing if none runs."""
+        if self._process is None:
+            return
+        self._process.kill()
+        self._process.wait()
+        self._process = None
+
+    def _await(self, answers: Callable[[], bool], seconds_max: float) -> None:
+        deadline = time.monotonic() + seconds_max
+        while time.monotonic() < deadline:
+            if not self.is_running:
+                raise self.failed(f"{self.name} stopped while starting")
+            if answers():
+                return
+            time.sleep(_POLL_SECONDS)
+        raise self.failed(f"{self.name} did not answer within {seconds_max} s")
+
+    def failed(self, what: str) -> SourceUnavailable:
+        """Return the error that says so, with the end of the log."""
+        log = self.log_path.read_bytes()[-_LOG_BYTES_SHOWN:].decode(errors="replace").strip()
+        return SourceUnavailable(
+            f"{what}; its log ends below, see the whole of it for the cause",
+            log_path=str(self.log_path),
+            log_end=log,
+        )
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,45 @@
+"""The table, its drivers and all of its services as the state machine has them, in a bucket."""
+
+from __future__ import annotations
+
+from hypothesis import Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from lakesplice.storage.places import AnyStore, open_store
+from lakesplice.table.ports import Store
+from lakesplice.testing.s3_server import S3Server, options
+from tests.property.test_state_machine import TableMachine
+from tests.support.clocked import StampedStore
+
+LIVES, STEPS = 15, 30
+
+
+def test_whatever_happens_to_a_table_in_a_bucket_it_holds(s3_server: S3Server) -> None:
+    bucket = s3_server.make_bucket()
+    lives = 0
+
+    class InABucket(TableMachine):
+        stamped: Store | None = None
+
+        def open_lake(self) -> AnyStore:
+            nonlocal lives
+            lives += 1
+            address = f"s3://{bucket}/life-{lives}"
+            return open_store(address, options(s3_server.endpoint))
+
+        def close_lake(self) -> None:
+            """The server's data goes with the test."""
+
+        def clocked(self) -> Store:
+            self.stamped = self.stamped or StampedStore(self.lake, self.clock)
+            return self.stamped
+
+    # Without shrinking: a life takes seconds, and its steps are printed.
+    bounded = settings(
+        max_examples=LIVES,
+        stateful_step_count=STEPS,
+        print_blob=True,
+        phases=(Phase.explicit, Phase.reuse, Phase.generate),
+    )
+    run_state_machine_as_test(InABucket, settings=bounded)
+    assert lives >= LIVES

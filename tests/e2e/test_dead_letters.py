@@ -1,0 +1,164 @@
+"""Dead letters of a running service: kept whole, replayed after a setting was mended, dropped."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+from confluent_kafka import Producer
+from kafka import KafkaConsumer
+
+from lakesplice.errors import TableNotFoundError
+from lakesplice.testing.compare import compare
+from lakesplice.testing.producer import create_topics
+from tests.support.ledgers import PARTITIONS, Ledger, send
+from tests.support.running import Lake, ends_of, environment, take_in
+from tests.support.topics import Sender, make_topics
+
+LETTERS, TOO_SMALL = "letters-dead", "letters-dead-too-small"
+# `price` is sent as Base64, which is no number in digits.
+WRONG = {
+    "id": "bigint",
+    "text": "string",
+    "amount": "int",
+    "price": "decimal_text(10,4)",
+    "at": "datetime(3)",
+}
+RIGHT = WRONG | {"price": "decimal(10,4)"}
+
+
+def test_letters_of_a_wrong_setting_are_replayed_once_it_is_mended(
+    kafka_broker: str, tmp_path: Path
+) -> None:
+    table = Ledger("letters", "mended", with_schemas=False)
+    make_topics(kafka_broker, {table.topic: PARTITIONS})
+    make_letter_topics(kafka_broker)
+    lake = Lake(
+        tmp_path,
+        kafka_broker,
+        r"letters\..*",
+        tables=[declared(WRONG)],
+        kafka={"dead_letter_topic": TOO_SMALL},
+    )
+    path = str(lake.path(table.topic))
+    with lake.running() as service:
+        records = send(Sender(kafka_broker), table.insert(0, 20))
+        unreadable(kafka_broker, table.topic)
+        service.until(lambda: dead(lake, table) == 21, "all records are letters")
+        assert lake.said("dead-letters-unsent"), "their topic takes none, which holds up nobody"
+        assert "0 dead letters replayed, 21 still" in dlq("replay", path)
+        service.terminate()
+        service.ends_well(60)
+    letters = {(row["partition"], row["offset"]): row for row in listed(path)}
+    assert len(letters) == 21
+    assert {row["attempts"] for row in letters.values()} == {1}
+    (odd,) = (row for row in letters.values() if row["reason"] == "not-json")
+    assert json.loads(odd["headers"]) == [["trace", "AP8="], ["none", None]]
+    mend(lake)
+    with lake.running() as service:
+        # What comes behind the letters is applied before them, and stays.
+        events = [*table.update(range(5), "newer"), *table.delete(range(5, 8))]
+        take_in(service, lake, ends_of([*records, *send(Sender(kafka_broker), events)]))
+        answer = dlq("replay", path)
+        assert "20 dead letters replayed, 1 still" in answer
+        assert answer.endswith("(by the running driver)")
+        holds(lake, table)
+        place = f"{odd['partition']}:{odd['offset']}"
+        dropped = dlq("drop", path, "--letter", place, "--why", "a probe")
+        assert dropped == "1 dead letters dropped (by the running driver)"
+        offset = unreadable(kafka_broker, table.topic)
+        service.until(lambda: dead(lake, table) == 1, "another letter")
+        arrived(kafka_broker, table.topic, offset)
+        assert "1 dead letters dropped" in dlq("drop", path, "--all", "--why", "a probe")
+        service.terminate()
+        service.ends_well(60)
+    assert listed(path) == []
+    newest = next(lake.table(table.topic).history()).info
+    assert (newest.operation, newest.parameters["why"]) == ("DROP LETTERS", "a probe")
+    assert dlq("replay", path, "--config", str(lake.config)) == "0 dead letters replayed"
+    holds(lake, table)
+
+
+def declared(columns: dict[str, str]) -> dict[str, Any]:
+    return {"match": "mended.ledger", "columns": columns}
+
+
+def mend(lake: Lake) -> None:
+    settings = yaml.safe_load(lake.config.read_text())
+    settings["kafka"]["dead_letter_topic"] = LETTERS
+    lake.config.write_text(yaml.safe_dump({**settings, "tables": [declared(RIGHT)]}))
+
+
+def make_letter_topics(servers: str) -> None:
+    create_topics(servers, [LETTERS], partitions=1)
+    create_topics(servers, [TOO_SMALL], partitions=1, settings={"max.message.bytes": "1"})
+
+
+def arrived(servers: str, topic: str, offset: int) -> None:
+    """The one letter of the topic is the record, with why and where it was met."""
+    consumer = KafkaConsumer(
+        LETTERS,
+        bootstrap_servers=servers,
+        auto_offset_reset="earliest",
+        consumer_timeout_ms=10_000,
+    )
+    letter = next(consumer)
+    consumer.close()
+    assert (letter.key, letter.value) == (b"k", b"\xfe no JSON")
+    headers = dict(letter.headers)
+    assert (headers["trace"], headers["none"]) == (b"\0\xff", None)
+    assert headers["lakesplice.table"] == b"mended.ledger"
+    assert headers["lakesplice.topic"] == topic.encode()
+    assert headers["lakesplice.offset"] == str(offset).encode()
+    assert headers["lakesplice.reason"] == b"not-json"
+
+
+def unreadable(servers: str, topic: str) -> int:
+    """Send a record that is no event at all, with headers; return its offset."""
+    met: list[int] = []
+    producer = Producer({"bootstrap.servers": servers})
+    headers = [("trace", b"\0\xff"), ("none", None)]
+    producer.produce(
+        topic,
+        partition=0,
+        key=b"k",
+        value=b"\xfe no JSON",
+        headers=headers,
+        on_delivery=lambda _, message: met.append(message.offset()),
+    )
+    assert producer.flush(30) == 0
+    return met[0]
+
+
+def dead(lake: Lake, table: Ledger) -> int:
+    try:
+        return sum(ref.rows for ref in lake.table(table.topic).snapshot.manifest.dead_letters)
+    except TableNotFoundError:
+        return 0
+
+
+def dlq(*arguments: str) -> str:
+    """`lakesplice dlq`, which must end well; what it said."""
+    main = "from lakesplice.apps.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", main, "dlq", *arguments],
+        env=environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def listed(path: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in dlq("list", path, "--format", "json").splitlines()]
+
+
+def holds(lake: Lake, table: Ledger) -> None:
+    stored = lake.table(table.topic)
+    assert stored.snapshot.manifest.parked is None
+    assert compare(table.truth, stored.read(), ["id"]) is None

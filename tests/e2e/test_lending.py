@@ -1,0 +1,64 @@
+"""Commands beside a running service: it lends them the lake and goes on where they leave it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from lakesplice.testing.compare import compare
+from tests.support.ledgers import PARTITIONS, Ledger, send
+from tests.support.running import Lake, ends_of, environment, take_in
+from tests.support.topics import Sender, make_topics
+
+COMMAND = [sys.executable, "-c", "from lakesplice.apps.cli import main; main()"]
+COMMAND_SECONDS_MAX = 120
+SECTIONS: dict[str, Any] = {
+    "trigger": 0.2,
+    "lease": 2,
+    "compaction": {"deltas_max": 2, "age_max": 1, "poll_seconds": 0.1},
+}
+
+
+def lakesplice(*arguments: str | Path) -> str:
+    """What the command says; it must end well."""
+    done = subprocess.run(
+        [*COMMAND, *map(str, arguments)],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=COMMAND_SECONDS_MAX,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_commands_borrow_the_lake_of_a_running_service(
+    kafka_broker: str, topic_name: str, tmp_path: Path
+) -> None:
+    goods = Ledger(topic_name, "goods")
+    make_topics(kafka_broker, {goods.topic: PARTITIONS})
+    sender = Sender(kafka_broker)
+    lake = Lake(tmp_path, kafka_broker, rf"{topic_name}\..*", **SECTIONS)
+    with lake.running() as service:
+        take_in(service, lake, ends_of(send(sender, goods.insert(0, 200))))
+        version = lake.table(goods.topic).version
+        take_in(service, lake, ends_of(send(sender, goods.update(range(0, 200, 3), "later"))))
+        records = send(sender, goods.delete(range(5)))
+        assert "rebuilt" in lakesplice("index", "rebuild", lake.path(goods.topic))
+        take_in(service, lake, ends_of(records))
+        records = send(sender, goods.insert(200, 220))
+        said = lakesplice("restore", lake.path(goods.topic), "--version", str(version))
+        assert f"version {version} restored" in said
+        take_in(service, lake, ends_of(records))
+        assert [entry["generation"] for entry in lake.said("lent")] == [1, 3]
+        assert [entry["generation"] for entry in lake.said("driver")] == [1, 3, 5]
+        service.until(
+            lambda: not lake.table(goods.topic).snapshot.manifest.deltas, "all is spliced in"
+        )
+        service.terminate()
+        service.ends_well(60)
+    for view in ("real_time", "read_optimised"):
+        assert compare(goods.truth, lake.table(goods.topic).read(view), ["id"]) is None

@@ -1,0 +1,72 @@
+"""A service that passes over, renames and masks tables while their source changes its schema."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from lakesplice import Table
+from lakesplice.model.manifest import ParkCode
+from lakesplice.testing.producer import create_topics
+from lakesplice.testing.shop import Event
+from tests.support.altered import event
+from tests.support.running import Lake
+from tests.support.topics import Sender
+
+NARROW = {"id": "int32", "n": "int32", "name": "string"}
+WIDE = {**NARROW, "n": "int64"}
+OTHER = {**NARROW, "n": "boolean"}
+
+
+def send(servers: str, *events: Event) -> None:
+    Sender(servers).send_all((event.topic, 0, event.key, event.value) for event in events)
+
+
+def test_tables_are_passed_over_renamed_masked_and_follow_their_policy(
+    kafka_broker: str, topic_name: str, tmp_path: Path
+) -> None:
+    people, strict, left = (f"{topic_name}.s.{name}" for name in ("people", "strict", "left"))
+    create_topics(kafka_broker, [people, strict, left], partitions=1)
+    lake = Lake(
+        tmp_path,
+        kafka_broker,
+        rf"{topic_name}\..*",
+        masking={"secret": "pepper"},
+        tables=[
+            {"match": "s.left", "read": False},
+            {
+                "match": "/s\\.(peo)(ple)/",
+                "to": "crm.\\1_\\2",
+                "shape": {"masks": {"name": "hash"}},
+                "schema_changes": {"alter_column_type": "lenient"},
+            },
+        ],
+    )
+    row = {"id": 1, "n": 7, "name": "Annabella"}
+    for topic in (people, strict, left):
+        send(kafka_broker, event(NARROW, 1, row, topic=topic))
+    lake.once()
+    later = {"id": 2, "n": 1 << 40, "name": "B"}
+    for topic in (people, strict):
+        send(kafka_broker, event(WIDE, 2, later, topic=topic))
+        send(kafka_broker, event(OTHER, 3, {"id": 3, "n": True, "name": "C"}, topic=topic))
+    lake.once()
+
+    assert not (lake.root / "s" / "left").exists()
+    assert not (lake.root / "s" / "people").exists()
+    renamed = lake.root / "crm" / "peo_ple"
+    found = Table.open(str(renamed)).read().sort_by("id")
+    assert found.column("n").to_pylist() == [7, 1 << 40, None]
+    assert found.column("n_2").to_pylist() == [None, None, True]
+    assert all(len(name) == 32 for name in found.column("name").to_pylist())
+    files = [path for path in renamed.rglob("*") if path.is_file()]
+    assert not [path for path in files if b"Annabella" in path.read_bytes()]
+
+    parked = lake.parked(strict)
+    assert parked is not None
+    assert parked.code is ParkCode.SCHEMA_CHANGE
+    theirs = DeltaTable(str(lake.path(strict))).to_pyarrow_table(columns=["n"])
+    assert theirs.schema.field("n").type == pa.int64()
+    assert sorted(theirs.column("n").to_pylist()) == [7, 1 << 40]

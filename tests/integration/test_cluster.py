@@ -1,0 +1,60 @@
+"""Executors that share nothing with the driver: what they run, and what they run it from."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lakesplice.spark.session import build_session, cores
+from lakesplice.spark.shipping import pack, ship_package
+from lakesplice.testing.spark_cluster import Cluster, foreign_python
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    with Cluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        section = cluster.section()
+        session = build_session(section["master"], "512m", [], section["options"])
+        yield session
+        session.stop()
+
+
+def test_the_python_of_executors_has_no_package_of_ours(tmp_path: Path) -> None:
+    answer = subprocess.run(
+        [foreign_python(tmp_path), "-c", "import pyarrow, pyspark, lakesplice"],
+        env={},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "No module named 'lakesplice'" in answer.stderr
+
+
+def test_executors_import_the_package_that_the_driver_sent(session: SparkSession) -> None:
+    def whence(_: int) -> tuple[str, str]:
+        import sys
+
+        from lakesplice.spark import batch
+
+        return batch.__file__, sys.executable
+
+    work = session.sparkContext.parallelize(range(4), 4)
+    answers = work.map(whence).collect()
+    name = ship_package(session)
+    assert all(f"/{name}/lakesplice/" in file for file, _ in answers)
+    # Also the Python they run came as an archive, into the folder of each executor.
+    assert len({python for _, python in answers}) == 2
+    assert cores(session) == 2
+
+
+def test_an_equal_package_makes_an_equal_zip(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+    one, other = pack(first), pack(second)
+    assert one.name == other.name
+    assert one.read_bytes() == other.read_bytes()

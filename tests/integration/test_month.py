@@ -1,0 +1,46 @@
+"""Days of a table's life in seconds: what should stay flat does, on a disk and in a bucket."""
+
+from __future__ import annotations
+
+import tempfile
+
+from benchmarks.month import Month, Reading, growth, live
+from lakesplice.storage.local import LocalStore
+from lakesplice.storage.places import open_store
+from lakesplice.testing.s3_server import S3Server, options
+from tests.support.simulated import memory_folder
+
+# A window of old versions is kept, so counts swing with where checkpoints and merges happen to be.
+SWING = 1.3
+
+
+def require_flat(readings: list[Reading]) -> None:
+    grown = growth(readings)
+    for name in ("files", "bytes", "log_files", "manifests", "base_files", "index_runs"):
+        assert grown[name] <= SWING, (name, readings)
+    assert grown["manifest_bytes"] <= SWING, readings
+    assert grown["resident_bytes"] <= SWING, readings
+    # A checkpoint and the commits behind it; ten at most.
+    assert (
+        max(reading.open_calls for reading in readings)
+        <= min(reading.open_calls for reading in readings) + 10
+    ), readings
+
+
+def test_nothing_grows_over_days_of_small_batches() -> None:
+    with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
+        month = Month(LocalStore(folder))
+        readings, opened = live(month, days=8, batches_per_day=60)
+        assert month.difference() is None
+        assert month.compactions >= 50
+        assert opened.keys() == {100}
+        require_flat(readings)
+
+
+def test_nothing_grows_in_a_bucket(s3_server: S3Server) -> None:
+    store = open_store(f"s3://{s3_server.make_bucket()}/lake", options(s3_server.endpoint))
+    month = Month(store)
+    readings, _ = live(month, days=5, batches_per_day=24)
+    assert month.difference() is None
+    assert month.compactions > 0
+    require_flat(readings)

@@ -1,0 +1,144 @@
+"""Insert-only tables: each event once, whatever is delivered how often, in which batches."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lakesplice.model.manifest import ParkCode
+from lakesplice.model.modes import NotInserts
+from lakesplice.storage.local import LocalStore
+from lakesplice.table.facade import Table
+from lakesplice.table.index import check
+from lakesplice.table.settle import Settled
+from lakesplice.testing.doubles import FixedClock, SeededEntropy
+from lakesplice.testing.simulation import SimulatedDriver
+from tests.support.simulated import Source, memory_folder
+
+KEYS = 12
+
+
+@contextmanager
+def lake() -> Iterator[Path]:
+    made = Path(tempfile.mkdtemp(dir=memory_folder()))
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made)
+
+
+def driver(
+    path: Path, source: Source, *, policy: NotInserts = NotInserts.PARK, ranges: int = 2
+) -> SimulatedDriver:
+    return SimulatedDriver(
+        LocalStore(path),
+        source.topic,
+        FixedClock(),
+        SeededEntropy(1),
+        ranges=ranges,
+        not_inserts=policy,
+    )
+
+
+def counted(table: Table, name: str) -> int:
+    return sum(entry.info.metrics.get(name, 0) for entry in table.history())
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    sent=st.lists(st.tuples(st.integers(0, 1), st.integers(0, KEYS - 1)), min_size=1, max_size=60),
+    cuts=st.lists(st.integers(1, 7), min_size=1, max_size=20),
+    ranges=st.integers(1, 3),
+)
+def test_each_event_is_stored_once_however_often_it_comes(
+    sent: list[tuple[int, int]], cuts: list[int], ranges: int
+) -> None:
+    source = Source()
+    events = [source.put(key) for key in range(KEYS)]
+    for partition, key in sent:
+        source.topic.append(partition, events[key])
+    with lake() as path:
+        batches, ends = driver(path, source, ranges=ranges), {0: 0, 1: 0}
+        for cut in cuts:
+            ends = {at: min(end + cut, source.topic.ends[at]) for at, end in ends.items()}
+            assert batches.batch(ends) is Settled.DONE
+        assert batches.batch() is Settled.DONE
+        table = Table(batches.table.store)
+        found = sorted(table.read()["id"].to_pylist())
+        assert found == sorted({key for _, key in sent})
+        assert not table.snapshot.manifest.deltas
+        assert counted(table, "inserted") == len(found)
+        assert counted(table, "duplicates") == len(sent) - len(found)
+        assert check(batches.table.store, table.snapshot).sound
+
+
+def test_a_replay_from_the_beginning_adds_nothing() -> None:
+    source = Source()
+    for key in range(KEYS):
+        source.topic.append(key % 2, source.put(key))
+    with lake() as path:
+        batches = driver(path, source)
+        batches.batch()
+        before = Table(batches.table.store).read(include_system=True).sort_by("id")
+        again = source.topic.events(0), source.topic.events(1)
+        for partition, events in enumerate(again):
+            source.topic.append(partition, list(events))
+        batches.batch()
+        table = Table(batches.table.store)
+        assert table.read(include_system=True).sort_by("id") == before
+        assert counted(table, "duplicates") == KEYS
+
+
+@pytest.mark.parametrize("kind", ["update", "delete", "move"])
+def test_what_is_no_insert_parks_the_table_just_before_it(kind: str) -> None:
+    source = Source()
+    source.topic.append(0, source.put(1))
+    source.topic.append(0, source.put(2))
+    before = source.topic.ends[0]
+    change = {
+        "update": lambda: source.put(1),
+        "delete": lambda: source.delete(1),
+        "move": lambda: source.move(1, 9),
+    }
+    source.topic.append(0, change[kind]())
+    source.topic.append(0, source.put(5))
+    with lake() as path:
+        batches = driver(path, source)
+        batches.batch()
+        parked = batches.table.parked
+        assert parked is not None
+        assert parked.code is ParkCode.NOT_AN_INSERT
+        assert parked.offset == before
+        assert batches.table.source.partitions[0].next_offset == before
+        assert sorted(Table(batches.table.store).read()["id"].to_pylist()) == [1, 2]
+
+
+@pytest.mark.parametrize("kind", ["update", "delete", "move"])
+def test_what_is_no_insert_becomes_a_dead_letter_where_that_is_asked(kind: str) -> None:
+    source = Source()
+    source.topic.append(0, source.put(1))
+    change = {
+        "update": lambda: source.put(1),
+        "delete": lambda: source.delete(1),
+        "move": lambda: source.move(1, 9),
+    }
+    source.topic.append(0, change[kind]())
+    source.topic.append(0, source.put(5))
+    with lake() as path:
+        batches = driver(path, source, policy=NotInserts.DEAD_LETTER)
+        assert batches.batch() is Settled.DONE
+        assert batches.table.parked is None
+        table = Table(batches.table.store)
+        rows = {row["id"]: row for row in table.read().to_pylist()}
+        assert rows.keys() == ({1, 5, 9} if kind == "move" else {1, 5})
+        assert rows[1]["n"] == 1
+        assert not table.snapshot.manifest.deltas
+        assert sum(ref.rows for ref in table.snapshot.manifest.dead_letters) == 1
+        assert counted(table, "dead:not-an-insert") == 1

@@ -1,0 +1,259 @@
+"""Purging: what is deleted for good stays so, whatever comes again, and nothing else is lost."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lakesplice.model.position import BEFORE_ALL
+from lakesplice.planning.purging import purge_bound
+from lakesplice.storage.local import LocalStore
+from lakesplice.table.commit import Committed, Conflict
+from lakesplice.table.facade import Table
+from lakesplice.table.intents import Redirect
+from lakesplice.table.preconditions import ConflictCode
+from lakesplice.table.restore import restore
+from lakesplice.table.settle import Settled
+from lakesplice.testing.shop import Event
+from lakesplice.testing.simulation import SimulatedDriver
+from tests.support.simulated import (
+    Source,
+    driver_of,
+    memory_folder,
+    require_true,
+    rows_of,
+)
+
+ALL = 1 << 60
+KEYS = 3
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    made = Path(tempfile.mkdtemp(dir=memory_folder()))
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made)
+
+
+def started(source: Source, path: Path) -> SimulatedDriver:
+    return driver_of(source, LocalStore(path))
+
+
+def send(source: Source, events: list[Event], partition: int = 0) -> None:
+    source.topic.append(partition, events)
+
+
+def take_all(driver: SimulatedDriver) -> None:
+    assert driver.batch() is Settled.DONE
+    driver.compact()
+
+
+def read_again(driver: SimulatedDriver) -> None:
+    """Send the table back to the beginning of its topic."""
+    table, source = driver.table, driver.table.source
+    partitions = {at: replace(state, next_offset=0) for at, state in source.partitions.items()}
+    back = Redirect(table.generation, table.version, replace(source, partitions=partitions))
+    assert isinstance(table.commit(back), Committed)
+    take_all(driver)
+
+
+def stored(driver: SimulatedDriver) -> int:
+    return sum(file.rows for file in driver.table.manifest.files.values())
+
+
+STEP = st.one_of(
+    st.tuples(st.just("put"), st.integers(0, KEYS - 1), st.integers(0, 1)),
+    st.tuples(st.just("delete"), st.integers(0, KEYS - 1), st.integers(0, 1)),
+    st.tuples(st.just("hear of one"), st.just(0), st.integers(0, 1)),
+    st.tuples(
+        st.sampled_from(["batch", "compact", "purge", "merge", "again"]), st.just(0), st.just(0)
+    ),
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(steps=st.lists(STEP, min_size=5, max_size=40))
+def test_a_purged_table_is_true_after_anything_and_after_all_of_it_again(
+    steps: list[tuple[str, int, int]],
+) -> None:
+    source = Source()
+    with folder() as path:
+        driver = started(source, path)
+        send(source, source.put(0), 0)
+        send(source, source.put(1), 1)
+        take_all(driver)
+        for what, key, partition in steps:
+            if what == "put":
+                send(source, source.put(key), partition)
+            elif what == "delete" and key in source.keys:
+                send(source, source.delete(key), partition)
+            elif what == "batch":
+                assert driver.batch() is Settled.DONE
+            elif what == "hear of one":
+                ahead = driver.table.next_offsets((0, 1))
+                ends = {**ahead, partition: source.topic.ends[partition]}
+                assert driver.batch(ends) is Settled.DONE
+            elif what == "compact":
+                driver.compact()
+            elif what == "merge":
+                driver.merge_files(2)
+                driver.merge_runs(2)
+            elif what == "purge":
+                driver.purge(ALL)
+            elif what == "again":
+                read_again(driver)
+            require_true(source, driver.table.store)
+            bound = purge_bound(driver.table.manifest)
+            assert bound is not None
+            floor = driver.table.manifest.purge_floor
+            assert floor == BEFORE_ALL or floor < bound
+        take_all(driver)
+        driver.purge(ALL)
+        before = rows_of(driver.table.store)
+        read_again(driver)
+        require_true(source, driver.table.store)
+        assert rows_of(driver.table.store) == before
+
+
+def deleted_and_passed(path: Path) -> tuple[Source, SimulatedDriver]:
+    """A table of two rows and a tombstone, which both partitions have passed."""
+    source = Source()
+    driver = started(source, path)
+    for key in range(3):
+        send(source, source.put(key), key % 2)
+    take_all(driver)
+    send(source, source.delete(1), 1)
+    for key in (0, 2):
+        send(source, source.put(key), 0)
+    send(source, source.put(3), 1)
+    take_all(driver)
+    return source, driver
+
+
+def test_a_tombstone_leaves_and_its_key_may_come_back(tmp_path: Path) -> None:
+    source, driver = deleted_and_passed(tmp_path)
+    rows = stored(driver)
+    assert isinstance(driver.purge(ALL), Committed)
+    assert stored(driver) == rows - 1
+    require_true(source, driver.table.store)
+    assert driver.purge(ALL) is None
+    read_again(driver)
+    assert stored(driver) == rows - 1
+    inserted = [
+        entry.info.metrics.get("below_floor") for entry in Table(driver.table.store).history()
+    ]
+    assert any(inserted)
+    send(source, source.put(1), 1)
+    take_all(driver)
+    require_true(source, driver.table.store)
+    assert 1 in {row["id"] for row in rows_of(driver.table.store)}
+
+
+def test_what_was_deleted_lately_stays(tmp_path: Path) -> None:
+    _, driver = deleted_and_passed(tmp_path)
+    assert driver.purge(0) is None
+
+
+def test_nothing_leaves_that_a_partition_has_not_passed(tmp_path: Path) -> None:
+    source = Source()
+    driver = started(source, tmp_path)
+    for key in range(3):
+        send(source, source.put(key), key % 2)
+    take_all(driver)
+    send(source, source.delete(0), 0)
+    send(source, source.put(2), 0)
+    take_all(driver)
+    assert driver.purge(ALL) is None
+    send(source, source.put(0), 1)  # back, in the partition that is behind
+    send(source, source.delete(2), 0)
+    driver.batch({**driver.table.next_offsets((0, 1)), 0: source.topic.ends[0]})
+    driver.compact()
+    assert driver.purge(ALL) is None
+    take_all(driver)
+    require_true(source, driver.table.store)
+    send(source, source.put(4), 1)
+    send(source, source.put(5), 0)
+    take_all(driver)
+    assert isinstance(driver.purge(ALL), Committed)
+    require_true(source, driver.table.store)
+
+
+def test_nothing_leaves_above_an_open_dead_letter(tmp_path: Path) -> None:
+    source = Source()
+    driver = started(source, tmp_path)
+    for key in range(4):
+        send(source, source.put(key), key % 2)
+    send(source, source.delete(0), 0)
+    send(source, source.put(2), 0)
+    send(source, source.put(3), 1)
+    take_all(driver)
+    (event, *_) = source.put(1)
+    send(source, [event._replace(value=b"{")], 1)
+    take_all(driver)
+    send(source, source.delete(2), 0)
+    send(source, source.put(4), 0)
+    send(source, source.put(5), 1)
+    take_all(driver)
+    (letters,) = driver.table.manifest.dead_letters
+    assert letters.position > BEFORE_ALL
+    rows = stored(driver)
+    assert isinstance(driver.purge(ALL), Committed)
+    assert stored(driver) == rows - 1  # of the two tombstones, the one below the letter
+    assert driver.table.manifest.purge_floor < letters.position
+    assert driver.purge(ALL) is None
+
+
+def test_a_change_that_comes_while_a_purge_writes_is_not_lost(tmp_path: Path) -> None:
+    source, driver = deleted_and_passed(tmp_path)
+    planned = driver.plan_purge(ALL)
+    assert planned is not None
+    for key in (0, 2, 3):
+        send(source, source.put(key), key % 2)
+    assert driver.batch() is Settled.DONE
+    outcome = driver.table.commit(planned)
+    assert isinstance(outcome, Conflict)
+    assert outcome.reason is ConflictCode.DELTAS
+    require_true(source, driver.table.store)
+    driver.compact()
+    assert isinstance(driver.purge(ALL), Committed)
+    require_true(source, driver.table.store)
+
+
+def test_a_batch_located_before_a_purge_is_located_again(tmp_path: Path) -> None:
+    source, driver = deleted_and_passed(tmp_path)
+    late = started(source, tmp_path)
+    send(source, source.put(0), 0)
+    assert isinstance(driver.purge(ALL), Committed)
+    outcome = late.batch()
+    assert isinstance(outcome, Conflict)
+    assert late.batch() is Settled.DONE
+    require_true(source, late.table.store)
+
+
+def test_a_restore_takes_the_floor_back_with_the_rows(tmp_path: Path) -> None:
+    source, driver = deleted_and_passed(tmp_path)
+    before, rows = driver.table.version, stored(driver)
+    driver.purge(ALL)
+    table = driver.table
+    assert table.snapshot is not None
+    restore(table.store, table.snapshot, before, table.commit, table.generation)
+    assert table.manifest.purge_floor == BEFORE_ALL
+    assert stored(driver) == rows
+    read_again(driver)
+    require_true(source, table.store)
+
+
+def test_the_feed_of_changes_tells_nothing_of_a_purge(tmp_path: Path) -> None:
+    _, driver = deleted_and_passed(tmp_path)
+    driver.purge(ALL)
+    table = Table(driver.table.store)
+    assert table.changes(table.version).read_all().num_rows == 0

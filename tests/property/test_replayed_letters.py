@@ -1,0 +1,155 @@
+"""Whatever becomes of a table while records are dead letters, replaying them ends in the truth."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lakesplice.storage.local import LocalStore
+from lakesplice.table.commit import Committed
+from lakesplice.table.dead_letters import Chosen, DeadLetter, table_of, write_dead_letters
+from lakesplice.table.facade import Table
+from lakesplice.table.intents import Ingest
+from lakesplice.table.replay import LetterBox, Letters, Reading
+from lakesplice.table.settle import Settled
+from lakesplice.testing.doubles import FixedClock, SeededEntropy
+from lakesplice.testing.shop import Event
+from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
+from tests.support.simulated import Source, memory_folder, rows_of, truth_for
+
+KEYS = 3
+ALL = Chosen()
+
+
+@dataclass(frozen=True)
+class Step:
+    """A statement of one kind, sent to a partition; whether its records can be read at first."""
+
+    kind: str
+    key: int
+    partition: int
+    dead: bool
+    then: str
+
+
+steps = st.lists(
+    st.builds(
+        Step,
+        st.sampled_from(["put", "put", "put", "delete", "move"]),
+        st.integers(0, KEYS - 1),
+        st.integers(0, 1),
+        st.booleans(),
+        st.sampled_from(["", "", "batch", "replay", "compact"]),
+    ),
+    min_size=1,
+    max_size=14,
+)
+
+
+class History:
+    """A source, the topic as an older version could read it, and the table that it fed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.source = Source()
+        true = self.source.topic
+        self.readable = SimulatedTopic(true.name, 2, true.topic_id)
+        self.waiting: list[DeadLetter] = []
+        self.driver = SimulatedDriver(
+            LocalStore(folder), self.readable, FixedClock(), SeededEntropy(1), ranges=2
+        )
+
+    def send(self, step: Step) -> None:
+        keys = self.source.keys
+        if step.kind == "put" or step.key not in keys:
+            events = self.source.put(step.key)
+        elif step.kind == "delete":
+            events = self.source.delete(step.key)
+        else:
+            free = next((key for key in range(2 * KEYS) if key not in keys), step.key)
+            events = self.source.move(step.key, free) if free != step.key else []
+        for event in events:
+            self._send(event, step)
+
+    def _send(self, event: Event, step: Step) -> None:
+        offset = self.source.topic.ends[step.partition]
+        self.source.topic.append(step.partition, [event])
+        unread = step.dead and event.value is not None
+        self.readable.append(step.partition, [event._replace(value=None) if unread else event])
+        if unread:
+            topic, now = self.source.topic.name, event.timestamp_ms
+            record = topic, step.partition, offset, now, event.key, event.value
+            self.waiting.append(DeadLetter(*record, "not-json", "", "[]", 0, 0, 0))
+
+    def batch(self) -> None:
+        """Take in what there is, and set aside what couldn't be read of it."""
+        assert self.driver.batch() is Settled.DONE
+        if not self.waiting:
+            return
+        table = self.driver.table
+        assert table.snapshot is not None
+        ref = write_dead_letters(table.store, table_of(self.waiting), SeededEntropy(self.seed))
+        ingest = Ingest(
+            1, table.version, {}, table.source, table.schema.version, dead_letters=(ref,)
+        )
+        assert isinstance(table.commit(ingest), Committed)
+        self.waiting = []
+
+    @property
+    def seed(self) -> int:
+        return 1_000 + self.driver.table.version
+
+    def replay(self, chosen: Chosen = ALL) -> Letters:
+        table = self.driver.table
+        if table.snapshot is None:
+            return Letters()
+        box = LetterBox(
+            table.store, table.snapshot, table.commit, 1, FixedClock(), SeededEntropy(self.seed)
+        )
+        return box.replay(chosen, Reading(self.driver.name))
+
+
+@settings(max_examples=60)
+@given(steps, st.data())
+def test_replayed_letters_heal_their_rows_and_regress_nothing(
+    drawn: list[Step], data: st.DataObject
+) -> None:
+    with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
+        history = History(Path(folder))
+        for step in drawn:
+            history.send(step)
+            if step.then:
+                history.batch()
+            if step.then == "replay":
+                places = [(at, offset) for at in (0, 1) for offset in range(8)]
+                some = data.draw(st.sets(st.sampled_from(places), min_size=1))
+                history.replay(Chosen(frozenset(some)))
+            elif step.then == "compact":
+                history.driver.compact()
+        history.batch()
+        assert history.replay().kept == 0
+        store = history.driver.table.store
+        truth = truth_for(history.source, Table(store))
+        assert rows_of(store) == truth
+        assert not history.driver.table.manifest.dead_letters
+        assert history.replay() == Letters()
+        history.driver.compact()
+        assert rows_of(store) == truth
+
+
+@settings(max_examples=15)
+@given(steps)
+def test_letters_replayed_in_any_number_of_parts_are_counted_once(drawn: list[Step]) -> None:
+    with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
+        history = History(Path(folder))
+        for step in drawn:
+            history.send(step)
+        letters = len(history.waiting)
+        history.batch()
+        first = history.replay(Chosen(frozenset((0, offset) for offset in range(40))))
+        second = history.replay()
+        assert first.gone + second.gone == letters
+        assert first.kept == second.kept == 0

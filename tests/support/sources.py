@@ -1,0 +1,107 @@
+"""A real source database and its connectors.
+
+The database is a container where an engine answers, else a process; the connectors are a JVM of
+this machine in both cases, as Spark is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pymysql
+import pytest
+
+from lakesplice.testing.servers.connect import DEBEZIUM, LocalConnect
+from lakesplice.testing.servers.mariadb import (
+    MARIADB,
+    PASSWORD,
+    USER,
+    LocalMariaDB,
+    runs_here,
+    unpacked,
+)
+from tests.support import machine
+
+_IMAGE = "mariadb:11.4"
+_BINLOG = (
+    "--server-id=1 --log-bin=binlog --binlog-format=ROW --binlog-row-image=FULL"
+    " --binlog-row-metadata=FULL --gtid-strict-mode=1 --binlog-legacy-event-pos=1"
+    " --character-set-server=utf8mb4"
+    " --default-time-zone=+00:00 --max-allowed-packet=64M"
+)
+
+
+@dataclass(frozen=True)
+class SourceServer:
+    """Where the database listens, and who may do everything there."""
+
+    host: str
+    port: int
+    user: str
+    password: str
+
+    def connect(self) -> pymysql.Connection[Any]:
+        """A connection of one's own, in UTC."""
+        return pymysql.connect(
+            host=self.host,
+            port=self.port,
+            user=self.user,
+            password=self.password,
+            charset="utf8mb4",
+            max_allowed_packet=64 << 20,
+            init_command="set time_zone='+00:00'",
+        )
+
+
+def source_server(folder: Path) -> Iterator[SourceServer]:
+    """A running MariaDB with a row binlog; a skip by name where none can be had."""
+    if machine.container_engine_answers():
+        yield from _containered()
+        return
+    if not runs_here():
+        pytest.skip(
+            "no MariaDB: its archive is for Linux on x86-64, and no engine runs a container"
+        )
+    (archive,) = machine.jars(MARIADB)
+    with LocalMariaDB(unpacked(archive), folder) as server:
+        yield SourceServer(server.host, server.port, USER, PASSWORD)
+
+
+def _containered() -> Iterator[SourceServer]:
+    from testcontainers.community.mysql import MySqlContainer
+
+    container = MySqlContainer(_IMAGE, username="root", root_password=PASSWORD, password=PASSWORD)
+    with container.with_command(_BINLOG):
+        host, port = container.get_container_host_ip(), int(container.get_exposed_port(3306))
+        yield SourceServer(host, port, "root", PASSWORD)
+
+
+def debezium(
+    folder: Path, bootstrap_servers: str, connectors: Mapping[str, Mapping[str, str]]
+) -> LocalConnect:
+    """Connectors that the test starts, kills and starts again; a skip without their jars."""
+    jars = machine.jars(DEBEZIUM)
+    return LocalConnect(jars, folder, bootstrap_servers, connectors, java=machine.java())
+
+
+def connector(
+    server: SourceServer, database: str, prefix: str, number: int, **properties: str
+) -> dict[str, str]:
+    """The properties of a connector of one database; `number` is its own among all."""
+    return {
+        "connector.class": "io.debezium.connector.mariadb.MariaDbConnector",
+        "database.hostname": server.host,
+        "database.port": str(server.port),
+        "database.user": server.user,
+        "database.password": server.password,
+        "database.server.id": str(5400 + number),
+        "database.include.list": database,
+        "topic.prefix": prefix,
+        "bigint.unsigned.handling.mode": "precise",
+        # Else the connector makes the year 2001 of the year 1.
+        "enable.time.adjuster": "false",
+        **properties,
+    }

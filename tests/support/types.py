@@ -1,0 +1,375 @@
+"""Every type of MySQL and MariaDB: how each format sends it, and what becomes of it.
+
+`python -m tests.support.types` writes the table of docs/types.md; `tests/conformance/test_types.py`
+tests it row by row.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+_TIME = "io.debezium.time."
+_DATA = "io.debezium.data."
+_KAFKA = "org.apache.kafka.connect.data."
+DEAD, PARKED = "dead letter", "parked"
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A value as one format sends it: `type` is what is declared, or what the message says;
+    `outcome` is the value that comes of it, DEAD or PARKED.
+    """
+
+    type: Any
+    value: Any
+    outcome: Any
+    column: str
+
+
+@dataclass(frozen=True)
+class Type:
+    """A type: per format values as they are sent. `note` goes into the document."""
+
+    name: str
+    connect: tuple[Sent, ...] = ()
+    declared: tuple[Sent, ...] = ()
+    maxwell: tuple[Sent, ...] = ()
+    canal: tuple[Sent, ...] = ()
+    note: str = ""
+
+
+def connect(type_: str, name: str | None = None, **parameters: str) -> dict[str, Any]:
+    """A field's schema in Kafka Connect."""
+    named = {} if name is None else {"name": name, "version": 1}
+    return {"type": type_, **named, **({"parameters": parameters} if parameters else {})}
+
+
+def decimal(precision: int, scale: int) -> dict[str, Any]:
+    more = {"scale": str(scale), "connect.decimal.precision": str(precision)}
+    return {**connect("bytes", _KAFKA + "Decimal"), "parameters": more}
+
+
+def unscaled(value: Decimal, scale: int) -> bytes:
+    """A decimal's digits as Connect sends them."""
+    sign, digits, exponent = value.as_tuple()
+    number = int("".join(map(str, digits))) * 10 ** (int(exponent) + scale) * (-1 if sign else 1)
+    return number.to_bytes((number.bit_length() + 8) // 8, "big", signed=True)
+
+
+def _whole(
+    name: str, sent_as: str, by_schema: str, declared: str, column: str, least: int, most: int
+) -> Type:
+    mysql = name.lower()
+    return Type(
+        name,
+        tuple(Sent(connect(sent_as), v, v, by_schema) for v in (least, most)),
+        tuple(Sent(declared, v, v, column) for v in (least, most)),
+        tuple(Sent(declared, v, v, column) for v in (least, most)),
+        (
+            *(Sent(mysql, str(v), v, column) for v in (least, most)),
+            Sent(mysql, str(10**19 * 2), DEAD, column),
+        ),
+    )
+
+
+def _text(name: str, declared: str, *values: str, semantic: str | None = None) -> Type:
+    canal = () if semantic else tuple(Sent(name.lower(), v, v, "string") for v in values)
+    return Type(
+        name,
+        tuple(Sent(connect("string", semantic), v, v, "string") for v in values),
+        tuple(Sent(declared, v, v, "string") for v in values),
+        tuple(Sent("text", v, v, "string") for v in values),
+        canal or tuple(Sent(f"declared {declared}", v, v, "string") for v in values),
+    )
+
+
+def _bytes(name: str) -> Type:
+    values = (b"", b"\x00\xff\x10", bytes(range(256)))
+    return Type(
+        name,
+        tuple(Sent(connect("bytes"), v, v, "binary") for v in values),
+        tuple(Sent("blob", v, v, "binary") for v in values),
+        tuple(Sent("blob", v, v, "binary") for v in values),
+        tuple(Sent(name.lower(), v.decode("latin-1"), v, "binary") for v in values),
+    )
+
+
+def _utc(*parts: int) -> dt.datetime:
+    return dt.datetime(*parts, tzinfo=dt.UTC)  # type: ignore[arg-type, misc] # a moment's parts
+
+
+def _epoch(moment: dt.datetime, unit: int) -> int:
+    micros = (moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(microseconds=1)
+    assert micros % unit == 0
+    return micros // unit
+
+
+def _clock(digits: int) -> Type:
+    fraction = int("123456"[:digits].ljust(6, "0")) if digits else 0
+    moments = (_utc(1000, 1, 1), _utc(9999, 12, 31, 23, 59, 59, fraction))
+    unit, semantic = (1000, "Timestamp") if digits <= 3 else (1, "MicroTimestamp")
+    declared = f"datetime({digits})"
+    texts = [m.strftime("%Y-%m-%d %H:%M:%S.%f").rjust(26, "0")[: 20 + digits] for m in moments]
+    texts = [text.rstrip(".") for text in texts]
+    type_, column = connect("int64", _TIME + semantic), "timestamp"
+    zero = "0000-00-00 00:00:00"
+    return Type(
+        f"DATETIME({digits})",
+        tuple(Sent(type_, _epoch(m, unit), m, column) for m in moments),
+        tuple(Sent(declared, _epoch(m, unit), m, column) for m in moments),
+        (
+            *(Sent(declared, t, m, column) for t, m in zip(texts, moments, strict=True)),
+            Sent(declared, zero, DEAD, column),
+        ),
+        (
+            *(Sent(declared, t, m, column) for t, m in zip(texts, moments, strict=True)),
+            Sent(declared, zero, DEAD, column),
+        ),
+        "the wall clock, kept as if it were UTC's",
+    )
+
+
+_STAMP = _utc(2024, 3, 10, 2, 30, 0, 654321)
+_LONGEST = 838 * 3_600_000_000 + 59 * 60_000_000 + 59 * 1_000_000
+_WIDE = Decimal("12345678901234567890123456789012345.123456789012345678901234567891")
+_POINT = bytes.fromhex("0101000000000000000000f03f0000000000000040")
+_POINT_4326 = bytes.fromhex("0101000020e6100000000000000000f03f0000000000000040")
+_MOST = (1 << 64) - 1
+_SOURCE = {"__debezium.source.column.type": "BIGINT UNSIGNED"}
+
+
+def _decimal_type(precision: int, scale: int, *values: str) -> Type:
+    type_, name = decimal(precision, scale), f"decimal({precision},{scale})"
+    found = [Decimal(value) for value in values]
+    too_wide = Decimal((0, (9,) * (precision + 1), -scale))
+    return Type(
+        name.upper(),
+        (
+            *(Sent(type_, unscaled(v, scale), v, name) for v in found),
+            Sent(type_, unscaled(too_wide, scale), DEAD, name),
+        ),
+        (
+            *(Sent(name, unscaled(v, scale), v, name) for v in found),
+            *(Sent(f"decimal_text({precision},{scale})", str(v), v, name) for v in found),
+        ),
+        (*(Sent(name, str(v), v, name) for v in found), Sent(name, str(too_wide), DEAD, name)),
+        (*(Sent(name, str(v), v, name) for v in found), Sent(name, "", DEAD, name)),
+    )  # fmt: skip
+
+
+TYPES: tuple[Type, ...] = (
+    _whole("TINYINT", "int16", "short", "tinyint", "byte", -128, 127),
+    _whole("TINYINT UNSIGNED", "int16", "short", "tinyint unsigned", "short", 0, 255),
+    _whole("SMALLINT", "int16", "short", "smallint", "short", -32768, 32767),
+    _whole("SMALLINT UNSIGNED", "int32", "integer", "smallint unsigned", "integer", 0, 65535),
+    _whole("MEDIUMINT", "int32", "integer", "mediumint", "integer", -(1 << 23), (1 << 23) - 1),
+    _whole(
+        "MEDIUMINT UNSIGNED", "int32", "integer", "mediumint unsigned", "integer", 0, (1 << 24) - 1
+    ),
+    _whole("INT", "int32", "integer", "int", "integer", -(1 << 31), (1 << 31) - 1),
+    _whole("INT UNSIGNED", "int64", "long", "int unsigned", "long", 0, (1 << 32) - 1),
+    _whole("INT UNSIGNED ZEROFILL", "int64", "long", "int unsigned", "long", 0, (1 << 32) - 1),
+    _whole("BIGINT", "int64", "long", "bigint", "long", -(1 << 63), (1 << 63) - 1),
+    Type(
+        "BIGINT UNSIGNED",
+        (
+            Sent(decimal(20, 0), unscaled(Decimal(_MOST), 0), Decimal(_MOST), "decimal(20,0)"),
+            Sent({**connect("int64"), "parameters": _SOURCE}, -1, Decimal(_MOST), "decimal(20,0)"),
+            Sent({**connect("int64"), "parameters": _SOURCE}, 5, Decimal(5), "decimal(20,0)"),
+        ),
+        (
+            Sent("bigint unsigned", unscaled(Decimal(_MOST), 0), Decimal(_MOST), "decimal(20,0)"),
+            Sent("unsigned_long", -1, Decimal(_MOST), "decimal(20,0)"),
+        ),
+        (Sent("bigint unsigned", _MOST, Decimal(_MOST), "decimal(20,0)"),),
+        (Sent("bigint unsigned", str(_MOST), Decimal(_MOST), "decimal(20,0)"),),
+        "by default Debezium sends it as a signed number (2^64-1 as -1) under a schema that doesn't"
+        " say so, which can't be told: set `bigint.unsigned.handling.mode=precise`, or"
+        " `column.propagate.source.type=.*`, or declare `unsigned_long`",
+    ),
+    Type(
+        "FLOAT",
+        (Sent(connect("float"), 1.5, 1.5, "float"),),
+        (Sent("float", -0.25, -0.25, "float"), Sent("float", 1e39, DEAD, "float")),
+        (Sent("float", 1.5, 1.5, "float"),),
+        (Sent("float", "1.5", 1.5, "float"), Sent("float", "1e39", DEAD, "float")),
+    ),
+    Type(
+        "DOUBLE",
+        (Sent(connect("double"), 2.718281828459045, 2.718281828459045, "double"),),
+        (Sent("double", 1e300, 1e300, "double"),),
+        (Sent("double", 2.718281828459045, 2.718281828459045, "double"),),
+        (Sent("double", "1.7976931348623157E308", 1.7976931348623157e308, "double"),),
+    ),
+    _decimal_type(12, 2, "-0.01", "9999999999.99", "0.00"),
+    _decimal_type(38, 10, "-9999999999999999999999999999.9999999999"),
+    Type(
+        "DECIMAL(65,30)",
+        (
+            Sent(decimal(65, 30), unscaled(_WIDE, 30), str(_WIDE), "string"),
+            Sent(decimal(65, 30), unscaled(_WIDE.copy_negate(), 30), f"-{_WIDE}", "string"),
+            Sent(decimal(65, 30), b"\xff", "-0." + "1".rjust(30, "0"), "string"),
+            Sent(decimal(65, 0), unscaled(Decimal(10**64), 0), str(10**64), "string"),
+            Sent(decimal(39, 0), unscaled(Decimal(10**39), 0), DEAD, "string"),
+        ),
+        (Sent("string", str(_WIDE), str(_WIDE), "string"),),
+        (Sent("string", str(_WIDE), str(_WIDE), "string"),),
+        (Sent("declared string", str(_WIDE), str(_WIDE), "string"),),
+        "beyond 38 digits no column holds it as a number: its digits are kept as text",
+    ),
+    Type(
+        "BIT(1)",
+        (Sent(connect("boolean"), True, True, "boolean"),),
+        (Sent("bit(1)", False, False, "boolean"),),
+        (Sent("bit(1)", 1, True, "boolean"), Sent("bit(1)", 2, DEAD, "boolean")),
+        (Sent("bit(1)", "0", False, "boolean"),),
+    ),
+    Type(
+        "BIT(12)",
+        (Sent(connect("bytes", _DATA + "Bits", length="12"), b"\x34\x0a", b"\x34\x0a", "binary"),),
+        (Sent("bit(12)", b"\x34\x0a", b"\x34\x0a", "binary"),),
+        (Sent("bit(12)", 0xA34, b"\x34\x0a", "binary"), Sent("bit(12)", 4096, DEAD, "binary")),
+        (Sent("bit(12)", str(0xA34), b"\x34\x0a", "binary"),),
+        "its bits in whole bytes, the least significant byte first",
+    ),
+    Type(
+        "YEAR",
+        (Sent(connect("int32", _TIME + "Year"), 2155, 2155, "integer"),),
+        (Sent("year", 1901, 1901, "integer"),),
+        (Sent("year", 0, 0, "integer"),),
+        (Sent("year", "2024", 2024, "integer"),),
+    ),
+    Type(
+        "DATE",
+        (
+            Sent(connect("int32", _TIME + "Date"), -1, dt.date(1969, 12, 31), "date"),
+            Sent(connect("int32", _TIME + "Date"), 2_932_897, DEAD, "date"),
+        ),
+        (Sent("date", 19782, dt.date(2024, 2, 29), "date"),),
+        (
+            Sent("date", "1000-01-01", dt.date(1000, 1, 1), "date"),
+            Sent("date", "0000-00-00", DEAD, "date"),
+        ),
+        (
+            Sent("date", "9999-12-31", dt.date(9999, 12, 31), "date"),
+            Sent("date", "2024-02-30", DEAD, "date"),
+        ),
+        "a zero date is null from Debezium (1970-01-01 where the column is NOT NULL), else a dead"
+        " letter",
+    ),
+    *(_clock(digits) for digits in (0, 3, 6)),
+    Type(
+        "TIMESTAMP(6)",
+        (
+            Sent(
+                connect("string", _TIME + "ZonedTimestamp"),
+                "2024-03-10T02:30:00.654321Z",
+                _STAMP,
+                "timestamp",
+            ),
+            Sent(
+                connect("string", _TIME + "ZonedTimestamp"),
+                "2024-03-10T10:30:00.654321+08:00",
+                _STAMP,
+                "timestamp",
+            ),
+            Sent(connect("string", _TIME + "ZonedTimestamp"), "noon", DEAD, "timestamp"),
+        ),
+        (Sent("timestamp", "2024-03-09T23:30:00.654321-03:00", _STAMP, "timestamp"),),
+        (Sent("timestamp", "2024-03-10 02:30:00.654321", _STAMP, "timestamp"),),
+        (Sent("timestamp", "2024-03-10 02:30:00.654321", _STAMP, "timestamp"),),
+        "a moment; Maxwell, Canal and TiCDC send a wall clock, which is read as UTC's: run them in"
+        " UTC",
+    ),
+    Type(
+        "TIME(6)",
+        tuple(
+            Sent(connect("int64", _TIME + "MicroTime"), micros, micros, "long")
+            for micros in (_LONGEST, -_LONGEST, 86_399_123_456)
+        ),
+        (Sent("time", -45_296_000_000, -45_296_000_000, "long"),),
+        (
+            Sent("time_of_day", "23:59:59.123456", 86_399_123_456, "long"),
+            Sent("time", "03:29:08", PARKED, "long"),
+        ),
+        (
+            Sent("time(6)", "-838:59:59", -_LONGEST, "long"),
+            Sent("time(6)", "24:61:00", DEAD, "long"),
+        ),
+        "microseconds, negative and beyond a day as MySQL has them; Maxwell sends others for those,"
+        " so there it is `time_of_day`",
+    ),
+    _text("CHAR(10)", "string", "", "ü", "😀"),
+    _text("VARCHAR(255)", "string", 'a "quoted"\nline\\', "\u0000"),
+    *(_text(f"{size}TEXT", "text", "text", "Ünï" * 99) for size in ("TINY", "", "MEDIUM", "LONG")),
+    _text("ENUM('a','b')", "enum", "a", semantic=_DATA + "Enum"),
+    Type(
+        "SET('a','b')",
+        (Sent(connect("string", _DATA + "EnumSet", allowed="a,b"), "a,b", "a,b", "string"),),
+        (Sent("set", "a,b", "a,b", "string"),),
+        (Sent("set", ["a", "b"], "a,b", "string"), Sent("set", [], "", "string")),
+        (Sent("declared string", "a,b", "a,b", "string"),),
+        "its members joined by commas",
+    ),
+    Type(
+        "JSON",
+        (Sent(connect("string", _DATA + "Json"), '{"a":[1,null]}', '{"a":[1,null]}', "string"),),
+        (Sent("json", '{"ü":"😀"}', '{"ü":"😀"}', "string"),),
+        (Sent("json", '{"a":1}', '{"a":1}', "string"),),
+        (Sent("json", '{"a":1}', '{"a":1}', "string"),),
+        "the text as the connector writes it; Maxwell sends MySQL's as an object, which parks",
+    ),
+    _bytes("BINARY(3)"),
+    _bytes("VARBINARY(300)"),
+    *(_bytes(f"{size}BLOB") for size in ("TINY", "", "MEDIUM", "LONG")),
+    Type(
+        "GEOMETRY, POINT, …",
+        (
+            Sent("Geometry", {"wkb": _POINT, "srid": None}, _POINT, "binary"),
+            Sent("Geometry", {"wkb": _POINT, "srid": 0}, _POINT, "binary"),
+            Sent("Geometry", {"wkb": _POINT, "srid": 4326}, _POINT_4326, "binary"),
+            Sent("Geometry", {"wkb": b"\x00\x01", "srid": 4326}, DEAD, "binary"),
+        ),
+        note="well-known binary; a reference system other than 0 is put in as PostGIS does. Without"
+        " schemas, from Maxwell and Canal: leave the column out",
+    ),
+)
+
+
+def table() -> Iterator[str]:
+    """Return the lines of the document's table."""
+    heads = ("in MySQL", "from Debezium, by its schemas", "declared", "Maxwell", "Canal, TiCDC")
+    yield f"| {' | '.join(heads)} |"
+    yield "| --- " * len(heads) + "|"
+    for type_ in TYPES:
+        cells = [
+            type_.name,
+            _columns(type_.connect),
+            *(_declarations(sent) for sent in (type_.declared, type_.maxwell, type_.canal)),
+        ]
+        yield f"| {' | '.join(cells)} |"
+
+
+def notes() -> Iterator[str]:
+    """Return the lines beneath it."""
+    for type_ in TYPES:
+        if type_.note:
+            yield f"- {type_.name}: {type_.note}."
+
+
+def _columns(sent: tuple[Sent, ...]) -> str:
+    return ", ".join(dict.fromkeys(f"`{one.column}`" for one in sent))
+
+
+def _declarations(sent: tuple[Sent, ...]) -> str:
+    kept = [one for one in sent if one.outcome is not PARKED]
+    pairs = dict.fromkeys((str(one.type).removeprefix("declared "), one.column) for one in kept)
+    return ", ".join(f"`{name}`: `{column}`" for name, column in pairs) or "parks"
+
+
+if __name__ == "__main__":
+    print("\n".join([*table(), "", *notes()]))

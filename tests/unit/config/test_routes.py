@@ -1,0 +1,74 @@
+"""Which topics are read, and which tables of the lake they become."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from lakesplice.config import Settings
+from lakesplice.model.names import TableName
+
+
+def settings(*tables: dict[str, Any], **more: Any) -> Settings:
+    return Settings.model_validate(
+        {
+            "kafka": {"bootstrap_servers": "k:1", "topic_pattern": "x"},
+            "lake": {"root": "lake"},
+            "tables": list(tables),
+            **more,
+        }
+    )
+
+
+def target(name: str, *tables: dict[str, Any]) -> str:
+    return str(settings(*tables).target(TableName(*name.split("."))))
+
+
+def test_tables_keep_their_names_unless_routed() -> None:
+    assert target("shop.orders") == "shop.orders"
+    assert target("shop.orders", {"match": "shop.items", "to": "a.b"}) == "shop.orders"
+    assert target("shop.orders", {"match": "shop.o*", "to": "sales.orders"}) == "sales.orders"
+
+
+def test_groups_of_an_expression_stand_for_parts_of_the_name() -> None:
+    entry = {"match": r"/(\w+)_(eu|us)\.(.*)/", "to": r"\2.\1_\3"}
+    assert target("shop_eu.orders", entry) == "eu.shop_orders"
+
+
+@pytest.mark.parametrize(
+    ("match", "to"),
+    [("a.b", "orders"), ("a.b", "a.b.c"), ("a.b", r"a.\1"), (r"/(a)\.b/", r"x.\2"), ("a.b", ".b")],
+)
+def test_a_route_to_nowhere_is_refused(match: str, to: str) -> None:
+    with pytest.raises(ValidationError):
+        settings({"match": match, "to": to})
+
+
+def test_tables_are_read_unless_it_is_said() -> None:
+    found = settings({"match": "shop.tmp_*", "read": False})
+    assert not found.reads(TableName("shop", "tmp_1"))
+    assert found.reads(TableName("shop", "orders"))
+
+
+def test_a_hash_needs_a_secret_and_the_secret_is_not_shown() -> None:
+    hashing = {"match": "shop.*", "shape": {"masks": {"email": "hash"}}}
+    with pytest.raises(ValidationError, match="needs masking"):
+        settings(hashing)
+    found = settings(hashing, masking={"secret": "pepper"})
+    shape = found.shape(TableName("shop", "orders"))
+    assert shape is not None
+    assert shape.secret == "pepper"
+    assert "pepper" not in repr(found)
+    assert "pepper" not in found.model_dump_json()
+
+
+def test_a_policy_of_some_tables_lies_over_that_of_all() -> None:
+    found = settings(
+        {"match": "shop.*", "schema_changes": {"drop_column": "lenient"}},
+        schema_changes={"add_column": "ignore"},
+    )
+    policy = found.policy(TableName("shop", "orders"))
+    assert (policy.add_column, policy.drop_column) == ("ignore", "lenient")
+    assert found.policy(TableName("a", "b")).drop_column == "exception"

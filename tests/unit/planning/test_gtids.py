@@ -1,0 +1,57 @@
+"""GTIDs as sources write them: single ones, tagged ones, sets, and what is none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lakesplice.model.position import Position
+from lakesplice.planning.gtids import GtidStreams
+from lakesplice.planning.order import check_order
+
+UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+OTHER = "85dc9e7c-0e29-4b5b-8e5e-0242ac110002"
+
+
+@pytest.mark.parametrize(
+    ("text", "highest"),
+    [
+        ("0-1-7", {"0": 7}),
+        (f"{UUID}:7", {UUID: 7}),
+        (f"{UUID}:backup:7", {f"{UUID}:backup": 7}),
+        (f"{UUID}:1-5", {UUID: 5}),
+        (f"{UUID}:1-5:8-9,\n{OTHER}:3", {UUID: 9, OTHER: 3}),
+        (f"{UUID}:1-5:backup:2:4-6", {UUID: 5, f"{UUID}:backup": 6}),
+        ("0-1-5,1-2-7", {"0": 5, "1": 7}),
+        ("", {}),
+        ("0-1", {}),
+        (f"{UUID}:1-", {}),
+        (f"{UUID}:1-5,nonsense", {}),
+        (f"{UUID}:{10**18}", {}),
+    ],
+)
+def test_a_gtid_tells_the_highest_number_of_each_stream(text: str, highest: dict[str, int]) -> None:
+    gtid = pa.array([text, None], pa.string())
+    assert GtidStreams.of(gtid, {}).highest({}) == highest
+
+
+def test_a_set_stands_for_the_stream_that_it_brought_forward() -> None:
+    sets = [f"{UUID}:1-5,{OTHER}:1-3", f"{UUID}:1-5,{OTHER}:1-4", f"{UUID}:1-6,{OTHER}:1-4"]
+    streams = GtidStreams.of(pa.array(sets), {UUID: 5, OTHER: 3})
+    assert [streams.at(row) for row in range(3)] == [(UUID, 5), (OTHER, 4), (UUID, 6)]
+    every = np.ones(3, np.bool_)
+    assert streams.met_before(every, {UUID: 5, OTHER: 3}).tolist() == [True, False, False]
+
+
+def test_a_fall_back_under_a_set_met_before_is_a_repetition_and_under_a_larger_one_is_not() -> None:
+    sets = [f"{UUID}:1-{number},{OTHER}:1-3" for number in (5, 6, 5, 6, 7)]
+
+    def check(*files: int) -> int | None:
+        file = np.array(files, np.int64)
+        gtid = pa.array(sets[: len(files)])
+        start = Position(0, 0)
+        return check_order(file, np.zeros(len(file), np.int64), gtid, start, {}).first_violation
+
+    assert check(4, 5, 4, 5, 6) is None
+    assert check(4, 5, 4, 5, 1) == 4

@@ -1,0 +1,349 @@
+"""Adoption: what is refused, with what it says; what is rewritten; what is left untouched."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lakesplice import Table
+from lakesplice.errors import (
+    CorruptFileError,
+    LakespliceError,
+    RetryableError,
+    TableNotFoundError,
+    UnsupportedError,
+    UsageError,
+)
+from lakesplice.planning.hand_fed import adopted_schema
+from lakesplice.storage.local import LocalStore
+from lakesplice.table.adopt import adopt_table
+from lakesplice.table.adopted_files import look_into
+from lakesplice.table.adopted_keys import indexed
+from lakesplice.table.changes import changes_of
+from lakesplice.table.layout import commit_path
+from lakesplice.testing.doubles import FixedClock, SeededEntropy
+from lakesplice.testing.faulty_store import Call, Fault, FaultyStore, How
+from tests.support.adopting import by_deltalake, some_rows
+
+TWO = pa.table({"id": [1, 2], "name": ["a", "b"]})
+
+
+def folder(path: Path, **files: pa.Table) -> Path:
+    path.mkdir(exist_ok=True)
+    for name, rows in files.items():
+        pq.write_table(rows, path / f"{name}.parquet")
+    return path
+
+
+def refusal(path: Path, key: str = "id") -> str:
+    before = sorted(path.rglob("*"))
+    with pytest.raises(LakespliceError) as planned:
+        Table.adoption(path, key=[key])
+    with pytest.raises(type(planned.value)) as done:
+        Table.adopt(path, key=[key])
+    assert str(done.value) == str(planned.value)
+    assert [file for file in sorted(path.rglob("*")) if file in before] == before
+    return str(done.value)
+
+
+def delta(path: Path, **change: Any) -> Path:
+    """A Delta table whose first commit has other metadata or another protocol."""
+    deltalake.write_deltalake(str(path), TWO)
+    log = path / "_delta_log" / f"{0:020d}.json"
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    for line in lines:
+        for name, values in change.items():
+            if name in line:
+                line[name] |= values
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def test_repeated_keys_are_refused_with_their_number_and_some_of_them(tmp_path: Path) -> None:
+    folder(tmp_path, a=TWO, b=pa.table({"id": [3, 2, 2], "name": ["c", "d", "e"]}))
+    message = refusal(tmp_path)
+    assert "rows=2" in message
+    assert "examples=[{'id': 2}, {'id': 2}]" in message
+    assert Table.adopt(tmp_path, key=["id", "name"]).read().num_rows == 5
+
+
+def test_null_keys_are_refused_with_their_number_and_some_of_them(tmp_path: Path) -> None:
+    folder(tmp_path, a=TWO, b=pa.table({"id": [None, 4, None], "name": ["c", "d", "e"]}))
+    message = refusal(tmp_path)
+    assert "rows=2" in message
+    assert "row 0 of b.parquet" in message
+
+
+def test_keys_are_looked_for_in_any_number_of_parts(tmp_path: Path) -> None:
+    folder(tmp_path, a=some_rows(0, 700), b=some_rows(600, 900))
+    store = LocalStore(tmp_path)
+    of_both = adopted_schema(some_rows().schema, ["id"])
+    files = {
+        number: look_into(store, f"{name}.parquet", of_both, None)
+        for number, name in enumerate("ab")
+    }
+    for size in (1 << 22, 100, 7):
+        known: list[int] = []
+        blocks = (known.append(len(one.high)) for one in indexed(store, of_both, files, size))
+        with pytest.raises(UsageError, match="rows=100"):
+            list(blocks)
+        assert sum(known) == 900
+
+
+def test_a_key_that_there_is_not_is_refused(tmp_path: Path) -> None:
+    assert "key" in refusal(folder(tmp_path, a=TWO), key="other")
+
+
+def test_a_file_without_the_key_is_refused(tmp_path: Path) -> None:
+    assert "b.parquet" in refusal(folder(tmp_path, a=TWO, b=pa.table({"name": ["x"]})))
+
+
+def test_an_empty_folder_is_no_table(tmp_path: Path) -> None:
+    with pytest.raises(TableNotFoundError, match="nothing to adopt"):
+        Table.adopt(tmp_path, key=["id"])
+
+
+def test_a_table_of_ours_is_refused(tmp_path: Path) -> None:
+    Table.create(tmp_path, TWO, key=["id"])
+    assert "already" in refusal(tmp_path)
+
+
+@pytest.mark.parametrize("name", [".hoodie", "metadata", "_spark_metadata"])
+def test_files_that_other_metadata_lists_are_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "x").touch()
+    assert name in refusal(folder(tmp_path, a=TWO))
+
+
+def test_partitions_of_a_folder_are_refused(tmp_path: Path) -> None:
+    pq.write_to_dataset(TWO, tmp_path, partition_cols=["name"])
+    assert "name=a" in refusal(tmp_path)
+
+
+def test_a_file_that_is_no_parquet_is_refused(tmp_path: Path) -> None:
+    folder(tmp_path, a=TWO)
+    (tmp_path / "b.parquet").write_bytes(b"PAR1 of a kind PAR1")
+    assert "b.parquet" in refusal(tmp_path)
+
+
+def test_all_that_stands_in_the_way_of_a_folder_is_told_at_once(tmp_path: Path) -> None:
+    one = pa.table({"id": [1], "tags": [["x"]], "a b": [1], "n": [1]})
+    message = refusal(folder(tmp_path, a=one, b=pa.table({"id": [2], "n": ["x"]})))
+    for part in ("'tags'", "'a b'", "'n' is int64 in a.parquet and string in b.parquet"):
+        assert part in message
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}, "minReaderVersion"),
+        (
+            {
+                "protocol": {
+                    "minReaderVersion": 3,
+                    "minWriterVersion": 7,
+                    "readerFeatures": ["deletionVectors"],
+                    "writerFeatures": ["deletionVectors"],
+                }
+            },
+            "APPLY (PURGE)",
+        ),
+        (
+            {"protocol": {"minWriterVersion": 7, "writerFeatures": ["icebergCompatV2"]}},
+            "DROP FEATURE icebergCompatV2",
+        ),
+        ({"metaData": {"configuration": {"delta.appendOnly": "true"}}}, "delta.appendOnly"),
+        ({"metaData": {"configuration": {"delta.constraints.c": "id > 0"}}}, "CONSTRAINT c"),
+        (
+            {"metaData": {"configuration": {"delta.enableChangeDataFeed": "true"}}},
+            "delta.enableChangeDataFeed",
+        ),
+        (
+            {"metaData": {"configuration": {"delta.columnMapping.mode": "name"}}},
+            "column mapping",
+        ),
+        ({"metaData": {"partitionColumns": ["name"]}}, "partitioned by name"),
+        (
+            {
+                "metaData": {
+                    "schemaString": '{"type":"struct","fields":[{"name":"id","type":"long",'
+                    '"nullable":true,"metadata":{"delta.generationExpression":"1"}},'
+                    '{"name":"m","type":{"type":"map"},"nullable":true,"metadata":{}}]}'
+                }
+            },
+            "generation expression; make it a plain column; column 'm' is of the type map",
+        ),
+        ({"add": {"path": "/elsewhere/a.parquet"}}, "a clone must be a deep one"),
+    ],
+)
+def test_what_we_would_not_keep_of_a_delta_table_is_refused(
+    tmp_path: Path, change: dict[str, Any], told: str
+) -> None:
+    assert told in refusal(delta(tmp_path, **change))
+
+
+def test_a_domain_of_another_feature_is_refused(tmp_path: Path) -> None:
+    delta(tmp_path)
+    added = {"domainMetadata": {"domain": "delta.clustering", "configuration": "{}"}}
+    (tmp_path / commit_path(1)).write_text(json.dumps(added) + "\n")
+    assert "delta.clustering" in refusal(tmp_path)
+
+
+def test_a_feature_that_is_not_in_use_is_no_obstacle(tmp_path: Path) -> None:
+    features = ["appendOnly", "invariants", "changeDataFeed", "checkConstraints"]
+    properties = {
+        "delta.minWriterVersion": "7",
+        "delta.feature.appendOnly": "supported",
+        "ours": "x",
+    }
+    protocol = {"minWriterVersion": 7, "writerFeatures": features}
+    delta(tmp_path, protocol=protocol, metaData={"configuration": properties})
+    table = Table.adopt(tmp_path, key=["id"])
+    kept = table.snapshot.log.metadata.properties
+    assert kept["ours"] == "x"
+    assert not any(name.startswith(("delta.feature", "delta.min")) for name in kept)
+    assert kept["delta.inCommitTimestampEnablementVersion"] == "1"
+
+
+def test_a_data_file_of_another_size_than_the_log_says_is_refused(tmp_path: Path) -> None:
+    delta(tmp_path, add={"size": 17})
+    with pytest.raises(CorruptFileError, match="another size"):
+        Table.adopt(tmp_path, key=["id"])
+
+
+UNKNOWN_TO_DELTA = {
+    "unsigned": pa.array([1, 2], pa.uint32()),
+    "without_zone": pa.array([dt.datetime(2020, 1, 1, tzinfo=dt.UTC)] * 2, pa.timestamp("us")),
+    "nanoseconds": pa.array(
+        [dt.datetime(2020, 1, 1, tzinfo=dt.UTC)] * 2, pa.timestamp("ns", tz="UTC")
+    ),
+    "fixed": pa.array([b"ab", b"cd"], pa.binary(2)),
+    "half": pa.array([1.5, 2.5], pa.float32()).cast(pa.float16()),
+}
+
+
+@pytest.mark.parametrize("kind", UNKNOWN_TO_DELTA)
+def test_a_file_with_a_type_unknown_to_delta_readers_is_written_anew(
+    tmp_path: Path, kind: str
+) -> None:
+    folder(
+        tmp_path,
+        a=TWO.append_column("c", UNKNOWN_TO_DELTA[kind]),
+        b=TWO.set_column(0, "id", pa.array([3, 4])),
+    )
+    would = Table.adoption(tmp_path, key=["id"])
+    assert would.rewritten.keys() == {"a.parquet"}
+    table = Table.adopt(tmp_path, key=["id"])
+    assert {path.partition("/")[0] for path in table.snapshot.manifest.files} == {
+        "base",
+        "b.parquet",
+    }
+    found = table.read().sort_by("id")
+    assert found["id"].to_pylist() == [1, 2, 3, 4]
+    assert found["c"].null_count == 2
+    theirs = deltalake.DeltaTable(str(tmp_path)).to_pyarrow_table()
+    assert pa.table(theirs).sort_by("id")["c"].to_pylist() == found["c"].to_pylist()
+    table.upsert(pa.table({"id": [1, 3], "name": ["x", "y"]}))
+    table.compact()
+    assert table.read().sort_by("id")["name"].to_pylist() == ["x", "b", "y", "b"]
+
+
+def test_numbers_of_several_widths_become_the_widest(tmp_path: Path) -> None:
+    narrow = TWO.append_column("n", pa.array([1, None], pa.int16()))
+    wide = pa.table({"id": [3], "name": ["c"], "n": pa.array([1 << 40])})
+    table = Table.adopt(folder(tmp_path, a=narrow, b=wide), key=["id"])
+    assert table.schema.field("n").type == pa.int64()
+    assert table.read().sort_by("id")["n"].to_pylist() == [1, None, 1 << 40]
+
+
+def test_values_that_no_column_can_hold_are_refused(tmp_path: Path) -> None:
+    times = pa.array([1, 2], pa.timestamp("ns", tz="UTC"))
+    folder(tmp_path, a=TWO.append_column("at", times))
+    with pytest.raises(UsageError, match="cannot"):
+        Table.adopt(tmp_path, key=["id"])
+
+
+def test_a_file_without_a_column_shows_nulls(tmp_path: Path) -> None:
+    table = Table.adopt(folder(tmp_path, a=TWO, b=pa.table({"id": [3]})), key=["id"])
+    assert table.read().sort_by("id")["name"].to_pylist() == ["a", "b", None]
+    table.upsert(pa.table({"id": [3], "name": ["c"]}))
+    table.compact()
+    assert table.read().sort_by("id")["name"].to_pylist() == ["a", "b", "c"]
+
+
+def test_files_of_large_strings_and_dictionaries_stay_as_they_are(tmp_path: Path) -> None:
+    rows = pa.table(
+        {
+            "id": pa.array(["a", "b"], pa.large_string()),
+            "c": pa.array(["x", "y"]).dictionary_encode(),
+            "v": pa.array([b"x", None], pa.large_binary()),
+        }
+    )
+    folder(tmp_path, a=rows)
+    assert not Table.adoption(tmp_path, key=["id"]).rewritten
+    table = Table.adopt(tmp_path, key=["id"])
+    table.upsert(pa.table({"id": ["b"], "c": ["z"]}))
+    assert table.read()["c"].to_pylist() == ["x", "z"]
+    table.compact()
+    assert table.read(view="read_optimised")["c"].to_pylist() == ["x", "z"]
+    assert table.read()["v"].to_pylist() == [b"x", None]
+
+
+def test_a_commit_by_another_writer_meanwhile_is_noticed(tmp_path: Path) -> None:
+    delta(tmp_path)
+
+    def write(call: Call) -> bool:
+        if call.method == "put_new":
+            deltalake.write_deltalake(str(tmp_path), TWO, mode="append")
+        return False
+
+    store = FaultyStore(LocalStore(tmp_path), [Fault(write, How.LOST)])
+    with pytest.raises(RetryableError, match="written to meanwhile"):
+        adopt_table(store, ["id"], FixedClock(), SeededEntropy(1))
+    assert len(list(deltalake.DeltaTable(str(tmp_path)).history())) >= 2
+
+
+def test_the_feed_of_changes_begins_with_the_adopted_rows(tmp_path: Path) -> None:
+    by_deltalake(tmp_path / "t")
+    table = Table.adopt(tmp_path / "t", key=["id"])
+    first = table.version
+    table.upsert(pa.table({"id": [1], "name": ["x"]}))
+    found = table.changes(first).read_all()
+    assert found.filter(pa.compute.equal(found["_commit_version"], first)).num_rows == 3000
+    assert found["_change_type"].to_pylist()[-1] == "update_postimage"
+    store, schema = LocalStore(tmp_path / "t"), table.snapshot.manifest.schema
+    with pytest.raises(UnsupportedError, match="another writer"):
+        list(changes_of(store, first - 1, ["id"], schema))
+
+
+def test_versions_before_the_adoption_stay_with_other_readers(tmp_path: Path) -> None:
+    by_deltalake(tmp_path / "t")
+    table = Table.adopt(tmp_path / "t", key=["id"])
+    assert deltalake.DeltaTable(str(tmp_path / "t"), version=0).to_pyarrow_table().num_rows == 1000
+    with pytest.raises(LakespliceError):
+        table.read(version=0)
+    assert table.read(version=table.version).num_rows == 3000
+    assert next(iter(table.history())).info.operation == "ADOPT"
+
+
+def test_a_vacuum_keeps_adopted_files_and_takes_what_only_older_versions_name(
+    tmp_path: Path,
+) -> None:
+    by_deltalake(tmp_path / "t")
+    table = Table.adopt(tmp_path / "t", key=["id"])
+    table.upsert(pa.table({"id": [1], "name": ["x"]}))
+    table.compact()
+    would = table.vacuum(retention_hours=0, dry_run=True, readers_may_fail=True)
+    table.vacuum(retention_hours=0, readers_may_fail=True)
+    named = {path for path in table.snapshot.manifest.files if "/" not in path}
+    there = {file.name for file in (tmp_path / "t").glob("*.parquet")}
+    assert named <= there
+    assert len(would.expired) >= 1
+    assert table.read().num_rows == 3000

@@ -1,0 +1,145 @@
+"""A truncated table: older rows are gone in both views, also when their changes come late."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from lakesplice.storage.local import LocalStore
+from lakesplice.table.commit import Committed
+from lakesplice.table.facade import Table
+from lakesplice.table.index import check
+from lakesplice.table.read import View
+from lakesplice.testing.doubles import FixedClock, SeededEntropy
+from lakesplice.testing.shop import Event
+from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
+from tests.support.ledgers import Ledger
+
+
+class Scene:
+    """A ledger, its topic of two partitions, and a driver."""
+
+    def __init__(self, folder: Path) -> None:
+        self.ledger = Ledger("fenced", "in")
+        self.topic = SimulatedTopic(self.ledger.topic, 2)
+        self.driver = SimulatedDriver(
+            LocalStore(folder), self.topic, FixedClock(), SeededEntropy(1), ranges=2, read_tasks=2
+        )
+        self.store = LocalStore(folder / self.driver.name.path)
+
+    def truncated(self, keys: Sequence[int]) -> Event:
+        """Empty the ledger of its keys; the event that tells of it."""
+        event = self.ledger.delete(keys)[0]
+        record = json.loads(event.value or b"")
+        record["payload"].update(op="t", before=None, after=None)
+        return event._replace(key=None, value=json.dumps(record).encode())
+
+    def holds_the_truth(self, *views: View) -> None:
+        """The views are what the source holds."""
+        table, truth = Table(self.store), self.ledger.truth.sort_by("id")
+        assert table.snapshot.manifest.parked is None
+        for view in views:
+            assert table.read(view).sort_by("id").to_pylist() == truth.to_pylist()
+
+    def settle(self) -> None:
+        """Compact, and hold both views and the index to be right."""
+        self.holds_the_truth(View.REAL_TIME)
+        while self.driver.table.manifest.deltas:
+            self.driver.compact()
+        self.holds_the_truth(*View)
+        assert check(self.store, Table(self.store).snapshot).sound
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path)
+
+
+def test_a_truncate_empties_the_table_in_the_commit_that_passes_it(scene: Scene) -> None:
+    scene.topic.append(0, scene.ledger.insert(0, 20))
+    scene.driver.batch()
+    scene.topic.append(0, scene.ledger.update(range(5), "before"))
+    scene.driver.batch()
+    scene.driver.compact()
+    scene.topic.append(0, scene.ledger.update(range(5, 9), "in the same batch"))
+    scene.topic.append(0, [scene.truncated(range(20))])
+    scene.topic.append(0, scene.ledger.insert(3, 6))
+    version = scene.driver.table.version
+    scene.driver.batch()
+    assert scene.driver.table.version == version + 1
+    scene.settle()
+    scene.topic.append(0, scene.ledger.insert(6, 30) + scene.ledger.update([4], "after"))
+    scene.driver.batch()
+    scene.settle()
+
+
+def test_what_comes_late_stays_dead_and_what_is_ahead_lives(scene: Scene) -> None:
+    scene.topic.append(1, scene.ledger.insert(0, 10))
+    late = scene.ledger.update(range(10), "late") + scene.ledger.insert(10, 15)
+    fence = scene.truncated(range(15))
+    ahead = scene.ledger.insert(12, 20)
+    scene.driver.batch()
+    scene.topic.append(1, ahead)
+    scene.driver.batch()
+    scene.topic.append(0, [fence])
+    scene.driver.batch()
+    scene.settle()
+    scene.topic.append(0, late)
+    scene.driver.batch()
+    scene.settle()
+
+
+def test_a_truncate_read_again_changes_nothing(scene: Scene) -> None:
+    scene.topic.append(0, [*scene.ledger.insert(0, 5), scene.truncated(range(5))])
+    scene.driver.batch()
+    again = scene.topic.events(0)
+    scene.topic.append(0, scene.ledger.insert(2, 8))
+    scene.driver.batch()
+    scene.topic.append(0, again)
+    scene.driver.batch()
+    scene.settle()
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4))))
+def test_the_order_in_which_partitions_are_read_makes_no_difference(
+    scene: Scene, order: tuple[int, ...]
+) -> None:
+    scene.topic.append(0, scene.ledger.insert(0, 6))
+    scene.driver.batch()
+    for _ in order[2:]:
+        scene.topic.add_partition()
+    steps = [
+        scene.ledger.update(range(6), "before"),
+        [scene.truncated(range(6))],
+        scene.ledger.insert(2, 9),
+        scene.ledger.update([3, 4], "after"),
+    ]
+    for partition, step in enumerate(steps):
+        scene.topic.append(partition, step)
+    starts = scene.driver.table.next_offsets(scene.topic.ends)
+    for partition in order:
+        starts = {**starts, partition: scene.topic.ends[partition]}
+        scene.driver.batch(starts)
+    scene.settle()
+
+
+def test_rows_that_a_truncate_took_can_be_purged(scene: Scene) -> None:
+    scene.topic.append(0, [*scene.ledger.insert(0, 20), scene.truncated(range(20))])
+    scene.topic.append(1, scene.ledger.insert(5, 8))
+    scene.driver.batch()
+    scene.settle()
+    scene.topic.append(0, scene.ledger.insert(20, 22))
+    scene.driver.batch()
+    now = FixedClock().now_ms() * 1000
+    assert scene.driver.purge(now) is None
+    while isinstance(scene.driver.purge(now + 1), Committed):
+        pass
+    assert sum(file.rows for file in scene.driver.table.manifest.files.values()) == 5
+    scene.settle()
+    scene.topic.append(0, scene.ledger.insert(10, 12))
+    scene.driver.batch()
+    scene.settle()

@@ -1,0 +1,125 @@
+"""Dead letters of about a failover: replayed they stand in the epoch that they are of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pytest
+
+from lakesplice.storage.local import LocalStore
+from lakesplice.table.dead_letters import Chosen, DeadLetter, table_of, write_dead_letters
+from lakesplice.table.facade import Table
+from lakesplice.table.intents import Ingest
+from lakesplice.table.replay import LetterBox, Letters, Reading
+from lakesplice.testing.doubles import FixedClock, SeededEntropy
+from lakesplice.testing.shop import Event
+from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
+from tests.support.ledgers import Ledger
+
+# Each server's binlog is as long as its uptime: the second one is the younger.
+FIRST_FILES = {1: 400, 2: 1}
+UUIDS = {server: f"{server}" * 8 + "-0000-0000-0000-000000000000" for server in FIRST_FILES}
+
+
+class Scene:
+    """A ledger's events as one of two servers has them; some can't be read at first."""
+
+    def __init__(self, folder: Path, *, mariadb: bool) -> None:
+        self.ledger = Ledger("late", "letters")
+        self.topic = SimulatedTopic(self.ledger.topic)
+        self._mariadb = mariadb
+        self.driver = SimulatedDriver(
+            LocalStore(folder), self.topic, FixedClock(), SeededEntropy(1)
+        )
+        self._letters: list[DeadLetter] = []
+
+    def send(self, server: int, events: Iterable[Event], *, readable: bool = True) -> None:
+        for event in events:
+            value = None if event.value is None else self._from(server, event.value)
+            if not readable:
+                at = self.topic.ends[0]
+                record = self.topic.name, 0, at, event.timestamp_ms, event.key, value
+                self._letters.append(DeadLetter(*record, "not-json", "", "[]", 0, 0, 0))
+            self.topic.append(0, [event._replace(value=value if readable else None)])
+        self.driver.batch()
+
+    def truncated(self, keys: Iterable[int]) -> Event:
+        """Empty the ledger of its keys; the event that tells of it."""
+        event = self.ledger.delete(keys)[0]
+        record = json.loads(event.value or b"")
+        record["payload"].update(op="t", before=None, after=None)
+        return event._replace(key=None, value=json.dumps(record).encode())
+
+    def _from(self, server: int, value: bytes) -> bytes:
+        record = json.loads(value)
+        source = record["payload"]["source"]
+        number = int(source["file"].rpartition(".")[2]) + FIRST_FILES[server]
+        source["file"] = f"binlog.{number:06d}"
+        written = source["gtid"].rpartition("-")[2].rpartition(":")[2]
+        source["gtid"] = f"0-{server}-{written}" if self._mariadb else f"{UUIDS[server]}:{written}"
+        return json.dumps(record).encode()
+
+    def replay(self) -> Letters:
+        """Set aside what couldn't be read, and take it again."""
+        table, entropy = self.driver.table, SeededEntropy(7)
+        ref = write_dead_letters(table.store, table_of(self._letters), entropy)
+        table.commit(
+            Ingest(1, table.version, {}, table.source, table.schema.version, dead_letters=(ref,))
+        )
+        assert table.snapshot is not None
+        box = LetterBox(table.store, table.snapshot, table.commit, 1, FixedClock(), entropy)
+        return box.replay(Chosen(), Reading(self.driver.name))
+
+    @property
+    def texts(self) -> Sequence[str]:
+        rows = Table(self.driver.table.store).read().sort_by("id").to_pylist()
+        return [row["text"] for row in rows]
+
+
+@pytest.fixture(params=[True, False], ids=["mariadb", "mysql"])
+def scene(tmp_path: Path, request: pytest.FixtureRequest) -> Scene:
+    return Scene(tmp_path, mariadb=request.param)
+
+
+def test_the_first_change_of_another_server_heals_its_row(scene: Scene) -> None:
+    scene.send(1, scene.ledger.insert(0, 3))
+    scene.send(2, scene.ledger.update([0], "on the second"), readable=False)
+    scene.send(2, scene.ledger.update([1], "opens the epoch"))
+    assert [epoch.number for epoch in scene.driver.table.source.epochs] == [1]
+    assert scene.replay() == Letters(1)
+    assert scene.texts == ["on the second", "opens the epoch", "row 2"]
+
+
+def test_the_last_change_of_the_server_before_regresses_nothing(scene: Scene) -> None:
+    scene.send(1, scene.ledger.insert(0, 3))
+    scene.send(1, scene.ledger.update([0, 2], "on the first"), readable=False)
+    scene.send(2, scene.ledger.update([0], "on the second"))
+    assert [epoch.number for epoch in scene.driver.table.source.epochs] == [1]
+    assert scene.replay() == Letters(2)
+    assert scene.texts == ["on the second", "row 1", "on the first"]
+
+
+def test_letters_below_a_truncate_do_nothing_and_those_above_it_heal(scene: Scene) -> None:
+    scene.send(1, scene.ledger.insert(0, 3))
+    scene.send(1, scene.ledger.update([0], "below"), readable=False)
+    scene.send(1, scene.ledger.insert(3, 5), readable=False)
+    scene.send(1, [scene.truncated(range(5))])
+    scene.send(1, scene.ledger.insert(0, 2), readable=False)
+    scene.send(1, scene.ledger.insert(5, 6))
+    assert scene.texts == ["row 5"]
+    assert scene.replay() == Letters(5)
+    assert scene.texts == ["row 0", "row 1", "row 5"]
+
+
+def test_a_letter_that_is_a_truncate_takes_what_is_older_and_nothing_else(scene: Scene) -> None:
+    scene.send(1, scene.ledger.insert(0, 3))
+    scene.send(1, scene.ledger.insert(3, 5), readable=False)
+    scene.send(1, [scene.truncated(range(5))], readable=False)
+    scene.send(2, scene.ledger.insert(1, 4))
+    assert scene.replay() == Letters(3)
+    assert scene.texts == ["row 1", "row 2", "row 3"]
+    while scene.driver.table.manifest.deltas:
+        scene.driver.compact()
+    assert scene.texts == ["row 1", "row 2", "row 3"]

@@ -1,0 +1,140 @@
+"""Requests: asked of a driver that lives, answered once, and left to nobody when none does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lakesplice.errors import RetryableError
+from lakesplice.storage.local import LocalStore
+from lakesplice.table.generation import Generation, claim_generation
+from lakesplice.table.layout import ANSWERS, REQUESTS
+from lakesplice.table.requests import Answer, Request, answer, ask, forget_answers, pending
+from lakesplice.testing.doubles import FixedClock
+
+LEASE = 10.0
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> LocalStore:
+    return LocalStore(tmp_path)
+
+
+def driver_of(lake: LocalStore) -> Generation:
+    clock = FixedClock()
+    generation = claim_generation(lake, clock, clock.advance, lease_seconds=LEASE)
+    assert generation is not None
+    return generation
+
+
+def request(clock: FixedClock, seconds: float = 60) -> Request:
+    expires_ms = clock.now_ms() + round(seconds * 1000)
+    return Request(
+        "00ff", "dlq replay", "shop/orders", "ann@host", expires_ms, {"places": [[0, 1]]}
+    )
+
+
+def left(lake: LocalStore) -> list[str]:
+    return [*lake.list(f"{REQUESTS}/"), *lake.list(f"{ANSWERS}/")]
+
+
+def test_without_a_driver_nothing_is_asked(lake: LocalStore) -> None:
+    clock = FixedClock()
+    assert ask(lake, request(clock), clock, clock.advance) is None
+    driver_of(lake).release()
+    assert ask(lake, request(clock), clock, clock.advance) is None
+    assert left(lake) == []
+
+
+def test_the_driver_sees_what_was_asked_and_its_answer_comes_back(lake: LocalStore) -> None:
+    clock, driver = FixedClock(), driver_of(lake)
+    asked: list[Request] = []
+
+    def work(seconds: float) -> None:
+        clock.advance(seconds)
+        driver.beat()
+        for one in pending(lake):
+            asked.append(one)
+            answer(lake, one, Answer(True, "done"))
+
+    given = ask(lake, request(clock), clock, work)
+    assert given is not None
+    assert (given.done, given.text) == (True, "done")
+    assert asked == [request(clock, seconds=60 - clock.monotonic())]
+    assert left(lake) == []
+
+
+def test_a_request_to_a_driver_that_died_is_withdrawn_after_a_lease(lake: LocalStore) -> None:
+    driver_of(lake).beat()
+    clock = FixedClock()
+    assert ask(lake, request(clock), clock, clock.advance) is None
+    assert clock.monotonic() >= LEASE
+    assert left(lake) == []
+
+
+def test_a_driver_of_a_long_lease_is_waited_for_as_long_as_it_may_be_silent(
+    lake: LocalStore,
+) -> None:
+    clock = FixedClock()
+    driver = claim_generation(lake, clock, clock.advance, lease_seconds=6 * LEASE)
+    assert driver is not None
+
+    def slowly(seconds: float) -> None:
+        clock.advance(seconds)
+        if clock.monotonic() >= 5 * LEASE:
+            driver.beat()
+            for one in pending(lake):
+                answer(lake, one, Answer(True, "done"))
+
+    given = ask(lake, request(clock, 10 * LEASE), clock, slowly)
+    assert given is not None
+    assert given.text == "done"
+
+
+def test_what_was_asked_while_the_lake_is_lent_is_done_by_the_driver_that_takes_it_back(
+    lake: LocalStore,
+) -> None:
+    clock, borrower = FixedClock(), driver_of(lake)
+    asked = request(clock)
+
+    def end_and_drive(seconds: float) -> None:
+        clock.advance(seconds)
+        borrower.release()
+        if clock.monotonic() >= LEASE / 2:
+            driver_of(lake).beat()
+            answer(lake, asked, Answer(True, "done"))
+
+    given = ask(lake, asked, clock, end_and_drive)
+    assert given is not None
+    assert given.text == "done"
+
+
+def test_a_driver_that_is_busy_until_the_request_expires_finds_it_no_more(
+    lake: LocalStore,
+) -> None:
+    clock, driver = FixedClock(), driver_of(lake)
+
+    def busy(seconds: float) -> None:
+        clock.advance(seconds)
+        driver.beat()
+
+    with pytest.raises(RetryableError, match="didn't answer in time"):
+        ask(lake, request(clock, 30), clock, busy)
+    assert pending(lake) == []
+
+
+def test_an_answer_that_nobody_took_is_forgotten_a_day_later(lake: LocalStore) -> None:
+    clock = FixedClock()
+    answer(lake, request(clock), Answer(True, "done"))
+    forget_answers(lake, clock.now_ms())
+    assert len(left(lake)) == 1
+    clock.advance(90_000)
+    forget_answers(lake, clock.now_ms())
+    assert left(lake) == []
+
+
+def test_a_request_that_is_no_json_is_removed(lake: LocalStore) -> None:
+    lake.put_new(f"{REQUESTS}/x.json", b"{")
+    assert pending(lake) == []
+    assert left(lake) == []

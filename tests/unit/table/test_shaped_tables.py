@@ -1,0 +1,177 @@
+"""Tables whose columns are left out or masked: nothing of them is on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakesplice.errors import SourceUnavailable
+from lakesplice.formats.events import SchemaText
+from lakesplice.model.manifest import ParkCode
+from lakesplice.planning.policy import Behaviour, SchemaPolicy
+from lakesplice.planning.shaping import Shape, masks_of
+from lakesplice.spark.plan import TaskError
+from lakesplice.storage.local import LocalStore
+from lakesplice.table.dead_letters import read_dead_letters
+from lakesplice.table.facade import Table
+from lakesplice.table.ports import SchemaSource
+from lakesplice.testing.doubles import FixedClock, SeededEntropy
+from lakesplice.testing.shop import Database, Event, TableSpec
+from lakesplice.testing.shop.columns import bigint, integer, varchar
+from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
+
+PEOPLE = TableSpec(
+    "people",
+    (bigint("id", optional=False), varchar("name"), varchar("email"), integer("age")),
+    ("id",),
+)
+SECRETS = ("Annabella", "annabella@example.org")
+MASKED = Shape(
+    exclude=("name",), masks=masks_of({"email": "hash", "age": "redact"}), secret="pepper"
+)
+
+
+class Life:
+    """A database's table, its topic, and drivers of the lake's table with one shape or another."""
+
+    def __init__(self, root: Path, shape: Shape | None, policy: SchemaPolicy | None = None) -> None:
+        self.root = root
+        self.lake = LocalStore(str(root))
+        self.database = Database((PEOPLE,), seed=1, with_schemas=True)
+        self.topic = SimulatedTopic(self.database.topic("people"))
+        self.drive(shape, policy)
+
+    def drive(
+        self,
+        shape: Shape | None,
+        policy: SchemaPolicy | None = None,
+        schemas: SchemaSource | None = None,
+    ) -> None:
+        self.driver = SimulatedDriver(
+            self.lake,
+            self.topic,
+            FixedClock(),
+            SeededEntropy(1 if shape is MASKED else 2),
+            policy=policy or SchemaPolicy(),
+            shape=shape,
+            schemas=schemas,
+        )
+
+    def take(self, *more: Event) -> None:
+        self.topic.append(0, [*self.database.drain(), *more])
+        outcome = self.driver.batch()
+        assert getattr(outcome, "name", None) == "DONE", outcome
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        return Table(self.driver.table.store).read().sort_by("id").to_pylist()
+
+    def on_disk(self) -> bytes:
+        return b"".join(path.read_bytes() for path in self.root.rglob("*") if path.is_file())
+
+
+def lived(root: Path, shape: Shape) -> Life:
+    """Inserted, changed so that a delta waits, and a record that can't be decoded."""
+    life = Life(root, shape)
+    life.database.insert("people", [(1, SECRETS[0], SECRETS[1], 30), (2, "B", None, None)])
+    life.take()
+    life.database.update("people", [(1,)], lambda old: (old[0], old[1], old[2], 31))
+    broken = (f'{{"payload": "{SECRETS[0]}"').encode()
+    headers = (("email", SECRETS[1].encode()),)
+    life.take(Event(life.topic.name, SECRETS[1].encode(), broken, headers, 0))
+    return life
+
+
+def test_masked_values_are_nowhere_on_disk_nor_in_dead_letters(tmp_path: Path) -> None:
+    life = lived(tmp_path, MASKED)
+    life.driver.compact()
+    found = life.on_disk()
+    assert not [secret for secret in SECRETS if secret.encode() in found]
+    first, second = life.rows
+    assert set(first) == {"id", "email", "age"}
+    assert len(first["email"]) == 32
+    assert (second["email"], first["age"]) == (None, None)
+    (ref,) = life.driver.table.manifest.dead_letters
+    (letter,) = read_dead_letters(life.driver.table.store, ref).to_pylist()
+    assert (letter["key"], letter["value"]) == (None, None)
+    assert letter["headers"] == "[]"
+    assert letter["reason"] == "not-json"
+    assert "withheld" in letter["detail"]
+
+
+def test_dead_letters_keep_their_bytes_where_that_is_said(tmp_path: Path) -> None:
+    raw = Shape(MASKED.include, MASKED.exclude, MASKED.masks, MASKED.secret, raw_letters=True)
+    life = lived(tmp_path, raw)
+    (ref,) = life.driver.table.manifest.dead_letters
+    (letter,) = read_dead_letters(life.driver.table.store, ref).to_pylist()
+    assert SECRETS[0].encode() in letter["value"]
+    assert "email" in letter["headers"]
+
+
+class _Unreachable:
+    """A registry that answers nobody."""
+
+    def schemas(self, numbers: Iterable[int]) -> Mapping[int, SchemaText]:
+        raise SourceUnavailable("the schema registry can't be reached", numbers=sorted(numbers))
+
+
+def test_that_a_registry_is_away_is_told_of_a_masked_table_too(tmp_path: Path) -> None:
+    life = Life(tmp_path, MASKED)
+    life.drive(MASKED, schemas=_Unreachable())
+    avro = b"\0\0\0\0\7" + SECRETS[0].encode()
+    life.topic.append(0, [Event(life.topic.name, b"k", avro, (), 0)])
+    error = life.driver.batch()
+    assert isinstance(error, TaskError)
+    assert (error.kind, error.trace) == ("SourceUnavailable", "")
+    assert "can't be reached" in error.message
+
+
+def test_a_row_that_changes_only_where_nothing_is_taken_keeps_its_values(tmp_path: Path) -> None:
+    life = lived(tmp_path, MASKED)
+    before = life.rows
+    life.database.update("people", [(1,)], lambda old: (old[0], "Other", old[2], old[3]))
+    life.take()
+    life.driver.compact()
+    assert life.rows == before
+
+
+def test_a_column_taken_later_is_null_in_rows_from_before_whatever_its_default(
+    tmp_path: Path,
+) -> None:
+    life = lived(tmp_path, MASKED)
+    life.drive(Shape((), (), MASKED.masks, MASKED.secret))
+    life.database.insert("people", [(3, "Cy", "c@x", 1)])
+    life.take()
+    assert [row["name"] for row in life.rows] == [None, None, "Cy"]
+
+
+def test_an_ignored_column_taken_later_is_not_filled_with_its_default(tmp_path: Path) -> None:
+    ignoring = SchemaPolicy(add_column=Behaviour.IGNORE)
+    life = Life(tmp_path, None, ignoring)
+    life.database.insert("people", [(1, "A", "a@x", 1)])
+    life.take()
+    life.database.add_column("people", integer("points", default=5))
+    life.database.insert("people", [(2, "B", "b@x", 1, 9)])
+    life.take()
+    assert set(life.rows[0]) == {"id", "name", "email", "age"}
+    life.drive(None)
+    life.database.insert("people", [(3, "C", "c@x", 1, 7)])
+    life.take()
+    assert [row["points"] for row in life.rows] == [None, None, 7]
+
+
+@pytest.mark.parametrize(
+    "shape", [None, Shape(MASKED.include, MASKED.exclude, MASKED.masks, "another secret")]
+)
+def test_a_table_whose_masks_change_parks(tmp_path: Path, shape: Shape | None) -> None:
+    life = lived(tmp_path, MASKED)
+    life.drive(shape)
+    life.database.insert("people", [(3, "Cy", "c@x", 1)])
+    life.take()
+    parked = life.driver.table.parked
+    assert parked is not None
+    assert parked.code is ParkCode.SCHEMA_CHANGE
+    assert "masked:hash" in parked.detail
