@@ -31,6 +31,10 @@ hypothesis.settings.register_profile("default", deadline=None, suppress_health_c
 hypothesis.settings.register_profile(
     "fast", deadline=None, suppress_health_check=_slow, max_examples=20
 )
+# A gate says of two commits the same unless they differ; every other run draws anew.
+hypothesis.settings.register_profile(
+    "gate", deadline=None, suppress_health_check=_slow, derandomize=True
+)
 hypothesis.settings.load_profile("default")
 
 
@@ -55,6 +59,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # Without shrinking, which would take minutes: a file found is small, and printed.
     several = hypothesis.settings(
         deadline=None,
+        derandomize=config.getoption("--hypothesis-profile") == "gate",
         suppress_health_check=[*hypothesis.HealthCheck],
         max_examples=wanted,
         phases=(hypothesis.Phase.explicit, hypothesis.Phase.reuse, hypothesis.Phase.generate),

@@ -335,12 +335,17 @@ class Statements:
                 self.connection.commit()
 
     def add_column(self) -> None:
-        """Add a nullable column, of any type and to any place of some table."""
+        """Add a nullable column, of any type and to any place of some table.
+
+        An ALTER sends no row: one written after it makes sure that the column is heard of.
+        """
         table, column = self._additions.pop(0)
         place = self.chance.choice(("", f" after {self.chance.choice(table.names)}"))
         ddl = f"{column.name} {column.ddl} null{place}"
         self._execute(f"alter table {table.name} add column {ddl}")
         table.columns.append(column)
+        self._replace(table)
+        self.connection.commit()
 
     def truth(self, table: Table) -> pa.Table:
         """What `SELECT *` says, in the lake's types."""

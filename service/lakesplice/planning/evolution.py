@@ -270,7 +270,8 @@ def _described(column: Column | SourceField) -> str:
 def _grown(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -> Grows:
     names = _names(image)
     new = [field for field in image.fields if field.name not in current.by_source]
-    filled = tuple(new) if current.columns and policy.fills else ()
+    # Of a table's first columns too: images that lack one, which come later, are from before it.
+    filled = tuple(field for field in new if policy.fills and field.name not in image.key)
     hidden = policy.hides_dropped and not new
     changed = [
         replace(column, source_name="", hidden=hidden)

@@ -85,20 +85,26 @@ class Images(Protocol):
         ...
 
 
-def to_changes(images: Images, schema: TableSchema, mapping: Mapping[str, Column]) -> pa.Table:
+def to_changes(
+    images: Images,
+    schema: TableSchema,
+    mapping: Mapping[str, Column],
+    position_file: npt.NDArray[np.int64] | None = None,
+) -> pa.Table:
     """Return the images as changes in `changes_schema(schema)`, row for row.
 
     `mapping` takes source names to stored columns (`planning/evolution.py`); columns of `schema`
     outside it are null, so their part in digests and changed sets is that of a null; but one added
-    with a fill has it in images from before. Values of a
-    type that a column had before, or a narrower one, become the column's present one. A delete
-    carries its before-image, a changed set without columns and no digest of its own. `UsageError`
-    if a column is missing or not of its stored type, or a row lacks the image that its operation
-    needs.
+    with a fill has it in images from before. Values of a type that a column had before, or a
+    narrower one, become the column's present one. A delete carries its before-image, a changed set
+    without columns and no digest of its own. `position_file` takes the place of that of the images,
+    which know nothing of epochs. `UsageError` if a column is missing or not of its stored type, or
+    a row lacks the image that its operation needs.
     """
     delete = images.op == Op.DELETE
     _require_images(images, delete)
-    fills = _fills(images, schema, mapping)
+    file = images.position_file if position_file is None else position_file
+    fills = _fills(file, images.position_offset, schema, mapping)
     before = _stored(images.before, mapping, schema, fills)
     after = _stored(images.after, mapping, schema, fills)
     values = _values(before, after, delete)
@@ -108,7 +114,7 @@ def to_changes(images: Images, schema: TableSchema, mapping: Mapping[str, Column
         KEY_HIGH: pa.array(high),
         KEY_LOW: pa.array(low),
         OP: pa.array(images.op, pa.int8()),
-        POSITION_FILE: pa.array(images.position_file, pa.int64()),
+        POSITION_FILE: pa.array(file, pa.int64()),
         POSITION_OFFSET: pa.array(images.position_offset, pa.int64()),
         BEFORE_DIGEST: before_digest,
         ROW_DIGEST: row_digests,
@@ -135,14 +141,15 @@ def _require_images(images: Images, delete: Mask) -> None:
 
 
 def _fills(
-    images: Images, schema: TableSchema, mapping: Mapping[str, Column]
+    file: npt.NDArray[np.int64],
+    offset: npt.NDArray[np.int64],
+    schema: TableSchema,
+    mapping: Mapping[str, Column],
 ) -> Mapping[Column, pa.Array]:
     """Return the columns that images from before they were added get all the same."""
     sent = {column.id for column in mapping.values()}
     return {
-        column: filled_column(
-            column, schema.filled[column.id], images.position_file, images.position_offset
-        )
+        column: filled_column(column, schema.filled[column.id], file, offset)
         for column in schema.columns
         if column.id in schema.filled and column.id not in sent
     }

@@ -23,7 +23,7 @@ from lakesplice.model.epochs import Epoch
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState
 from lakesplice.model.modes import NotInserts
-from lakesplice.model.names import OP, POSITION_FILE, SOURCE_TS
+from lakesplice.model.names import OP, SOURCE_TS
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.schema import SourceSchema, TableSchema
 from lakesplice.planning import insert_only
@@ -298,10 +298,7 @@ class PartitionIntake:
             verdict = self._fit(block.schema)
             count = int(np.searchsorted(block.rows, limit))
             if isinstance(verdict, Fits) and count:
-                changes = to_changes(block, self._schema, verdict.mapping)
-                if file is not block.position_file:
-                    at = changes.schema.get_field_index(POSITION_FILE)
-                    changes = changes.set_column(at, changes.field(at), pa.array(file))
+                changes = to_changes(block, self._schema, verdict.mapping, file)
                 found.append((block.rows[:count], changes.slice(0, count)))
         return found
 

@@ -171,6 +171,16 @@ def test_a_default_is_in_old_rows_waiting_changes_and_late_ones(lake: LocalStore
     assert rows_of(life.store, View.READ_OPTIMISED) == expected
 
 
+def test_a_table_born_after_the_alter_fills_what_comes_from_before_it(lake: LocalStore) -> None:
+    life = Life(lake)
+    life.take(event(MORE, 20, more(4, 4, "new", 9)), event(MORE, 21, more(5, 5, "new", None)))
+    life.take(event(INT, 15, row(1, 11, "late")), event(INT, 16, row(4, 1, "old")), partition=1)
+    expected = [more(1, 11, "late", 5), more(4, 4, "new", 9), more(5, 5, "new", None)]
+    assert life.rows == expected
+    life.driver.compact()
+    assert life.rows == expected
+
+
 @pytest.mark.parametrize("compacted", [False, True])
 @pytest.mark.parametrize("waits", [False, True])
 def test_a_lost_change_of_a_filled_column_is_made_good_by_the_next(
