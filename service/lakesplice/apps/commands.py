@@ -1,216 +1,147 @@
-"""Commands that change a table: they take a generation first, so never beside a living driver.
+"""Commands that change a table: asked of the running driver, or done here if none runs.
 
-One that runs is asked to lend the lake; it goes on when the command has ended.
+Never beside a living driver: it alone commits to tables that a source feeds. Where there is none,
+the command takes the next generation for as long as it works.
 """
 
 from __future__ import annotations
 
+import getpass
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from lakesplice.apps.lake import lake_of
-from lakesplice.errors import RetryableError, UsageError
-from lakesplice.model.manifest import Manifest, ParkReason, RunRef, SourceState
-from lakesplice.planning.file_merge import FILE_MERGE_POLICY, plan_file_merge
-from lakesplice.storage.places import AnyStore, open_sink
+from lakesplice.apps.table_work import ONCE, Done, Workplace, do
+from lakesplice.config import Settings
+from lakesplice.errors import FencedError, LakespliceError, UsageError
+from lakesplice.storage.places import AnyStore
 from lakesplice.storage.system import SystemClock, SystemEntropy
 from lakesplice.table.commit import Committed, Conflict, commit
-from lakesplice.table.file_merge import file_merge, merge_base_files
 from lakesplice.table.generation import BEATS_PER_LEASE, Generation, Wait, take_generation
-from lakesplice.table.intents import Intent, Redirect
-from lakesplice.table.ports import Clock, Store
-from lakesplice.table.purge import PurgeRules, purge
-from lakesplice.table.replay import LetterBox
-from lakesplice.table.restore import restore
-from lakesplice.table.snapshot import Snapshot, open_snapshot
-from lakesplice.table.vacuum import Vacuumed, vacuum
+from lakesplice.table.intents import Intent
+from lakesplice.table.ports import Clock, Entropy, Store
+from lakesplice.table.requests import (
+    REQUEST_PARAMETER,
+    Answer,
+    Request,
+    ask,
+    was_executed,
+)
+from lakesplice.table.snapshot import open_snapshot
 
-# A driver that is gone is known to be after one lease; one that lives ends its batches first.
-_WAITS_MIN = BEATS_PER_LEASE + 2
-_LEND_SECONDS_MAX = 120.0
+WAIT_SECONDS = 600.0
+# A driver that is gone is known to be after one lease.
+_WAITS_MAX = BEATS_PER_LEASE + 2
+_ID_BITS = 64
+# A request is looked for in the history from this long before it expired.
+_EXECUTED_WITHIN_MS = 2 * 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
-class Direction:
-    """What becomes of a table: `source` and `runs` stay if None; `parked` of None means running."""
+class Patience:
+    """How long a command waits for the driver, and how: tests wait otherwise."""
 
-    source: SourceState | None = None
-    parked: ParkReason | None = None
-    runs: tuple[RunRef, ...] | None = None
+    seconds_max: float = WAIT_SECONDS
+    clock: Clock = field(default_factory=SystemClock)
+    wait: Callable[[float], None] = time.sleep
 
 
-def redirect(
+def give(
     address: str | Path,
-    decide: Callable[[Store, Snapshot], Direction],
+    command: str,
+    arguments: Mapping[str, Any],
     *,
-    clock: Clock | None = None,
-    wait: Callable[[float], None] = time.sleep,
-) -> Snapshot:
-    """Give the table at `address` a new direction in one commit and return its new version.
+    settings: Settings | None = None,
+    patience: Patience = Patience(),
+) -> Done:
+    """Give a command about the table at an address; return what came of it.
 
-    `decide` gets the table's store and newest snapshot; what it raises changes nothing. Blocks for
-    a lease if a driver died without saying so, and until a living one has lent the lake.
-    `UsageError` if that one doesn't.
+    `settings` are for where no driver runs, which has its own. Blocks until the driver did it, or
+    for about a lease and the work itself where none runs. `RetryableError` if a driver that lives
+    doesn't answer in time; `UsageError` if it refuses, or the arguments are none.
     """
-    with _opened(address, clock or SystemClock(), wait) as table:
-        direction = decide(table.store, table.snapshot)
-        outcome = table.commit(
-            Redirect(
-                table.generation.number,
-                table.snapshot.version,
-                direction.source,
-                direction.parked,
-                direction.runs,
-            )
-        )
-        if isinstance(outcome, Conflict):
-            raise RetryableError(
-                "the table changed meanwhile; try again",
-                table=str(address),
-                reason=outcome.detail,
-            )
-        return outcome.snapshot
-
-
-def vacuum_fed_table(
-    address: str | Path,
-    retention_seconds: float,
-    *,
-    clock: Clock | None = None,
-    wait: Callable[[float], None] = time.sleep,
-) -> Vacuumed:
-    """Vacuum a table that a source feeds; blocks and raises as `redirect` does."""
-    clock = clock or SystemClock()
-    with _opened(address, clock, wait) as table:
-        now_ms, number = clock.now_ms(), table.generation.number
-        return vacuum(table.store, table.snapshot, table.commit, now_ms, retention_seconds, number)
-
-
-def merge_fed_table(
-    address: str | Path, *, clock: Clock | None = None, wait: Callable[[float], None] = time.sleep
-) -> int:
-    """Merge small base files of the table at an address, which a source feeds; how many went in.
-
-    Blocks and raises as `redirect` does.
-    """
-    merged = 0
-    with _opened(address, clock or SystemClock(), wait) as table:
-        while chosen := plan_file_merge(table.manifest.files.values(), FILE_MERGE_POLICY):
-            paths, manifest = [file.path for file in chosen], table.manifest
-            made = merge_base_files(table.store, manifest, paths, SystemEntropy(), open_sink)
-            inputs, output = made
-            number, planned_on = table.generation.number, table.snapshot.version
-            outcome = table.commit(file_merge(number, planned_on, inputs, output, manifest))
-            if isinstance(outcome, Conflict):
-                raise RetryableError("the table changed meanwhile; try again", table=str(address))
-            merged += len(inputs)
-    return merged
-
-
-def purge_fed_table(
-    address: str | Path,
-    older_than_seconds: float,
-    *,
-    clock: Clock | None = None,
-    wait: Callable[[float], None] = time.sleep,
-) -> int:
-    """Purge the table at an address, which a source feeds; how many rows left for good.
-
-    Blocks and raises as `redirect` does.
-    """
-    clock, rows = clock or SystemClock(), 0
-    rules = PurgeRules(clock.now_ms() * 1000 - int(older_than_seconds * 1_000_000))
-    with _opened(address, clock, wait) as table:
-        number, entropy = table.generation.number, SystemEntropy()
-        while intent := purge(
-            table.store, table.manifest, rules, table.snapshot.version, number, entropy
-        ):
-            if isinstance(table.commit(intent), Conflict):
-                raise RetryableError("the table changed meanwhile; try again", table=str(address))
-            rows += intent.counts["rows"]
-    return rows
-
-
-def restore_fed_table(
-    address: str | Path,
-    version: int,
-    *,
-    clock: Clock | None = None,
-    wait: Callable[[float], None] = time.sleep,
-) -> Snapshot:
-    """Restore the table at an address, which a source feeds, and return its new version.
-
-    Blocks and raises as `redirect` does, and as `plan_restore`.
-    """
-    with _opened(address, clock or SystemClock(), wait) as table:
-        number = table.generation.number
-        return restore(table.store, table.snapshot, version, table.commit, number)
-
-
-def over_letters(
-    address: str | Path,
-    work: Callable[[LetterBox], str],
-    told: Mapping[str, str],
-    *,
-    clock: Clock | None = None,
-    wait: Callable[[float], None] = time.sleep,
-) -> str:
-    """Let `work` do something to the dead letters of the table at an address; return its words.
-
-    `told` goes into the table's history. Blocks and raises as `redirect` does, and as `work`.
-    """
-    clock = clock or SystemClock()
-    with _opened(address, clock, wait) as table:
-        number, entropy = table.generation.number, SystemEntropy()
-        box = LetterBox(table.store, table.snapshot, table.commit, number, clock, entropy, told)
-        return work(box)
-
-
-class _FedTable:
-    """A table that a source feeds, held by a generation of our own."""
-
-    def __init__(self, store: Store, generation: Generation, clock: Clock) -> None:
-        self.store, self.generation = store, generation
-        self.snapshot = open_snapshot(store)
-        self._clock = clock
-
-    @property
-    def manifest(self) -> Manifest:
-        """That of the newest version known."""
-        return self.snapshot.manifest
-
-    def commit(self, intent: Intent) -> Committed | Conflict:
-        """Make an intent the next version; `FencedError` if another driver took over."""
-        self.generation.check()
-        entropy = SystemEntropy()
-        outcome = commit(self.store, self.snapshot, intent, clock=self._clock, entropy=entropy)
-        if isinstance(outcome, Committed):
-            self.snapshot = outcome.snapshot
-        return outcome
-
-
-@contextmanager
-def _opened(
-    address: str | Path, clock: Clock, wait: Callable[[float], None]
-) -> Iterator[_FedTable]:
     lake, name = lake_of(address)
-    with _generation(lake, clock, wait) as generation:
-        yield _FedTable(lake.within(name.path), generation, clock)
+    clock = patience.clock
+    request = Request(
+        f"{SystemEntropy().bits(_ID_BITS):016x}",
+        command,
+        name.path,
+        _who(),
+        clock.now_ms() + round(patience.seconds_max * 1000),
+        arguments,
+    )
+    answered = ask(lake, request, clock, patience.wait)
+    if answered is None:
+        with _generation(lake, patience) as generation:
+            return done_here(lake, request, generation, clock, SystemEntropy(), settings)
+    if not answered.done:
+        raise UsageError(f"the driver refused: {answered.text}", table=str(name))
+    return Done(f"{answered.text} (by the running driver)", answered.facts)
+
+
+def answer_of(request: Request, table: Workplace, settings: Settings) -> Answer:
+    """Execute a request as a driver; a refusal is an answer, too.
+
+    `FencedError` leaves the request to the driver that took over.
+    """
+    try:
+        if request.command in ONCE and _was_done(request, table.store):
+            return Answer(True, "done before; see the table's history")
+        done = do(request.command, table, request.arguments, settings)
+    except FencedError:
+        raise
+    except LakespliceError as error:
+        return Answer(False, str(error))
+    return Answer(True, done.text, facts=done.facts)
+
+
+def done_here(
+    lake: Store,
+    request: Request,
+    generation: Generation,
+    clock: Clock,
+    entropy: Entropy,
+    settings: Settings | None,
+) -> Done:
+    """Execute a request under a generation of one's own; errors as `do`."""
+    table = workplace(lake, request, generation, clock, entropy)
+    return do(request.command, table, request.arguments, settings)
+
+
+def workplace(
+    lake: Store, request: Request, generation: Generation, clock: Clock, entropy: Entropy
+) -> Workplace:
+    """Return a request's table, opened for it; `TableNotFoundError` if there is none."""
+    store = lake.within(request.table)
+    known = open_snapshot(store)
+
+    def committing(intent: Intent, told: Mapping[str, str]) -> Committed | Conflict:
+        generation.check()
+        return commit(store, known, intent, clock=clock, entropy=entropy, told=told)
+
+    return Workplace(store, known, generation.number, clock, entropy, committing, told_by(request))
+
+
+def told_by(request: Request) -> dict[str, str]:
+    """Return what the commits of a request say of it."""
+    return {REQUEST_PARAMETER: request.id, "by": request.asked_by}
+
+
+def _was_done(request: Request, store: Store) -> bool:
+    return was_executed(store, request, request.expires_ms - _EXECUTED_WITHIN_MS)
 
 
 @contextmanager
-def _generation(
-    lake: AnyStore, clock: Clock, wait: Callable[[float], None]
-) -> Iterator[Generation]:
-    generation = take_generation(lake, clock, _patience(wait), asking=True)
+def _generation(lake: AnyStore, patience: Patience) -> Iterator[Generation]:
+    generation = take_generation(lake, patience.clock, _for_a_lease(patience.wait))
     if generation is None:
         raise UsageError(
-            "a driver of this lake is running and doesn't lend it; stop it, then give the command"
-            " again",
-            lake=repr(lake),
+            "a driver of this lake came up just now; give the command again", lake=repr(lake)
         )
     try:
         yield generation
@@ -218,16 +149,24 @@ def _generation(
         generation.release()
 
 
-def _patience(wait: Callable[[float], None]) -> Wait:
-    """Return a wait that gives up after more than a lease and as long as lending may take."""
-    waits, waited = 0, 0.0
+def _for_a_lease(wait: Callable[[float], None]) -> Wait:
+    """Return a wait that gives up after more than a lease."""
+    waits = 0
 
     def once_more(seconds: float) -> bool:
-        nonlocal waits, waited
-        if waits >= _WAITS_MIN and waited >= _LEND_SECONDS_MAX:
+        nonlocal waits
+        if waits >= _WAITS_MAX:
             return False
-        waits, waited = waits + 1, waited + seconds
+        waits += 1
         wait(seconds)
         return True
 
     return once_more
+
+
+def _who() -> str:
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = "somebody"
+    return f"{user}@{socket.gethostname()}"

@@ -23,7 +23,9 @@ number. They are the table of docs/format.md, "Commits" (`table/preconditions.py
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from lakesplice.errors import StorageError, TableNotFoundError
 from lakesplice.formats.checksum import checksum
@@ -50,6 +52,7 @@ __all__ = ["PRECONDITIONS", "Committed", "Conflict", "ConflictCode", "adopt", "c
 
 ENGINE = "lakesplice/0.1.0"
 ATTEMPTS_MAX = 50
+NOTHING_TOLD: Mapping[str, str] = MappingProxyType({})
 _PUTS_MAX = 3
 _ID_BITS = 128
 
@@ -68,14 +71,16 @@ def commit(
     *,
     clock: Clock,
     entropy: Entropy,
+    told: Mapping[str, str] = NOTHING_TOLD,
     attempts: int = ATTEMPTS_MAX,
 ) -> Committed | Conflict:
     """Make `intent` the table's next version, or say why it no longer can be.
 
-    `snapshot` is any version already read; newer ones are read here. Up to `attempts` lost races
-    are made good. Blocks on the store. `FencedError` if a higher generation committed;
-    `StorageError` if the store fails, with the effect unknown: the intent can be committed again as
-    it is, since one that took effect does not meet its own preconditions a second time.
+    `snapshot` is any version already read; newer ones are read here. `told` goes into the history:
+    who wanted it. Up to `attempts` lost races are made good. Blocks on the store. `FencedError` if
+    a higher generation committed; `StorageError` if the store fails, with the effect unknown: the
+    intent can be committed again as it is, since one that took effect does not meet its own
+    preconditions a second time.
     """
     require_ours_to_write(snapshot.log)
     for _ in range(attempts):
@@ -83,7 +88,7 @@ def commit(
         conflict = broken_precondition(snapshot, intent)
         if conflict is not None:
             return conflict
-        committed = _attempt(store, snapshot, intent, clock, entropy)
+        committed = _attempt(store, snapshot, intent, clock, entropy, told)
         if committed is not None:
             return Committed(committed)
     return Conflict(ConflictCode.CONTENTION, f"lost the race {attempts} times; try again later")
@@ -130,7 +135,12 @@ def _exists(store: Store) -> bool:
 
 
 def _attempt(
-    store: Store, before: Snapshot | None, intent: Intent, clock: Clock, entropy: Entropy
+    store: Store,
+    before: Snapshot | None,
+    intent: Intent,
+    clock: Clock,
+    entropy: Entropy,
+    told: Mapping[str, str] = NOTHING_TOLD,
 ) -> Snapshot | None:
     """Write the next version; None if another commit took its number."""
     moment = _moment(before, clock, entropy)
@@ -138,7 +148,7 @@ def _attempt(
     change = transition(manifest_before, intent, moment)
     commit_id = f"{entropy.bits(_ID_BITS):032x}"
     pointer = _put_manifest(store, change.manifest, moment, entropy)
-    actions = (_commit_info(change, moment, commit_id), *change.actions, pointer)
+    actions = (_commit_info(change, moment, commit_id, told), *change.actions, pointer)
     if not _put_commit(store, moment.version, encode_commit(actions), commit_id):
         return None
     log = start(0, actions) if before is None else replay(before.log, [(moment.version, actions)])
@@ -177,7 +187,9 @@ def _put_commit(store: Store, version: int, data: bytes, commit_id: str) -> bool
     return any(isinstance(info, CommitInfo) and info.id == commit_id for info in ours)
 
 
-def _commit_info(change: Transition, moment: Moment, commit_id: str) -> CommitInfo:
+def _commit_info(
+    change: Transition, moment: Moment, commit_id: str, told: Mapping[str, str]
+) -> CommitInfo:
     source = change.manifest.source
     partitions = {} if source is None else source.partitions
     offsets = {str(number): state.next_offset for number, state in sorted(partitions.items())}
@@ -185,7 +197,7 @@ def _commit_info(change: Transition, moment: Moment, commit_id: str) -> CommitIn
         "generation": str(change.manifest.generation),
         "offsets": json.dumps(offsets),
         "viewFloor": json.dumps(view_floor(change.manifest)),
-        **change.told,
+        **told,
     }
     return CommitInfo(
         moment.timestamp_ms, change.operation, commit_id, ENGINE, parameters, change.counts or {}

@@ -2,16 +2,15 @@
 
     _lakesplice/generations/<n>.json       taken by put-if-absent of the next number; never deleted,
                                            so a driver is deposed as soon as the next number exists
-    _lakesplice/generations/<n>.asked      a command asks its driver to lend the lake
-    _lakesplice/generations/<n>.released   its driver ended in order, or lent the lake
+    _lakesplice/generations/<n>.released   its driver ended in order
     _lakesplice/heartbeats/<n>/<beat>      a counter that its driver moves on
 
 A newcomer takes the next number only after the counter has stood still for a lease on the
 newcomer's own monotonic clock, so that two replicas don't depose each other for ever. Which lease
-that is the driver itself has said when it took its number, as it beats for that one. A command asks
-instead: the driver ends its batches, releases its number, and waits for another one behind whoever
-asked. Taking over too early is no danger, only a nuisance: every manifest holds the generation that
-wrote it, and a commit below it is refused (`table/commit.py`).
+that is the driver itself has said when it took its number, as it beats for that one. A command that
+wants something of a table asks the driver to do it (`table/requests.py`), and takes a number only
+where none lives. Taking over too early is no danger, only a nuisance: every manifest holds the
+generation that wrote it, and a commit below it is refused (`table/commit.py`).
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ from lakesplice.table.layout import (
     HEARTBEATS,
     generation_path,
     heartbeat_path,
-    lending_path,
     release_path,
 )
 from lakesplice.table.ports import Clock, Store
@@ -44,15 +42,10 @@ Wait = Callable[[float], bool]
 
 
 class Generation:
-    """A generation that this process holds until it is released or a higher one exists.
-
-    `on_asked` is called once, by the thread that beats, when a command asks for the lake.
-    """
+    """A generation that this process holds until it is released or a higher one exists."""
 
     def __init__(self, lake: Store, number: int) -> None:
         self.number = number
-        self.asked = False
-        self.on_asked: Callable[[], None] = lambda: None
         self._lake = lake
         self._beats = 0
         self._ended = threading.Event()
@@ -73,9 +66,6 @@ class Generation:
         # A False is a beat of ours whose answer was lost: nobody else writes under our number.
         self._lake.put_new(heartbeat_path(self.number, self._beats), b"")
         self._lake.delete(heartbeat_path(self.number, self._beats - 1))
-        if not self.asked and self._lake.size(lending_path(self.number)) is not None:
-            self.asked = True
-            self.on_asked()
 
     def start_heart(self, lease_seconds: float = LEASE_SECONDS) -> None:
         """Beat from a thread of its own until the generation is released or fenced."""
@@ -115,14 +105,13 @@ def take_generation(
     wait: Wait,
     *,
     lease_seconds: float = LEASE_SECONDS,
-    asking: bool = False,
 ) -> Generation | None:
     """Return a generation of our own, with its heart beating, or None if `wait` gave up.
 
-    `lease_seconds` is ours, from then on. Blocks as long as another driver lives, maybe for ever;
-    `asking` asks it to lend the lake. `StorageError` if the store fails.
+    `lease_seconds` is ours, from then on. Blocks as long as another driver lives, maybe for ever.
+    `StorageError` if the store fails.
     """
-    generation = claim_generation(lake, clock, wait, lease_seconds=lease_seconds, asking=asking)
+    generation = claim_generation(lake, clock, wait, lease_seconds=lease_seconds)
     if generation is not None:
         generation.start_heart(lease_seconds)
     return generation
@@ -134,14 +123,11 @@ def claim_generation(
     wait: Wait,
     *,
     lease_seconds: float = LEASE_SECONDS,
-    asking: bool = False,
 ) -> Generation | None:
     """As `take_generation`, but the caller has to call `beat`, several times a lease."""
     while True:
         newest = newest_generation(lake)
-        if asking and newest > 0 and lake.size(release_path(newest)) is None:
-            lake.put_new(lending_path(newest), b"")
-        match _watch(lake, newest, clock, wait, asking=asking):
+        match _watch(lake, newest, clock, wait):
             case _Seen.GIVEN_UP:
                 return None
             case _Seen.REPLACED:
@@ -169,20 +155,15 @@ class _Seen(Enum):
     GIVEN_UP = auto()
 
 
-def _watch(lake: Store, number: int, clock: Clock, wait: Wait, *, asking: bool) -> _Seen:
-    """Watch a generation until it is sure to be idle for its lease, or was replaced.
-
-    What was released for a command is left to it for a lease; after that the command is dead.
-    """
+def _watch(lake: Store, number: int, clock: Clock, wait: Wait) -> _Seen:
+    """Watch a generation until it is sure to be idle for its lease, or was replaced."""
     lease_seconds = lease_of(lake, number) if number > 0 else 0.0
     beat = _newest_beat(lake, number)
     since = clock.monotonic()
     while clock.monotonic() - since < lease_seconds:
         if lake.size(generation_path(number + 1)) is not None:
             return _Seen.REPLACED
-        if lake.size(release_path(number)) is not None and (
-            asking or lake.size(lending_path(number)) is None
-        ):
+        if lake.size(release_path(number)) is not None:
             break
         if not wait(lease_seconds / BEATS_PER_LEASE):
             return _Seen.GIVEN_UP

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from lakesplice.errors import TableNotFoundError
@@ -11,7 +11,7 @@ from lakesplice.model.epochs import Epoch
 from lakesplice.model.manifest import Manifest, ParkCode, ParkReason, PartitionState, SourceState
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.intake import TopicFacts
-from lakesplice.table.commit import Committed, Conflict, commit, create
+from lakesplice.table.commit import NOTHING_TOLD, Committed, Conflict, commit, create
 from lakesplice.table.fence import with_fence
 from lakesplice.table.intents import Create, Evolve, Ingest, Intent, Redirect
 from lakesplice.table.ports import Clock, Entropy, Store
@@ -96,13 +96,20 @@ class HeldTable:
         """Return where the table stands in each partition, as `states` has it."""
         return {at: state.next_offset for at, state in self.states(partitions).items()}
 
-    def commit(self, intent: Intent) -> Committed | Conflict:
-        """Commit and hold the new snapshot; after a conflict, the one that stood in the way."""
+    def commit(
+        self, intent: Intent, told: Mapping[str, str] = NOTHING_TOLD
+    ) -> Committed | Conflict:
+        """Commit and hold the new snapshot; after a conflict, the one that stood in the way.
+
+        `told` goes into the history; it says nothing of a table's birth.
+        """
         if isinstance(intent, Create):
             outcome = create(self.store, intent, clock=self._clock, entropy=self._entropy)
         else:
             known = self.snapshot or open_snapshot(self.store)
-            outcome = commit(self.store, known, intent, clock=self._clock, entropy=self._entropy)
+            outcome = commit(
+                self.store, known, intent, clock=self._clock, entropy=self._entropy, told=told
+            )
         if isinstance(outcome, Committed):
             self._hold(outcome.snapshot)
         elif self.snapshot is not None:

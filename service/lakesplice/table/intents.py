@@ -239,7 +239,7 @@ class Replay:
     """Dead letters taken again, or dropped: files of letters go, and one of those kept may come.
 
     `removed` names the files of letters that it read, `kept` holds what is left of them; `source`,
-    if given, says what the records turned out to be written in. `told` goes into the history. The
+    if given, says what the records turned out to be written in. The
     rest is as for `Ingest`.
     """
 
@@ -252,7 +252,6 @@ class Replay:
     deltas: tuple[DeltaRef, ...] = ()
     runs: tuple[RunRef, ...] = ()
     counts: Counts = field(default_factory=dict)
-    told: Mapping[str, str] = field(default_factory=dict)
     operation: str = "REPLAY LETTERS"
 
 

@@ -86,11 +86,6 @@ def release_path(generation: int) -> str:
     return f"{GENERATIONS}/{generation:020d}.released"
 
 
-def lending_path(generation: int) -> str:
-    """The lake's record that a command asks a generation's driver to lend it the lake."""
-    return f"{GENERATIONS}/{generation:020d}.asked"
-
-
 def heartbeat_path(generation: int, beat: int) -> str:
     """One heartbeat of a generation's driver."""
     return f"{HEARTBEATS}/{generation:020d}/{beat:020d}"

@@ -99,7 +99,7 @@ class Letters:
 
 @dataclass
 class LetterBox:
-    """A table's letters under a generation that may commit; `told` goes into its history.
+    """A table's letters under a generation that may commit.
 
     `commit` makes an intent the next version. Not thread-safe; every call blocks.
     """
@@ -110,7 +110,6 @@ class LetterBox:
     generation: int
     clock: Clock
     entropy: Entropy
-    told: Mapping[str, str] = field(default_factory=dict)
 
     def replay(self, chosen: Chosen, reading: Reading) -> Letters:
         """Take the chosen letters again; may be called twice: what was replayed is no letter.
@@ -267,7 +266,6 @@ class LetterBox:
             frozenset(ref.file.path for ref in refs),
             kept,
             counts={f"letters_{word}": done.gone, "letters_kept": done.kept},
-            told=self.told,
         )
 
     def _commit(self, intent: Intent) -> bool:

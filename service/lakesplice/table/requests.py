@@ -48,11 +48,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of a request, in words; `done` says whether it was executed."""
+    """What came of a request, in words and values of JSON; `done` says whether it was executed."""
 
     done: bool
     text: str
     expires_ms: int = 0
+    facts: Mapping[str, object] = field(default_factory=dict)
 
 
 def ask(
@@ -65,7 +66,7 @@ def ask(
 
     Blocks until the answer comes, no driver has been heard for the lease of the last one, or the
     request expires: then `RetryableError`, and it will not be executed later unless it was begun.
-    A driver that ends or lends the lake meanwhile leaves the request to the next one.
+    A driver that ends meanwhile leaves the request to the next one.
     """
     if not _driver_may_live(lake):
         return None

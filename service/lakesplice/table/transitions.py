@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from lakesplice.errors import UsageError
 from lakesplice.formats.log.actions import (
@@ -71,7 +71,6 @@ class Transition:
     operation: str
     actions: tuple[Action, ...] = ()
     counts: Counts | None = None
-    told: Mapping[str, str] = field(default_factory=dict)
 
 
 def transition(before: Manifest, intent: Intent, moment: Moment) -> Transition:
@@ -312,7 +311,7 @@ def _replay(before: Manifest, intent: Replay, moment: Moment) -> Transition:
         dead_letters=(*stamped, *left),
     )
     actions = tuple(_add(new, moment) for new in intent.files)
-    return Transition(manifest, intent.operation, actions, intent.counts, intent.told)
+    return Transition(manifest, intent.operation, actions, intent.counts)
 
 
 def _expire(before: Manifest, intent: Expire) -> Transition:

@@ -1,29 +1,44 @@
-"""Commands that change a table and the driver that may be running."""
+"""Commands about tables: done here, or by the driver that is running, once and by nobody else."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from lakesplice.apps.commands import Direction, redirect
-from lakesplice.errors import RetryableError, TableNotFoundError, UsageError
+from lakesplice.apps.commands import Patience, answer_of, give, workplace
+from lakesplice.apps.table_work import DROP, MERGE, PURGE, REBUILD, REPLAY, RESTORE, UNPARK, VACUUM
+from lakesplice.config import Settings
+from lakesplice.errors import (
+    FencedError,
+    ParkedTableError,
+    RetryableError,
+    TableNotFoundError,
+    UsageError,
+)
 from lakesplice.model.manifest import ParkCode, ParkReason
 from lakesplice.model.schema import TableSchema
 from lakesplice.storage.local import LocalStore
+from lakesplice.table.commit import Committed, Conflict
+from lakesplice.table.facade import Table
 from lakesplice.table.generation import (
     LEASE_SECONDS,
     Generation,
     claim_generation,
     newest_generation,
 )
-from lakesplice.table.intents import Redirect
-from lakesplice.table.ports import Store
-from lakesplice.table.snapshot import Snapshot
+from lakesplice.table.intents import Intent, Redirect
+from lakesplice.table.requests import Answer, Request, answer, pending
+from lakesplice.table.snapshot import open_snapshot
+from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from tests.support.made import GENERATION, MadeTable
 
 REASON = ParkReason(ParkCode.NO_KEY, "no key")
+ONWARD: dict[str, Any] = {"offsets": [], "stated": None}
+LETTERS: dict[str, Any] = {"places": [], "reasons": [], "why": "a probe"}
 
 
 class Time:
@@ -43,6 +58,9 @@ class Time:
         self.seconds += seconds
         self._meanwhile()
 
+    def patience(self) -> Patience:
+        return Patience(60, self, self.wait)
+
 
 @pytest.fixture
 def lake(tmp_path: Path) -> LocalStore:
@@ -51,7 +69,21 @@ def lake(tmp_path: Path) -> LocalStore:
 
 @pytest.fixture
 def table(lake: LocalStore) -> MadeTable:
-    return MadeTable(lake.root / "shop" / "orders", TableSchema())
+    made = MadeTable(lake.root / "shop" / "orders", TableSchema())
+    park(made)
+    return made
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(
+        kafka={"bootstrap_servers": "127.0.0.1:9092", "topic_pattern": "a.*"},
+        lake={"root": str(tmp_path / "lake")},
+    )
+
+
+def park(table: MadeTable) -> None:
+    table._commit(Redirect(GENERATION, table.snapshot.version, parked=REASON))
 
 
 def driver(lake: LocalStore) -> Generation:
@@ -61,8 +93,15 @@ def driver(lake: LocalStore) -> Generation:
     return generation
 
 
-def park(_: Store, snapshot: Snapshot) -> Direction:
-    return Direction(parked=REASON)
+def request(command: str, arguments: Mapping[str, Any]) -> Request:
+    expires_ms = FixedClock().now_ms() + 60_000
+    return Request("00ff", command, "shop/orders", "ann@host", expires_ms, arguments)
+
+
+def answered(lake: LocalStore, alive: Generation, asked: Request, settings: Settings) -> Answer:
+    """What a driver of the lake answers."""
+    place = workplace(lake, asked, alive, FixedClock(), SeededEntropy(1))
+    return answer_of(asked, place, settings)
 
 
 def test_a_command_commits_under_a_generation_of_its_own_and_gives_it_back(
@@ -70,72 +109,167 @@ def test_a_command_commits_under_a_generation_of_its_own_and_gives_it_back(
 ) -> None:
     time = Time()
     for generation in (1, 2, 3):
-        snapshot = redirect(table.store.root, park, clock=time, wait=time.wait)
-        assert snapshot.manifest.parked == REASON
-        assert snapshot.manifest.generation == generation
+        give(table.store.root, UNPARK, ONWARD, patience=time.patience())
+        manifest = open_snapshot(table.store).manifest
+        assert (manifest.parked, manifest.generation) == (None, generation)
+        table.snapshot = open_snapshot(table.store)
+        table._commit(Redirect(generation, table.snapshot.version, parked=REASON))
     assert time.seconds == 0
 
 
-def test_a_driver_lends_the_lake_to_a_command_that_asks(lake: LocalStore, table: MadeTable) -> None:
+def test_a_running_driver_does_it_and_history_says_who_asked(
+    lake: LocalStore, table: MadeTable, settings: Settings
+) -> None:
     alive = driver(lake)
 
     def beat() -> None:
         alive.beat()
-        if alive.asked:
-            alive.release()
+        for asked in pending(lake):
+            answer(lake, asked, answered(lake, alive, asked, settings))
 
     time = Time(meanwhile=beat)
-    snapshot = redirect(table.store.root, park, clock=time, wait=time.wait)
-    assert snapshot.manifest.generation == alive.number + 1
-    assert time.seconds < LEASE_SECONDS
+    done = give(table.store.root, UNPARK, ONWARD, patience=time.patience())
+    assert done.text.endswith("(by the running driver)")
+    assert newest_generation(lake) == alive.number
+    info = next(Table(table.store).history()).info
+    assert "@" in info.parameters["by"]
+    assert len(info.parameters["request"]) == 16
 
 
-def test_a_command_refuses_while_a_driver_lives_that_lends_nothing(
+def test_a_driver_that_lives_and_never_answers_makes_the_command_give_up(
     lake: LocalStore, table: MadeTable
 ) -> None:
     alive = driver(lake)
     time = Time(meanwhile=alive.beat)
-    with pytest.raises(UsageError, match="a driver of this lake is running"):
-        redirect(table.store.root, park, clock=time, wait=time.wait)
+    with pytest.raises(RetryableError, match="didn't answer in time"):
+        give(table.store.root, UNPARK, ONWARD, patience=time.patience())
     assert newest_generation(lake) == alive.number
-    alive.check()
+    assert open_snapshot(table.store).manifest.parked == REASON
 
 
 def test_a_command_takes_over_from_a_driver_that_died(lake: LocalStore, table: MadeTable) -> None:
     dead = driver(lake)
     time = Time()
-    snapshot = redirect(table.store.root, park, clock=time, wait=time.wait)
-    assert snapshot.manifest.generation == dead.number + 1
-    assert time.seconds == 10
+    give(table.store.root, UNPARK, ONWARD, patience=time.patience())
+    assert open_snapshot(table.store).manifest.generation == dead.number + 1
+    assert LEASE_SECONDS <= time.seconds < 3 * LEASE_SECONDS
 
 
-def test_a_table_that_changed_meanwhile_is_left_as_it_is(
+def test_what_is_refused_changes_nothing_and_blocks_nobody(
     lake: LocalStore, table: MadeTable
 ) -> None:
-    def interfere(_: Store, snapshot: Snapshot) -> Direction:
-        table._commit(Redirect(GENERATION, snapshot.version))
-        return Direction(parked=REASON)
-
-    time = Time()
-    with pytest.raises(RetryableError, match="the table changed meanwhile"):
-        redirect(table.store.root, interfere, clock=time, wait=time.wait)
-    assert table.snapshot.version == 1
-
-
-def test_a_decision_that_fails_changes_nothing_and_blocks_nobody(
-    lake: LocalStore, table: MadeTable
-) -> None:
-    def refuse(_: Store, snapshot: Snapshot) -> Direction:
-        raise UsageError("no")
-
-    time = Time()
-    with pytest.raises(UsageError, match="no"):
-        redirect(table.store.root, refuse, clock=time, wait=time.wait)
-    assert redirect(table.store.root, park, clock=time, wait=time.wait).version == 1
+    time, wrong = Time(), {**ONWARD, "offsets": [[9, 7]]}
+    with pytest.raises(UsageError, match="no such partition"):
+        give(table.store.root, UNPARK, wrong, patience=time.patience())
+    give(table.store.root, UNPARK, ONWARD, patience=time.patience())
+    with pytest.raises(ParkedTableError):
+        give(table.store.root, UNPARK, ONWARD, patience=time.patience())
     assert time.seconds == 0
 
 
 def test_a_path_that_is_no_table_takes_no_generation(lake: LocalStore, table: MadeTable) -> None:
     with pytest.raises(TableNotFoundError):
-        redirect(lake.root, park)
+        give(lake.root, UNPARK, ONWARD)
     assert newest_generation(lake) == 0
+
+
+def test_what_a_driver_did_before_it_died_is_not_done_twice(
+    lake: LocalStore, table: MadeTable, settings: Settings
+) -> None:
+    alive, asked = driver(lake), request(UNPARK, ONWARD)
+    assert answered(lake, alive, asked, settings).done
+    table.snapshot = open_snapshot(table.store)
+    table._commit(Redirect(alive.number, table.snapshot.version, parked=REASON))
+    again = answered(lake, alive, asked, settings)
+    assert (again.done, again.text) == (True, "done before; see the table's history")
+    assert open_snapshot(table.store).manifest.parked == REASON
+    later = answered(lake, alive, replace(asked, id="0100"), settings)
+    assert later.text.startswith("unparked")
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        (UNPARK, {}),
+        (UNPARK, {**ONWARD, "offsets": [1]}),
+        (UNPARK, {**ONWARD, "stated": "maybe"}),
+        (RESTORE, {"version": "the last"}),
+        (VACUUM, {}),
+        (PURGE, {"older_than_seconds": None}),
+        (REPLAY, {}),
+        (REPLAY, {**LETTERS, "places": [1]}),
+        (DROP, {**LETTERS, "places": None}),
+        ("dlq mend", LETTERS),
+    ],
+)
+def test_a_request_that_nobody_here_knows_is_refused_and_harms_nobody(
+    lake: LocalStore,
+    table: MadeTable,
+    settings: Settings,
+    command: str,
+    arguments: dict[str, Any],
+) -> None:
+    given = answered(lake, driver(lake), request(command, arguments), settings)
+    assert not given.done
+    assert "request" in given.text
+    assert open_snapshot(table.store).version == table.snapshot.version
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "says"),
+    [
+        (REBUILD, {}, "rebuilt with 0 entries"),
+        (RESTORE, {"version": 0}, "version 0 restored"),
+        (VACUUM, {"retention_seconds": 3600.0}, "0 files"),
+        (MERGE, {}, "0 files merged"),
+        (PURGE, {"older_than_seconds": 0.0}, "0 deleted rows"),
+    ],
+)
+def test_a_driver_does_every_command(
+    lake: LocalStore,
+    table: MadeTable,
+    settings: Settings,
+    command: str,
+    arguments: dict[str, Any],
+    says: str,
+) -> None:
+    given = answered(lake, driver(lake), request(command, arguments), settings)
+    assert given.done, given.text
+    assert says in given.text
+
+
+def test_what_others_commit_meanwhile_is_planned_upon_again(
+    lake: LocalStore, table: MadeTable, settings: Settings
+) -> None:
+    asked = request(UNPARK, ONWARD)
+    place = workplace(lake, asked, driver(lake), FixedClock(), SeededEntropy(1))
+    park(table)
+    assert answer_of(asked, place, settings).done
+    assert open_snapshot(table.store).manifest.parked is None
+
+
+def test_a_driver_that_was_deposed_leaves_the_request_to_the_next_one(
+    lake: LocalStore, table: MadeTable, settings: Settings
+) -> None:
+    deposed, asked = driver(lake), request(UNPARK, ONWARD)
+    deposed.release()
+    driver(lake)
+    with pytest.raises(FencedError):
+        answered(lake, deposed, asked, settings)
+
+
+def test_who_always_comes_too_late_gives_up(
+    lake: LocalStore, table: MadeTable, settings: Settings
+) -> None:
+    asked = request(UNPARK, ONWARD)
+    place = workplace(lake, asked, driver(lake), FixedClock(), SeededEntropy(1))
+    committing = place.committing
+
+    def outrun(intent: Intent, told: Mapping[str, str]) -> Committed | Conflict:
+        park(table)
+        return committing(intent, told)
+
+    place.committing = outrun
+    given = answer_of(asked, place, settings)
+    assert not given.done
+    assert "always faster" in given.text

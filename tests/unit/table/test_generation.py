@@ -17,7 +17,7 @@ from lakesplice.table.generation import (
     newest_generation,
     take_generation,
 )
-from lakesplice.table.layout import generation_path, lending_path
+from lakesplice.table.layout import generation_path
 from lakesplice.table.ports import Store
 from lakesplice.testing.doubles import FixedClock
 from lakesplice.testing.faulty_store import Fault, FaultyStore, How
@@ -93,46 +93,6 @@ def test_a_generation_that_names_no_lease_has_the_usual_one(
     clock = FixedClock()
     assert _claim(lake, clock).number == 2
     assert LEASE_SECONDS <= clock.monotonic() < 2 * LEASE_SECONDS
-
-
-def test_a_driver_that_is_asked_lends_the_lake_and_comes_after_who_asked(lake: LocalStore) -> None:
-    first, clock, told = _claim(lake), FixedClock(), []
-    first.on_asked = lambda: told.append(first.number)
-
-    def lend(seconds: float) -> bool:
-        clock.advance(seconds)
-        first.beat()
-        if told:
-            first.release()
-        return True
-
-    first.beat()
-    assert not first.asked
-    command = claim_generation(lake, clock, lend, lease_seconds=LEASE, asking=True)
-    assert command is not None
-    assert (command.number, told) == (2, [1])
-    assert clock.monotonic() < LEASE
-
-    def end(seconds: float) -> bool:
-        clock.advance(seconds)
-        command.release()
-        return True
-
-    again = claim_generation(lake, clock, end, lease_seconds=LEASE)
-    assert again is not None
-    assert again.number == 3
-    assert clock.monotonic() < LEASE
-
-
-def test_what_is_lent_goes_to_who_asked_and_after_a_lease_to_anybody(lake: LocalStore) -> None:
-    first, clock = _claim(lake), FixedClock()
-    lake.put_new(lending_path(first.number), b"")
-    first.beat()
-    assert first.asked
-    first.release()
-    # Who asked has died meanwhile.
-    assert _claim(lake, clock).number == 2
-    assert LEASE <= clock.monotonic() < 2 * LEASE
 
 
 def test_a_wall_clock_that_jumps_shortens_no_lease(lake: LocalStore) -> None:

@@ -92,15 +92,15 @@ def test_a_driver_of_a_long_lease_is_waited_for_as_long_as_it_may_be_silent(
     assert given.text == "done"
 
 
-def test_what_was_asked_while_the_lake_is_lent_is_done_by_the_driver_that_takes_it_back(
+def test_what_was_asked_of_a_driver_that_ends_is_done_by_the_next_one(
     lake: LocalStore,
 ) -> None:
-    clock, borrower = FixedClock(), driver_of(lake)
+    clock, ending = FixedClock(), driver_of(lake)
     asked = request(clock)
 
     def end_and_drive(seconds: float) -> None:
         clock.advance(seconds)
-        borrower.release()
+        ending.release()
         if clock.monotonic() >= LEASE / 2:
             driver_of(lake).beat()
             answer(lake, asked, Answer(True, "done"))

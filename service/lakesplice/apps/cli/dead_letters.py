@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lakesplice.apps.cli.output import Listing, ListingOption, show
-from lakesplice.apps.cli.tables import TableArgument, parse_offset
+from lakesplice.apps.cli.tables import WAIT_SECONDS, TableArgument, WaitOption, parse_offset
 from lakesplice.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,9 +35,6 @@ PlacesOption = Annotated[
 ReasonsOption = Annotated[
     list[str] | None,
     typer.Option("--reason", help="Letters of this reason. May be given often."),
-]
-WaitOption = Annotated[
-    float, typer.Option("--wait", min=1, max=3600, help="Seconds to wait for a driver's answer.")
 ]
 
 
@@ -105,18 +102,21 @@ def replay(
             show_default=False,
         ),
     ] = None,
-    wait: WaitOption = 300.0,
+    wait: WaitOption = WAIT_SECONDS,
 ) -> None:
     """Read dead letters again, all or some, after what kept them from being read was mended.
 
     What can be read now changes its row, unless something newer did; the others stay.
     """
-    from lakesplice.apps.letters import REPLAY, LetterCommand, give
+    from lakesplice.apps.commands import Patience, give
+    from lakesplice.apps.letters import letter_arguments
+    from lakesplice.apps.table_work import REPLAY
     from lakesplice.config import load
 
     settings = None if config is None else load(config)
-    command = LetterCommand(REPLAY, _chosen(letters, reasons))
-    typer.echo(give(table, command, settings, wait))
+    arguments = letter_arguments(_chosen(letters, reasons))
+    done = give(table, REPLAY, arguments, settings=settings, patience=Patience(wait))
+    typer.echo(done.text)
 
 
 @app.command()
@@ -126,14 +126,17 @@ def drop(
     letters: PlacesOption = None,
     reasons: ReasonsOption = None,
     everything: Annotated[bool, typer.Option("--all", help="Every letter of the table.")] = False,
-    wait: WaitOption = 300.0,
+    wait: WaitOption = WAIT_SECONDS,
 ) -> None:
     """Forget dead letters for good: those given, those of a reason, or all."""
-    from lakesplice.apps.letters import DROP, LetterCommand, give
+    from lakesplice.apps.commands import Patience, give
+    from lakesplice.apps.letters import letter_arguments
+    from lakesplice.apps.table_work import DROP
 
     if everything == bool(letters or reasons):
         raise UsageError("say which letters: --letter, --reason, or --all alone")
-    typer.echo(give(table, LetterCommand(DROP, _chosen(letters, reasons), why), None, wait))
+    arguments = {**letter_arguments(_chosen(letters, reasons)), "why": why}
+    typer.echo(give(table, DROP, arguments, patience=Patience(wait)).text)
 
 
 def _chosen(places: list[str] | None, reasons: list[str] | None) -> Chosen:

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 import typer
 
 from lakesplice.apps.cli.output import Listing, ListingOption, json_line, show
-from lakesplice.apps.cli.tables import TableArgument
-
-if TYPE_CHECKING:
-    from lakesplice.apps.commands import Direction
-    from lakesplice.table.ports import Store
-    from lakesplice.table.snapshot import Snapshot
+from lakesplice.apps.cli.tables import WAIT_SECONDS, TableArgument, WaitOption
 
 app = typer.Typer(help="The row index: check it, rebuild it.", no_args_is_help=True)
 
@@ -46,19 +40,9 @@ def check_index(table: TableArgument, form: ListingOption = Listing.TABLE) -> No
 
 
 @app.command("rebuild")
-def rebuild_index(table: TableArgument) -> None:
-    """Make the row index anew from the rows' keys; a running service waits meanwhile."""
-    from lakesplice.apps.commands import redirect
+def rebuild_index(table: TableArgument, wait: WaitOption = WAIT_SECONDS) -> None:
+    """Make the row index anew from the rows' keys; a running service does it between batches."""
+    from lakesplice.apps.commands import Patience, give
+    from lakesplice.apps.table_work import REBUILD
 
-    committed = redirect(table, _rebuilt)
-    entries = sum(run.entries for run in committed.manifest.runs)
-    typer.echo(f"rebuilt with {entries} entries in version {committed.version}")
-
-
-def _rebuilt(store: Store, snapshot: Snapshot) -> Direction:
-    from lakesplice.apps.commands import Direction
-    from lakesplice.storage.system import SystemEntropy
-    from lakesplice.table.index import rebuild
-
-    run = rebuild(store, snapshot, SystemEntropy())
-    return Direction(parked=snapshot.manifest.parked, runs=(run,))
+    typer.echo(give(table, REBUILD, {}, patience=Patience(wait)).text)

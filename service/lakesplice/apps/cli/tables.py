@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lakesplice.apps.cli.output import Listing, ListingOption, age, show
-from lakesplice.errors import LakespliceError, ParkedTableError, UsageError
+from lakesplice.errors import LakespliceError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lakesplice.table.ports import Store
     from lakesplice.table.snapshot import Snapshot
 
 TableArgument = Annotated[
@@ -31,6 +30,11 @@ AsOfOption = Annotated[
         "--as-of",
         help="The version that was the newest at a moment, such as 2026-11-22T08:00:00Z.",
     ),
+]
+
+WAIT_SECONDS = 600.0
+WaitOption = Annotated[
+    float, typer.Option("--wait", min=1, max=3600, help="Seconds to wait for a driver's answer.")
 ]
 
 _TABLE_COLUMNS = ("table", "version", "rows", "deltas", "waiting", "dead", "committed", "state")
@@ -108,28 +112,19 @@ def unpark(
             " at or below its row's position does nothing.",
         ),
     ] = False,
+    wait: WaitOption = WAIT_SECONDS,
 ) -> None:
     """Let a parked table go on, from where it stopped or from the offsets given."""
-    from lakesplice.apps.commands import Direction, redirect
-    from lakesplice.planning.directions import FallBack, onward
+    from lakesplice.apps.commands import Patience, give
+    from lakesplice.apps.table_work import UNPARK
+    from lakesplice.planning.directions import FallBack
 
     if new_epoch and repeated:
         raise UsageError("positions are either new or repeated: give one of the two", table=table)
-    offsets = dict(map(parse_offset, from_offset or []))
+    offsets = sorted(dict(map(parse_offset, from_offset or [])).items())
     stated = FallBack.NEW_EPOCH if new_epoch else FallBack.REPEATED if repeated else None
-
-    def direction(_: Store, snapshot: Snapshot) -> Direction:
-        if snapshot.manifest.parked is None:
-            raise ParkedTableError("the table isn't parked; nothing to do", table=table)
-        if not offsets and stated is None:
-            return Direction()
-        source = snapshot.manifest.source
-        if source is None:
-            raise UsageError("the table has no topic, so no offsets either", table=table)
-        return Direction(source=onward(source, snapshot.manifest.parked, offsets, stated))
-
-    committed = redirect(table, direction)
-    typer.echo(f"unparked in version {committed.version}; it goes on as the service does")
+    done = give(table, UNPARK, {"offsets": offsets, "stated": stated}, patience=Patience(wait))
+    typer.echo(done.text)
 
 
 def parse_offset(text: str) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lakesplice.apps.cli.output import Listing, ListingOption, show
-from lakesplice.apps.cli.tables import AsOfOption, TableArgument
+from lakesplice.apps.cli.tables import WAIT_SECONDS, AsOfOption, TableArgument, WaitOption
 from lakesplice.errors import UsageError
 from lakesplice.planning.retention import (
     PURGE_SECONDS,
@@ -39,18 +39,19 @@ def vacuum(
         ),
     ] = False,
     form: ListingOption = Listing.TABLE,
+    wait: WaitOption = WAIT_SECONDS,
 ) -> None:
     """Delete files that no retained version needs: of expired versions, and orphans.
 
-    The service does it by itself; it waits while the command works on one of its tables, unless
-    that is a dry run.
+    The service does it by itself; asked to do it now, it reads nothing meanwhile.
     """
     from lakesplice import Table
-    from lakesplice.apps.commands import vacuum_fed_table
+    from lakesplice.apps.commands import Patience, give
     from lakesplice.apps.lake import table_store
+    from lakesplice.apps.table_work import VACUUM
     from lakesplice.storage.places import drop_temporaries
     from lakesplice.storage.system import SystemClock
-    from lakesplice.table.vacuum import require_safe_retention
+    from lakesplice.table.vacuum import Vacuumed, require_safe_retention
 
     require_safe_retention(retention_hours * 3600, readers_may_fail=readers_may_fail)
     opened = Table.open(table)
@@ -59,24 +60,28 @@ def vacuum(
             retention_hours=retention_hours, dry_run=dry_run, readers_may_fail=readers_may_fail
         )
     else:
-        done = vacuum_fed_table(table, retention_hours * 3600)
+        arguments = {"retention_seconds": retention_hours * 3600}
+        done = Vacuumed(**give(table, VACUUM, arguments, patience=Patience(wait)).facts)
     if not dry_run:
         now_ms = SystemClock().now_ms()
         drop_temporaries(table_store(table), temporaries_before_ms(now_ms))
     _show(done, form, "would be deleted" if dry_run else "deleted")
 
 
-def merge(table: TableArgument) -> None:
+def merge(table: TableArgument, wait: WaitOption = WAIT_SECONDS) -> None:
     """Merge small base files into larger ones, if there are many.
 
-    The service does it by itself; it waits while the command works on one of its tables.
+    The service does it by itself; asked to do it now, it reads nothing meanwhile.
     """
     from lakesplice import Table
-    from lakesplice.apps.commands import merge_fed_table
+    from lakesplice.apps.commands import Patience, give
+    from lakesplice.apps.table_work import MERGE
 
     opened = Table.open(table)
-    by_hand = opened.snapshot.manifest.upserts is not None
-    files = opened.merge().files if by_hand else merge_fed_table(table)
+    if opened.snapshot.manifest.upserts is None:
+        typer.echo(give(table, MERGE, {}, patience=Patience(wait)).text)
+        return
+    files = opened.merge().files
     left = len(opened.refresh().snapshot.manifest.files)
     typer.echo(f"{files} files merged; {left} base files now")
 
@@ -87,21 +92,24 @@ def purge(
         float,
         typer.Option(min=0, help="Only rows deleted longer ago leave, by the source's clock."),
     ] = PURGE_SECONDS / 3600,
+    wait: WaitOption = WAIT_SECONDS,
 ) -> None:
     """Write base files anew without rows that were deleted long ago; older versions keep them.
 
     Rows stay that some partition hasn't passed, or that a dead letter may change, or for whose file
-    changes wait. The service does it by itself where `purge.after` is set; it waits while the
-    command works on one of its tables.
+    changes wait. The service does it by itself where `purge.after` is set; asked to do it now, it
+    reads nothing meanwhile.
     """
     from lakesplice import Table
-    from lakesplice.apps.commands import purge_fed_table
+    from lakesplice.apps.commands import Patience, give
+    from lakesplice.apps.table_work import PURGE
 
     opened = Table.open(table)
-    if opened.snapshot.manifest.upserts is not None:
-        rows = opened.purge(older_than_hours=older_than_hours).rows
-    else:
-        rows = purge_fed_table(table, older_than_hours * 3600)
+    if opened.snapshot.manifest.upserts is None:
+        arguments = {"older_than_seconds": older_than_hours * 3600}
+        typer.echo(give(table, PURGE, arguments, patience=Patience(wait)).text)
+        return
+    rows = opened.purge(older_than_hours=older_than_hours).rows
     typer.echo(f"{rows} deleted rows left for good")
 
 
@@ -111,14 +119,16 @@ def restore(
         int | None, typer.Option("--version", min=0, help="The version to bring back.")
     ] = None,
     as_of: AsOfOption = None,
+    wait: WaitOption = WAIT_SECONDS,
 ) -> None:
     """Make an older version's state the newest one, in a commit of its own.
 
-    A running service waits meanwhile, then reads again what came since.
+    A running service does it between two batches, then reads again what came since.
     """
     from lakesplice import Table
-    from lakesplice.apps.commands import restore_fed_table
+    from lakesplice.apps.commands import Patience, give
     from lakesplice.apps.lake import table_store
+    from lakesplice.apps.table_work import RESTORE
     from lakesplice.table.facade import asked_version
 
     wanted = asked_version(table_store(table), version, as_of)
@@ -129,10 +139,7 @@ def restore(
         made = opened.restore(wanted)
         typer.echo(f"version {wanted} restored as version {made}")
         return
-    made = restore_fed_table(table, wanted).version
-    typer.echo(
-        f"version {wanted} restored as version {made}; the service reads again what came since"
-    )
+    typer.echo(give(table, RESTORE, {"version": wanted}, patience=Patience(wait)).text)
 
 
 def _show(done: Vacuumed, form: Listing, what: str) -> None:

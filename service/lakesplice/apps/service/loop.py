@@ -12,6 +12,7 @@ from lakesplice.apps.service.batches import BatchRunner
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.requests import Requests
 from lakesplice.apps.service.sources import Outlook, Sources
+from lakesplice.apps.service.tables import ServiceTables
 from lakesplice.errors import RetryableError
 from lakesplice.planning.lanes import catching_up
 from lakesplice.spark.query import Offsets, Query, QueryPlan
@@ -54,7 +55,7 @@ class QueryLoop:
         runners: tuple[BatchRunner, BatchRunner],
         health: Health,
         stopping: threading.Event,
-        requests: Requests,
+        tables: ServiceTables,
     ) -> None:
         self._driver = driver
         self._session = session
@@ -62,7 +63,7 @@ class QueryLoop:
         self._main, self._catch_up = Lane("main", runners[0]), Lane("catch-up", runners[1])
         self._health = health
         self._stopping = stopping
-        self._requests = requests
+        self._requests = Requests(driver, tables, stopping, self._tick)
         self._failures = 0
 
     def run(self, on_start: Callable[[], None], *, once: bool) -> None:
@@ -74,8 +75,9 @@ class QueryLoop:
         while not self._stopping.is_set():
             self._tick()
             try:
-                outlook = self._sources.look()
+                # First: they are done also while the broker is away, and say where tables go on.
                 self._requests.execute()
+                outlook = self._sources.look()
                 behind = frozenset() if once else self._behind(outlook, frozenset())
                 self._start(outlook.starts, behind, once)
                 self._health.reached("query")

@@ -2,38 +2,51 @@
 
 from __future__ import annotations
 
-from lakesplice.apps.letters import executed, reading_of
-from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.tables import ServiceTable, ServiceTables
-from lakesplice.table.replay import LetterBox
-from lakesplice.table.requests import (
-    Answer,
-    Request,
-    answer,
-    forget_answers,
-    pending,
-    was_executed,
-)
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, wait
 
-# A request is looked for in the history from this long before it expired.
-_EXECUTED_WITHIN_MS = 3_600_000
+from lakesplice.apps.commands import answer_of, told_by, workplace
+from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.tables import ServiceTables
+from lakesplice.apps.table_work import Workplace
+from lakesplice.errors import FencedError, LakespliceError
+from lakesplice.table.requests import Answer, Request, answer, forget_answers, pending
+
+_TICK_SECONDS = 0.2
 
 
 class Requests:
-    """The lake's requests; used by the main loop's thread, while no batch runs."""
+    """The lake's requests; used by the main loop's thread, while no batch runs.
 
-    def __init__(self, driver: Driver, tables: ServiceTables) -> None:
+    `tick` is called again and again while one is executed: some take long.
+    """
+
+    def __init__(
+        self,
+        driver: Driver,
+        tables: ServiceTables,
+        stopping: threading.Event,
+        tick: Callable[[], None],
+    ) -> None:
         self._driver = driver
         self._tables = tables
+        self._stopping = stopping
+        self._tick = tick
 
     def waiting(self) -> bool:
         """Whether any request waits; costs one listing."""
         return bool(pending(self._driver.lake))
 
     def execute(self) -> None:
-        """Execute and answer all that wait; one that expired is answered only."""
+        """Execute and answer all that wait; one that expired is answered only.
+
+        Once the service is to stop, what isn't done is left to the next driver.
+        """
         for request in pending(self._driver.lake):
-            given = self._answer(request)
+            given = self._executed(request)
+            if given is None:
+                return
             answer(self._driver.lake, request, given)
             self._driver.log.info(
                 "request",
@@ -46,25 +59,53 @@ class Requests:
             )
         forget_answers(self._driver.lake, self._driver.clock.now_ms())
 
+    def _executed(self, request: Request) -> Answer | None:
+        """Execute a request in a thread of its own; None if the service is to stop before its end.
+
+        Broken off it is as if the driver had died: each of its commits is whole.
+        """
+        given: Future[Answer] = Future()
+
+        def work() -> None:
+            try:
+                given.set_result(self._answer(request))
+            except BaseException as error:
+                given.set_exception(error)
+
+        threading.Thread(target=work, name="lakesplice-request", daemon=True).start()
+        while not wait([given], _TICK_SECONDS).done:
+            self._tick()
+            if self._stopping.is_set():
+                return None
+        return given.result()
+
     def _answer(self, request: Request) -> Answer:
         driver = self._driver
-        table = next((table for table in self._tables if table.name.path == request.table), None)
-        if table is None or table.snapshot is None:
-            return Answer(False, "the driver has no such table; its topic may be gone")
-        if was_executed(table.store, request, request.expires_ms - _EXECUTED_WITHIN_MS):
-            return Answer(True, "done before; see the table's history")
         if driver.clock.now_ms() > request.expires_ms:
             return Answer(False, "the request had expired")
-        return executed(request, self._box(table), reading_of(driver.settings, table.origin))
+        try:
+            return answer_of(request, self._workplace(request), driver.settings)
+        except FencedError:
+            raise
+        except LakespliceError as error:
+            return Answer(False, str(error))
+        except Exception as error:
+            # A driver that dies of a request would find it again when it is back.
+            driver.log.exception("request-failed", id=request.id, command=request.command)
+            return Answer(False, f"it failed, see the driver's log: {error!r}")
 
-    def _box(self, table: ServiceTable) -> LetterBox:
-        assert table.snapshot is not None
+    def _workplace(self, request: Request) -> Workplace:
+        """The request's table, through the driver's own if it holds it: its topic may be gone."""
         driver = self._driver
-        return LetterBox(
-            table.store,
-            table.snapshot,
-            table.commit,
-            driver.generation.number,
+        held = next((table for table in self._tables if table.name.path == request.table), None)
+        if held is None or held.snapshot is None:
+            return workplace(driver.lake, request, driver.generation, driver.clock, driver.entropy)
+        return Workplace(
+            held.store,
+            held.snapshot,
+            held.generation,
             driver.clock,
             driver.entropy,
+            held.commit,
+            told_by(request),
         )

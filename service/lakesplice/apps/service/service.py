@@ -5,8 +5,7 @@
                  started anew, from where the manifests stand, when topics come, a table is parked
                  or an ingest is refused
     beside it    compaction threads, the metrics page, the generation's heartbeat
-    lend         a command asks for the lake: as for a stop, but Spark stays, and the service waits
-                 as a standby until the command has ended
+    requests     what commands ask of a table is done between two batches, before queries start anew
     stop         running batches are finished if time allows, else dropped whole
 
 Whatever ends in the middle is safe: the manifests say where each table stands.
@@ -30,7 +29,6 @@ from lakesplice.apps.service.compactor import Compactor
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.gauges import show_memory
 from lakesplice.apps.service.loop import QueryLoop
-from lakesplice.apps.service.requests import Requests
 from lakesplice.apps.service.sources import Sources
 from lakesplice.apps.service.status import ServiceStatus, TableStatus
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
@@ -65,7 +63,6 @@ class Service:
         self._once = once
         self._log = structlog.get_logger("lakesplice")
         self._stopping = threading.Event()
-        self._ending = threading.Event()
         self._started = threading.Event()
         self._ended = threading.Event()
         self._metrics = Metrics()
@@ -101,7 +98,6 @@ class Service:
         if timeout is not None:
             self._stop_timeout = timeout
         self._stopping.set()
-        self._ending.set()
         if self._thread is not None:
             self._thread.join()
         self._raise()
@@ -141,17 +137,11 @@ class Service:
             stack.callback(server.close)
             self._server = server
         lake = open_store(settings.lake.address, settings.lake.options)
-        session: SparkSession | None = None
-        while (generation := self._take_lake(lake)) is not None:
-            with ExitStack() as held:
-                held.callback(generation.release)
-                # Not before: a standby needs the memory for nothing.
-                session = session or self._session(stack)
-                self._drive(held, session, lake, generation)
-            if self._stopping.is_set() or not generation.asked:
-                return
-            self._log.info("lent", generation=generation.number)
-            self._show_nothing()
+        generation = self._take_lake(lake)
+        if generation is not None:
+            stack.callback(generation.release)
+            # Not before: a standby needs the memory for nothing.
+            self._drive(stack, self._session(stack), lake, generation)
 
     def _session(self, stack: ExitStack) -> SparkSession:
         remove_leftovers()
@@ -162,11 +152,10 @@ class Service:
         return session
 
     def _drive(
-        self, held: ExitStack, session: SparkSession, lake: Store, generation: Generation
+        self, stack: ExitStack, session: SparkSession, lake: Store, generation: Generation
     ) -> None:
-        """Drive the lake until told to stop, asked to lend it, or, with `once`, done."""
-        settings, ending = self._settings, self._until_asked(generation)
-        clock, entropy = SystemClock(), SystemEntropy()
+        """Drive the lake until told to stop or, with `once`, done."""
+        settings, clock, entropy = self._settings, SystemClock(), SystemEntropy()
         driver = Driver(
             settings,
             lake,
@@ -182,42 +171,25 @@ class Service:
         catalogue = TopicCatalogue(
             session, kafka.bootstrap_servers, kafka.options, kafka.request_timeout_seconds
         )
-        held.callback(catalogue.close)
+        stack.callback(catalogue.close)
         compactor = Compactor(driver, tables, session)
-        held.callback(compactor.stop, self._health.tick)
+        stack.callback(compactor.stop, self._health.tick)
         compactor.start()
         at_once = partial(cores, session)
         letters = _letter_topic(session, kafka)
         if letters is not None:
-            held.callback(letters.close)
+            stack.callback(letters.close)
         runners = (
             BatchRunner(driver, tables, catalogue, at_once, compactor.hold_back, letters),
             BatchRunner(driver, tables, catalogue, at_once, compactor.hold_back, letters),
         )
         sources = Sources(driver, tables, catalogue)
-        requests = Requests(driver, tables)
-        loop = QueryLoop(driver, session, sources, runners, self._health, ending, requests)
+        loop = QueryLoop(driver, session, sources, runners, self._health, self._stopping, tables)
         loop.run(self._started.set, once=self._once)
-        if ending.is_set():
+        if self._stopping.is_set():
             loop.drain(self._stop_timeout)
         elif self._once:
             compactor.finish()
-
-    def _show_nothing(self) -> None:
-        """Let the page say what a standby's says: the tables are the next driver's to tell of."""
-        for table in self._tables or ():
-            self._metrics.drop_table(str(table.name))
-        self._tables = None
-        self._metrics.since(metric.LAST_BATCH, None)
-        self._metrics.set(metric.DRIVER_GENERATION, 0)
-
-    def _until_asked(self, generation: Generation) -> threading.Event:
-        """The event that ends driving: the service is to stop, or a command asks for the lake."""
-        ending = self._ending = threading.Event()
-        generation.on_asked = ending.set
-        if self._stopping.is_set() or generation.asked:
-            ending.set()
-        return ending
 
     def _take_lake(self, lake: Store) -> Generation | None:
         """Become the lake's driver, as a standby for as long as another one lives; None if the

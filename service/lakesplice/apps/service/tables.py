@@ -11,7 +11,7 @@ from lakesplice.errors import UsageError
 from lakesplice.model.manifest import ParkReason, PartitionState, SourceState
 from lakesplice.model.names import TableName
 from lakesplice.spark.topics import Topic
-from lakesplice.table.commit import Committed, Conflict
+from lakesplice.table.commit import NOTHING_TOLD, Committed, Conflict
 from lakesplice.table.held import HeldTable
 from lakesplice.table.intents import Ingest, Intent, Splice
 from lakesplice.table.snapshot import Snapshot
@@ -51,12 +51,14 @@ class ServiceTable(HeldTable):
         self._sightings = Sightings()
         self.show()
 
-    def commit(self, intent: Intent) -> Committed | Conflict:
+    def commit(
+        self, intent: Intent, told: Mapping[str, str] = NOTHING_TOLD
+    ) -> Committed | Conflict:
         """See `HeldTable.commit`."""
         driver = self._driver
         driver.kill_point(f"before-commit:{type(intent).__name__.lower()}")
         with driver.metrics.timed(COMMIT_SECONDS):
-            outcome = super().commit(intent)
+            outcome = super().commit(intent, told)
         driver.kill_point(f"after-commit:{type(intent).__name__.lower()}")
         if isinstance(outcome, Committed):
             self._note(intent)

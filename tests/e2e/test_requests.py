@@ -1,4 +1,4 @@
-"""Commands beside a running service: it lends them the lake and goes on where they leave it."""
+"""Commands beside a running service: it does what they ask, and reads on from there."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def lakesplice(*arguments: str | Path) -> str:
     return done.stdout
 
 
-def test_commands_borrow_the_lake_of_a_running_service(
+def test_a_running_service_does_what_commands_ask_of_its_tables(
     kafka_broker: str, topic_name: str, tmp_path: Path
 ) -> None:
     goods = Ledger(topic_name, "goods")
@@ -53,8 +53,12 @@ def test_commands_borrow_the_lake_of_a_running_service(
         said = lakesplice("restore", lake.path(goods.topic), "--version", str(version))
         assert f"version {version} restored" in said
         take_in(service, lake, ends_of(records))
-        assert [entry["generation"] for entry in lake.said("lent")] == [1, 3]
-        assert [entry["generation"] for entry in lake.said("driver")] == [1, 3, 5]
+        lakesplice("vacuum", lake.path(goods.topic))
+        assert "left for good" in lakesplice("purge", lake.path(goods.topic))
+        assert "merged" in lakesplice("merge", lake.path(goods.topic))
+        asked = [entry["command"] for entry in lake.said("request")]
+        assert asked == ["index rebuild", "restore", "vacuum", "purge", "merge"]
+        assert len(lake.said("driver")) == 1
         service.until(
             lambda: not lake.table(goods.topic).snapshot.manifest.deltas, "all is spliced in"
         )

@@ -1,0 +1,249 @@
+"""What commands do to a table, whoever executes them: its driver, or the command where none runs.
+
+Every one may be done twice but for those of `ONCE`: whoever executes these again, after a driver
+died before it answered, looks into the table's history first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeVar
+
+from lakesplice.apps.letters import chosen_letters, reading_of
+from lakesplice.config import Settings
+from lakesplice.errors import ParkedTableError, RetryableError, UsageError
+from lakesplice.model.manifest import ParkReason, RunRef, SourceState
+from lakesplice.model.names import TableName
+from lakesplice.planning.directions import FallBack, onward
+from lakesplice.planning.file_merge import FILE_MERGE_POLICY, plan_file_merge
+from lakesplice.storage.places import open_sink
+from lakesplice.table.commit import Committed, Conflict
+from lakesplice.table.dead_letters import Chosen
+from lakesplice.table.file_merge import file_merge, merge_base_files
+from lakesplice.table.index import rebuild
+from lakesplice.table.intents import FileMerge, Intent, Purge, Redirect
+from lakesplice.table.ports import Clock, Entropy, Store
+from lakesplice.table.purge import PurgeRules, purge
+from lakesplice.table.replay import LetterBox, Letters
+from lakesplice.table.restore import restore
+from lakesplice.table.snapshot import Snapshot, latest
+from lakesplice.table.vacuum import vacuum
+
+UNPARK, RESTORE, REBUILD = "unpark", "restore", "index rebuild"
+VACUUM, MERGE, PURGE = "vacuum", "merge", "purge"
+REPLAY, DROP = "dlq replay", "dlq drop"
+ONCE = frozenset((UNPARK, RESTORE))
+
+_ATTEMPTS_MAX = 20
+_Planned = TypeVar("_Planned", bound=Intent)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What came of a command: in words, and as values of JSON for those that show more."""
+
+    text: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Workplace:
+    """A table, and the right to commit to it: `committing` makes an intent its next version.
+
+    `told` goes into the history with every commit. Not thread-safe.
+    """
+
+    store: Store
+    snapshot: Snapshot
+    generation: int
+    clock: Clock
+    entropy: Entropy
+    committing: Callable[[Intent, Mapping[str, str]], Committed | Conflict]
+    told: Mapping[str, str]
+
+    def commit(self, intent: Intent) -> Committed | Conflict:
+        """Commit, and hold the new version; after a conflict, the one that stood in the way."""
+        outcome = self.committing(intent, self.told)
+        if isinstance(outcome, Committed):
+            self.snapshot = outcome.snapshot
+        else:
+            self.snapshot = latest(self.store, self.snapshot)
+        return outcome
+
+    def insistently(self, plan: Callable[[], _Planned | None]) -> _Planned | None:
+        """Plan and commit until nothing came between, and return what was committed.
+
+        None if there was nothing to do. `RetryableError` if others are always faster.
+        """
+        for _ in range(_ATTEMPTS_MAX):
+            intent = plan()
+            if intent is None or isinstance(self.commit(intent), Committed):
+                return intent
+        raise RetryableError(
+            "other writers of this table were always faster; try again later",
+            attempts=_ATTEMPTS_MAX,
+        )
+
+    def redirected(
+        self,
+        *,
+        source: SourceState | None = None,
+        parked: ParkReason | None = None,
+        runs: tuple[RunRef, ...] | None = None,
+    ) -> Redirect:
+        """Return a new direction of the table; `source` and `runs` stay if None."""
+        return Redirect(self.generation, self.snapshot.version, source, parked, runs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A kind of command: `read` makes of a request's arguments those of `work`."""
+
+    read: Callable[[Mapping[str, Any]], dict[str, Any]]
+    work: Callable[..., Done]
+
+
+def do(
+    command: str, table: Workplace, arguments: Mapping[str, Any], settings: Settings | None
+) -> Done:
+    """Do what a command asks of a table. Blocks, some for long.
+
+    `settings` say how the table's records are read. `UsageError` for a command or arguments that
+    nobody here knows; else what the command's own work raises, and the commits it makes.
+    """
+    kind = _KINDS.get(command)
+    if kind is None:
+        raise UsageError("this driver knows no such request; upgrade it", command=command)
+    try:
+        read = kind.read(arguments)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError("the request's arguments can't be read", command=command) from error
+    if command == REPLAY:
+        read["settings"] = settings
+    return kind.work(table, **read)
+
+
+def _unpark(table: Workplace, offsets: Mapping[int, int], stated: FallBack | None) -> Done:
+    def direction() -> Redirect:
+        manifest = table.snapshot.manifest
+        if manifest.parked is None:
+            raise ParkedTableError("the table isn't parked; nothing to do")
+        if not offsets and stated is None:
+            return table.redirected()
+        if manifest.source is None:
+            raise UsageError("the table has no topic, so no offsets either")
+        onwards = onward(manifest.source, manifest.parked, offsets, stated)
+        return table.redirected(source=onwards)
+
+    table.insistently(direction)
+    return Done(f"unparked in version {table.snapshot.version}; it goes on as the service does")
+
+
+def _rebuild(table: Workplace) -> Done:
+    def direction() -> Redirect:
+        run = rebuild(table.store, table.snapshot, table.entropy)
+        return table.redirected(parked=table.snapshot.manifest.parked, runs=(run,))
+
+    table.insistently(direction)
+    entries = sum(run.entries for run in table.snapshot.manifest.runs)
+    return Done(f"rebuilt with {entries} entries in version {table.snapshot.version}")
+
+
+def _restore(table: Workplace, version: int) -> Done:
+    made = restore(table.store, table.snapshot, version, table.commit, table.generation)
+    return Done(
+        f"version {version} restored as version {made.version}; the service reads again what came"
+        " since"
+    )
+
+
+def _vacuum(table: Workplace, seconds: float) -> Done:
+    now_ms, number = table.clock.now_ms(), table.generation
+    done = vacuum(table.store, table.snapshot, table.commit, now_ms, seconds, number)
+    return Done(f"{done.files} files with {done.bytes} bytes deleted", asdict(done))
+
+
+def _merge(table: Workplace) -> Done:
+    def plan() -> FileMerge | None:
+        manifest = table.snapshot.manifest
+        chosen = plan_file_merge(manifest.files.values(), FILE_MERGE_POLICY)
+        if not chosen:
+            return None
+        paths = [file.path for file in chosen]
+        inputs, output = merge_base_files(table.store, manifest, paths, table.entropy, open_sink)
+        return file_merge(table.generation, table.snapshot.version, inputs, output, manifest)
+
+    merged = 0
+    while (intent := table.insistently(plan)) is not None:
+        merged += len(intent.inputs)
+    return Done(f"{merged} files merged; {len(table.snapshot.manifest.files)} base files now")
+
+
+def _purge(table: Workplace, seconds: float) -> Done:
+    rules = PurgeRules(table.clock.now_ms() * 1000 - int(seconds * 1_000_000))
+    rows = 0
+
+    def plan() -> Purge | None:
+        snapshot, number = table.snapshot, table.generation
+        return purge(table.store, snapshot.manifest, rules, snapshot.version, number, table.entropy)
+
+    while (intent := table.insistently(plan)) is not None:
+        rows += intent.counts["rows"]
+    return Done(f"{rows} deleted rows left for good")
+
+
+def _replay(table: Workplace, chosen: Chosen, settings: Settings | None) -> Done:
+    if settings is None:
+        raise UsageError(
+            "no driver runs that knows how records are read; give the service's --config, or start"
+            " it and ask again"
+        )
+    reading = reading_of(settings, _origin(table))
+    return _counted(_letters(table).replay(chosen, reading), "replayed")
+
+
+def _drop(table: Workplace, chosen: Chosen, why: str) -> Done:
+    table.told = {**table.told, "why": why}
+    return _counted(_letters(table).drop(chosen), "dropped")
+
+
+def _letters(table: Workplace) -> LetterBox:
+    return LetterBox(
+        table.store, table.snapshot, table.commit, table.generation, table.clock, table.entropy
+    )
+
+
+def _origin(table: Workplace) -> TableName:
+    """The table as its source names it, which the configuration may have another name for."""
+    source = table.snapshot.manifest.source
+    if source is None:
+        raise UsageError("the table is fed by hand and has no dead letters")
+    return TableName.from_topic(source.topic)
+
+
+def _counted(letters: Letters, word: str) -> Done:
+    kept = f", {letters.kept} still cannot be read and stay" if letters.kept else ""
+    return Done(f"{letters.gone} dead letters {word}{kept}")
+
+
+def _nothing(_: Mapping[str, Any]) -> dict[str, Any]:
+    return {}
+
+
+def _direction(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    offsets = {int(number): int(offset) for number, offset in arguments["offsets"]}
+    stated = arguments["stated"]
+    return {"offsets": offsets, "stated": None if stated is None else FallBack(stated)}
+
+
+_KINDS: Mapping[str, _Kind] = {
+    UNPARK: _Kind(_direction, _unpark),
+    RESTORE: _Kind(lambda given: {"version": int(given["version"])}, _restore),
+    REBUILD: _Kind(_nothing, _rebuild),
+    VACUUM: _Kind(lambda given: {"seconds": float(given["retention_seconds"])}, _vacuum),
+    MERGE: _Kind(_nothing, _merge),
+    PURGE: _Kind(lambda given: {"seconds": float(given["older_than_seconds"])}, _purge),
+    REPLAY: _Kind(lambda given: {"chosen": chosen_letters(given)}, _replay),
+    DROP: _Kind(lambda given: {"chosen": chosen_letters(given), "why": str(given["why"])}, _drop),
+}
