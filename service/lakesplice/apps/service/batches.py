@@ -276,6 +276,7 @@ class BatchRunner:
         if outcome is Settled.AGAIN:
             return "again"
         self._failures.pop(table.source.topic, None)
+        table.go_on()
         if table.parked is not None:
             self._driver.log.warning(
                 "table-parked",
@@ -288,7 +289,9 @@ class BatchRunner:
 
     def _failed(self, table: ServiceTable, errors: Sequence[TaskError]) -> str:
         error, topic = errors[0], table.source.topic
-        if error.kind not in _PASSING_ERRORS:
+        if error.kind in _PASSING_ERRORS:
+            table.rest()
+        else:
             self._failures[topic] = self._failures.get(topic, 0) + 1
         code = _PARKING_ERRORS.get(error.kind)
         if code is None and self._failures.get(topic, 0) >= _FAILURES_MAX:

@@ -88,7 +88,9 @@ class QueryLoop:
                 continue
             self._failures = 0
             if once and finished:
-                return
+                if not self._sources.any_rests():
+                    return
+                self._stopping.wait(_TICK_SECONDS)
 
     def drain(self, seconds: float) -> None:
         """Finish the running batches within `seconds`, or drop them whole."""

@@ -61,7 +61,7 @@ class Sources:
         lags = {}
         for name, topic in self._topics().items():
             table = self._tables.get(name)
-            if name in self._broken or (table is not None and table.parked):
+            if name in self._broken or (table is not None and (table.parked or table.rests)):
                 continue
             starts[name] = table.next_offsets(topic.earliest) if table else dict(topic.earliest)
             lags[name] = topic.behind(starts[name])
@@ -70,6 +70,10 @@ class Sources:
         if not any(lags.values()):
             self._driver.metrics.since(metric.LAST_BATCH, moment)
         return Outlook(starts, lags)
+
+    def any_rests(self) -> bool:
+        """Whether some table rests: what it has to read is not among what could be read now."""
+        return any(table.rests for table in self._tables)
 
     def _topics(self) -> dict[str, Topic]:
         pattern = self._driver.settings.kafka.topic_pattern.pattern
@@ -89,7 +93,7 @@ class Sources:
             topic.name, unborn_source(topic.name, topic.id, topic.earliest)
         )
         table.refused = False
-        if table.parked:
+        if table.parked or table.rests:
             return {}
         reason = check_source(table.source, topic.name, topic.id, topic.earliest, topic.latest)
         if reason is not None:

@@ -17,12 +17,15 @@ from lakesplice.table.intents import Ingest, Intent, Splice
 from lakesplice.table.snapshot import Snapshot
 from lakesplice.telemetry.catalogue import COMMIT_SECONDS, LAG
 
+_REST_SECONDS = (1.0, 2.0, 5.0, 10.0, 30.0)
+
 
 class ServiceTable(HeldTable):
     """A held table that tells metrics and logs what happens to it.
 
     A `refused` table is passed over by the running query: it read on from elsewhere than the table
-    stands. `origin` is the source's name of it, by which the configuration knows it.
+    stands. One that `rests` is left out of the queries for a while. `origin` is the source's name
+    of it, by which the configuration knows it.
     """
 
     def __init__(
@@ -48,8 +51,28 @@ class ServiceTable(HeldTable):
         self.refused = False
         self.changes_in = 0
         self.compactions = 0
+        self._trips = 0
+        self._rests_until = 0.0
         self._sightings = Sightings()
         self.show()
+
+    @property
+    def rests(self) -> bool:
+        """Whether it is too early to try again what failed."""
+        return self._driver.clock.monotonic() < self._rests_until
+
+    def rest(self) -> None:
+        """Rest after a failure that may pass, longer each time until `go_on` is called.
+
+        Else queries, which start anew after a failure, would do so without end, for all tables.
+        """
+        seconds = _REST_SECONDS[min(self._trips, len(_REST_SECONDS) - 1)]
+        self._trips += 1
+        self._rests_until = self._driver.clock.monotonic() + seconds
+
+    def go_on(self) -> None:
+        """Forget failures that have passed."""
+        self._trips = 0
 
     def commit(
         self, intent: Intent, told: Mapping[str, str] = NOTHING_TOLD

@@ -1,0 +1,49 @@
+"""Tables that failed for a reason that may pass: tried again after a while, longer each time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import structlog
+
+from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.tables import ServiceTable, unborn_source
+from lakesplice.config import Settings
+from lakesplice.model.names import TableName
+from lakesplice.storage.local import LocalStore
+from lakesplice.table.generation import Generation
+from lakesplice.telemetry.registry import Metrics
+from lakesplice.testing.doubles import FixedClock, SeededEntropy
+
+NAME = TableName("shop", "goods")
+
+
+def table_of(lake: LocalStore, clock: FixedClock) -> ServiceTable:
+    settings = Settings(
+        kafka={"bootstrap_servers": "127.0.0.1:1", "topic_pattern": ".*"},
+        lake={"root": str(lake.root)},
+    )
+    metrics = Metrics()
+    metrics.register_table(str(NAME))
+    log, entropy = structlog.get_logger(), SeededEntropy(1)
+    driver = Driver(settings, lake, clock, entropy, Generation(lake, 1), metrics, log)
+    return ServiceTable(driver, NAME, unborn_source("a.shop.goods", "id", {0: 0}))
+
+
+def rest_of(table: ServiceTable, clock: FixedClock) -> int:
+    """How many seconds the table rests after a failure."""
+    table.rest()
+    seconds = 0
+    while table.rests:
+        clock.advance(1)
+        seconds += 1
+    return seconds
+
+
+def test_a_table_rests_longer_with_each_failure_and_anew_once_it_went_on(tmp_path: Path) -> None:
+    clock = FixedClock()
+    table = table_of(LocalStore(tmp_path), clock)
+    assert not table.rests
+    assert [rest_of(table, clock) for _ in range(7)] == [1, 2, 5, 10, 30, 30, 30]
+    table.go_on()
+    assert rest_of(table, clock) == 1
