@@ -13,6 +13,7 @@ import pytest
 from kafka import KafkaConsumer, TopicPartition
 
 from lakesplice.testing.compare import compare
+from tests.support.apicurio import Apicurio
 from tests.support.running import Lake, take_in
 from tests.support.sources import SourceServer, connector, debezium, source_server
 from tests.support.statements import Statements, Table
@@ -38,10 +39,14 @@ def _json(schemas: str) -> dict[str, str]:
     }
 
 
-FORMS = (
-    Form("described", _json("true"), declared=False),
-    Form("plain", _json("false"), declared=True),
-)
+def forms(registry: Apicurio) -> tuple[Form, ...]:
+    """Every form that is tried."""
+    names = {"schema.name.adjustment.mode": "avro"}
+    return (
+        Form("described", _json("true"), declared=False),
+        Form("plain", _json("false"), declared=True),
+        Form("avro", {**registry.converters(), **names}, declared=False),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +58,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SourceServer]:
 class Chain:
     """From statements to tables, in every form at once."""
 
-    def __init__(self, server: SourceServer, kafka: str, folder: Path, seed: int) -> None:
+    def __init__(
+        self, server: SourceServer, kafka: str, registry: Apicurio, folder: Path, seed: int
+    ) -> None:
         self._kafka = kafka
         self._prefix = f"chain-{secrets.token_hex(4)}"
         self.chance = random.Random(seed)
@@ -61,7 +68,7 @@ class Chain:
             form: Statements(
                 f"{form.name}_{seed}", random.Random(f"{seed} {form.name}"), server.connect()
             )
-            for form in FORMS
+            for form in forms(registry)
         }
         for source in self.sources.values():
             source.create()
@@ -82,6 +89,7 @@ class Chain:
             kafka,
             rf"{self._prefix}-.*\..*\..*",
             tables=declared,
+            schema_registry={"url": registry.own, "numbers": "content-id"},
             compaction={"deltas_max": 2, "poll_seconds": 0.2},
         )
 
@@ -151,9 +159,9 @@ class Chain:
 
 
 def test_tables_equal_their_database_through_kills_and_schema_changes(
-    server: SourceServer, kafka_broker: str, tmp_path: Path, seed: int
+    server: SourceServer, kafka_broker: str, schema_registry: Apicurio, tmp_path: Path, seed: int
 ) -> None:
-    chain = Chain(server, kafka_broker, tmp_path, seed)
+    chain = Chain(server, kafka_broker, schema_registry, tmp_path, seed)
     with chain.connect:
         with chain.lake.running() as service:
             chain.run(25)

@@ -16,7 +16,7 @@ from typing import Any, Self
 import pytest
 import urllib3
 
-from lakesplice.spark.jars import _ivy_jar, ivy_settings
+from lakesplice.spark.jars import JarSet, Module, _ivy_jar, ivy_settings
 from tests.support.machine import java
 
 _REVISION = "2.6.13.Final"
@@ -30,6 +30,11 @@ _MODULE = f"""<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven
  transitive="false" conf="default->default">
 <artifact name="apicurio-registry-app" type="tar.gz" ext="tar.gz" m:classifier="all"/>
 </dependency></dependencies></ivy-module>"""
+CONVERTER = JarSet(
+    "apicurio-converter",
+    (Module("io.apicurio", "apicurio-registry-utils-converter", _REVISION, transitive=True),),
+    "322c0c2edb7577683e13c7300cd6c965d4c79f3754e99ce450d60ef61735e953",
+)
 _READY = b"Listening on"
 _START_SECONDS_MAX = 120.0
 
@@ -62,6 +67,19 @@ class Apicurio:
         self.compatible = f"http://127.0.0.1:{port}/apis/ccompat/v7"
         self.own = f"http://127.0.0.1:{port}/apis/registry/v2"
         return self
+
+    def converters(self) -> dict[str, str]:
+        """Properties of a connector that writes Avro with this registry's schemas."""
+        one = {
+            "": "io.apicurio.registry.utils.converter.AvroConverter",
+            ".apicurio.registry.url": self.own,
+            ".apicurio.registry.auto-register": "true",
+            ".apicurio.registry.headers.enabled": "false",
+            ".apicurio.registry.as-confluent": "true",
+            ".apicurio.registry.use-id": "contentId",
+        }
+        both = ("key.converter", "value.converter")
+        return {f"{part}{end}": value for part in both for end, value in one.items()}
 
     def _read(self, ready: threading.Event) -> None:
         self._said = b""

@@ -24,6 +24,7 @@ from lakesplice.testing.servers.mariadb import (
     unpacked,
 )
 from tests.support import machine
+from tests.support.apicurio import CONVERTER
 
 _IMAGE = "mariadb:11.4"
 _BINLOG = (
@@ -82,8 +83,11 @@ def _containered() -> Iterator[SourceServer]:
 def debezium(
     folder: Path, bootstrap_servers: str, connectors: Mapping[str, Mapping[str, str]]
 ) -> LocalConnect:
-    """Connectors that the test starts, kills and starts again; a skip without their jars."""
-    jars = machine.jars(DEBEZIUM)
+    """Connectors that the test starts, kills and starts again; a skip without their jars.
+
+    They may write Avro (`Apicurio.converters`).
+    """
+    jars = [*machine.jars(DEBEZIUM), *machine.jars(CONVERTER)]
     return LocalConnect(jars, folder, bootstrap_servers, connectors, java=machine.java())
 
 
