@@ -15,7 +15,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from lakesplice.errors import FencedError, StorageError, UsageError, VersionNotFoundError
+from lakesplice.errors import (
+    FencedError,
+    MissingFileError,
+    StorageError,
+    UsageError,
+    VersionNotFoundError,
+)
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.places import AnyStore, log_keeper
 from lakesplice.table.commit import Committed, Conflict
@@ -340,6 +346,11 @@ class TableMachine(RuleBasedStateMachine):
             zombie.batch(self.ends(zombie, ahead))
         except FencedError:
             assert Table(self.bare).version == version
+            self.zombies.remove(zombie)
+        except MissingFileError:
+            # It stood still for so long that what it rests on is past its retention.
+            retained_from = Table(self.bare).snapshot.manifest.retention.retained_from
+            assert zombie.table.version < retained_from
             self.zombies.remove(zombie)
 
     @precondition(lambda self: self.driver.table.snapshot is not None)
