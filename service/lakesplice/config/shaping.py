@@ -12,14 +12,15 @@ from lakesplice.errors import ConfigurationError
 from lakesplice.telemetry.secrets import MASK
 
 if TYPE_CHECKING:
-    from lakesplice.planning.shaping import Mask, Shape
+    from lakesplice.planning.masks import Mask
+    from lakesplice.planning.shaping import Shape
 
 Secret = Annotated[str | None, PlainSerializer(lambda value: MASK if value else None)]
 
 
 def _masks(masks: Options) -> tuple[tuple[str, Mask], ...]:
     # What masks takes a while to import and most configurations have none.
-    from lakesplice.planning.shaping import masks_of
+    from lakesplice.planning.masks import masks_of
 
     try:
         return masks_of(masks)

@@ -15,7 +15,8 @@ from lakesplice.formats.events import DecodeContext, decode
 from lakesplice.model.names import TableName
 from lakesplice.model.schema import SourceField, SourceSchema
 from lakesplice.model.types import ColumnType
-from lakesplice.planning.shaping import How, Mask, Shape, masked, masks_of, shaped, shaped_schema
+from lakesplice.planning.masks import How, Mask, masked, masks_of
+from lakesplice.planning.shaping import Shape, shaped, shaped_schema
 from lakesplice.testing.shop import Database, TableSpec
 from lakesplice.testing.shop.columns import bigint, integer, varchar
 

@@ -12,7 +12,8 @@ from lakesplice.errors import SourceUnavailable
 from lakesplice.formats.events import SchemaText
 from lakesplice.model.manifest import ParkCode
 from lakesplice.planning.policy import Behaviour, SchemaPolicy
-from lakesplice.planning.shaping import Shape, masks_of
+from lakesplice.planning.masks import masks_of
+from lakesplice.planning.shaping import Shape
 from lakesplice.spark.plan import TaskError
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.dead_letters import read_dead_letters
