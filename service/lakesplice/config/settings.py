@@ -20,7 +20,12 @@ from lakesplice.config.schema_changes import (
 )
 from lakesplice.config.schema_registry import SchemaRegistrySettings
 from lakesplice.config.section import DAY, Section
-from lakesplice.config.shaping import MaskingSettings, ShapeSettings
+from lakesplice.config.shaping import (
+    MaskingSettings,
+    MetadataSettings,
+    ShapeSettings,
+    shape_of,
+)
 from lakesplice.config.table_rows import RowSettings
 from lakesplice.config.upkeep import (
     CompactionSettings,
@@ -183,7 +188,7 @@ class TableSettings(RowSettings):
     )
     shape: ShapeSettings | None = Field(
         default=None,
-        description="Which columns these tables take and how they are masked (docs/shaping.md).",
+        description="Which columns these tables have and how they are masked (docs/shaping.md).",
     )
     retention: Seconds | None = Field(
         default=None,
@@ -256,6 +261,7 @@ class Settings(Section):
     schema_registry: SchemaRegistrySettings = SchemaRegistrySettings()
     schema_changes: SchemaChangeSettings = SchemaChangeSettings()
     masking: MaskingSettings = MaskingSettings()
+    metadata: MetadataSettings = MetadataSettings()
     tables: tuple[TableSettings, ...] = Field(
         default=(),
         max_length=10_000,
@@ -292,8 +298,7 @@ class Settings(Section):
     def shape(self, name: TableName) -> Shape | None:
         """Return what a table takes of its source's rows, None for all of them as they are."""
         entry = self.table(name)
-        given = entry.shape if entry else None
-        return None if given is None else given.shape(self.masking.secret)
+        return shape_of(entry.shape if entry else None, self.metadata, self.masking.secret)
 
     @model_validator(mode="after")
     def _salted(self) -> Self:

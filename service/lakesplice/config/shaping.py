@@ -1,4 +1,4 @@
-"""The settings of what tables take of their source's rows."""
+"""The settings of what tables make of their source's rows."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from lakesplice.telemetry.secrets import MASK
 
 if TYPE_CHECKING:
     from lakesplice.planning.masks import Mask
+    from lakesplice.planning.metadata import Metadata
     from lakesplice.planning.shaping import Shape
 
 Secret = Annotated[str | None, PlainSerializer(lambda value: MASK if value else None)]
@@ -26,6 +27,37 @@ def _masks(masks: Options) -> tuple[tuple[str, Mask], ...]:
         return masks_of(masks)
     except ConfigurationError as error:
         raise ValueError(str(error)) from None
+
+
+def _metadata(names: tuple[str, ...]) -> tuple[Metadata, ...]:
+    from lakesplice.planning.metadata import metadata_of
+
+    try:
+        return metadata_of(names)
+    except ConfigurationError as error:
+        raise ValueError(str(error)) from None
+
+
+class MetadataSettings(Section):
+    """What events tell beside their rows, as columns of all tables."""
+
+    columns: tuple[str, ...] = Field(
+        default=(),
+        max_length=100,
+        description="Metadata columns of every table, of `op_ts`, `op`, `gtid`, `database_name`,"
+        " `table_name` and `topic` (docs/shaping.md).",
+    )
+    prefix: str = Field(
+        default="",
+        max_length=100,
+        description="What the names of metadata columns begin with, such as `__`.",
+    )
+
+    @field_validator("columns")
+    @classmethod
+    def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        _metadata(value)
+        return value
 
 
 class MaskingSettings(Section):
@@ -42,7 +74,7 @@ class MaskingSettings(Section):
 
 
 class ShapeSettings(Section):
-    """Which of the source's columns a table has, and how they are masked."""
+    """Which columns a table has: of its source, how masked, and its own."""
 
     include: tuple[str, ...] = Field(
         default=(),
@@ -60,6 +92,11 @@ class ShapeSettings(Section):
         description="Masks by column name or pattern, the first that matches: `hash` (salted with"
         " `masking.secret`), `redact` or `truncate(n)`.",
     )
+    metadata: tuple[str, ...] | None = Field(
+        default=None,
+        max_length=100,
+        description="Metadata columns of these tables; as `metadata.columns` without it.",
+    )
     raw_dead_letters: bool = Field(
         default=False,
         description="Keep the bytes of dead letters also where columns are masked.",
@@ -72,14 +109,35 @@ class ShapeSettings(Section):
             _masks(value)
         return value
 
+    @field_validator("metadata")
+    @classmethod
+    def _known(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        _metadata(value or ())
+        return value
+
     @property
     def hashes(self) -> bool:
         """Whether a mask needs the secret."""
         return any(text.strip() == "hash" for text in self.masks.values())
 
-    def shape(self, secret: str | None) -> Shape:
-        """Return the settings as a value for tasks."""
-        from lakesplice.planning.shaping import Shape
 
-        masks = _masks(self.masks)
-        return Shape(self.include, self.exclude, masks, secret or "", self.raw_dead_letters)
+def shape_of(
+    own: ShapeSettings | None, general: MetadataSettings, secret: str | None
+) -> Shape | None:
+    """Return what a table takes whose entry says `own`, as a value for tasks; None for all of its
+    source's rows as they are.
+    """
+    given = ShapeSettings() if own is None else own
+    names = general.columns if given.metadata is None else given.metadata
+    if own is None and not names:
+        return None
+    from lakesplice.planning.shaping import Shape
+
+    return Shape(
+        given.include,
+        given.exclude,
+        _masks(given.masks),
+        secret or "",
+        given.raw_dead_letters,
+        tuple((general.prefix + what, what) for what in _metadata(names)),
+    )

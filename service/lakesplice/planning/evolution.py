@@ -162,6 +162,8 @@ def _names(image: SourceSchema) -> set[str]:
 
 def _unusable(image: SourceSchema) -> Unfit | None:
     """Return why no table could hold the image, if so."""
+    if image.problem:
+        return Unfit(ParkCode.UNSUPPORTED, image.problem)
     if not image.key:
         return Unfit(
             ParkCode.NO_KEY,

@@ -7,7 +7,7 @@ table whose masks change meets a change of type, not other values under the same
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 from lakesplice.formats.events.values import Decoded, ImageBlock
 from lakesplice.model.schema import SourceSchema
 from lakesplice.planning.masks import Mask, masked, masked_field
+from lakesplice.planning.metadata import Metadata, Origin, metadata_field, metadata_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class Shape:
     `include` and `exclude` are patterns of column names (`*`, `?`, `[…]`), an empty `include`
     standing for all; key columns are taken unless they are excluded. Of `masks` the first pattern
     that matches counts. Unless `raw_letters`, dead letters of a table with masks hold no bytes.
+    `metadata` has columns of the table by name, and what of the event they hold.
     """
 
     include: tuple[str, ...] = ()
@@ -32,6 +34,7 @@ class Shape:
     masks: tuple[tuple[str, Mask], ...] = ()
     secret: str = field(default="", repr=False)
     raw_letters: bool = False
+    metadata: tuple[tuple[str, Metadata], ...] = ()
 
     @property
     def withholds(self) -> bool:
@@ -49,41 +52,71 @@ class Shape:
         return next((mask for pattern, mask in self.masks if fnmatchcase(name, pattern)), None)
 
 
-def shaped(decoded: Decoded, shape: Shape) -> Decoded:
-    """Return what was decoded with its images as the table takes them."""
+def shaped(decoded: Decoded, shape: Shape, origin: Origin) -> Decoded:
+    """Return what was decoded of records of `origin` with its images as the table takes them."""
     schemas: dict[SourceSchema, SourceSchema] = {}
     blocks = []
     for block in decoded.blocks:
         schema = schemas.get(block.schema)
         if schema is None:
             schema = schemas[block.schema] = shaped_schema(block.schema, shape)
-        blocks.append(_shaped(block, schema, shape))
+        blocks.append(_shaped(block, schema, shape, origin))
     return replace(decoded, blocks=tuple(blocks))
 
 
 def shaped_schema(schema: SourceSchema, shape: Shape) -> SourceSchema:
-    """Return the schema of shaped images; a column without a type can't be masked so."""
+    """Return the schema of shaped images, the table's own columns behind those of the source; a
+    column without a type can't be masked so.
+    """
     taken = [column for column in schema.fields if shape.takes(column.name, schema.key)]
-    fields = tuple(
+    fields = [
         masked_field(column, shape.mask(column.name), schema.key, shape.secret) for column in taken
+    ]
+    fields += [metadata_field(name, what) for name, what in shape.metadata]
+    names = {column.name for column in schema.fields}
+    left_out = names - {column.name for column in taken}
+    return replace(
+        schema,
+        fields=tuple(fields),
+        left_out=schema.left_out | left_out,
+        problem=_taken_name(names, shape),
     )
-    names = {column.name for column in taken}
-    left_out = frozenset(column.name for column in schema.fields) - names
-    return replace(schema, fields=fields, left_out=schema.left_out | left_out)
 
 
-def _shaped(block: ImageBlock, schema: SourceSchema, shape: Shape) -> ImageBlock:
+def _taken_name(names: Iterable[str], shape: Shape) -> str:
+    """Say which of the table's own columns has the name of one of the source's, if any has."""
+    lower = {name.lower() for name in names}
+    for name, what in shape.metadata:
+        if name.lower() in lower:
+            return (
+                f"the source has a column of the name that metadata={what.value!r} has here,"
+                f" column={name!r}; set another metadata.prefix"
+            )
+    return ""
+
+
+def _shaped(block: ImageBlock, schema: SourceSchema, shape: Shape, origin: Origin) -> ImageBlock:
+    own = {name: metadata_values(what, block, origin) for name, what in shape.metadata}
     images = {
-        "before": _image(block.before, block.schema, schema, shape),
-        "after": _image(block.after, block.schema, schema, shape),
+        "before": _image(block.before, block.schema, schema, shape, own),
+        "after": _image(block.after, block.schema, schema, shape, own),
     }
     return replace(block, schema=schema, before=images["before"], after=images["after"])
 
 
-def _image(image: pa.Table, schema: SourceSchema, to: SourceSchema, shape: Shape) -> pa.Table:
+def _image(
+    image: pa.Table,
+    schema: SourceSchema,
+    to: SourceSchema,
+    shape: Shape,
+    own: Mapping[str, pa.Array],
+) -> pa.Table:
     kinds = {column.name: column.type for column in schema.fields}
     arrays = {}
     for column in to.fields:
+        if column.name in own:
+            arrays[column.name] = own[column.name]
+            continue
         values = image.column(column.name).combine_chunks()
         mask, kind = shape.mask(column.name), kinds[column.name]
         if mask is not None and column.type is not None and kind is not None:

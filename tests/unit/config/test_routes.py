@@ -72,3 +72,29 @@ def test_a_policy_of_some_tables_lies_over_that_of_all() -> None:
     policy = found.policy(TableName("shop", "orders"))
     assert (policy.add_column, policy.drop_column) == ("ignore", "lenient")
     assert found.policy(TableName("a", "b")).drop_column == "exception"
+
+
+def test_metadata_columns_of_some_tables_take_the_place_of_those_of_all() -> None:
+    found = settings(
+        {"match": "shop.audit", "shape": {"metadata": ["gtid"]}},
+        {"match": "shop.plain", "shape": {"metadata": []}},
+        {"match": "shop.masked", "shape": {"exclude": ["x"]}},
+        metadata={"columns": ["op_ts", "op"], "prefix": "__"},
+    )
+
+    def names(table: str) -> list[str]:
+        shape = found.shape(TableName("shop", table))
+        assert shape is not None
+        return [name for name, _ in shape.metadata]
+
+    assert names("audit") == ["__gtid"]
+    assert names("plain") == []
+    assert names("masked") == names("other") == ["__op_ts", "__op"]
+    assert settings().shape(TableName("shop", "orders")) is None
+
+
+def test_a_metadata_column_that_there_is_none_of_is_refused() -> None:
+    with pytest.raises(ValidationError, match="sent again"):
+        settings(metadata={"columns": ["offset"]})
+    with pytest.raises(ValidationError, match="known: op_ts"):
+        settings({"match": "a.b", "shape": {"metadata": ["when"]}})
