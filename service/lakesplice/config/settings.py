@@ -24,6 +24,7 @@ from lakesplice.config.shaping import (
     MaskingSettings,
     MetadataSettings,
     ShapeSettings,
+    check_own_names,
     shape_of,
 )
 from lakesplice.config.table_rows import RowSettings
@@ -305,6 +306,12 @@ class Settings(Section):
         hashing = any(entry.shape is not None and entry.shape.hashes for entry in self.tables)
         if hashing and not self.masking.secret:
             raise ValueError("a mask is hash, which needs masking.secret")
+        return self
+
+    @model_validator(mode="after")
+    def _own_names(self) -> Self:
+        for at, entry in enumerate(self.tables):
+            check_own_names(entry.shape, self.metadata, f"tables[{at}].shape")
         return self
 
     def declared(self, name: TableName) -> dict[str, DeclaredType] | None:

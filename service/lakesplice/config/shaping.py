@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import fnmatch
+from typing import TYPE_CHECKING, Annotated, Self
 
-from pydantic import Field, PlainSerializer, field_validator
+from pydantic import Field, PlainSerializer, field_validator, model_validator
 
 from lakesplice.config.options import Options
 from lakesplice.config.section import Section
@@ -12,6 +13,7 @@ from lakesplice.errors import ConfigurationError
 from lakesplice.telemetry.secrets import MASK
 
 if TYPE_CHECKING:
+    from lakesplice.planning.computing.expression import Expression
     from lakesplice.planning.masks import Mask
     from lakesplice.planning.metadata import Metadata
     from lakesplice.planning.shaping import Shape
@@ -36,6 +38,23 @@ def _metadata(names: tuple[str, ...]) -> tuple[Metadata, ...]:
         return metadata_of(names)
     except ConfigurationError as error:
         raise ValueError(str(error)) from None
+
+
+def _computed(spelt: Options) -> tuple[tuple[str, Expression], ...]:
+    from lakesplice.planning.computing.evaluation import type_of
+    from lakesplice.planning.computing.expression import parse
+
+    found = []
+    for name, text in spelt.items():
+        if not name.strip():
+            raise ValueError("a computed column needs a name")
+        try:
+            expression = parse(text)
+            type_of(expression)
+        except ConfigurationError as error:
+            raise ValueError(f"{name}: {error}") from None
+        found.append((name, expression))
+    return tuple(found)
 
 
 class MetadataSettings(Section):
@@ -92,6 +111,11 @@ class ShapeSettings(Section):
         description="Masks by column name or pattern, the first that matches: `hash` (salted with"
         " `masking.secret`), `redact` or `truncate(n)`.",
     )
+    computed: Options = Field(
+        default=Options(),
+        description="Columns computed from others, by name: expressions such as"
+        " `date_format(created_at, 'yyyy-MM')` (docs/shaping.md).",
+    )
     metadata: tuple[str, ...] | None = Field(
         default=None,
         max_length=100,
@@ -109,6 +133,25 @@ class ShapeSettings(Section):
             _masks(value)
         return value
 
+    @field_validator("computed")
+    @classmethod
+    def _computes(cls, value: Options) -> Options:
+        if value:
+            _computed(value)
+        return value
+
+    @model_validator(mode="after")
+    def _hides_what_is_masked(self) -> Self:
+        if self.computed and self.masks:
+            from lakesplice.planning.computing.expression import columns_of
+
+            for name, expression in _computed(self.computed):
+                shown = set(columns_of(expression))
+                for pattern in self.masks:
+                    if any(fnmatch.fnmatchcase(column, pattern) for column in shown):
+                        raise ValueError(f"{name} would show what the mask of {pattern} hides")
+        return self
+
     @field_validator("metadata")
     @classmethod
     def _known(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -119,6 +162,18 @@ class ShapeSettings(Section):
     def hashes(self) -> bool:
         """Whether a mask needs the secret."""
         return any(text.strip() == "hash" for text in self.masks.values())
+
+
+def check_own_names(own: ShapeSettings | None, general: MetadataSettings, where: str) -> None:
+    """Raise `ValueError` if two columns that the table itself brings have one name."""
+    if own is None:
+        return
+    told = general.columns if own.metadata is None else own.metadata
+    met: set[str] = set()
+    for name in (*(general.prefix + what for what in told), *own.computed):
+        if name.lower() in met:
+            raise ValueError(f"{where}: two columns are called {name}")
+        met.add(name.lower())
 
 
 def shape_of(
@@ -140,4 +195,5 @@ def shape_of(
         secret or "",
         given.raw_dead_letters,
         tuple((general.prefix + what, what) for what in _metadata(names)),
+        _computed(given.computed),
     )

@@ -27,8 +27,9 @@ SYSTEM_FIELDS: tuple[pa.Field, ...] = (
 )
 
 
-# How the source types of metadata columns begin (`planning/metadata.py`).
-OF_CHANGE, OF_TOPIC = "of-change:", "of-topic:"
+# How the source types of columns begin that the source hasn't got (`planning/metadata.py`,
+# `planning/computing`).
+OF_CHANGE, OF_TOPIC, COMPUTED = "of-change:", "of-topic:", "computed:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,9 +212,11 @@ class SourceSchema:
 
     `left_out` names columns that the source has and the image no more: the table doesn't take them.
     `problem` says, in words, why the configuration can't be followed for it; empty if it can.
+    `lacking` has the columns that can't be computed for it, each with the one that it lacks.
     """
 
     fields: tuple[SourceField, ...]
     key: tuple[str, ...]
     left_out: frozenset[str] = frozenset()
     problem: str = ""
+    lacking: tuple[tuple[str, str], ...] = ()

@@ -1,8 +1,10 @@
-"""Shaping: which of a source's columns a table has, and in which of them values are masked.
+"""Shaping: which of a source's columns a table has, in which of them values are masked, and which
+columns it has besides: computed from a row, or telling of its change.
 
 It comes between decoding and everything else, so what is left out or masked is in no file, no
 payload between tasks and no digest. What a column was masked with is part of its source type: a
-table whose masks change meets a change of type, not other values under the same name.
+table whose masks change meets a change of type, not other values under the same name. So is the
+expression of a computed column. Images before and after are made alike.
 """
 
 from __future__ import annotations
@@ -13,8 +15,11 @@ from fnmatch import fnmatchcase
 
 import pyarrow as pa
 
+from lakesplice.errors import ConfigurationError
 from lakesplice.formats.events.values import Decoded, ImageBlock
-from lakesplice.model.schema import SourceSchema
+from lakesplice.model.schema import COMPUTED, SourceField, SourceSchema
+from lakesplice.planning.computing.evaluation import evaluate, type_of
+from lakesplice.planning.computing.expression import Expression, columns_of
 from lakesplice.planning.masks import Mask, masked, masked_field
 from lakesplice.planning.metadata import Metadata, Origin, metadata_field, metadata_values
 
@@ -26,7 +31,8 @@ class Shape:
     `include` and `exclude` are patterns of column names (`*`, `?`, `[…]`), an empty `include`
     standing for all; key columns are taken unless they are excluded. Of `masks` the first pattern
     that matches counts. Unless `raw_letters`, dead letters of a table with masks hold no bytes.
-    `metadata` has columns of the table by name, and what of the event they hold.
+    `computed` has columns of the table by name, and expressions over the source's columns as they
+    are there, `metadata` others and what of the event they hold.
     """
 
     include: tuple[str, ...] = ()
@@ -35,6 +41,7 @@ class Shape:
     secret: str = field(default="", repr=False)
     raw_letters: bool = False
     metadata: tuple[tuple[str, Metadata], ...] = ()
+    computed: tuple[tuple[str, Expression], ...] = ()
 
     @property
     def withholds(self) -> bool:
@@ -72,15 +79,44 @@ def shaped_schema(schema: SourceSchema, shape: Shape) -> SourceSchema:
     fields = [
         masked_field(column, shape.mask(column.name), schema.key, shape.secret) for column in taken
     ]
-    fields += [metadata_field(name, what) for name, what in shape.metadata]
+    computed, lacking, problem = _computed(schema, shape)
+    fields += [*computed, *(metadata_field(name, what) for name, what in shape.metadata)]
     names = {column.name for column in schema.fields}
     left_out = names - {column.name for column in taken}
     return replace(
         schema,
         fields=tuple(fields),
         left_out=schema.left_out | left_out,
-        problem=_taken_name(names, shape),
+        problem=_taken_name(names, shape) or problem,
+        lacking=lacking,
     )
+
+
+def _computed(
+    schema: SourceSchema, shape: Shape
+) -> tuple[list[SourceField], tuple[tuple[str, str], ...], str]:
+    """Return the computed columns, those that can't be for what they lack, and why others can't."""
+    types = {column.name: column.type for column in schema.fields}
+    fields, lacking = [], []
+    for name, expression in shape.computed:
+        needed = list(columns_of(expression))
+        absent = next((column for column in needed if column not in types), None)
+        if absent is not None:
+            lacking.append((name, absent))
+            continue
+        untyped = next((column for column in needed if types[column] is None), None)
+        if untyped is not None:
+            return (
+                [],
+                (),
+                f"computed column={name!r} needs column={untyped!r}, whose type is unknown",
+            )
+        try:
+            kind = type_of(expression, types)
+        except ConfigurationError as error:
+            return [], (), f"column={name!r} can't be computed: {error}; correct shape.computed"
+        fields.append(SourceField(name, kind, f"{COMPUTED}{expression}"))
+    return fields, tuple(lacking), ""
 
 
 def _taken_name(names: Iterable[str], shape: Shape) -> str:
@@ -92,16 +128,20 @@ def _taken_name(names: Iterable[str], shape: Shape) -> str:
                 f"the source has a column of the name that metadata={what.value!r} has here,"
                 f" column={name!r}; set another metadata.prefix"
             )
+    for name, _ in shape.computed:
+        if name.lower() in lower:
+            return f"the source has a column={name!r} too; compute it under another name"
     return ""
 
 
 def _shaped(block: ImageBlock, schema: SourceSchema, shape: Shape, origin: Origin) -> ImageBlock:
-    own = {name: metadata_values(what, block, origin) for name, what in shape.metadata}
-    images = {
-        "before": _image(block.before, block.schema, schema, shape, own),
-        "after": _image(block.after, block.schema, schema, shape, own),
-    }
-    return replace(block, schema=schema, before=images["before"], after=images["after"])
+    if schema.problem:
+        return replace(block, schema=schema)  # no table takes it
+    told = {name: metadata_values(what, block, origin) for name, what in shape.metadata}
+    before, after = (
+        _image(image, block.schema, schema, shape, told) for image in (block.before, block.after)
+    )
+    return replace(block, schema=schema, before=before, after=after)
 
 
 def _image(
@@ -109,19 +149,23 @@ def _image(
     schema: SourceSchema,
     to: SourceSchema,
     shape: Shape,
-    own: Mapping[str, pa.Array],
+    told: Mapping[str, pa.Array],
 ) -> pa.Table:
     kinds = {column.name: column.type for column in schema.fields}
+    known = {name: kind for name, kind in kinds.items() if kind is not None}
+    expressions = dict(shape.computed)
     arrays = {}
     for column in to.fields:
-        if column.name in own:
-            arrays[column.name] = own[column.name]
-            continue
-        values = image.column(column.name).combine_chunks()
-        mask, kind = shape.mask(column.name), kinds[column.name]
-        if mask is not None and column.type is not None and kind is not None:
-            values = masked(values, kind, mask, shape.secret)
-        arrays[column.name] = values
+        if column.name in told:
+            arrays[column.name] = told[column.name]
+        elif column.name in expressions:
+            arrays[column.name] = evaluate(expressions[column.name], known, image)
+        else:
+            values = image.column(column.name).combine_chunks()
+            mask, kind = shape.mask(column.name), kinds[column.name]
+            if mask is not None and column.type is not None and kind is not None:
+                values = masked(values, kind, mask, shape.secret)
+            arrays[column.name] = values
     return pa.table(arrays)
 
 

@@ -98,3 +98,27 @@ def test_a_metadata_column_that_there_is_none_of_is_refused() -> None:
         settings(metadata={"columns": ["offset"]})
     with pytest.raises(ValidationError, match="known: op_ts"):
         settings({"match": "a.b", "shape": {"metadata": ["when"]}})
+
+
+@pytest.mark.parametrize(
+    ("shape", "why"),
+    [
+        ({"computed": {"y": "yeer(at)"}}, "known: year"),
+        ({"computed": {"y": "upper(7)"}}, "takes a text"),
+        ({"computed": {"y": "upper(a"}}, "missing"),
+        ({"computed": {" ": "1"}}, "needs a name"),
+        ({"computed": {"y": "upper(email)"}, "masks": {"e*": "redact"}}, "would show"),
+        ({"computed": {"OP": "1"}, "metadata": ["op"]}, "two columns"),
+        ({"computed": {"a": "1", "A": "2"}}, "two columns"),
+    ],
+)
+def test_a_computed_column_that_can_be_none_is_refused(shape: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        settings({"match": "shop.*", "shape": shape})
+
+
+def test_computed_columns_are_expressions_by_name() -> None:
+    found = settings({"match": "shop.*", "shape": {"computed": {"one": 1, "y": "YEAR( at )"}}})
+    shape = found.shape(TableName("shop", "orders"))
+    assert shape is not None
+    assert [(name, str(text)) for name, text in shape.computed] == [("one", "1"), ("y", "year(at)")]
