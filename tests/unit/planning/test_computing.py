@@ -136,6 +136,7 @@ def test_a_truncation_that_leaves_the_range_is_null() -> None:
 @pytest.mark.parametrize(
     "text",
     ["", "f(", "f(a", "f(a,)", "f(a b)", "a b", "(a)", ",", "'open", "a-b", "1.5", "``", "f((a))",
+     "٣",
      "(" * 50, "upper(" * 30 + "a" + ")" * 30, "a" * (CHARACTERS_MAX + 1)],
 )  # fmt: skip
 def test_what_is_no_expression_is_refused(text: str) -> None:

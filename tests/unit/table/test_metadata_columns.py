@@ -15,6 +15,10 @@ from lakesplice.model.manifest import ParkCode
 from lakesplice.planning.metadata import Metadata
 from lakesplice.planning.policy import Behaviour, SchemaPolicy
 from lakesplice.planning.shaping import Shape
+from lakesplice.table.dead_letters import Chosen, DeadLetter, table_of, write_dead_letters
+from lakesplice.table.intents import Ingest
+from lakesplice.table.replay import LetterBox, Letters, Reading
+from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
 from tests.support.shaped import Life
 
@@ -144,6 +148,24 @@ def test_columns_that_are_given_up_park_or_are_null_in_rows_that_change(tmp_path
     strict.take()
     assert strict.driver.table.parked is not None
     assert strict.driver.table.parked.code is ParkCode.SCHEMA_CHANGE
+
+
+def test_a_dead_letter_taken_again_brings_what_its_event_said(tmp_path: Path) -> None:
+    life = Life(tmp_path, ALL)
+    life.database.insert("people", [(1, "A", "a@x", 1), (2, "B", "b@x", 2)])
+    events = life.database.drain()
+    life.take(events[0])
+    table, lost = life.driver.table, events[1]
+    record = (lost.topic, 0, 1, lost.timestamp_ms, lost.key, lost.value)
+    letters = table_of([DeadLetter(*record, "not-json", "", "[]", 0, 0, 0)])
+    ref = write_dead_letters(table.store, letters, SeededEntropy(100))
+    table.commit(
+        Ingest(1, table.version, {}, table.source, table.schema.version, dead_letters=(ref,))
+    )
+    assert table.snapshot is not None
+    box = LetterBox(table.store, table.snapshot, table.commit, 1, FixedClock(), SeededEntropy(101))
+    assert box.replay(Chosen(), Reading(life.driver.name, shape=ALL)) == Letters(1)
+    assert found(life) == told(events)
 
 
 def test_a_metadata_column_of_a_sources_name_parks_the_table_and_says_what_to_set(

@@ -21,7 +21,7 @@ _TOKEN = re.compile(
     r"""\s*(?:
       (?P<name>[^\W\d][\w$]*) | `(?P<quoted>[^`]+)`
     | '(?P<text>(?:[^']|'')*)' | "(?P<double>(?:[^"]|"")*)"
-    | (?P<number>-?\d{1,18}) | (?P<mark>[(),])
+    | (?P<number>-?[0-9]{1,18}) | (?P<mark>[(),])
     )""",
     re.VERBOSE,
 )

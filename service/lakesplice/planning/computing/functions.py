@@ -1,14 +1,16 @@
 """The functions that expressions may call: what each takes, gives and does.
 
-year month day (moment)             hour minute second (timestamp)         integers
-date_format(moment, 'pattern')      as `moments.py` says                   text
-substring(text, from[, to])         characters [from, to), from 0          text
-truncate(number, width)             the multiple of width at or below it   long
-truncate(text, width)               its first characters                   text
-cast(value, type)                   as `casts.py` says                     the type
-upper lower trim (text)             trim: of white space at both ends      text
-concat(text, text, …)               null if one of them is                 text
-coalesce(value, value, …)           the first that is not null             their type
+    year month day (moment)             hour minute second (timestamp)         integers
+    date_format(moment, 'pattern')      as `moments.py` says                   text
+    substring(text, from[, to])         characters [from, to), from 0          text
+    truncate(number, width)             the multiple of width at or below it   long
+    truncate(text, width)               its first characters                   text
+    cast(value, type)                   as `casts.py` says                     the type
+    upper lower trim (text)             trim: of white space at both ends      text
+    concat(text, text, …)               null if one of them is                 text
+    coalesce(value, value, …)           the first that is not null             their type
+
+Where an argument is null, so is the result, but of `coalesce`.
 """
 
 from __future__ import annotations
