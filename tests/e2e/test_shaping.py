@@ -1,4 +1,4 @@
-"""A service that passes over, renames and masks tables while their source changes its schema."""
+"""A service that passes over, renames, masks and computes while sources change their schemas."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def send(servers: str, *events: Event) -> None:
     Sender(servers).send_all((event.topic, 0, event.key, event.value) for event in events)
 
 
-def test_tables_are_passed_over_renamed_masked_and_follow_their_policy(
+def test_tables_are_passed_over_renamed_masked_computed_and_follow_their_policy(
     kafka_broker: str, topic_name: str, tmp_path: Path
 ) -> None:
     people, strict, left = (f"{topic_name}.s.{name}" for name in ("people", "strict", "left"))
@@ -34,24 +34,25 @@ def test_tables_are_passed_over_renamed_masked_and_follow_their_policy(
         kafka_broker,
         rf"{topic_name}\..*",
         masking={"secret": "pepper"},
+        metadata={"columns": ["op", "table_name"], "prefix": "m_"},
         tables=[
             {"match": "s.left", "read": False},
             {
                 "match": "/s\\.(peo)(ple)/",
                 "to": "crm.\\1_\\2",
-                "shape": {"masks": {"name": "hash"}},
+                "shape": {"masks": {"name": "hash"}, "computed": {"tens": "truncate(id, 10)"}},
                 "schema_changes": {"alter_column_type": "lenient"},
             },
         ],
     )
-    row = {"id": 1, "n": 7, "name": "Annabella"}
+    row = {"id": 11, "n": 7, "name": "Annabella"}
     for topic in (people, strict, left):
         send(kafka_broker, event(NARROW, 1, row, topic=topic))
     lake.once()
-    later = {"id": 2, "n": 1 << 40, "name": "B"}
+    later = {"id": 12, "n": 1 << 40, "name": "B"}
     for topic in (people, strict):
         send(kafka_broker, event(WIDE, 2, later, topic=topic))
-        send(kafka_broker, event(OTHER, 3, {"id": 3, "n": True, "name": "C"}, topic=topic))
+        send(kafka_broker, event(OTHER, 3, {"id": 23, "n": True, "name": "C"}, topic=topic))
     lake.once()
 
     assert not (lake.root / "s" / "left").exists()
@@ -60,6 +61,9 @@ def test_tables_are_passed_over_renamed_masked_and_follow_their_policy(
     found = Table.open(str(renamed)).read().sort_by("id")
     assert found.column("n").to_pylist() == [7, 1 << 40, None]
     assert found.column("n_2").to_pylist() == [None, None, True]
+    assert found.column("tens").to_pylist() == [10, 10, 20]
+    assert found.column("m_table_name").to_pylist() == ["people"] * 3
+    assert set(found.column("m_op").to_pylist()) <= {"c", "u", "r"}
     assert all(len(name) == 32 for name in found.column("name").to_pylist())
     files = [path for path in renamed.rglob("*") if path.is_file()]
     assert not [path for path in files if b"Annabella" in path.read_bytes()]

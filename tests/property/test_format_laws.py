@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 from lakesplice.formats.events import DecodeContext, declare
 from lakesplice.formats.events.decode import DIALECTS, recognise
 from lakesplice.model.formats import FormatName
+from lakesplice.planning.computing.expression import parse
+from lakesplice.planning.metadata import Metadata, Origin
+from lakesplice.planning.shaping import Shape, shaped
 from tests.support.avro import SCHEMAS, avro_record, flattened_record
 from tests.support.debezium import (
     DECLARED,
@@ -155,3 +158,20 @@ def test_any_bytes_are_settled_and_harm_no_neighbour(
             after = found[at][1]
             assert after is not None
             assert (after["id"], after["name"], after["stock"]) == (row, f"item {row}", row)
+
+
+@FORMATS
+def test_columns_that_are_told_or_computed_are_of_their_types(format_: FormatName) -> None:
+    sample = SAMPLES[format_]
+    context = DecodeContext(TABLE, declare(sample.declared), format_, schemas=SCHEMAS)
+    decoded = decode_all([sample.record(row) for row in range(3)], context)
+    metadata = tuple((f"m_{what}", what) for what in Metadata)
+    shape = Shape(metadata=metadata, computed=(("loud", parse("upper(name)")),))
+    (block,) = shaped(decoded, shape, Origin("a topic", TABLE)).blocks
+    types = {field.name: field.type and field.type.arrow for field in block.schema.fields}
+    for one in (block.before, block.after):
+        assert dict(zip(one.column_names, one.schema.types, strict=True)) == types
+    assert block.after.column("loud").to_pylist() == ["ITEM 0", "ITEM 1", "ITEM 2"]
+    assert block.after.column("m_op_ts").to_pylist() == block.source_ts.to_pylist()
+    assert set(block.after.column("m_op").to_pylist()) <= {"c", "u"}
+    assert block.after.column("m_topic").to_pylist() == ["a topic"] * 3

@@ -2,7 +2,8 @@
 
 A source changes one row three times. The changes may come in any order, cut into batches in any
 way, folded within a batch or across them, some of them lost for good, and everything again from any
-point. What the row ends as must be the after-image of the highest change that came.
+point. What the row ends as must be the after-image of the highest change that came, with what that
+change itself brought.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import pytest
 
 from lakesplice.model.address import Segment
 from lakesplice.model.change import Op, changes_schema, delta_schema
-from lakesplice.model.schema import Column, TableSchema
+from lakesplice.model.schema import OF_CHANGE, Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.planning import overlay as overlaying
 from lakesplice.planning.digest import row_digest
@@ -27,10 +28,14 @@ from lakesplice.planning.edits import apply_edits
 from lakesplice.planning.fold import fold
 from lakesplice.planning.overlay import Waiting, overlay
 
+LONG = ColumnType(Kind.LONG)
 SCHEMA = TableSchema(
-    tuple(Column(at, f"c{at}", f"c{at}", ColumnType(Kind.LONG), "BIGINT") for at in range(4)),
+    (
+        *(Column(at, f"c{at}", f"c{at}", LONG, "BIGINT") for at in range(4)),
+        Column(4, "moment", "moment", LONG, f"{OF_CHANGE}moment"),
+    ),
     ("c0",),
-    (0, 4),
+    (0, 5),
 )
 Row = tuple[int, int | None, int | None, int | None]
 START: Row = (1, 0, 0, None)
@@ -136,6 +141,7 @@ def record(change: Change) -> dict[str, Any]:
     if change.before is not None and change.after is not None:
         for at in range(4):
             bits |= (change.before[at] != change.after[at]) << at
+        bits |= 1 << 4
     return {
         "_key_high": 1,
         "_key_low": 1,
@@ -146,7 +152,7 @@ def record(change: Change) -> dict[str, Any]:
         "_row_digest": DIGESTS[change.after] if change.after else None,
         "_changed": bytes([bits]) if change.before else None,
         "_source_ts": None,
-        **dict(zip(SCHEMA.names, image, strict=True)),
+        **dict(zip(SCHEMA.names, (*image, change.position), strict=True)),
     }
 
 
@@ -168,7 +174,7 @@ def table(batch: tuple[Change, ...]) -> pa.Table:
 
 @cache
 def base() -> pa.Table:
-    values = dict(zip(SCHEMA.names, START, strict=True))
+    values = dict(zip(SCHEMA.names, (*START, 0), strict=True))
     system = {
         "_position_file": 1,
         "_position_offset": 0,
@@ -211,8 +217,9 @@ def wrong(history: Sequence[Change]) -> list[str]:
             alive = newest.after is not None
             values = tuple(row[name] for name in SCHEMA.names)
             right = row["_is_deleted"] is not alive and row["_position_offset"] == newest.position
-            if alive:
-                right &= values == newest.after and row["_row_digest"] == DIGESTS[newest.after]
+            if newest.after is not None:
+                right &= values == (*newest.after, newest.position)
+                right &= row["_row_digest"] == DIGESTS[newest.after]
             if not right:
                 order = [[change.position for change in batch] for batch in batches]
                 found.append(f"{way}: {order} ends as {row}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_origin
 
 import yaml
 from pydantic import BaseModel
@@ -97,7 +97,8 @@ def _place(parts: list[str], root: type[BaseModel]) -> tuple[Path, bool] | None:
         below = section_type(info)
         model = below if below is info.annotation else None
         is_options = info.annotation is Options
-        is_structured = is_options or below is not None
+        is_list = get_origin(info.annotation) is tuple
+        is_structured = is_options or is_list or below is not None
     return tuple(parts), is_structured
 
 

@@ -61,7 +61,10 @@ def _text(name: str, value: Any, info: FieldInfo) -> str:
     if isinstance(value, Options):
         plain: Any = value.masked()
     elif isinstance(value, tuple):
-        plain = [entry.model_dump(mode="json") for entry in value]
+        plain = [
+            entry.model_dump(mode="json") if isinstance(entry, BaseModel) else entry
+            for entry in value
+        ]
     elif isinstance(value, bool) or value is None:
         plain = value
     elif isinstance(value, int | float):

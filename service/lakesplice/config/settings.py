@@ -20,7 +20,13 @@ from lakesplice.config.schema_changes import (
 )
 from lakesplice.config.schema_registry import SchemaRegistrySettings
 from lakesplice.config.section import DAY, Section
-from lakesplice.config.shaping import MaskingSettings, ShapeSettings
+from lakesplice.config.shaping import (
+    MaskingSettings,
+    MetadataSettings,
+    ShapeSettings,
+    check_own_names,
+    shape_of,
+)
 from lakesplice.config.table_rows import RowSettings
 from lakesplice.config.upkeep import (
     CompactionSettings,
@@ -183,7 +189,7 @@ class TableSettings(RowSettings):
     )
     shape: ShapeSettings | None = Field(
         default=None,
-        description="Which columns these tables take and how they are masked (docs/shaping.md).",
+        description="Which columns these tables have and how they are masked (docs/shaping.md).",
     )
     retention: Seconds | None = Field(
         default=None,
@@ -256,6 +262,7 @@ class Settings(Section):
     schema_registry: SchemaRegistrySettings = SchemaRegistrySettings()
     schema_changes: SchemaChangeSettings = SchemaChangeSettings()
     masking: MaskingSettings = MaskingSettings()
+    metadata: MetadataSettings = MetadataSettings()
     tables: tuple[TableSettings, ...] = Field(
         default=(),
         max_length=10_000,
@@ -292,14 +299,19 @@ class Settings(Section):
     def shape(self, name: TableName) -> Shape | None:
         """Return what a table takes of its source's rows, None for all of them as they are."""
         entry = self.table(name)
-        given = entry.shape if entry else None
-        return None if given is None else given.shape(self.masking.secret)
+        return shape_of(entry.shape if entry else None, self.metadata, self.masking.secret)
 
     @model_validator(mode="after")
     def _salted(self) -> Self:
         hashing = any(entry.shape is not None and entry.shape.hashes for entry in self.tables)
         if hashing and not self.masking.secret:
             raise ValueError("a mask is hash, which needs masking.secret")
+        return self
+
+    @model_validator(mode="after")
+    def _own_names(self) -> Self:
+        for at, entry in enumerate(self.tables):
+            check_own_names(entry.shape, self.metadata, f"tables[{at}].shape")
         return self
 
     def declared(self, name: TableName) -> dict[str, DeclaredType] | None:

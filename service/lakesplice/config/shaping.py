@@ -1,10 +1,11 @@
-"""The settings of what tables take of their source's rows."""
+"""The settings of what tables make of their source's rows."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import fnmatch
+from typing import TYPE_CHECKING, Annotated, Self
 
-from pydantic import Field, PlainSerializer, field_validator
+from pydantic import Field, PlainSerializer, field_validator, model_validator
 
 from lakesplice.config.options import Options
 from lakesplice.config.section import Section
@@ -12,19 +13,70 @@ from lakesplice.errors import ConfigurationError
 from lakesplice.telemetry.secrets import MASK
 
 if TYPE_CHECKING:
-    from lakesplice.planning.shaping import Mask, Shape
+    from lakesplice.planning.computing.expression import Expression
+    from lakesplice.planning.masks import Mask
+    from lakesplice.planning.metadata import Metadata
+    from lakesplice.planning.shaping import Shape
 
 Secret = Annotated[str | None, PlainSerializer(lambda value: MASK if value else None)]
 
 
 def _masks(masks: Options) -> tuple[tuple[str, Mask], ...]:
     # What masks takes a while to import and most configurations have none.
-    from lakesplice.planning.shaping import masks_of
+    from lakesplice.planning.masks import masks_of
 
     try:
         return masks_of(masks)
     except ConfigurationError as error:
         raise ValueError(str(error)) from None
+
+
+def _metadata(names: tuple[str, ...]) -> tuple[Metadata, ...]:
+    from lakesplice.planning.metadata import metadata_of
+
+    try:
+        return metadata_of(names)
+    except ConfigurationError as error:
+        raise ValueError(str(error)) from None
+
+
+def _computed(spelt: Options) -> tuple[tuple[str, Expression], ...]:
+    from lakesplice.planning.computing.evaluation import type_of
+    from lakesplice.planning.computing.expression import parse
+
+    found = []
+    for name, text in spelt.items():
+        if not name.strip():
+            raise ValueError("a computed column needs a name")
+        try:
+            expression = parse(text)
+            type_of(expression)
+        except ConfigurationError as error:
+            raise ValueError(f"{name}: {error}") from None
+        found.append((name, expression))
+    return tuple(found)
+
+
+class MetadataSettings(Section):
+    """What events tell beside their rows, as columns of all tables."""
+
+    columns: tuple[str, ...] = Field(
+        default=(),
+        max_length=100,
+        description="Metadata columns of every table, of `op_ts`, `op`, `gtid`, `database_name`,"
+        " `table_name` and `topic` (docs/shaping.md).",
+    )
+    prefix: str = Field(
+        default="",
+        max_length=100,
+        description="What the names of metadata columns begin with, such as `__`.",
+    )
+
+    @field_validator("columns")
+    @classmethod
+    def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        _metadata(value)
+        return value
 
 
 class MaskingSettings(Section):
@@ -41,7 +93,7 @@ class MaskingSettings(Section):
 
 
 class ShapeSettings(Section):
-    """Which of the source's columns a table has, and how they are masked."""
+    """Which columns a table has: of its source, how masked, and its own."""
 
     include: tuple[str, ...] = Field(
         default=(),
@@ -59,6 +111,16 @@ class ShapeSettings(Section):
         description="Masks by column name or pattern, the first that matches: `hash` (salted with"
         " `masking.secret`), `redact` or `truncate(n)`.",
     )
+    computed: Options = Field(
+        default=Options(),
+        description="Columns computed from others, by name: expressions such as"
+        " `date_format(created_at, 'yyyy-MM')` (docs/shaping.md).",
+    )
+    metadata: tuple[str, ...] | None = Field(
+        default=None,
+        max_length=100,
+        description="Metadata columns of these tables; as `metadata.columns` without it.",
+    )
     raw_dead_letters: bool = Field(
         default=False,
         description="Keep the bytes of dead letters also where columns are masked.",
@@ -71,14 +133,67 @@ class ShapeSettings(Section):
             _masks(value)
         return value
 
+    @field_validator("computed")
+    @classmethod
+    def _computes(cls, value: Options) -> Options:
+        if value:
+            _computed(value)
+        return value
+
+    @model_validator(mode="after")
+    def _hides_what_is_masked(self) -> Self:
+        if self.computed and self.masks:
+            from lakesplice.planning.computing.expression import columns_of
+
+            for name, expression in _computed(self.computed):
+                shown = set(columns_of(expression))
+                for pattern in self.masks:
+                    if any(fnmatch.fnmatchcase(column, pattern) for column in shown):
+                        raise ValueError(f"{name} would show what the mask of {pattern} hides")
+        return self
+
+    @field_validator("metadata")
+    @classmethod
+    def _known(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        _metadata(value or ())
+        return value
+
     @property
     def hashes(self) -> bool:
         """Whether a mask needs the secret."""
         return any(text.strip() == "hash" for text in self.masks.values())
 
-    def shape(self, secret: str | None) -> Shape:
-        """Return the settings as a value for tasks."""
-        from lakesplice.planning.shaping import Shape
 
-        masks = _masks(self.masks)
-        return Shape(self.include, self.exclude, masks, secret or "", self.raw_dead_letters)
+def check_own_names(own: ShapeSettings | None, general: MetadataSettings, where: str) -> None:
+    """Raise `ValueError` if two columns that the table itself brings have one name."""
+    if own is None:
+        return
+    told = general.columns if own.metadata is None else own.metadata
+    met: set[str] = set()
+    for name in (*(general.prefix + what for what in told), *own.computed):
+        if name.lower() in met:
+            raise ValueError(f"{where}: two columns are called {name}")
+        met.add(name.lower())
+
+
+def shape_of(
+    own: ShapeSettings | None, general: MetadataSettings, secret: str | None
+) -> Shape | None:
+    """Return what a table takes whose entry says `own`, as a value for tasks; None for all of its
+    source's rows as they are.
+    """
+    given = ShapeSettings() if own is None else own
+    names = general.columns if given.metadata is None else given.metadata
+    if own is None and not names:
+        return None
+    from lakesplice.planning.shaping import Shape
+
+    return Shape(
+        given.include,
+        given.exclude,
+        _masks(given.masks),
+        secret or "",
+        given.raw_dead_letters,
+        tuple((general.prefix + what, what) for what in _metadata(names)),
+        _computed(given.computed),
+    )

@@ -27,6 +27,11 @@ SYSTEM_FIELDS: tuple[pa.Field, ...] = (
 )
 
 
+# How the source types of columns begin that the source hasn't got (`planning/metadata.py`,
+# `planning/computing`).
+OF_CHANGE, OF_TOPIC, COMPUTED = "of-change:", "of-topic:", "computed:"
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """A stored column. `id` is never reused: a column dropped and added again is a new one.
@@ -47,6 +52,13 @@ class Column:
     def identity(self) -> str:
         """What the column's part of a row digest is seeded with."""
         return f"{self.id}:{self.type.name}:{self.source_type}"
+
+    @property
+    def of_change(self) -> bool:
+        """Whether a value is that of the row's last change, not the row's own: it is in no digest,
+        and every change brings another.
+        """
+        return self.source_type.startswith(OF_CHANGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +211,12 @@ class SourceSchema:
     """The row image of one change event: its fields in the source's order, and the key's names.
 
     `left_out` names columns that the source has and the image no more: the table doesn't take them.
+    `problem` says, in words, why the configuration can't be followed for it; empty if it can.
+    `lacking` has the columns that can't be computed for it, each with the one that it lacks.
     """
 
     fields: tuple[SourceField, ...]
     key: tuple[str, ...]
     left_out: frozenset[str] = frozenset()
+    problem: str = ""
+    lacking: tuple[tuple[str, str], ...] = ()

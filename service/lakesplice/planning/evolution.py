@@ -67,7 +67,7 @@ def fit(
     that it was born with. What is added has no position yet: `plan_evolution` gives it one.
     """
     taken = _taken(current, image, policy)
-    unfit = _unusable(taken) or _other_key(current, image)
+    unfit = _unusable(current, taken) or _other_key(current, image)
     if unfit is not None:
         return unfit
     version = _version_of(current, taken)
@@ -88,7 +88,7 @@ def anew(
     back holds other values than before.
     """
     taken = _taken(current, image, policy)
-    unfit = _unusable(taken) or _other_key(current, image)
+    unfit = _unusable(current, taken) or _other_key(current, image)
     return unfit or _differing(current, taken, policy) or _grown(current, taken, policy)
 
 
@@ -160,8 +160,11 @@ def _names(image: SourceSchema) -> set[str]:
     return {field.name for field in image.fields}
 
 
-def _unusable(image: SourceSchema) -> Unfit | None:
-    """Return why no table could hold the image, if so."""
+def _unusable(current: TableSchema, image: SourceSchema) -> Unfit | None:
+    """Return why no table could hold the image, or this one as it is configured, if so."""
+    problem = image.problem or _not_computable(current, image)
+    if problem:
+        return Unfit(ParkCode.UNSUPPORTED, problem)
     if not image.key:
         return Unfit(
             ParkCode.NO_KEY,
@@ -182,6 +185,20 @@ def _unusable(image: SourceSchema) -> Unfit | None:
                 " exclude the column or have the connector send it as a string",
             )
     return _clashing(image)
+
+
+def _not_computable(current: TableSchema, image: SourceSchema) -> str:
+    """Name a column that can't be computed and never was; one that was is missing as a column of
+    the source may be, since what it is made of isn't there yet, or no more.
+    """
+    had = current.by_source.keys() | {former.column.source_name for former in current.former}
+    for name, lacked in image.lacking:
+        if name not in had:
+            return (
+                f"computed column={name!r} needs column={lacked!r}, which the source hasn't got;"
+                " correct shape.computed, or compute it once the source has the column"
+            )
+    return ""
 
 
 def _clashing(image: SourceSchema) -> Unfit | None:

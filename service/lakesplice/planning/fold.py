@@ -29,6 +29,7 @@ from lakesplice.model.names import (
     POSITION_FILE,
     POSITION_OFFSET,
     ROW_DIGEST,
+    SOURCE_TS,
 )
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.changed import bitmap_bytes, bitmap_rows, bitmaps
@@ -119,17 +120,20 @@ def _settle(order: Indexes, repeated: Mask, changes: pa.Table, high: Indexes, lo
 
     The rest stands already: sorting everything by six columns would cost a batch of distinct keys
     several times the whole fold. Of equal positions the one whose changed set is known comes last
-    and so wins; the remaining columns only make the choice independent of the input's order.
+    and so wins, then the one of the earliest source time, which another batch would have met first;
+    the remaining columns only make the choice independent of the input's order.
     """
     rows = order[repeated]
-    some = changes.select([POSITION_FILE, POSITION_OFFSET, OP, BEFORE_DIGEST, CHANGED]).take(
-        pa.array(rows)
-    )
+    some = changes.select(
+        [POSITION_FILE, POSITION_OFFSET, OP, BEFORE_DIGEST, CHANGED, SOURCE_TS]
+    ).take(pa.array(rows))
+    moment = contiguous(some.column(SOURCE_TS)).cast(pa.int64()).fill_null(0).to_numpy()
     digests = contiguous(some.column(BEFORE_DIGEST)).fill_null(0).to_numpy()
     known = np.asarray(contiguous(some.column(CHANGED)).is_valid())
     by = (
         digests,
         _integers(some, OP),
+        -moment,
         known,
         _integers(some, POSITION_OFFSET),
         _integers(some, POSITION_FILE),

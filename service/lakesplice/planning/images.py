@@ -220,15 +220,23 @@ def _digests(
 def _changed(
     images: Images, before: pa.Table, after: pa.Table, delete: Mask, schema: TableSchema
 ) -> pa.Array:
-    """Return the bitmap of columns that differ between the images; null without both."""
+    """Return the bitmap of columns that differ between the images, and of those that every change
+    brings anew; null without both.
+    """
     rows = np.zeros((len(delete), bitmap_bytes(schema)), dtype=np.uint8)
     compared = images.before_present & ~delete
     if compared.any():
         by_name = {column.name: column for column in schema.columns}
         for name in after.column_names:
             column = by_name[name]
+            if column.of_change:
+                continue
             differ = _differ(before.column(name).chunk(0), after.column(name).chunk(0), column.type)
             rows[:, column.id // 8] |= differ.astype(np.uint8) << np.uint8(column.id % 8)
+        for column in schema.columns:
+            # Also one that the source brings no more: it is null from now on, as no digest tells.
+            if column.of_change:
+                rows[:, column.id // 8] |= np.uint8(1 << column.id % 8)
         rows[~compared] = 0
     return bitmaps(rows, images.before_present | delete)
 

@@ -1,67 +1,27 @@
-"""Shaping: which of a source's columns a table has, and in which of them values are masked.
+"""Shaping: which of a source's columns a table has, in which of them values are masked, and which
+columns it has besides: computed from a row, or telling of its change.
 
 It comes between decoding and everything else, so what is left out or masked is in no file, no
 payload between tasks and no digest. What a column was masked with is part of its source type: a
-table whose masks change meets a change of type, not other values under the same name.
-
-    hash          the first 32 hexadecimal digits of HMAC-SHA-256, under the secret, of the value
-                  as text (binary: as it is; dates and moments: days, microseconds)
-    redact        texts: ***; others: null
-    truncate(n)   texts: their first n characters
-
-Null stays null. Equal values have equal hashes, so joins and keys work; who knows the secret can
-find values by trying them.
+table whose masks change meets a change of type, not other values under the same name. So is the
+expression of a computed column. Images before and after are made alike.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from fnmatch import fnmatchcase
 
-import polars as pl
-import polars_hash as plh
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lakesplice.errors import ConfigurationError
 from lakesplice.formats.events.values import Decoded, ImageBlock
-from lakesplice.model.fills import fill_text, fill_value
-from lakesplice.model.schema import SourceField, SourceSchema
-from lakesplice.model.types import ColumnType, Kind
-
-HASH_DIGITS = 32
-REDACTED = "***"
-_SPELLING = re.compile(r"(hash|redact|truncate)(?:\((\d{1,6})\))?")
-_COUNTED = {Kind.DATE: pa.int32(), Kind.TIMESTAMP: pa.int64()}
-_TEXT = ColumnType(Kind.STRING)
-_SECRET_DIGITS = 8
-
-
-class How(StrEnum):
-    """What becomes of a masked value."""
-
-    HASH = "hash"
-    REDACT = "redact"
-    TRUNCATE = "truncate"
-
-
-@dataclass(frozen=True, slots=True)
-class Mask:
-    """How a column is masked; `characters` are those that `TRUNCATE` leaves."""
-
-    how: How
-    characters: int = 0
-
-    @classmethod
-    def parse(cls, text: str) -> Mask:
-        """Read `hash`, `redact` or `truncate(n)`; `ConfigurationError` for anything else."""
-        found = _SPELLING.fullmatch(text.strip())
-        if found is None or (found[1] == How.TRUNCATE) != (found[2] is not None):
-            raise ConfigurationError("a mask is hash, redact or truncate(n)", mask=text)
-        return cls(How(found[1]), int(found[2] or 0))
+from lakesplice.model.schema import COMPUTED, SourceField, SourceSchema
+from lakesplice.planning.computing.evaluation import evaluate, type_of
+from lakesplice.planning.computing.expression import Expression, columns_of
+from lakesplice.planning.masks import Mask, masked, masked_field
+from lakesplice.planning.metadata import Metadata, Origin, metadata_field, metadata_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +31,8 @@ class Shape:
     `include` and `exclude` are patterns of column names (`*`, `?`, `[…]`), an empty `include`
     standing for all; key columns are taken unless they are excluded. Of `masks` the first pattern
     that matches counts. Unless `raw_letters`, dead letters of a table with masks hold no bytes.
+    `computed` has columns of the table by name, and expressions over the source's columns as they
+    are there, `metadata` others and what of the event they hold.
     """
 
     include: tuple[str, ...] = ()
@@ -78,6 +40,8 @@ class Shape:
     masks: tuple[tuple[str, Mask], ...] = ()
     secret: str = field(default="", repr=False)
     raw_letters: bool = False
+    metadata: tuple[tuple[str, Metadata], ...] = ()
+    computed: tuple[tuple[str, Expression], ...] = ()
 
     @property
     def withholds(self) -> bool:
@@ -95,110 +59,115 @@ class Shape:
         return next((mask for pattern, mask in self.masks if fnmatchcase(name, pattern)), None)
 
 
-def shaped(decoded: Decoded, shape: Shape) -> Decoded:
-    """Return what was decoded with its images as the table takes them."""
+def shaped(decoded: Decoded, shape: Shape, origin: Origin) -> Decoded:
+    """Return what was decoded of records of `origin` with its images as the table takes them."""
     schemas: dict[SourceSchema, SourceSchema] = {}
     blocks = []
     for block in decoded.blocks:
         schema = schemas.get(block.schema)
         if schema is None:
             schema = schemas[block.schema] = shaped_schema(block.schema, shape)
-        blocks.append(_shaped(block, schema, shape))
+        blocks.append(_shaped(block, schema, shape, origin))
     return replace(decoded, blocks=tuple(blocks))
 
 
 def shaped_schema(schema: SourceSchema, shape: Shape) -> SourceSchema:
-    """Return the schema of shaped images; a column without a type can't be masked so."""
+    """Return the schema of shaped images, the table's own columns behind those of the source; a
+    column without a type can't be masked so.
+    """
     taken = [column for column in schema.fields if shape.takes(column.name, schema.key)]
-    fields = tuple(_masked_field(column, schema.key, shape) for column in taken)
-    names = {column.name for column in taken}
-    left_out = frozenset(column.name for column in schema.fields) - names
-    return replace(schema, fields=fields, left_out=schema.left_out | left_out)
-
-
-def _shaped(block: ImageBlock, schema: SourceSchema, shape: Shape) -> ImageBlock:
-    images = {
-        "before": _image(block.before, block.schema, schema, shape),
-        "after": _image(block.after, block.schema, schema, shape),
-    }
-    return replace(block, schema=schema, before=images["before"], after=images["after"])
-
-
-def _image(image: pa.Table, schema: SourceSchema, to: SourceSchema, shape: Shape) -> pa.Table:
-    kinds = {column.name: column.type for column in schema.fields}
-    arrays = {}
-    for column in to.fields:
-        values = image.column(column.name).combine_chunks()
-        mask, kind = shape.mask(column.name), kinds[column.name]
-        if mask is not None and column.type is not None and kind is not None:
-            values = masked(values, kind, mask, shape.secret)
-        arrays[column.name] = values
-    return pa.table(arrays)
-
-
-def _masked_field(column: SourceField, key: Iterable[str], shape: Shape) -> SourceField:
-    mask = shape.mask(column.name)
-    if mask is None or column.type is None:
-        return column
-    text = column.type.kind is Kind.STRING
-    possible = {
-        How.HASH: True,
-        How.REDACT: column.name not in key,
-        How.TRUNCATE: text and column.name not in key,
-    }[mask.how]
-    described = f"masked:{mask.how}"
-    if mask.how is How.TRUNCATE:
-        described += f"({mask.characters})"
-    if mask.how is How.HASH:
-        described += f":{_secret_mark(shape.secret)}"
-    if not possible:
-        return replace(column, type=None, source_type=described, fill=None)
-    kind = _TEXT if mask.how is How.HASH else column.type
+    fields = [
+        masked_field(column, shape.mask(column.name), schema.key, shape.secret) for column in taken
+    ]
+    computed, lacking, problem = _computed(schema, shape)
+    fields += [*computed, *(metadata_field(name, what) for name, what in shape.metadata)]
+    names = {column.name for column in schema.fields}
+    left_out = names - {column.name for column in taken}
     return replace(
-        column, type=kind, source_type=described, fill=_masked_fill(column, kind, mask, shape)
+        schema,
+        fields=tuple(fields),
+        left_out=schema.left_out | left_out,
+        problem=_taken_name(names, shape) or problem,
+        lacking=lacking,
     )
 
 
-def _masked_fill(column: SourceField, kind: ColumnType, mask: Mask, shape: Shape) -> str | None:
-    if column.fill is None or column.type is None:
-        return None
-    value = pa.array([fill_value(column.fill, column.type)], column.type.arrow)
-    found = masked(value, column.type, mask, shape.secret)[0]
-    return fill_text(found, kind) if found.is_valid else None
+def _computed(
+    schema: SourceSchema, shape: Shape
+) -> tuple[list[SourceField], tuple[tuple[str, str], ...], str]:
+    """Return the computed columns, those that can't be for what they lack, and why others can't."""
+    types = {column.name: column.type for column in schema.fields}
+    fields, lacking = [], []
+    for name, expression in shape.computed:
+        needed = list(columns_of(expression))
+        absent = next((column for column in needed if column not in types), None)
+        if absent is not None:
+            lacking.append((name, absent))
+            continue
+        untyped = next((column for column in needed if types[column] is None), None)
+        if untyped is not None:
+            return (
+                [],
+                (),
+                f"computed column={name!r} needs column={untyped!r}, whose type is unknown",
+            )
+        try:
+            kind = type_of(expression, types)
+        except ConfigurationError as error:
+            return [], (), f"column={name!r} can't be computed: {error}; correct shape.computed"
+        fields.append(SourceField(name, kind, f"{COMPUTED}{expression}"))
+    return fields, tuple(lacking), ""
 
 
-def masked(values: pa.Array, kind: ColumnType, mask: Mask, secret: str) -> pa.Array:
-    """Return values of the type as the mask leaves them; the head of this module says how."""
-    if mask.how is How.HASH:
-        return _hashed(values, kind, secret)
-    if kind.kind is not Kind.STRING:
-        return pa.nulls(len(values), values.type)
-    if mask.how is How.TRUNCATE:
-        return pc.utf8_slice_codeunits(values, 0, mask.characters)
-    return pc.if_else(values.is_valid(), pa.scalar(REDACTED), pa.scalar(None, pa.string()))
+def _taken_name(names: Iterable[str], shape: Shape) -> str:
+    """Say which of the table's own columns has the name of one of the source's, if any has."""
+    lower = {name.lower() for name in names}
+    for name, what in shape.metadata:
+        if name.lower() in lower:
+            return (
+                f"the source has a column of the name that metadata={what.value!r} has here,"
+                f" column={name!r}; set another metadata.prefix"
+            )
+    for name, _ in shape.computed:
+        if name.lower() in lower:
+            return f"the source has a column={name!r} too; compute it under another name"
+    return ""
 
 
-def _hashed(values: pa.Array, kind: ColumnType, secret: str) -> pa.Array:
-    if kind.kind in _COUNTED:
-        values = values.cast(_COUNTED[kind.kind])
-    if kind.kind is not Kind.BINARY:
-        values = values.cast(pa.string())
-    frame = pl.DataFrame({"v": pl.Series(values.cast(pa.large_binary()), dtype=pl.Binary)})
-    digest = plh.col("v").chash.hmac_sha256(key=secret)
-    digests = frame.select(digest.str.slice(0, HASH_DIGITS)).to_series()
-    return digests.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(pa.string())
+def _shaped(block: ImageBlock, schema: SourceSchema, shape: Shape, origin: Origin) -> ImageBlock:
+    if schema.problem:
+        return replace(block, schema=schema)  # no table takes it
+    told = {name: metadata_values(what, block, origin) for name, what in shape.metadata}
+    before, after = (
+        _image(image, block.schema, schema, shape, told) for image in (block.before, block.after)
+    )
+    return replace(block, schema=schema, before=before, after=after)
 
 
-def _secret_mark(secret: str) -> str:
-    """A few digits that tell secrets apart, and say no more of them than any hash does."""
-    mark = _hashed(pa.array(["lakesplice: which secret"]), _TEXT, secret)
-    return str(mark[0].as_py())[:_SECRET_DIGITS]
+def _image(
+    image: pa.Table,
+    schema: SourceSchema,
+    to: SourceSchema,
+    shape: Shape,
+    told: Mapping[str, pa.Array],
+) -> pa.Table:
+    kinds = {column.name: column.type for column in schema.fields}
+    known = {name: kind for name, kind in kinds.items() if kind is not None}
+    expressions = dict(shape.computed)
+    arrays = {}
+    for column in to.fields:
+        if column.name in told:
+            arrays[column.name] = told[column.name]
+        elif column.name in expressions:
+            arrays[column.name] = evaluate(expressions[column.name], known, image)
+        else:
+            values = image.column(column.name).combine_chunks()
+            mask, kind = shape.mask(column.name), kinds[column.name]
+            if mask is not None and column.type is not None and kind is not None:
+                values = masked(values, kind, mask, shape.secret)
+            arrays[column.name] = values
+    return pa.table(arrays)
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
-def masks_of(spelt: Mapping[str, str]) -> tuple[tuple[str, Mask], ...]:
-    """Read masks by pattern, in their order; `ConfigurationError` for one that is none."""
-    return tuple((pattern, Mask.parse(text)) for pattern, text in spelt.items())

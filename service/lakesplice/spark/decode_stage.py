@@ -24,6 +24,7 @@ from lakesplice.model.names import KEY_HIGH
 from lakesplice.planning.fold import fold
 from lakesplice.planning.insert_only import in_key_order
 from lakesplice.planning.intake import Letter, PartitionIntake
+from lakesplice.planning.metadata import Origin
 from lakesplice.planning.placement import range_of
 from lakesplice.planning.shaping import shaped
 from lakesplice.spark.plan import BatchPlan, TaskError, TopicPlan, TopicRead
@@ -97,8 +98,9 @@ class _TopicTask:
         self._store = plan.lake.within(topic.table.path)
         self._entropy = plan.entropy
         known = topic.format or topic.facts.format
+        self._origin = Origin(topic.topic, topic.origin or topic.table)
         self._context = DecodeContext(
-            topic.origin or topic.table,
+            self._origin.table,
             topic.declared,
             known,
             mappings=topic.mappings,
@@ -145,7 +147,7 @@ class _TopicTask:
         records = _as_source(records)
         decoded = decode(records, self._knowing_schemas(records))
         if self._topic.shape is not None:
-            decoded = shaped(decoded, self._topic.shape)
+            decoded = shaped(decoded, self._topic.shape, self._origin)
         taken = intake.take(records.column("offset").to_numpy(), decoded)
         self._changes += taken.changes
         self._rows += sum(table.num_rows for table in taken.changes)

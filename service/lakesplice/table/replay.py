@@ -25,6 +25,7 @@ from lakesplice.planning.decoded import Decoded
 from lakesplice.planning.evolution import plan_evolution
 from lakesplice.planning.intake import TopicFacts
 from lakesplice.planning.late import IntakeRules, Retaken, retake
+from lakesplice.planning.metadata import Origin
 from lakesplice.planning.shaping import Shape, shaped
 from lakesplice.table.append import AppendPlan, append
 from lakesplice.table.commit import Committed, Conflict
@@ -69,8 +70,10 @@ class Reading:
     rules: IntakeRules = field(default_factory=IntakeRules)
     schemas: SchemaSource | None = None
 
-    def decoder(self, source: SourceState) -> Callable[[pa.RecordBatch], Decoded]:
-        """Return what decodes records of the source, and takes of them what the table takes."""
+    def decoder(self, source: SourceState, topic: str) -> Callable[[pa.RecordBatch], Decoded]:
+        """Return what decodes records of a topic of the source, and takes of them what the table
+        takes.
+        """
         known = self.format or source.format
         context = DecodeContext(
             self.table, self.declared, known, mappings=self.mappings, key=self.key
@@ -80,7 +83,9 @@ class Reading:
             named = schema_ids(records.column(name) for name in ("key", "value"))
             schemas = self.schemas.schemas(named) if self.schemas else None
             found = decode(records, replace(context, schemas=schemas))
-            return found if self.shape is None else shaped(found, self.shape)
+            if self.shape is None:
+                return found
+            return shaped(found, self.shape, Origin(topic, self.table))
 
         return decoded
 
@@ -182,11 +187,11 @@ class LetterBox:
         source = self._source()
         count = max(1, len(source.partitions))
         facts = TopicFacts(source.format, source.ordering, count, source.epochs, False)
-        decoded, parts = reading.decoder(source), []
+        parts = []
         for (topic, partition), share in _by_partition(letters):
             found = retake(
                 _records(share),
-                decoded,
+                reading.decoder(source, topic),
                 topic,
                 partition,
                 self.snapshot.manifest.schema,

@@ -22,7 +22,9 @@ VARIABLES = {
     "LAKESPLICE_KAFKA__TOPIC_PATTERN": "shop\\..*",
     "LAKESPLICE_LAKE__ROOT": "/lake: #1",
     "LAKESPLICE_TRIGGER": "1500ms",
-    "LAKESPLICE_TABLES": "[{match: 'shop.*', columns: {id: 'decimal(12,2)'}}]",
+    "LAKESPLICE_METADATA__COLUMNS": "[op_ts, op]",
+    "LAKESPLICE_TABLES": "[{match: 'shop.*', columns: {id: 'decimal(12,2)'},"
+    " shape: {computed: {month: \"date_format(at, 'yyyy-MM')\"}}}]",
 }
 
 

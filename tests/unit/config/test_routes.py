@@ -72,3 +72,53 @@ def test_a_policy_of_some_tables_lies_over_that_of_all() -> None:
     policy = found.policy(TableName("shop", "orders"))
     assert (policy.add_column, policy.drop_column) == ("ignore", "lenient")
     assert found.policy(TableName("a", "b")).drop_column == "exception"
+
+
+def test_metadata_columns_of_some_tables_take_the_place_of_those_of_all() -> None:
+    found = settings(
+        {"match": "shop.audit", "shape": {"metadata": ["gtid"]}},
+        {"match": "shop.plain", "shape": {"metadata": []}},
+        {"match": "shop.masked", "shape": {"exclude": ["x"]}},
+        metadata={"columns": ["op_ts", "op"], "prefix": "__"},
+    )
+
+    def names(table: str) -> list[str]:
+        shape = found.shape(TableName("shop", table))
+        assert shape is not None
+        return [name for name, _ in shape.metadata]
+
+    assert names("audit") == ["__gtid"]
+    assert names("plain") == []
+    assert names("masked") == names("other") == ["__op_ts", "__op"]
+    assert settings().shape(TableName("shop", "orders")) is None
+
+
+def test_a_metadata_column_that_there_is_none_of_is_refused() -> None:
+    with pytest.raises(ValidationError, match="sent again"):
+        settings(metadata={"columns": ["offset"]})
+    with pytest.raises(ValidationError, match="known: op_ts"):
+        settings({"match": "a.b", "shape": {"metadata": ["when"]}})
+
+
+@pytest.mark.parametrize(
+    ("shape", "why"),
+    [
+        ({"computed": {"y": "yeer(at)"}}, "known: year"),
+        ({"computed": {"y": "upper(7)"}}, "takes a text"),
+        ({"computed": {"y": "upper(a"}}, "missing"),
+        ({"computed": {" ": "1"}}, "needs a name"),
+        ({"computed": {"y": "upper(email)"}, "masks": {"e*": "redact"}}, "would show"),
+        ({"computed": {"OP": "1"}, "metadata": ["op"]}, "two columns"),
+        ({"computed": {"a": "1", "A": "2"}}, "two columns"),
+    ],
+)
+def test_a_computed_column_that_can_be_none_is_refused(shape: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        settings({"match": "shop.*", "shape": shape})
+
+
+def test_computed_columns_are_expressions_by_name() -> None:
+    found = settings({"match": "shop.*", "shape": {"computed": {"one": 1, "y": "YEAR( at )"}}})
+    shape = found.shape(TableName("shop", "orders"))
+    assert shape is not None
+    assert [(name, str(text)) for name, text in shape.computed] == [("one", "1"), ("y", "year(at)")]

@@ -15,15 +15,11 @@ from lakesplice.formats.events import DecodeContext, decode
 from lakesplice.model.names import TableName
 from lakesplice.model.schema import SourceField, SourceSchema
 from lakesplice.model.types import ColumnType
-from lakesplice.planning.shaping import How, Mask, Shape, masked, masks_of, shaped, shaped_schema
-from lakesplice.testing.shop import Database, TableSpec
-from lakesplice.testing.shop.columns import bigint, integer, varchar
-
-PEOPLE = TableSpec(
-    "people",
-    (bigint("id", optional=False), varchar("name"), varchar("email"), integer("age")),
-    ("id",),
-)
+from lakesplice.planning.masks import How, Mask, masked, masks_of
+from lakesplice.planning.metadata import Origin
+from lakesplice.planning.shaping import Shape, shaped, shaped_schema
+from lakesplice.testing.shop import Database
+from tests.support.shaped import PEOPLE
 
 
 def schema(**types: str) -> SourceSchema:
@@ -52,7 +48,9 @@ def images(shape: Shape, *rows: tuple[Any, ...]) -> tuple[SourceSchema, pa.Table
         }
     )
     context = DecodeContext(TableName.from_topic(events[0].topic))
-    (block,) = shaped(decode(records, context), shape).blocks
+    (block,) = shaped(
+        decode(records, context), shape, Origin(events[0].topic, context.table)
+    ).blocks
     return block.schema, block.before, block.after
 
 

@@ -4,73 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from lakesplice.errors import SourceUnavailable
 from lakesplice.formats.events import SchemaText
 from lakesplice.model.manifest import ParkCode
+from lakesplice.planning.masks import masks_of
 from lakesplice.planning.policy import Behaviour, SchemaPolicy
-from lakesplice.planning.shaping import Shape, masks_of
+from lakesplice.planning.shaping import Shape
 from lakesplice.spark.plan import TaskError
-from lakesplice.storage.local import LocalStore
 from lakesplice.table.dead_letters import read_dead_letters
-from lakesplice.table.facade import Table
-from lakesplice.table.ports import SchemaSource
-from lakesplice.testing.doubles import FixedClock, SeededEntropy
-from lakesplice.testing.shop import Database, Event, TableSpec
-from lakesplice.testing.shop.columns import bigint, integer, varchar
-from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
+from lakesplice.testing.shop import Event
+from lakesplice.testing.shop.columns import integer
+from tests.support.shaped import Life
 
-PEOPLE = TableSpec(
-    "people",
-    (bigint("id", optional=False), varchar("name"), varchar("email"), integer("age")),
-    ("id",),
-)
 SECRETS = ("Annabella", "annabella@example.org")
 MASKED = Shape(
     exclude=("name",), masks=masks_of({"email": "hash", "age": "redact"}), secret="pepper"
 )
-
-
-class Life:
-    """A database's table, its topic, and drivers of the lake's table with one shape or another."""
-
-    def __init__(self, root: Path, shape: Shape | None, policy: SchemaPolicy | None = None) -> None:
-        self.root = root
-        self.lake = LocalStore(str(root))
-        self.database = Database((PEOPLE,), seed=1, with_schemas=True)
-        self.topic = SimulatedTopic(self.database.topic("people"))
-        self.drive(shape, policy)
-
-    def drive(
-        self,
-        shape: Shape | None,
-        policy: SchemaPolicy | None = None,
-        schemas: SchemaSource | None = None,
-    ) -> None:
-        self.driver = SimulatedDriver(
-            self.lake,
-            self.topic,
-            FixedClock(),
-            SeededEntropy(1 if shape is MASKED else 2),
-            policy=policy or SchemaPolicy(),
-            shape=shape,
-            schemas=schemas,
-        )
-
-    def take(self, *more: Event) -> None:
-        self.topic.append(0, [*self.database.drain(), *more])
-        outcome = self.driver.batch()
-        assert getattr(outcome, "name", None) == "DONE", outcome
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        return Table(self.driver.table.store).read().sort_by("id").to_pylist()
-
-    def on_disk(self) -> bytes:
-        return b"".join(path.read_bytes() for path in self.root.rglob("*") if path.is_file())
 
 
 def lived(root: Path, shape: Shape) -> Life:

@@ -1,0 +1,7 @@
+"""Computed columns: expressions over a row's columns, pure and closed.
+
+`expression.py` reads and spells them, `evaluation.py` has their types and values, `functions.py`
+which functions there are, `casts.py` and `moments.py` those that are more than a kernel of Arrow.
+
+No expression fails on a value: what has no result is null.
+"""
