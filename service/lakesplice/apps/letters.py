@@ -33,7 +33,7 @@ def reading_of(settings: Settings, name: TableName) -> Reading:
         declare(entry.columns) if entry is not None and entry.columns else None,
         settings.format(name),
         mappings=entry.type_mapping if entry else (),
-        key=entry.key if entry else (),
+        key=settings.key(name),
         shape=settings.shape(name),
         rules=IntakeRules(settings.not_inserts(name), settings.policy(name)),
         schemas=registry_of(settings.schema_registry),

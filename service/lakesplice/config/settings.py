@@ -40,7 +40,7 @@ from lakesplice.config.watching import LoggingSettings, MetricsSettings
 from lakesplice.errors import ConfigurationError
 from lakesplice.model.formats import FormatName
 from lakesplice.model.mappings import TypeMapping
-from lakesplice.model.modes import NotInserts
+from lakesplice.model.modes import APPENDED, SOURCE_POSITION, NotInserts
 from lakesplice.model.names import TableName
 from lakesplice.planning.policy import SchemaPolicy
 from lakesplice.planning.retention import RETENTION_SECONDS_MIN
@@ -219,6 +219,19 @@ class TableSettings(RowSettings):
             check_route(self.match, self.to)
         return self
 
+    @model_validator(mode="after")
+    def _one_key(self) -> Self:
+        if self.mode == "append" and self.key:
+            raise ValueError("a table with mode: append has no key; leave it out, or the mode")
+        if SOURCE_POSITION in self.key:
+            raise ValueError(f"{SOURCE_POSITION} is the key of mode: append, and of no other")
+        return self
+
+    @property
+    def row_key(self) -> tuple[str, ...]:
+        """The columns that tell rows; none where the source's key does."""
+        return APPENDED if self.mode == "append" else self.key
+
     def matches(self, table: TableName) -> bool:
         """Whether the entry is about `table`."""
         if is_regex(self.match):
@@ -323,6 +336,11 @@ class Settings(Section):
         """Return what becomes of updates and deletes of an insert-only table; None for others."""
         entry = self.table(name)
         return entry.policy if entry else None
+
+    def key(self, name: TableName) -> tuple[str, ...]:
+        """Return the columns that tell a table's rows; none where the source's key does."""
+        entry = self.table(name)
+        return entry.row_key if entry else ()
 
     def format(self, name: TableName) -> FormatName | None:
         """Return the format stated for a table's events, or None where it is told from them."""

@@ -15,17 +15,17 @@ from lakesplice.planning.retention import PURGE_SECONDS_MIN
 class RowSettings(Section):
     """Whether the rows of some tables never change, and when deleted ones leave."""
 
-    mode: Literal["upsert", "insert-only"] = Field(
+    mode: Literal["upsert", "insert-only", "append"] = Field(
         default="upsert",
         description="`insert-only` for events that never change: a key that is known is skipped,"
-        " nothing waits to be merged.",
+        " nothing waits to be merged. `append` is the same without a key: every row inserted is"
+        " one, told by its place at the source in the column `_source_position`.",
     )
     not_inserts: NotInserts = Field(
         default=NotInserts.PARK,
-        description="What becomes of an update or delete where `mode` is `insert-only`: the table"
+        description="What becomes of an update or delete where `mode` isn't `upsert`: the table"
         " parks at it, or it becomes a dead letter.",
     )
-
     purge_after: Seconds | None = Field(
         default=None,
         ge=PURGE_SECONDS_MIN,
@@ -36,4 +36,4 @@ class RowSettings(Section):
     @property
     def policy(self) -> NotInserts | None:
         """What becomes of updates and deletes; None where they are taken."""
-        return self.not_inserts if self.mode == "insert-only" else None
+        return self.not_inserts if self.mode != "upsert" else None

@@ -10,3 +10,8 @@ class NotInserts(StrEnum):
 
     PARK = "park"
     DEAD_LETTER = "dead-letter"
+
+
+# The key of tables that rows are appended to: a column that `planning/placed.py` adds.
+SOURCE_POSITION = "_source_position"
+APPENDED = (SOURCE_POSITION,)

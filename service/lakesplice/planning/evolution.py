@@ -169,7 +169,7 @@ def _unusable(current: TableSchema, image: SourceSchema) -> Unfit | None:
         return Unfit(
             ParkCode.NO_KEY,
             "the source table has no primary key; add one, name unique columns as `key` under"
-            " `tables`, or exclude its topic",
+            " `tables`, set `mode: append` if rows are only inserted, or exclude its topic",
         )
     absent = [name for name in image.key if name not in _names(image)]
     if absent:

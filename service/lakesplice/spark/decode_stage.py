@@ -25,6 +25,7 @@ from lakesplice.planning.fold import fold
 from lakesplice.planning.insert_only import in_key_order
 from lakesplice.planning.intake import Letter, PartitionIntake
 from lakesplice.planning.metadata import Origin
+from lakesplice.planning.placed import placed
 from lakesplice.planning.placement import range_of
 from lakesplice.planning.shaping import shaped
 from lakesplice.spark.plan import BatchPlan, TaskError, TopicPlan, TopicRead
@@ -148,7 +149,8 @@ class _TopicTask:
         decoded = decode(records, self._knowing_schemas(records))
         if self._topic.shape is not None:
             decoded = shaped(decoded, self._topic.shape, self._origin)
-        taken = intake.take(records.column("offset").to_numpy(), decoded)
+        offsets = records.column("offset").to_numpy()
+        taken = intake.take(offsets, placed(decoded, offsets, partition))
         self._changes += taken.changes
         self._rows += sum(table.num_rows for table in taken.changes)
         if taken.letters:

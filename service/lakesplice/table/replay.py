@@ -26,6 +26,7 @@ from lakesplice.planning.evolution import plan_evolution
 from lakesplice.planning.intake import TopicFacts
 from lakesplice.planning.late import IntakeRules, Retaken, retake
 from lakesplice.planning.metadata import Origin
+from lakesplice.planning.placed import placed
 from lakesplice.planning.shaping import Shape, shaped
 from lakesplice.table.append import AppendPlan, append
 from lakesplice.table.commit import Committed, Conflict
@@ -70,9 +71,11 @@ class Reading:
     rules: IntakeRules = field(default_factory=IntakeRules)
     schemas: SchemaSource | None = None
 
-    def decoder(self, source: SourceState, topic: str) -> Callable[[pa.RecordBatch], Decoded]:
-        """Return what decodes records of a topic of the source, and takes of them what the table
-        takes.
+    def decoder(
+        self, source: SourceState, topic: str, partition: int
+    ) -> Callable[[pa.RecordBatch], Decoded]:
+        """Return what decodes records of a partition of the source, and takes of them what the
+        table takes.
         """
         known = self.format or source.format
         context = DecodeContext(
@@ -83,9 +86,9 @@ class Reading:
             named = schema_ids(records.column(name) for name in ("key", "value"))
             schemas = self.schemas.schemas(named) if self.schemas else None
             found = decode(records, replace(context, schemas=schemas))
-            if self.shape is None:
-                return found
-            return shaped(found, self.shape, Origin(topic, self.table))
+            if self.shape is not None:
+                found = shaped(found, self.shape, Origin(topic, self.table))
+            return placed(found, records.column("offset").to_numpy(), partition)
 
         return decoded
 
@@ -191,7 +194,7 @@ class LetterBox:
         for (topic, partition), share in _by_partition(letters):
             found = retake(
                 _records(share),
-                reading.decoder(source, topic),
+                reading.decoder(source, topic, partition),
                 topic,
                 partition,
                 self.snapshot.manifest.schema,

@@ -234,7 +234,7 @@ class BatchRunner:
                 span.table.facts(span.ends),
                 settings.not_inserts(span.table.origin),
                 self._mappings(span.table.origin),
-                self._key(span.table.origin),
+                settings.key(span.table.origin),
                 settings.policy(span.table.origin),
                 settings.shape(span.table.origin),
                 span.table.origin,
@@ -252,10 +252,6 @@ class BatchRunner:
     def _mappings(self, name: TableName) -> tuple[TypeMapping, ...]:
         entry = self._driver.settings.table(name)
         return entry.type_mapping if entry is not None else ()
-
-    def _key(self, name: TableName) -> tuple[str, ...]:
-        entry = self._driver.settings.table(name)
-        return () if entry is None else entry.key
 
     def _settle(self, span: Span, planned_on: int, result: TopicResult) -> str:
         """Commit a table's part: `settled`, `again` after its schema grew, or `refused`."""

@@ -199,7 +199,7 @@ class Database:
             if values == before.values:
                 continue
             after = target.writer.image(values)
-            new_key = target.key(values)
+            new_key = target.key(values) if target.spec.key else key
             if new_key == key:
                 target.rows.put(key, after)
                 self._events.append(target.writer.change("u", before, after, moment, number))

@@ -1,0 +1,132 @@
+"""Tables without a key: every row that was inserted is one, however often its change comes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lakesplice.config import Settings
+from lakesplice.errors import ConfigurationError
+from lakesplice.model.manifest import ParkCode
+from lakesplice.model.modes import APPENDED, SOURCE_POSITION, NotInserts
+from lakesplice.model.names import TableName
+from lakesplice.storage.local import LocalStore
+from lakesplice.table.facade import Table
+from lakesplice.testing.doubles import FixedClock, SeededEntropy
+from lakesplice.testing.shop import Database, Event, TableSpec
+from lakesplice.testing.shop.columns import integer, varchar
+from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
+
+CLICKS = TableSpec("clicks", (varchar("page"), integer("n")), ())
+SAME = ("home", 1)
+
+
+class Scene:
+    """A table of clicks without a key, its topic of two partitions and its driver."""
+
+    def __init__(self, folder: Path, not_inserts: NotInserts = NotInserts.PARK) -> None:
+        self.database = Database((CLICKS,))
+        self.topic = SimulatedTopic(self.database.topic("clicks"), 2)
+        self.driver = SimulatedDriver(
+            LocalStore(folder),
+            self.topic,
+            FixedClock(),
+            SeededEntropy(1),
+            key=APPENDED,
+            not_inserts=not_inserts,
+        )
+        self.store = LocalStore(folder / self.driver.name.path)
+
+    def click(self, *rows: tuple[str, int]) -> list[Event]:
+        self.database.insert("clicks", rows)
+        return self.database.drain()
+
+    def take(self, events: Iterable[Event], partition: int = 0) -> None:
+        self.topic.append(partition, list(events))
+        self.driver.batch()
+
+    @property
+    def table(self) -> pa.Table:
+        return Table(self.store).read()
+
+    @property
+    def rows(self) -> list[tuple[Any, ...]]:
+        found = self.table.select(["page", "n"]).to_pylist()
+        return sorted(tuple(row.values()) for row in found)
+
+
+def test_equal_rows_are_rows_each(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    scene.take(scene.click(SAME, SAME))
+    scene.take(scene.click(SAME, ("cart", 2)))
+    assert scene.rows == [("cart", 2), SAME, SAME, SAME]
+    places = scene.table[SOURCE_POSITION].to_pylist()
+    assert len(set(places)) == 4
+
+
+def test_what_a_connector_sends_again_is_there_already(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    first = scene.click(SAME, ("cart", 2))
+    scene.take(first)
+    scene.take([*first, *scene.click(SAME)])
+    scene.take(first, partition=1)
+    assert scene.rows == [("cart", 2), SAME, SAME]
+
+
+def test_rows_of_a_snapshot_are_told_by_their_records(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    scene.database.load("clicks", [SAME, SAME, ("cart", 2)])
+    scene.take(scene.database.snapshot())
+    assert scene.rows == [("cart", 2), SAME, SAME]
+    places = scene.table[SOURCE_POSITION].to_pylist()
+    assert sorted(places) == ["kafka:0:0", "kafka:0:1", "kafka:0:2"]
+
+
+@pytest.mark.parametrize("policy", NotInserts)
+def test_an_update_contradicts_what_the_table_is_said_to_be(
+    tmp_path: Path, policy: NotInserts
+) -> None:
+    scene = Scene(tmp_path, policy)
+    scene.take(scene.click(SAME))
+    ((key, _),) = scene.database.rows("clicks").items()
+    scene.database.update("clicks", [key], lambda row: (row[0], 9))
+    scene.take(scene.database.drain())
+    manifest = Table(scene.store).snapshot.manifest
+    if policy is NotInserts.PARK:
+        assert manifest.parked is not None
+        assert manifest.parked.code is ParkCode.NOT_AN_INSERT
+    else:
+        assert sum(letters.rows for letters in manifest.dead_letters) == 1
+    assert scene.rows == [SAME]
+
+
+def test_a_source_with_a_column_of_that_name_parks(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    scene.database.add_column("clicks", varchar(SOURCE_POSITION))
+    scene.take(scene.click(("home", 1, "here")))  # type: ignore[arg-type]
+    parked = scene.driver.table.parked
+    assert parked is not None
+    assert parked.code is ParkCode.UNSUPPORTED
+    assert SOURCE_POSITION in parked.detail
+
+
+def settings(**entry: Any) -> Settings:
+    return Settings(
+        kafka={"bootstrap_servers": "127.0.0.1:1", "topic_pattern": ".*"},
+        lake={"root": "lake"},
+        tables=[{"match": "shop.clicks", **entry}],
+    )
+
+
+def test_the_mode_is_the_key() -> None:
+    clicks = TableName("shop", "clicks")
+    assert settings(mode="append").key(clicks) == APPENDED
+    assert settings(mode="append").not_inserts(clicks) is NotInserts.PARK
+    assert settings(mode="upsert", key=["n"]).key(clicks) == ("n",)
+    for wrong in ({"mode": "append", "key": ["n"]}, {"key": [SOURCE_POSITION]}):
+        with pytest.raises((ValueError, ConfigurationError), match="mode"):
+            settings(**wrong)
