@@ -27,7 +27,14 @@ def test_every_format_has_a_row_of_what_it_can_know() -> None:
     text = (DOCS / "formats.md").read_text()
     for dialect in DIALECTS.values():
         knows = dialect.knows
-        facts = (knows.position, knows.before, knows.changed, knows.key, knows.types)
+        facts = (
+            knows.position,
+            knows.before,
+            knows.changed,
+            knows.key,
+            knows.types,
+            knows.lacking,
+        )
         assert f"| `{dialect.name}` | {' | '.join(facts)} |" in text
         assert text.count(f"| `{dialect.name}` |") == 2, "what it knows, and where it was tried"
 

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from lakesplice.config.section import Section
-from lakesplice.planning.policy import Behaviour, SchemaPolicy
+from lakesplice.planning.policy import Behaviour, PartialImages, SchemaPolicy
 
 AnyBehaviour = Literal["evolve", "try_evolve", "lenient", "ignore", "exception"]
 AlterColumnType = Literal["evolve", "try_evolve", "lenient", "exception"]
@@ -62,8 +62,13 @@ class TableSchemaChanges(Section):
     )
 
 
-def policy_of(general: SchemaChangeSettings, own: TableSchemaChanges | None) -> SchemaPolicy:
+def policy_of(
+    general: SchemaChangeSettings,
+    own: TableSchemaChanges | None,
+    partial_images: PartialImages = PartialImages.PARK,
+) -> SchemaPolicy:
     """Return the policy of a table whose entry says `own`."""
     given = {} if own is None else own.model_dump(exclude_none=True)
-    behaviours = {**general.model_dump(), **given}
-    return SchemaPolicy(**{kind: Behaviour(name) for kind, name in behaviours.items()})
+    named = {**general.model_dump(), **given}
+    behaviours = {kind: Behaviour(name) for kind, name in named.items()}
+    return SchemaPolicy(partial_images=partial_images, **behaviours)

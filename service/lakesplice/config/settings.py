@@ -42,7 +42,7 @@ from lakesplice.model.formats import FormatName
 from lakesplice.model.mappings import TypeMapping
 from lakesplice.model.modes import APPENDED, SOURCE_POSITION, NotInserts
 from lakesplice.model.names import TableName
-from lakesplice.planning.policy import SchemaPolicy
+from lakesplice.planning.policy import PartialImages, SchemaPolicy
 from lakesplice.planning.retention import RETENTION_SECONDS_MIN
 from lakesplice.table.generation import LEASE_SECONDS, LEASE_SECONDS_MAX
 
@@ -274,6 +274,13 @@ class Settings(Section):
     logging: LoggingSettings = LoggingSettings()
     schema_registry: SchemaRegistrySettings = SchemaRegistrySettings()
     schema_changes: SchemaChangeSettings = SchemaChangeSettings()
+    partial_images: PartialImages = Field(
+        default=PartialImages.PARK,
+        description="What becomes of a row image that lacks columns, as with a `binlog_row_image`"
+        " other than FULL. `park`: the table is parked; `apply`: what it has is set, the rest stays"
+        " as it is. For Maxwell's and Canal's events that needs all columns declared"
+        " (docs/formats.md).",
+    )
     masking: MaskingSettings = MaskingSettings()
     metadata: MetadataSettings = MetadataSettings()
     tables: tuple[TableSettings, ...] = Field(
@@ -305,9 +312,11 @@ class Settings(Section):
         return name if entry is None or entry.to is None else route(entry.match, entry.to, name)
 
     def policy(self, name: TableName) -> SchemaPolicy:
-        """Return what a table makes of its source's schema changes."""
+        """Return what a table makes of its source's schema changes and partial images."""
         entry = self.table(name)
-        return policy_of(self.schema_changes, entry.schema_changes if entry else None)
+        partial = entry.partial_images if entry else None
+        own = entry.schema_changes if entry else None
+        return policy_of(self.schema_changes, own, partial or self.partial_images)
 
     def shape(self, name: TableName) -> Shape | None:
         """Return what a table takes of its source's rows, None for all of them as they are."""

@@ -9,6 +9,7 @@ from pydantic import Field
 from lakesplice.config.quantities import Seconds
 from lakesplice.config.section import DAY, Section
 from lakesplice.model.modes import NotInserts
+from lakesplice.planning.policy import PartialImages
 from lakesplice.planning.retention import PURGE_SECONDS_MIN
 
 
@@ -25,6 +26,11 @@ class RowSettings(Section):
         default=NotInserts.PARK,
         description="What becomes of an update or delete where `mode` isn't `upsert`: the table"
         " parks at it, or it becomes a dead letter.",
+    )
+
+    partial_images: PartialImages | None = Field(
+        default=None,
+        description="What these tables make of partial images; as `partial_images` without it.",
     )
     purge_after: Seconds | None = Field(
         default=None,

@@ -22,6 +22,8 @@ POSITION_OFFSET = "_position_offset"
 ROW_DIGEST = "_row_digest"
 IS_DELETED = "_is_deleted"
 SOURCE_TS = "_source_ts"
+# Only in tables that take partial images, and never shown to readers (`model/schema.py`).
+COLUMN_POSITIONS = "_column_positions"
 SYSTEM_COLUMNS = (POSITION_FILE, POSITION_OFFSET, ROW_DIGEST, IS_DELETED, SOURCE_TS)
 
 # Fields beside the user's columns in change batches and deltas.
@@ -32,7 +34,9 @@ BEFORE_DIGEST = "_before_digest"
 CHANGED = "_changed"
 GROUP = "_group"
 ROW = "_row"
-RESERVED = frozenset((*SYSTEM_COLUMNS, KEY_HIGH, KEY_LOW, OP, BEFORE_DIGEST, CHANGED, GROUP, ROW))
+RESERVED = frozenset(
+    (*SYSTEM_COLUMNS, COLUMN_POSITIONS, KEY_HIGH, KEY_LOW, OP, BEFORE_DIGEST, CHANGED, GROUP, ROW)
+)
 
 DEFAULT_DATABASE = "default"
 

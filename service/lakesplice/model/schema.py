@@ -9,6 +9,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from lakesplice.model.names import (
+    COLUMN_POSITIONS,
     IS_DELETED,
     POSITION_FILE,
     POSITION_OFFSET,
@@ -170,6 +171,20 @@ class TableSchema:
         }
 
     @cached_property
+    def positions(self) -> Column | None:
+        """The column that says where columns' values are from, in a table that takes partial images
+        (`planning/column_positions.py`); None in others.
+        """
+        found = (column for column in self.columns if column.source_type == _POSITIONS)
+        return next(found, None)
+
+    @staticmethod
+    def positions_column(identity: int) -> Column:
+        """Return the column that `positions` is to be."""
+        kind = ColumnType(Kind.BINARY)
+        return Column(identity, COLUMN_POSITIONS, "", kind, _POSITIONS, hidden=True)
+
+    @cached_property
     def user_fields(self) -> tuple[pa.Field, ...]:
         """Arrow fields of the user's columns; key columns are required, all others nullable."""
         return tuple(
@@ -182,6 +197,9 @@ class TableSchema:
         """The schema of base files: user columns, then system columns."""
         return pa.schema([*self.user_fields, *SYSTEM_FIELDS])
 
+
+# The source type of `TableSchema.positions`; no source has such a type.
+_POSITIONS = "lakesplice:column-positions"
 
 SYSTEM_TYPES: dict[str, ColumnType] = {
     POSITION_FILE: ColumnType(Kind.LONG),
@@ -213,6 +231,8 @@ class SourceSchema:
     `left_out` names columns that the source has and the image no more: the table doesn't take them.
     `problem` says, in words, why the configuration can't be followed for it; empty if it can.
     `lacking` has the columns that can't be computed for it, each with the one that it lacks.
+    `unsent` are columns that the image has no value for, though the source is said to have them:
+    by the configuration alone, or, if it is `partial`, by the event itself.
     """
 
     fields: tuple[SourceField, ...]
@@ -220,3 +240,10 @@ class SourceSchema:
     left_out: frozenset[str] = frozenset()
     problem: str = ""
     lacking: tuple[tuple[str, str], ...] = ()
+    unsent: tuple[SourceField, ...] = ()
+    partial: bool = False
+
+    @property
+    def whole(self) -> SourceSchema:
+        """The schema of an image that lacks nothing."""
+        return replace(self, fields=(*self.fields, *self.unsent), unsent=(), partial=False)

@@ -58,6 +58,25 @@ class Edits:
         )
 
 
+def united_edits(one: Edits, other: Edits) -> Edits:
+    """Return the edits of both, which are of different rows."""
+    names = dict.fromkeys((*one.columns, *other.columns))
+    columns = {}
+    for name in names:
+        parts = [edits.columns[name] for edits in (one, other) if name in edits.columns]
+        rows = np.concatenate([part.rows for part in parts])
+        order = np.argsort(rows)
+        values = pa.concat_arrays([part.values for part in parts]).take(pa.array(order))
+        columns[name] = ColumnEdit(rows[order], values)
+    return Edits(
+        np.sort(np.concatenate((one.rows, other.rows))),
+        columns,
+        one.applied + other.applied,
+        one.stale + other.stale,
+        one.unlinked + other.unlinked,
+    )
+
+
 def apply_edits(table: pa.Table, edits: Edits) -> pa.Table:
     """Return `table` with the edits of those columns that it has.
 

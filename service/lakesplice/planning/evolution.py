@@ -7,6 +7,11 @@ rows already stored mean (another key, a type that changes values), the table is
 operator decides.
 
 Whether a column may be null is no part of a schema: stored columns outside the key are nullable.
+
+An image may lack columns because they weren't in the source's row image (`binlog_row_image`), not
+because they are gone. Where the event itself says so (`SourceSchema.partial`), or the table applies
+partial images, so that the columns declared for it are those it has, it fits as the whole image
+would, and tells of some columns only. Else it is an image like any other.
 """
 
 from __future__ import annotations
@@ -19,8 +24,9 @@ from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import column_name
 from lakesplice.model.position import Position
 from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
-from lakesplice.planning.policy import DEFAULT_POLICY, Behaviour, SchemaPolicy
+from lakesplice.planning.policy import DEFAULT_POLICY, Behaviour, PartialImages, SchemaPolicy
 from lakesplice.planning.retyping import accepts, keeps_key_hash, widened
+from lakesplice.planning.unsent import declared_yet_unsent, refusal
 
 _RESET = "reset the table to read it anew under the source's present schema"
 
@@ -32,12 +38,14 @@ class Fits:
     For an earlier version `until` is a position where the next one is known to have been in force:
     from there on the image is no straggler but shows that the source went back, and `anew` says
     what follows. The image may then have some of the next version's columns, too: several ALTERs
-    may have passed in other partitions, or before the table was born, and were seen as one.
+    may have passed in other partitions, or before the table was born, and were seen as one. Of a
+    `partial` image `mapping` has the columns that it tells of; the others stay as they are.
     """
 
     version: int
     mapping: Mapping[str, Column]
     until: Position | None = None
+    partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +75,16 @@ def fit(
     that it was born with. What is added has no position yet: `plan_evolution` gives it one.
     """
     taken = _taken(current, image, policy)
-    unfit = _unusable(current, taken) or _other_key(current, image)
+    unfit = _unusable(current, taken) or _other_key(current, image) or _refused(taken, policy)
     if unfit is not None:
         return unfit
-    version = _version_of(current, taken)
+    version = _version_of(current, taken.whole if taken.partial else taken)
     if version is None:
         return anew(current, image, policy)
-    if taken.left_out <= current.left_out:
+    positions = _positions(current, taken)
+    if taken.left_out <= current.left_out and not positions:
         return _mapped(current, taken, version)
-    noted = current.with_columns((), current.key)
+    noted = current.with_columns(positions, current.key)
     return Grows(replace(noted, left_out=current.left_out | taken.left_out))
 
 
@@ -88,7 +97,7 @@ def anew(
     back holds other values than before.
     """
     taken = _taken(current, image, policy)
-    unfit = _unusable(current, taken) or _other_key(current, image)
+    unfit = _unusable(current, taken) or _other_key(current, image) or _refused(taken, policy)
     return unfit or _differing(current, taken, policy) or _grown(current, taken, policy)
 
 
@@ -122,10 +131,12 @@ def plan_evolution(
         if isinstance(verdict, Grows):
             schema = replace(verdict.next, since=(*schema.since, position))
             reached = schema.version
-            verdict = _mapped(schema, image, reached)
+            verdict = _mapped(schema, _taken(schema, image, policy), reached)
         verdicts[image] = verdict
     return schema, {
-        image: verdict if isinstance(verdict, Unfit) else _mapped(schema, image, verdict.version)
+        image: verdict
+        if isinstance(verdict, Unfit)
+        else _mapped(schema, _taken(schema, image, policy), verdict.version)
         for image, verdict in verdicts.items()
     }
 
@@ -135,7 +146,7 @@ def _mapped(schema: TableSchema, image: SourceSchema, version: int) -> Fits:
     met = ((field.name, _met(schema, version, field)) for field in image.fields)
     mapping = {name: present[column.id] for name, column in met if column is not None}
     until = schema.since[version + 1] if version < schema.version else None
-    return Fits(version, mapping, until)
+    return Fits(version, mapping, until, image.partial)
 
 
 def _met(schema: TableSchema, version: int, field: SourceField) -> Column | None:
@@ -148,12 +159,33 @@ def _met(schema: TableSchema, version: int, field: SourceField) -> Column | None
 
 
 def _taken(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -> SourceSchema:
-    """Return the image without the fields that the table leaves out by its policy."""
+    """Return the image without the fields that the table leaves out by its policy, and `partial` if
+    it is by the policy that what it lacks counts.
+    """
+    applied = policy.partial_images is PartialImages.APPLY and bool(image.unsent)
+    image = replace(image, partial=image.partial or applied)
     if policy.add_column is not Behaviour.IGNORE or not current.columns:
         return image
     fields = tuple(field for field in image.fields if field.name in current.by_source)
+    unsent = tuple(field for field in image.unsent if field.name in current.by_source)
     left_out = _names(image) - {field.name for field in fields}
-    return replace(image, fields=fields, left_out=image.left_out | left_out)
+    partial = image.partial and bool(unsent)
+    return replace(
+        image, fields=fields, unsent=unsent, partial=partial, left_out=image.left_out | left_out
+    )
+
+
+def _positions(current: TableSchema, image: SourceSchema) -> tuple[Column, ...]:
+    """Return the column that a table needs for the image and hasn't got, if so."""
+    if not image.partial or current.positions is not None:
+        return ()
+    first = max((column.id for column in current.columns), default=-1) + 1
+    return (TableSchema.positions_column(first),)
+
+
+def _refused(image: SourceSchema, policy: SchemaPolicy) -> Unfit | None:
+    found = refusal(image, policy)
+    return None if found is None else Unfit(*found)
 
 
 def _names(image: SourceSchema) -> set[str]:
@@ -244,9 +276,15 @@ def _differing(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) 
     """Return which difference between the image and the table the policy doesn't allow, if any."""
     if not current.columns:
         return None
+    if image.partial:
+        image = image.whole
     names, by_source = _names(image), current.by_source
     new = [field for field in image.fields if field.name not in by_source]
     missing = [column for name, column in by_source.items() if name not in names]
+    declared = {field.name for field in image.unsent}
+    unsent = [column.source_name for column in missing if column.source_name in declared]
+    if unsent:
+        return Unfit(*declared_yet_unsent(unsent))
     kept = policy.keeps_renamed if new else policy.follows_drops
     if missing and not kept:
         return _gone(missing[0], new)
@@ -285,6 +323,8 @@ def _described(column: Column | SourceField) -> str:
 
 
 def _grown(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -> Grows:
+    positions = _positions(current, image)
+    image = image.whole if image.partial else image
     names = _names(image)
     new = [field for field in image.fields if field.name not in current.by_source]
     # Of a table's first columns too: images that lack one, which come later, are from before it.
@@ -319,6 +359,7 @@ def _grown(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -> G
         for at, field in enumerate(new)
         if field.type is not None  # true of all: `_unusable` has looked
     ]
+    added += [TableSchema.positions_column(first + len(added)) for _ in positions]
     key = current.key or tuple(column_name(part) for part in image.key)
     grown = current.with_columns(added, key, changed)
     return Grows(replace(grown, left_out=current.left_out | image.left_out))

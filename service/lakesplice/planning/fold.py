@@ -6,6 +6,8 @@ it. Then the union, laid over the state that the first before-image shows, gives
 after-image. Where the chain breaks the set is unknown and the whole after-image counts, which is
 always right.
 
+Where a change is partial, its key's changes unite column by column (`columnwise.py`).
+
 Equal positions are one change met twice. An insert and a delete don't cancel out: the delete stays.
 """
 
@@ -33,6 +35,7 @@ from lakesplice.model.names import (
 )
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.changed import bitmap_bytes, bitmap_rows, bitmaps
+from lakesplice.planning.columnwise import fold_partial, partial_rows
 from lakesplice.planning.digest import contiguous
 
 Indexes = npt.NDArray[np.int64]
@@ -50,6 +53,23 @@ def fold(changes: pa.Table, schema: TableSchema) -> pa.Table:
         raise UsageError("changes to fold are not in the layout of their schema")
     if changes.num_rows == 0:
         return changes
+    partial = partial_rows(changes, schema)
+    return _with_partial(changes, schema, partial) if partial.any() else _fold(changes, schema)
+
+
+def _with_partial(changes: pa.Table, schema: TableSchema, partial: Mask) -> pa.Table:
+    """Fold the keys that have a partial change column by column, all others as ever."""
+    high = _integers(changes, KEY_HIGH)
+    theirs = np.isin(high, high[partial])
+    parts = [fold_partial(changes.filter(pa.array(theirs)), schema)]
+    if not theirs.all():
+        parts.append(_fold(changes.filter(pa.array(~theirs)), schema))
+    folded = pa.concat_tables(parts).combine_chunks()
+    order = np.lexsort([_integers(folded, name) for name in (KEY_LOW, KEY_HIGH)])
+    return folded.take(pa.array(order))
+
+
+def _fold(changes: pa.Table, schema: TableSchema) -> pa.Table:
     high, low = (_integers(changes, name) for name in (KEY_HIGH, KEY_LOW))
     order = np.argsort(high, kind="stable")
     repeated = _repeated(high[order])

@@ -30,6 +30,7 @@ from lakesplice.model.promotions import promoted
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.planning.changed import bitmap_bytes, bitmaps
+from lakesplice.planning.columnwise import spelt_positions
 from lakesplice.planning.digest import column_words, contiguous, row_digest
 from lakesplice.planning.filling import filled_column
 from lakesplice.planning.keyhash import key_hash
@@ -90,6 +91,8 @@ def to_changes(
     schema: TableSchema,
     mapping: Mapping[str, Column],
     position_file: npt.NDArray[np.int64] | None = None,
+    *,
+    partial: bool = False,
 ) -> pa.Table:
     """Return the images as changes in `changes_schema(schema)`, row for row.
 
@@ -98,18 +101,22 @@ def to_changes(
     with a fill has it in images from before. Values of a type that a column had before, or a
     narrower one, become the column's present one. A delete carries its before-image, a changed set
     without columns and no digest of its own. `position_file` takes the place of that of the images,
-    which know nothing of epochs. `UsageError` if a column is missing or not of its stored type, or
-    a row lacks the image that its operation needs.
+    which know nothing of epochs. Of `partial` images the columns outside `mapping` are unknown, and
+    so are digests and changed sets; a delete is whole. `UsageError` if a column is missing or not
+    of its stored type, or a row lacks the image that its operation needs.
     """
     delete = images.op == Op.DELETE
     _require_images(images, delete)
     file = images.position_file if position_file is None else position_file
-    fills = _fills(file, images.position_offset, schema, mapping)
+    fills = {} if partial else _fills(file, images.position_offset, schema, mapping)
     before = _stored(images.before, mapping, schema, fills)
     after = _stored(images.after, mapping, schema, fills)
     values = _values(before, after, delete)
     high, low = key_hash(values, schema)
-    before_digest, row_digests = _digests(images, before, after, delete, schema)
+    unknown = pa.nulls(len(delete), pa.int64())
+    before_digest, row_digests = (
+        (unknown, unknown) if partial else _digests(images, before, after, delete, schema)
+    )
     system = {
         KEY_HIGH: pa.array(high),
         KEY_LOW: pa.array(low),
@@ -118,12 +125,17 @@ def to_changes(
         POSITION_OFFSET: pa.array(images.position_offset, pa.int64()),
         BEFORE_DIGEST: before_digest,
         ROW_DIGEST: row_digests,
-        CHANGED: _changed(images, before, after, delete, schema),
+        CHANGED: pa.nulls(len(delete), pa.binary())
+        if partial
+        else _changed(images, before, after, delete, schema),
         SOURCE_TS: images.source_ts,
     }
     layout = changes_schema(schema)
     user = dict(zip(values.column_names, values.columns, strict=True))
     columns = {**system, **user}
+    if partial and schema.positions is not None:
+        offsets = images.position_offset
+        columns[schema.positions.name] = spelt_positions(file, offsets, delete, user, schema)
     absent = pa.nulls
     return pa.Table.from_arrays(
         [columns[f.name] if f.name in columns else absent(len(delete), f.type) for f in layout],

@@ -32,6 +32,7 @@ from lakesplice.planning.epochs import Course, Opening, Places, follow
 from lakesplice.planning.evolution import Fits, SchemaFit, Unfit, anew, fit
 from lakesplice.planning.images import to_changes
 from lakesplice.planning.order import accept_repetitions
+from lakesplice.planning.partial_inserts import partial_inserts
 from lakesplice.planning.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.planning.shared_positions import SHARED, Found, first_shared
 from lakesplice.planning.snapshots import SnapshotMet, is_lossy, snapshot_met
@@ -143,7 +144,9 @@ class PartitionIntake:
         course, limit, found = self._limit(offsets, decoded, way)
         files = way.lifted(course)
         fences = decoded.fences
-        refused = insert_only.dead_others(self._not_inserts, decoded.blocks, fences.rows, limit)
+        others = insert_only.dead_others(self._not_inserts, decoded.blocks, fences.rows, limit)
+        refused = {row: (insert_only.NOT_AN_INSERT, why) for row, why in others.items()}
+        refused |= partial_inserts(decoded.blocks, self._fit, limit)
         changes = tuple(_before(limit, found, refused))
         if self._not_inserts is None:
             self._raise_fence(fences, files[-1], limit)
@@ -161,8 +164,8 @@ class PartitionIntake:
         )
         left = limit - _records_in(decoded.blocks, limit) - len(letters)
         if refused:
-            others = (Letter(row, insert_only.NOT_AN_INSERT, why) for row, why in refused.items())
-            letters = tuple(sorted((*letters, *others), key=lambda letter: letter.row))
+            more = (Letter(row, *why) for row, why in refused.items())
+            letters = tuple(sorted((*letters, *more), key=lambda letter: letter.row))
         lossy = self._meet_snapshots(way, files, limit, len(letters))
         self._count(changes, letters, decoded.ignored, left)
         end = int(offsets[limit]) if limit < len(offsets) else int(offsets[-1]) + 1
@@ -298,7 +301,9 @@ class PartitionIntake:
             verdict = self._fit(block.schema)
             count = int(np.searchsorted(block.rows, limit))
             if isinstance(verdict, Fits) and count:
-                changes = to_changes(block, self._schema, verdict.mapping, file)
+                changes = to_changes(
+                    block, self._schema, verdict.mapping, file, partial=verdict.partial
+                )
                 found.append((block.rows[:count], changes.slice(0, count)))
         return found
 
@@ -387,7 +392,7 @@ def _shared(decoded: Decoded, found: Found) -> Iterator[_Stop]:
             yield _Stop(row, ParkCode.ORDER_UNKNOWN, SHARED)
 
 
-def _before(limit: int, found: Found, refused: Mapping[int, str]) -> Iterator[pa.Table]:
+def _before(limit: int, found: Found, refused: Mapping[int, tuple[str, str]]) -> Iterator[pa.Table]:
     """Yield the changes of the records before `limit`, but for those of refused ones."""
     for rows, table in found:
         count = int(np.searchsorted(rows, limit))

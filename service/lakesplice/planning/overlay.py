@@ -12,6 +12,9 @@ against the rows as they then were; it names the columns that the change has val
 may be partial, so a column's value is that of the newest change which has it. What makes a deleted
 row live again has them all.
 
+Where a change is partial, or a row isn't of one change, they are united column by column
+(`columnwise.py`), and a row of which a column isn't known counts as deleted.
+
 A tombstone's user columns other than the key therefore mean nothing: they are what the row held
 when some delete happened to be merged.
 """
@@ -44,7 +47,8 @@ from lakesplice.model.names import (
 from lakesplice.model.position import Ordering
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.changed import bitmap_bytes, bitmap_rows, changes_column
-from lakesplice.planning.edits import ColumnEdit, Edits, Rows
+from lakesplice.planning.columnwise import columnwise_edits, partial_rows
+from lakesplice.planning.edits import ColumnEdit, Edits, Rows, united_edits
 
 Mask = NDArray[np.bool_]
 _NONE: Rows = np.empty(0, np.int64)
@@ -141,7 +145,8 @@ def state_columns(schema: TableSchema, ordering: Ordering) -> tuple[str, ...]:
     """
     if ordering is Ordering.COMMIT:
         return (*schema.key, POSITION_OFFSET)
-    return (*schema.key, POSITION_FILE, POSITION_OFFSET, ROW_DIGEST)
+    by_column = () if schema.positions is None else (IS_DELETED, schema.positions.name)
+    return (*schema.key, POSITION_FILE, POSITION_OFFSET, ROW_DIGEST, *by_column)
 
 
 def overlay(
@@ -163,6 +168,51 @@ def overlay(
         return Edits()
     owner = np.cumsum(_starts(placed.rows)) - 1
     _check_keys(placed, owner, state, schema, path)
+    apart = _by_column(placed, owner, state, schema)
+    if not apart.any():
+        return _overlay(placed, owner, state, schema, ordering)
+    return _joined(placed, owner, state, schema, apart)
+
+
+def _by_column(placed: Placed, owner: Rows, state: pa.Table, schema: TableSchema) -> Mask:
+    """Mark the rows of `state` that have to be put together column by column."""
+    apart = partial_rows(state, schema)
+    partial = partial_rows(placed.changes, schema)[placed.order]
+    apart[owner[partial]] = True
+    return apart
+
+
+def _joined(
+    placed: Placed, owner: Rows, state: pa.Table, schema: TableSchema, apart: Mask
+) -> Edits:
+    """Overlay the rows marked `apart` column by column, the others as ever."""
+    chosen = apart[owner]
+    rows = np.flatnonzero(apart)
+    changes = placed.changes.take(pa.array(placed.order[chosen]))
+    owners = np.searchsorted(rows, owner[chosen])
+    part = state.take(pa.array(rows))
+    addressed, edits, given = columnwise_edits(
+        owners, changes, placed.addressed[rows], part, schema
+    )
+    applied = int(np.count_nonzero(given))
+    found = Edits(addressed, edits, applied, len(given) - applied)
+    if chosen.all():
+        return found
+    others = Placed(placed.rows[~chosen], placed.order[~chosen], placed.changes)
+    left = np.flatnonzero(~apart)
+    plain = _overlay(
+        others,
+        np.searchsorted(left, owner[~chosen]),
+        state.take(pa.array(left)),
+        schema,
+        Ordering.BINLOG,
+    )
+    return united_edits(plain, found)
+
+
+def _overlay(
+    placed: Placed, owner: Rows, state: pa.Table, schema: TableSchema, ordering: Ordering
+) -> Edits:
     alive = _above(placed, owner, state, ordering)
     kept = np.flatnonzero(alive)
     if not len(kept):
@@ -231,7 +281,7 @@ def _user_edits(
     trusted = np.logical_and.reduceat(linked & known, starts)
     edits, given = {}, frozenset(live.changes.column_names)
     for column in schema.columns:
-        if column.name in schema.key or column.name not in given:
+        if column.name in schema.key or column.name not in given or column is schema.positions:
             continue
         at = winners[changes_column(united, trusted, column.id) & ~deleted]
         if len(at):

@@ -25,9 +25,19 @@ class Behaviour(StrEnum):
     EXCEPTION = "exception"
 
 
+class PartialImages(StrEnum):
+    """What to do about a row image that lacks columns of its table, though the source has them.
+
+    `park`, or `apply` it column by column: what the image has is set, the rest stays.
+    """
+
+    PARK = "park"
+    APPLY = "apply"
+
+
 @dataclass(frozen=True, slots=True)
 class SchemaPolicy:
-    """A table's behaviours.
+    """A table's behaviours, and what becomes of its partial images.
 
     A rename can't be followed (`evolve`) by events alone: these don't tell it from a drop and an
     addition at once.
@@ -37,6 +47,7 @@ class SchemaPolicy:
     alter_column_type: Behaviour = Behaviour.EVOLVE
     rename_column: Behaviour = Behaviour.EXCEPTION
     drop_column: Behaviour = Behaviour.EXCEPTION
+    partial_images: PartialImages = PartialImages.PARK
 
     @property
     def adds(self) -> bool:

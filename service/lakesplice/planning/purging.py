@@ -20,8 +20,15 @@ import pyarrow.compute as pc
 
 from lakesplice.model.address import BaseFile
 from lakesplice.model.manifest import Manifest
-from lakesplice.model.names import IS_DELETED, POSITION_FILE, POSITION_OFFSET, SOURCE_TS
+from lakesplice.model.names import (
+    COLUMN_POSITIONS,
+    IS_DELETED,
+    POSITION_FILE,
+    POSITION_OFFSET,
+    SOURCE_TS,
+)
 from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.model.schema import TableSchema
 
 STATE = (IS_DELETED, POSITION_FILE, POSITION_OFFSET, SOURCE_TS)
 # The keys of rows that stay are held in memory, and their new places are written to one run.
@@ -42,15 +49,23 @@ def purge_bound(manifest: Manifest) -> Position | None:
 
 
 def purgeable(rows: pa.Table, bound: Position | None, before_us: int) -> Mask:
-    """Mark rows, given by `STATE`, that are deleted, below `bound`, and deleted before `before_us`,
-    in microseconds since the epoch by the source's clock. One without a time stays.
+    """Mark rows, given by `state_of`, that are deleted, below `bound`, and deleted before
+    `before_us`, in microseconds since the epoch by the source's clock. One without a time stays,
+    and one that isn't deleted but not yet known whole.
     """
     old = pc.less(rows[SOURCE_TS].cast(pa.int64()), before_us)
     gone = pc.fill_null(pc.and_(rows[IS_DELETED], old), False)
+    if COLUMN_POSITIONS in rows.column_names:
+        gone = pc.and_(gone, rows[COLUMN_POSITIONS].is_null())
     mask: Mask = np.asarray(gone.to_numpy(), np.bool_)
     if bound is not None and mask.any():
         mask = mask & at_or_below(rows, Position(bound.file, bound.offset - 1))
     return mask
+
+
+def state_of(schema: TableSchema) -> tuple[str, ...]:
+    """Return the columns that say whether a row may go."""
+    return STATE if schema.positions is None else (*STATE, schema.positions.name)
 
 
 def at_or_below(rows: pa.Table, floor: Position) -> Mask:

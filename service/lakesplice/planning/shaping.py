@@ -83,10 +83,17 @@ def shaped_schema(schema: SourceSchema, shape: Shape) -> SourceSchema:
     fields += [*computed, *(metadata_field(name, what) for name, what in shape.metadata)]
     names = {column.name for column in schema.fields}
     left_out = names - {column.name for column in taken}
+    unsent = tuple(
+        masked_field(column, shape.mask(column.name), schema.key, shape.secret)
+        for column in schema.unsent
+        if shape.takes(column.name, schema.key)
+    )
     return replace(
         schema,
         fields=tuple(fields),
         left_out=schema.left_out | left_out,
+        unsent=unsent,
+        partial=schema.partial and bool(unsent),
         problem=_taken_name(names, shape) or problem,
         lacking=lacking,
     )

@@ -12,26 +12,24 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lakesplice.formats.checksum import checksum
 from lakesplice.formats.deltas import encode_delta
 from lakesplice.formats.rowindex import encode_run
 from lakesplice.model.address import GROUP_BITS, Segment
-from lakesplice.model.change import Op
 from lakesplice.model.manifest import DeltaRef, FileRef, Manifest, RunRef
 from lakesplice.model.names import (
     GROUP,
     IS_DELETED,
     KEY_HIGH,
     KEY_LOW,
-    OP,
     POSITION_FILE,
     POSITION_OFFSET,
     ROW,
 )
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.schema import TableSchema
+from lakesplice.planning.columnwise import hidden_rows, partial_rows, raised
 from lakesplice.planning.fold import fold
 from lakesplice.planning.insert_only import first_of_each
 from lakesplice.planning.locate import UNKNOWN, locate
@@ -91,10 +89,11 @@ def append(
     (changes of known keys) and `inserted`; where rows never change, `duplicates` (changes of known
     keys, and all but the first of a new one) instead of `updated`. `below_floor` are changes of
     unknown keys that the table's purge may have deleted for good, `late` those at or below the
-    fence. Raises `StorageError`, and `CorruptFileError` for a damaged run.
+    fence, `incomplete` new rows that no reader sees until every column of theirs is known. Raises
+    `StorageError`, and `CorruptFileError` for a damaged run.
     """
     changed = pa.concat_tables(changes)
-    living = above(changed, plan.fence)
+    living = raised(above(changed, plan.fence), plan.schema, plan.fence)
     late = changed.num_rows - living.num_rows
     if late and not living.num_rows:
         return Appended(None, None, None, {"late": late})
@@ -108,14 +107,25 @@ def append(
         located = _located(folded.filter(pa.array(known)), group[known], row[known])
         delta = write_delta(store, located, plan.schema, entropy)
     if new.any():
-        file, run = _write_inserts(store, folded.filter(pa.array(new)), plan.schema, entropy)
+        inserts = raised(folded.filter(pa.array(new)), plan.schema, plan.floor)
+        file, run = _write_inserts(store, inserts, plan.schema, entropy)
     updated, inserted = int(known.sum()), int(new.sum())
     counts = {"folded": folded.num_rows, "updated": updated, "inserted": inserted}
     counts["below_floor"] = folded.num_rows - updated - inserted
     counts |= {"late": late} if late else {}
+    counts |= _incomplete(folded, new, plan.schema)
     if plan.insert_only:
         counts |= {"updated": 0, "duplicates": living.num_rows - counts["inserted"]}
     return Appended(file, delta, run, counts)
+
+
+def _incomplete(
+    changes: pa.Table, new: npt.NDArray[np.bool_], schema: TableSchema
+) -> dict[str, int]:
+    """Count new rows of which a column isn't known, though no delete is the newest of them."""
+    rows = changes.filter(pa.array(new & partial_rows(changes, schema)))
+    count = int(np.count_nonzero(hidden_rows(rows, schema))) if rows.num_rows else 0
+    return {"incomplete": count} if count else {}
 
 
 def above(changes: pa.Table, fence: Position) -> pa.Table:
@@ -149,7 +159,7 @@ def _write_inserts(
     rows = changes.sort_by([(POSITION_FILE, "ascending"), (POSITION_OFFSET, "ascending")])
     group = entropy.bits(GROUP_BITS)
     path = layout.base_path(group, 0, entropy)
-    deleted = pc.equal(rows[OP], pa.scalar(int(Op.DELETE), pa.int8()))
+    deleted = pa.array(hidden_rows(rows, schema))
     base = rows.append_column(IS_DELETED, deleted).select(schema.arrow.names)
     file = create_base_of(store, path, Segment(group, base.num_rows), [base], schema)
     return file, _write_run(store, rows, group, entropy)

@@ -143,7 +143,10 @@ class _Feed:
             return
         groups = frozenset(group for delta in new for group in delta.waiting)
         changes = read_waiting(self.store, new, self.schema, groups, self._read)
-        if now.ordering is Ordering.BINLOG or self._are_whole(changes):
+        # Where images may be partial, a whole one may be of a row of which columns are newer.
+        by_column = now.schema.positions is not None
+        binlog = now.ordering is Ordering.BINLOG
+        if not by_column and (binlog or self._are_whole(changes)):
             yield self._as_feed(changes, _types_of(changes.column(OP)))
         else:
             yield from self._states(changes, groups)

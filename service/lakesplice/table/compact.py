@@ -113,12 +113,15 @@ def _edits(
 ) -> Edits:
     schema = manifest.schema
     names = state_columns(schema, manifest.ordering)
-    checked_base(source, file, schema)  # what it checks, the pages' reader relies on
+    held = checked_base(source, file, schema).names  # what it checks, the pages' reader relies on
     if schema.adopted:
         state = state_of_any(store, file, schema, names, placed.addressed)
     else:
-        pages = SourceFile(source, file.path)
-        state = pa.table({name: read_rows(pages, name, placed.addressed) for name in names})
+        pages, rows = SourceFile(source, file.path), placed.addressed
+        none = pa.nulls(len(rows), pa.binary())  # written before the table had column positions
+        state = pa.table(
+            {name: read_rows(pages, name, rows) if name in held else none for name in names}
+        )
     return overlay(placed, state, schema, file.path, manifest.ordering)
 
 

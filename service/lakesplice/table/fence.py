@@ -29,6 +29,8 @@ from lakesplice.model.names import (
     SOURCE_TS,
 )
 from lakesplice.model.position import Position
+from lakesplice.model.schema import TableSchema
+from lakesplice.planning.columnwise import partial_rows
 from lakesplice.planning.overlay import Placed, Waiting
 from lakesplice.table.append import write_delta
 from lakesplice.table.base import addresses, open_base
@@ -132,15 +134,26 @@ def _dead_of(
     groups = {segment.group for segment in file.segments}
     waiting = Waiting.of(read_waiting(store, manifest.deltas, schema, groups, columns=()))
     placed = waiting.place(file.segments, file.path)
-    names = (*schema.key, POSITION_FILE, POSITION_OFFSET, IS_DELETED)
+    positions = () if schema.positions is None else (schema.positions.name,)
+    names = (*schema.key, POSITION_FILE, POSITION_OFFSET, IS_DELETED, *positions)
     with open_base(store, file, schema) as reader:
         for row_group, (first, last) in enumerate(reader.row_groups):
             rows = reader.read(row_group, names)
-            dead = _dead_rows(rows, placed.within(first, last), fence)
+            part = placed.within(first, last)
+            dead = np.union1d(_dead_rows(rows, part, fence), _of_several(rows, part, schema))
             if len(dead):
                 group, row = addresses(file, first + dead)
                 keys = rows.select(list(schema.key)).take(pa.array(dead))
                 yield keys.append_column(GROUP, pa.array(group)).append_column(ROW, pa.array(row))
+
+
+def _of_several(rows: pa.Table, waiting: Placed, schema: TableSchema) -> Rows:
+    """Return the places of rows that aren't of one change: whatever their position is, values of
+    theirs may be from before the fence.
+    """
+    partial = partial_rows(waiting.changes, schema)[waiting.order]
+    of_rows = np.flatnonzero(partial_rows(rows, schema))
+    return np.union1d(of_rows, waiting.rows[partial]).astype(np.int64)
 
 
 def _dead_rows(rows: pa.Table, waiting: Placed, fence: Position) -> Rows:

@@ -22,7 +22,7 @@ from lakesplice.model.names import POSITION_FILE, POSITION_OFFSET
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.planning.index_merge import concatenated, sorted_entries
 from lakesplice.planning.keyhash import key_hash
-from lakesplice.planning.purging import STATE, plan_purge, purge_bound, purgeable
+from lakesplice.planning.purging import plan_purge, purge_bound, purgeable, state_of
 from lakesplice.table.append import put_file
 from lakesplice.table.base import create_base_of, open_base
 from lakesplice.table.intents import NewFile, Purge
@@ -67,14 +67,14 @@ def find_purgeable(store: Store, manifest: Manifest, rules: PurgeRules) -> Seque
 
     Blocks: reads the state of every row of files for which nothing waits.
     """
-    bound = purge_bound(manifest)
+    bound, state = purge_bound(manifest), state_of(manifest.schema)
     found = []
     for path in sorted(manifest.files):
         file = manifest.files[path]
         if not manifest.waiting_in(file):
             with open_base(store, file, manifest.schema) as reader:
                 masks = (
-                    purgeable(reader.read(at, STATE), bound, rules.before_us)
+                    purgeable(reader.read(at, state), bound, rules.before_us)
                     for at in range(len(reader.row_groups))
                 )
                 found.append((file, sum(int(np.count_nonzero(mask)) for mask in masks)))
@@ -134,7 +134,7 @@ class _Keeping:
         self.highest = BEFORE_ALL
         with open_base(store, file, manifest.schema) as reader:
             for at in range(len(reader.row_groups)):
-                state = reader.read(at, STATE)
+                state = reader.read(at, state_of(manifest.schema))
                 self._away.append(purgeable(state, bound, before))
                 self._note(state.filter(pa.array(self._away[-1])))
         self.gone = sum(int(np.count_nonzero(mask)) for mask in self._away)

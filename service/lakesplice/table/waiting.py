@@ -36,7 +36,8 @@ def read_waiting(
     `MissingFileError` one that is gone.
     """
     wanted = frozenset(groups)
-    kept = None if columns is None else {*columns, *schema.key}
+    positions = () if schema.positions is None else (schema.positions.name,)
+    kept = None if columns is None else {*columns, *schema.key, *positions}
     system = [GROUP, ROW, *(field.name for field in CHANGE_FIELDS)]
     names = system + [name for name in schema.names if kept is None or name in kept]
 

@@ -290,6 +290,14 @@ MERGED_BYTES = counter(
     "Many times what comes in: raise merge.files_max.",
     TABLE,
 )
+INCOMPLETE_ROWS = counter(
+    "incomplete_rows",
+    "rows",
+    "New rows that only partial images told of, so that not every column is known; no reader sees"
+    " them until it is.",
+    "Bootstrap the table, or take a snapshot, so that every row is told whole once.",
+    TABLE,
+)
 PURGED_ROWS = counter(
     "purged_rows", "rows", "Deleted rows that left base files for good.", "None.", TABLE
 )

@@ -59,6 +59,7 @@ def count_commit(
     for op in CHANGE_OPS:
         metrics.add(metric.CHANGES, counts.get(op, 0), table=table, op=op)
     metrics.add(metric.DUPLICATES, counts.get("duplicates", 0), table=table)
+    metrics.add(metric.INCOMPLETE_ROWS, counts.get("incomplete", 0), table=table)
     below = counts.get("below_floor", 0)
     metrics.add(metric.IGNORED, below, table=table, reason="below-floor")
     for name_, count in counts.items():

@@ -5,7 +5,8 @@ chooses the format; `engine.py` goes from template to template (`template.py`, `
 the format's reader (`dialect.py` is the seam); `group.py` reads the records of one template
 (`lines.py`, `proof.py`, `screen.py`, `strict.py`); the reader makes columns of them (`build.py`,
 `places.py`, `cells.py`, `encoding.py`, `decimals.py`, `declared.py`); `ledger.py` sees that none is
-lost, `mappings.py` changes types as the user chose. Avro's values are read in `avro/`. The formats
+lost, `mappings.py` changes types as the user chose, `unavailable.py` takes out what stands for a
+value that wasn't sent. Avro's values are read in `avro/`. The formats
 are the folders. docs/formats.md says what each can know, docs/types.md what types become;
 docs/decisions/0010-decoding-change-events.md, 0022-a-seam-for-formats.md and
 0026-avro-field-by-field.md have the reasons.

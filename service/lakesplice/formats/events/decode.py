@@ -23,6 +23,7 @@ from lakesplice.formats.events.mappings import map_types
 from lakesplice.formats.events.maxwell import MAXWELL
 from lakesplice.formats.events.strict import Flaw
 from lakesplice.formats.events.template import Halt, open_record
+from lakesplice.formats.events.unavailable import without_unavailable
 from lakesplice.formats.events.values import DecodeContext, Decoded, SchemaText
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode
@@ -61,7 +62,10 @@ def decode(records: pa.RecordBatch, context: DecodeContext) -> Decoded:
     ledger = settle_records(records, dialect.reader(context), stranger, threads=context.threads)
     map_types(ledger, context.mappings)
     decoded = ledger.result(chosen)
-    return with_key(decoded, context.key) if context.key else decoded
+    if context.key:
+        decoded = with_key(decoded, context.key)
+    placeholder = dialect.placeholder
+    return decoded if placeholder is None else without_unavailable(decoded, placeholder)
 
 
 def recognise(value: bytes, schemas: Mapping[int, SchemaText] | None = None) -> FormatName | None:

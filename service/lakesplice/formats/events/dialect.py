@@ -32,6 +32,7 @@ class Knowledge:
     changed: str
     key: str
     types: str
+    lacking: str
 
 
 @dataclass(frozen=True)
@@ -101,10 +102,11 @@ class Reader(Protocol):
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """One format. `recognises` is asked about a payload that is a JSON object; of no payload do two
-    formats say yes.
+    formats say yes. `placeholder` stands in its images for values that the source didn't send.
     """
 
     name: FormatName
     knows: Knowledge
     recognises: Callable[[Mapping[str, object]], bool]
     reader: Callable[[DecodeContext], Reader]
+    placeholder: bytes | None = None

@@ -17,7 +17,7 @@ from lakesplice.formats.events.ledger import Ledger
 from lakesplice.formats.events.strict import Flaw
 from lakesplice.formats.events.values import DeadReason, ImageBlock, Mask
 from lakesplice.model.mappings import TypeMapping
-from lakesplice.model.schema import SourceField, SourceSchema
+from lakesplice.model.schema import SourceField
 from lakesplice.model.types import ColumnType, Kind
 
 _LONG_MAX = (1 << 63) - 1
@@ -45,8 +45,7 @@ def _mapped(block: ImageBlock, rules: list[_Rule], ledger: Ledger) -> ImageBlock
     fields, wrong = [], np.zeros(len(block), np.bool_)
     before, after = block.before, block.after
     for at, field in enumerate(block.schema.fields):
-        type_ = field.type
-        rule = next((rule for rule in rules if type_ is not None and rule.of(type_)), None)
+        rule = _rule_of(field, rules)
         if rule is None:
             fields.append(field)
             continue
@@ -55,10 +54,23 @@ def _mapped(block: ImageBlock, rules: list[_Rule], ledger: Ledger) -> ImageBlock
         beyond = (before_wrong & block.before_present) | (after_wrong & block.after_present)
         _refuse(block, beyond, field, rule, ledger)
         wrong |= beyond
-        fields.append(SourceField(field.name, rule.to, f"{field.source_type} as {rule.to.name}"))
-    schema = SourceSchema(tuple(fields), block.schema.key)
+        fields.append(_mapped_field(field, rules))
+    unsent = tuple(_mapped_field(field, rules) for field in block.schema.unsent)
+    schema = replace(block.schema, fields=tuple(fields), unsent=unsent)
     mapped = replace(block, schema=schema, before=before, after=after)
     return mapped.filter(~np.isin(block.rows, block.rows[wrong])) if wrong.any() else mapped
+
+
+def _rule_of(field: SourceField, rules: list[_Rule]) -> _Rule | None:
+    type_ = field.type
+    return next((rule for rule in rules if type_ is not None and rule.of(type_)), None)
+
+
+def _mapped_field(field: SourceField, rules: list[_Rule]) -> SourceField:
+    rule = _rule_of(field, rules)
+    if rule is None:
+        return field
+    return SourceField(field.name, rule.to, f"{field.source_type} as {rule.to.name}")
 
 
 def _with_column(table: pa.Table, at: int, rule: _Rule) -> tuple[pa.Table, Mask]:

@@ -7,7 +7,9 @@ partial changes over rows as whole ones. One with an adopted schema, or without 
 purged, or whose source began another epoch or has a fence, or whose columns changed, have fills or
 aren't all of the source's, has format 3, since who does not know of these would take others' files
 for damaged ones, change what must not change, bring deleted rows back, put changes in the wrong
-order, or read older deltas as if they held the present columns. Source: docs/format.md, "Manifest".
+order, or read older deltas as if they held the present columns. One that takes partial images has
+format 4, since who does not know column positions would lay them over rows as whole ones. Source:
+docs/format.md, "Manifest".
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ from lakesplice.model.types import ColumnType
 FORMAT = 1
 FORMAT_BY_HAND = 2
 FORMAT_GUARDED = 3
+FORMAT_PARTIAL = 4
 # What indexing into JSON of another shape raises; a type beyond ours or a value out of its range
 # come as errors of our own, which are named already.
 _MALFORMED = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)
@@ -69,6 +72,8 @@ def encode_manifest(manifest: Manifest) -> bytes:
 
 def _format_of(manifest: Manifest) -> int:
     source, by_hand = manifest.source, manifest.upserts
+    if manifest.schema.positions is not None:
+        return FORMAT_PARTIAL
     guarded = (
         manifest.purge_floor != BEFORE_ALL
         or _is_reshaped(manifest.schema)
@@ -103,7 +108,7 @@ def decode_manifest(data: bytes, path: str) -> Manifest:
 
 def _require_known_format(value: Any, path: str) -> None:
     written_by = int(value["format"])
-    if written_by > FORMAT_GUARDED:
+    if written_by > FORMAT_PARTIAL:
         raise UnsupportedError(
             "a newer Lakesplice wrote the table's state; upgrade this one",
             path=path,

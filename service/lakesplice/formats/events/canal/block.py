@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.formats.events.build import Build, mask_of, members_of
+from lakesplice.formats.events.canal.types import declared_cell
 from lakesplice.formats.events.dialect import Group
 from lakesplice.formats.events.ledger import Ledger
 from lakesplice.formats.events.places import (
@@ -23,7 +24,7 @@ from lakesplice.formats.events.template import TOMBSTONE
 from lakesplice.formats.events.values import DeadReason, DecodeContext, ImageBlock, Mask, Rows
 from lakesplice.model.change import Op
 from lakesplice.model.position import Ordering
-from lakesplice.model.schema import SourceSchema
+from lakesplice.model.schema import SourceField, SourceSchema
 
 OPS = {"INSERT": Op.CREATE, "UPDATE": Op.UPDATE, "DELETE": Op.DELETE}
 _MILLI = 1000
@@ -58,7 +59,8 @@ def build_block(
     build.drop_marked(uneven, DeadReason.MISSING_IMAGE, detail)
     chosen = np.flatnonzero(build.live)
     if len(chosen):
-        _add(group, members, op, times, key, build, chosen)
+        unsent = _unsent(tuple(types), context)
+        _add(group, members, op, times, key, unsent, build, chosen)
 
 
 def _refuse_others(
@@ -88,6 +90,18 @@ def _operations(members: dict[str, pa.Array], build: Build) -> npt.NDArray[np.in
     return op
 
 
+def _unsent(names: tuple[str, ...], context: DecodeContext) -> tuple[SourceField, ...]:
+    """Return the declared columns that a message has not.
+
+    Where only some columns are declared, since their types need it, they aren't all that there are.
+    """
+    declared = context.declared or {}
+    if not all(name in declared for name in names):
+        return ()
+    absent = (name for name in declared if name not in names)
+    return tuple(declared_cell(name, declared[name]).field for name in absent)
+
+
 def _lengths(lists: pa.Array) -> Rows:
     lengths: Rows = lists.value_lengths().fill_null(0).to_numpy().astype(np.int64)
     return lengths
@@ -99,6 +113,7 @@ def _add(
     op: npt.NDArray[np.int8],
     times: pa.Array,
     key: tuple[str, ...],
+    unsent: tuple[SourceField, ...],
     messages: Build,
     chosen: Rows,
 ) -> None:
@@ -125,7 +140,7 @@ def _add(
     spoilt = np.isin(owner, owner[~build.live])
     unknown = pa.nulls(len(owner), pa.string())
     block = ImageBlock(
-        schema=SourceSchema(tuple(cell.field for cell in cells), key),
+        schema=SourceSchema(tuple(cell.field for cell in cells), key, unsent=unsent),
         rows=build.records,
         op=ops,
         position_file=where.file,

@@ -193,6 +193,7 @@ CANAL = Dialect(
         changed="unknown: whole rows are written",
         key="`pkNames`",
         types="`mysqlType`; where it says too little `columns`",
+        lacking="those of `columns`, if all are declared, that `data` lacks",
     ),
     _recognises,
     CanalReader,

@@ -18,7 +18,7 @@ from lakesplice.formats.events.debezium.avro_schema import (
 )
 from lakesplice.formats.events.debezium.block import build_block
 from lakesplice.formats.events.debezium.connect import NoShape
-from lakesplice.formats.events.debezium.envelope import DEBEZIUM, key_shape
+from lakesplice.formats.events.debezium.envelope import DEBEZIUM, PLACEHOLDER, key_shape
 from lakesplice.formats.events.debezium.flattened import FLATTENED, build_rows, no_deletes
 from lakesplice.formats.events.debezium.keys import in_image
 from lakesplice.formats.events.dialect import Dialect, Group
@@ -107,10 +107,12 @@ AVRO = Dialect(
     replace(DEBEZIUM.knows, types=_TYPES),
     _recognises,
     _envelopes,
+    PLACEHOLDER,
 )
 FLATTENED_AVRO = Dialect(
     FormatName.FLATTENED_AVRO,
     replace(FLATTENED.knows, types=_TYPES),
     _recognises,
     _rows,
+    PLACEHOLDER,
 )

@@ -139,6 +139,9 @@ def _no_envelope(payload: Mapping[str, object]) -> Flaw | Ignored:
     )
 
 
+# Debezium's default of unavailable.value.placeholder.
+PLACEHOLDER = b"__debezium_unavailable_value"
+
 DEBEZIUM = Dialect(
     FormatName.DEBEZIUM,
     Knowledge(
@@ -147,7 +150,9 @@ DEBEZIUM = Dialect(
         changed="`before` against `after`",
         key="the record's key",
         types="the schema in the record; without schemas `columns`",
+        lacking="Debezium's placeholder for BLOB and TEXT; null, which can't be told, for others",
     ),
     _recognises,
     EnvelopeReader,
+    PLACEHOLDER,
 )

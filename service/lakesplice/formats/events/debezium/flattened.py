@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from lakesplice.formats.events.build import Build, mask_of, members_of
 from lakesplice.formats.events.debezium.block import check_keys, settle_operations
 from lakesplice.formats.events.debezium.connect import NoShape, shape_of_row
-from lakesplice.formats.events.debezium.envelope import DEBEZIUM, key_shape
+from lakesplice.formats.events.debezium.envelope import DEBEZIUM, PLACEHOLDER, key_shape
 from lakesplice.formats.events.debezium.keys import ComparedKey, KeyShape, in_image, inspect_key
 from lakesplice.formats.events.debezium.schemaless import Undeclared
 from lakesplice.formats.events.debezium.source import snapshot_marks
@@ -255,7 +255,9 @@ FLATTENED = Dialect(
         changed="unknown: whole rows are written",
         key="the record's key",
         types="the schema in the record; without schemas `columns`",
+        lacking=DEBEZIUM.knows.lacking,
     ),
     _recognises,
     FlattenedReader,
+    PLACEHOLDER,
 )

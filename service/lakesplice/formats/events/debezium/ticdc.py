@@ -179,6 +179,7 @@ TICDC_DEBEZIUM = Dialect(
         changed="`before` against `after`",
         key="the record's key",
         types="`columns`: its schemas say too little",
+        lacking="none: TiDB sends all",
     ),
     _recognises,
     TicdcReader,

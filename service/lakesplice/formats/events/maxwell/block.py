@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,9 +12,11 @@ import pyarrow.compute as pc
 
 from lakesplice.formats.events.build import Build, mask_of, members_of
 from lakesplice.formats.events.dialect import Group
+from lakesplice.formats.events.encoding import Cell
 from lakesplice.formats.events.ledger import Ledger
 from lakesplice.formats.events.maxwell.before import changed_columns
 from lakesplice.formats.events.maxwell.keys import MaxwellKey
+from lakesplice.formats.events.maxwell.types import cell_of
 from lakesplice.formats.events.places import (
     Positions,
     binlog_positions,
@@ -26,7 +29,7 @@ from lakesplice.formats.events.values import DeadReason, DecodeContext, ImageBlo
 from lakesplice.model.change import Op
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import ROW_BITS, Ordering
-from lakesplice.model.schema import SourceSchema
+from lakesplice.model.schema import SourceField, SourceSchema
 
 OPS = {
     "insert": Op.CREATE,
@@ -81,7 +84,9 @@ def build_block(
     cells = group.template.shape.cells
     unknown = pa.nulls(len(op), pa.string())
     block = ImageBlock(
-        schema=SourceSchema(tuple(cell.field for cell in cells), names),
+        schema=SourceSchema(
+            tuple(cell.field for cell in cells), names, unsent=_unsent(cells, context)
+        ),
         rows=group.records,
         op=op,
         position_file=place.file,
@@ -97,6 +102,12 @@ def build_block(
     block = block.filter(build.live).moved(images.moved[build.live])
     if len(block):
         ledger.add(block)
+
+
+def _unsent(cells: Sequence[Cell], context: DecodeContext) -> tuple[SourceField, ...]:
+    """Return the declared columns that an image has not."""
+    declared, sent = context.declared or {}, {cell.name for cell in cells}
+    return tuple(cell_of(name, kind).field for name, kind in declared.items() if name not in sent)
 
 
 def _operations(kinds: pa.Array, build: Build) -> npt.NDArray[np.int8]:

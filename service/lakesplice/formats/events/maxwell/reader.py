@@ -231,6 +231,7 @@ MAXWELL = Dialect(
         changed="those in `old`",
         key="`primary_key_columns`, else the record's key",
         types="`columns`",
+        lacking="those of `columns` that `data` lacks",
     ),
     _recognises,
     MaxwellReader,

@@ -1,0 +1,254 @@
+"""Column positions: which change each column's value is from, where that isn't the row's own.
+
+In a table that takes partial images (`TableSchema.positions`) a column's value is that of the
+newest change which has it, and nothing known yet is no null. So a change, and a row, is a set of
+registers: per column a position, and whether the value of then is known. Of two the higher position
+counts, column by column; so the outcome follows from the set of changes, not from their order,
+their batches or how often they came.
+
+    a whole image      every column known, at the change's position
+    a partial image    its columns known, at the change's position; the others before all positions
+    a delete           every column unknown, at the delete's position
+
+What a row's own position and `_is_deleted` don't say, its bytes do; there are none (null) where the
+registers are those of a whole image or a delete. Numbers are little-endian:
+
+    count      u16     how many registers follow: of the columns 0 to count - 2 and, the last, of
+                       all columns added since
+    places     u16     per register: 0: known, at the row's own position; n: as entry n - 1 says
+    entries    17      each: position file i64, position offset i64, known u8
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakesplice.model.position import Position
+
+Ints = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+Mask = npt.NDArray[np.bool_]
+
+_ENTRY = np.dtype([("file", "<i8"), ("offset", "<i8"), ("known", "u1")])
+_BEFORE_ALL = -1
+
+
+@dataclass(frozen=True)
+class Registers:
+    """Of changes or rows, one a line, the registers of a schema's columns by identity, and last the
+    one of columns still to be added. `own_file` and `own_offset` are the highest position of each.
+    """
+
+    own_file: Ints
+    own_offset: Ints
+    file: Ints
+    offset: Ints
+    known: Mask
+
+    def __len__(self) -> int:
+        return len(self.own_file)
+
+    def incomplete(self, needed: Mask) -> Mask:
+        """Return which lines have no known value for one of the `needed` columns, marked by
+        identity; of a delete none is known.
+        """
+        missing: Mask = np.logical_not(self.known[:, :-1][:, needed].all(axis=1))
+        return missing
+
+    @property
+    def plain(self) -> Mask:
+        """Which lines are those of a whole image or a delete: their own position says it all."""
+        own = (self.file == self.own_file[:, None]) & (self.offset == self.own_offset[:, None])
+        alike = self.known.all(axis=1) | ~self.known.any(axis=1)
+        plain: Mask = own.all(axis=1) & alike
+        return plain
+
+    def take(self, at: Ints) -> Registers:
+        """Return some lines, in the order asked for."""
+        return Registers(
+            self.own_file[at], self.own_offset[at], self.file[at], self.offset[at], self.known[at]
+        )
+
+    def raised(self, limit: Position) -> Registers:
+        """Return the registers as they are if all rows were deleted at `limit`."""
+        low = (self.file < limit.file) | ((self.file == limit.file) & (self.offset <= limit.offset))
+        return Registers(
+            self.own_file,
+            self.own_offset,
+            np.where(low, limit.file, self.file),
+            np.where(low, limit.offset, self.offset),
+            self.known & ~low,
+        )
+
+    @classmethod
+    def of(
+        cls, own_file: Ints, own_offset: Ints, deleted: Mask, spelt: pa.Array, columns: int
+    ) -> Registers:
+        """Read the registers of a schema of so many columns; `spelt` holds their bytes."""
+        rows, width = len(own_file), columns + 1
+        file = np.repeat(own_file[:, None], width, axis=1)
+        offset = np.repeat(own_offset[:, None], width, axis=1)
+        known = np.repeat(~deleted[:, None], width, axis=1)
+        at = np.flatnonzero(spelt.is_valid().to_numpy(zero_copy_only=False)) if rows else _NOWHERE
+        if len(at):
+            own = own_file[at], own_offset[at]
+            file[at], offset[at], known[at] = _read(spelt.take(pa.array(at)), own, width)
+        return cls(own_file, own_offset, file, offset, known)
+
+    def spelt(self) -> pa.Array:
+        """Return the bytes of each line, null where it is plain."""
+        at = np.flatnonzero(~self.plain)
+        if not len(at):
+            return pa.nulls(len(self), pa.binary())
+        data, lengths = _written(self.take(at))
+        sizes = np.zeros(len(self), np.int64)
+        sizes[at] = lengths
+        offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int32)
+        valid = np.packbits(sizes > 0, bitorder="little")
+        buffers = [pa.py_buffer(valid), pa.py_buffer(offsets), pa.py_buffer(data)]
+        return pa.Array.from_buffers(pa.binary(), len(self), buffers)
+
+
+_NOWHERE: Ints = np.empty(0, np.int64)
+
+
+def of_images(own_file: Ints, own_offset: Ints, has: Sequence[bool]) -> Registers:
+    """Return the registers of partial images that all have the same columns, marked by identity."""
+    known = np.repeat(np.array([[*has, False]], np.bool_), len(own_file), axis=0)
+    return Registers(
+        own_file,
+        own_offset,
+        np.where(known, own_file[:, None], _BEFORE_ALL),
+        np.where(known, own_offset[:, None], _BEFORE_ALL),
+        known,
+    )
+
+
+def concatenated(parts: Sequence[Registers]) -> Registers:
+    """Return the lines of all parts, of the same columns."""
+    names = ("own_file", "own_offset", "file", "offset", "known")
+    return Registers(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+
+@dataclass(frozen=True)
+class United:
+    """What groups of lines come to: the registers, and where they are from.
+
+    `newest[g]` is the line of group g at its highest position, `sources[g, c]` the one that column
+    c has its value from; at equal positions the last line.
+    """
+
+    registers: Registers
+    newest: Ints
+    sources: Ints
+
+
+def united(lines: Registers, starts: Ints) -> United:
+    """Unite consecutive lines to one for each group, which begin at `starts`."""
+    own = _ranked(lines.own_file, lines.own_offset, np.ones(len(lines), np.bool_))
+    newest = _highest(own, starts)
+    width = lines.file.shape[1]
+    sources = np.empty((len(starts), width), np.int64)
+    for column in range(width):
+        ranks = _ranked(lines.file[:, column], lines.offset[:, column], lines.known[:, column])
+        sources[:, column] = _highest(ranks, starts)
+    columns = np.arange(width)
+    registers = Registers(
+        lines.own_file[newest],
+        lines.own_offset[newest],
+        lines.file[sources, columns],
+        lines.offset[sources, columns],
+        lines.known[sources, columns],
+    )
+    return United(registers, newest, sources)
+
+
+def _ranked(file: Ints, offset: Ints, known: Mask) -> Ints:
+    """Number lines by position; at one position what is known comes last. Equal ones are equal."""
+    order = np.lexsort((known, offset, file))
+    differ = np.zeros(len(order), np.int64)
+    for values in (file, offset, known):
+        placed = values[order]
+        differ[1:] |= placed[1:] != placed[:-1]
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.cumsum(differ)
+    return ranks
+
+
+def _highest(ranks: Ints, starts: Ints) -> Ints:
+    """Return each group's line of the highest rank, the last of several."""
+    lines = max(len(ranks), 1)
+    highest: Ints = np.maximum.reduceat(ranks * lines + np.arange(len(ranks)), starts) % lines
+    return highest
+
+
+def _read(spelt: pa.Array, own: tuple[Ints, Ints], width: int) -> tuple[Ints, Ints, Mask]:
+    """Read bytes that are there; columns beyond those they name have the last register."""
+    _, edges_buffer, data_buffer = spelt.buffers()
+    edges = np.frombuffer(edges_buffer, np.int32)[spelt.offset :][: len(spelt) + 1].astype(np.int64)
+    data = np.frombuffer(data_buffer, np.uint8)
+    starts = edges[:-1]
+    counts = _short(data, starts)
+    columns = np.minimum(np.arange(width), counts[:, None] - 1)
+    places = _short(data, starts[:, None] + 2 + 2 * columns)
+    heads = 2 + 2 * counts
+    entries = (np.diff(edges) - heads) // _ENTRY.itemsize
+    ends = np.cumsum(entries)
+    within = np.arange(int(ends[-1])) - np.repeat(ends - entries, entries)
+    at = np.repeat(starts + heads, entries) + within * _ENTRY.itemsize
+    table = np.ascontiguousarray(data[at[:, None] + np.arange(_ENTRY.itemsize)]).view(_ENTRY)
+    # Entry 0 stands in for registers that need none.
+    file, offset, known = (np.append(0, table[name].ravel()) for name in _ENTRY.names or ())
+    entry = np.where(places > 0, (ends - entries)[:, None] + places, 0)
+    none = places == 0
+    found_file = np.where(none, own[0][:, None], file[entry])
+    found_offset = np.where(none, own[1][:, None], offset[entry])
+    found_known = none | (known[entry] > 0)
+    # A row that is complete when a column is added has the value that the column is added with.
+    stated = np.arange(width) < counts[:, None] - 1
+    complete = (found_known | ~stated).all(axis=1)
+    found_known[:, :-1] |= (~stated & complete[:, None])[:, :-1]
+    return found_file, found_offset, found_known
+
+
+def _short(data: Bytes, at: Ints) -> Ints:
+    value: Ints = data[at].astype(np.int64) | (data[at + 1].astype(np.int64) << 8)
+    return value
+
+
+def _written(lines: Registers) -> tuple[Bytes, Ints]:
+    """Return the bytes of lines one after another, and how many each has."""
+    rows, width = lines.file.shape
+    ranks = _ranked(lines.file.ravel(), lines.offset.ravel(), lines.known.ravel())
+    ranks = ranks.reshape(rows, width)
+    at_own = (lines.file == lines.own_file[:, None]) & (lines.offset == lines.own_offset[:, None])
+    ranks[at_own & lines.known] = -1
+    order = np.argsort(ranks, axis=1, kind="stable")
+    rising = np.take_along_axis(ranks, order, axis=1)
+    first = rising >= 0
+    first[:, 1:] &= rising[:, 1:] != rising[:, :-1]
+    places = np.empty((rows, width), np.int64)
+    np.put_along_axis(places, order, np.cumsum(first, axis=1), axis=1)
+    entries = first.sum(axis=1)
+    row = np.repeat(np.arange(rows), entries)
+    column = order[first]
+    table = np.empty(len(row), _ENTRY)
+    table["file"], table["offset"] = lines.file[row, column], lines.offset[row, column]
+    table["known"] = lines.known[row, column]
+    head = 2 + 2 * width
+    lengths = head + entries * _ENTRY.itemsize
+    starts = np.cumsum(lengths) - lengths
+    data = np.empty(int(lengths.sum()), np.uint8)
+    heads = np.column_stack((np.full(rows, width), places)).astype("<u2")
+    data[starts[:, None] + np.arange(head)] = heads.view(np.uint8).reshape(rows, head)
+    ends = np.cumsum(entries)
+    within = np.arange(len(row)) - np.repeat(ends - entries, entries)
+    at = starts[row] + head + within * _ENTRY.itemsize
+    spelt = table.view(np.uint8).reshape(len(row), _ENTRY.itemsize)
+    data[at[:, None] + np.arange(_ENTRY.itemsize)] = spelt
+    return data, lengths
