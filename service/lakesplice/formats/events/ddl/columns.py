@@ -1,0 +1,134 @@
+"""Columns as MySQL's DDL defines them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lakesplice.model.names import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class DefinedColumn:
+    """A column of a table of the source.
+
+    `type` is MySQL's own name in capitals without what stands in brackets, such as `DECIMAL` or
+    `BIGINT UNSIGNED`; `length` and `scale` are the two numbers in brackets, None where the
+    definition leaves them out. `default` is the text of a constant, None where there is none or it
+    isn't known.
+    """
+
+    name: str
+    type: str
+    length: int | None = None
+    scale: int | None = None
+    charset: str | None = None
+    optional: bool = True
+    default: str | None = None
+    members: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TableDefined:
+    """The table has these columns from here on, and no others.
+
+    `former` is the table's name before, where the statement renamed it; that name is then free.
+    `renamed` maps new names of columns to the ones before.
+    """
+
+    table: TableName
+    columns: tuple[DefinedColumn, ...]
+    key: tuple[str, ...] = ()
+    former: TableName | None = None
+    renamed: Mapping[str, str] | None = None
+    unless_there: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TableLike:
+    """The table is created with the columns of another."""
+
+    table: TableName
+    like: TableName
+    unless_there: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TableGone:
+    """The table, or all of a database where `table` is None, is dropped."""
+
+    database: str
+    table: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnAdded:
+    """A column is new; `unless_there`: the statement says what to do if it isn't: nothing."""
+
+    column: DefinedColumn
+    unless_there: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnGone:
+    """A column is dropped, if it is there."""
+
+    name: str
+    if_there: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChanged:
+    """A column gets another definition, and maybe another name."""
+
+    name: str
+    column: DefinedColumn
+    if_there: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRenamed:
+    """A column gets another name and nothing else."""
+
+    name: str
+    to: str
+    if_there: bool = False
+
+
+Action = ColumnAdded | ColumnGone | ColumnChanged | ColumnRenamed
+
+
+@dataclass(frozen=True, slots=True)
+class TableAltered:
+    """A statement's changes of a table's columns, in its order, and the name it has then, if it is
+    another.
+    """
+
+    table: TableName
+    actions: tuple[Action, ...]
+    to: TableName | None = None
+
+    @property
+    def renamed(self) -> dict[str, str]:
+        """New names of columns, each with the one before the statement."""
+        origins: dict[str, str] = {}
+        for action in self.actions:
+            if isinstance(action, ColumnChanged) and action.name != action.column.name:
+                origins[action.column.name] = origins.pop(action.name, action.name)
+            elif isinstance(action, ColumnRenamed):
+                origins[action.to] = origins.pop(action.name, action.name)
+        return origins
+
+
+@dataclass(frozen=True, slots=True)
+class TableUnread:
+    """A statement about the table couldn't be read: what its columns are isn't known from here on.
+
+    `table` None: nor which table it is about.
+    """
+
+    table: TableName | None
+    reason: str
+
+
+Statement = TableDefined | TableLike | TableGone | TableAltered | TableUnread

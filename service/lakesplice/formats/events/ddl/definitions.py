@@ -1,0 +1,130 @@
+"""A column's definition, as CREATE TABLE and ALTER TABLE have it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from lakesplice.formats.events.ddl.columns import DefinedColumn
+from lakesplice.formats.events.ddl.words import Kind, UnreadableError, Words
+
+# MySQL's other words for a type.
+_SYNONYMS = {
+    "INTEGER": "INT", "INT1": "TINYINT", "INT2": "SMALLINT", "INT3": "MEDIUMINT", "INT4": "INT",
+    "INT8": "BIGINT", "MIDDLEINT": "MEDIUMINT", "DEC": "DECIMAL", "NUMERIC": "DECIMAL",
+    "FIXED": "DECIMAL", "FLOAT4": "FLOAT", "FLOAT8": "DOUBLE", "REAL": "DOUBLE",
+    "DOUBLE PRECISION": "DOUBLE", "BOOL": "BOOLEAN", "CHARACTER": "CHAR", "NCHAR": "CHAR",
+    "NATIONAL CHAR": "CHAR", "NATIONAL CHARACTER": "CHAR", "CHAR VARYING": "VARCHAR",
+    "CHARACTER VARYING": "VARCHAR", "VARCHARACTER": "VARCHAR", "NVARCHAR": "VARCHAR",
+    "NATIONAL VARCHAR": "VARCHAR", "NATIONAL CHAR VARYING": "VARCHAR",
+    "NATIONAL CHARACTER VARYING": "VARCHAR", "NCHAR VARYING": "VARCHAR", "LONG": "MEDIUMTEXT",
+    "LONG VARCHAR": "MEDIUMTEXT", "LONG VARBINARY": "MEDIUMBLOB",
+}  # fmt: skip
+_SECOND = frozenset(
+    ("PRECISION", "VARYING", "CHAR", "CHARACTER", "VARCHAR", "VARBINARY")
+)  # of a type's name
+_UNSIGNED = frozenset(("UNSIGNED", "ZEROFILL"))  # the latter implies the former
+_WITH_MEMBERS = frozenset(("ENUM", "SET"))
+_NUMBERS = frozenset(
+    ("TINYINT", "SMALLINT", "MEDIUMINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A column, and whether it is the table's key by itself."""
+
+    column: DefinedColumn
+    is_key: bool = False
+
+
+def type_name(text: str) -> str:
+    """Return MySQL's name of a type, its synonyms resolved, with `UNSIGNED` at the end if it is."""
+    words = text.upper().split()
+    unsigned = any(word in _UNSIGNED for word in words)
+    plain = " ".join(word for word in words if word not in (*_UNSIGNED, "SIGNED", "BINARY", "BYTE"))
+    if not plain and words:
+        plain = words[0]  # the type BINARY itself
+    plain = _SYNONYMS.get(plain, plain)
+    return f"{plain} UNSIGNED" if unsigned and plain in _NUMBERS else plain
+
+
+def column_definition(words: Words) -> Definition:
+    """Read `name type attributes` to the end of the words; `UnreadableError` if they are none."""
+    name = words.name()
+    column, rest = _typed(name, words)
+    return _attributes(column, rest)
+
+
+def _typed(name: str, words: Words) -> tuple[DefinedColumn, Words]:
+    first = words.take()
+    if first.kind is not Kind.WORD:
+        raise UnreadableError(f"{first.text!r} where the type of {name!r} was expected")
+    said = [first.key]
+    while words.next.key in _SECOND and not (
+        # CHAR CHARACTER SET x: the second is no part of the type.
+        words.next.key in ("CHARACTER", "CHAR") and said[-1] not in ("NATIONAL", "LONG")
+    ):
+        said.append(words.take().key)
+    if said == ["SERIAL"]:
+        column = DefinedColumn(name, "BIGINT UNSIGNED", optional=False)
+        return column, words
+    type_ = type_name(" ".join(said))
+    column = DefinedColumn(name, type_)
+    if words.next.key != "(":
+        return column, words
+    inside = words.bracketed()
+    if type_ in _WITH_MEMBERS:
+        members = tuple(part.take().text for part in inside.parts())
+        return replace(column, members=members), words
+    numbers = [part.number() for part in inside.parts()] if inside else []
+    if len(numbers) > 2:
+        raise UnreadableError(f"{len(numbers)} numbers behind the type of {name!r}")
+    length, scale = (*numbers, None, None)[:2]
+    return replace(column, length=length, scale=scale), words
+
+
+def _attributes(column: DefinedColumn, words: Words) -> Definition:
+    is_key = False
+    while words:
+        if words.accept("NOT", "NULL"):
+            column = replace(column, optional=False)
+        elif words.accept("DEFAULT"):
+            column = replace(column, default=_default(words))
+        elif words.accept("CHARACTER", "SET") or words.accept("CHARSET"):
+            column = replace(column, charset=words.name().lower())
+        elif words.accept("COLLATE"):
+            column = _collated(column, words.take().text)
+        elif words.accept("UNIQUE"):
+            words.accept("KEY")
+        elif words.accept("PRIMARY", "KEY") or words.accept("KEY"):
+            is_key = True
+            column = replace(column, optional=False)
+        elif words.accept("BYTE"):
+            column = replace(column, charset="binary")
+        elif words.next.key in _UNSIGNED:
+            column = replace(column, type=type_name(f"{column.type} {words.take().key}"))
+        elif words.accept("REFERENCES"):
+            break  # nothing of the column itself follows
+        else:
+            words.take()
+            words.skip_bracketed()
+    return Definition(column, is_key)
+
+
+def _collated(column: DefinedColumn, collation: str) -> DefinedColumn:
+    if collation.lower() == "binary" and column.charset is None:
+        return replace(column, charset="binary")
+    return column
+
+
+def _default(words: Words) -> str | None:
+    """The text of a constant; None for NULL and for what is computed."""
+    minus = "-" if words.accept("-") else ""
+    if words.next.key == "(":
+        words.bracketed()
+        return None
+    word = words.take()
+    words.skip_bracketed()
+    if word.kind is Kind.NUMBER:
+        return minus + word.text
+    return word.text if word.kind is Kind.TEXT and not minus else None

@@ -1,0 +1,162 @@
+"""Records that tell of schema changes: of Debezium's topic for them, and Maxwell's.
+
+Debezium sends the table's columns after each statement (`tableChanges`), Maxwell only what is too
+little to go by (its `def` has no digits of decimals). Where columns are missing the statement is
+read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from lakesplice.formats.events.ddl.columns import (
+    DefinedColumn,
+    Statement,
+    TableAltered,
+    TableDefined,
+    TableGone,
+    TableUnread,
+)
+from lakesplice.formats.events.ddl.definitions import type_name
+from lakesplice.formats.events.ddl.statements import read_statements
+from lakesplice.formats.events.places import binlog_place
+from lakesplice.formats.events.strict import Flaw, shown
+from lakesplice.formats.events.template import open_record
+from lakesplice.formats.events.values import DeadReason
+from lakesplice.model.names import TableName
+from lakesplice.model.position import RANK_OTHER, Position
+
+_QUOTED = re.compile(r'"((?:[^"]|"")*)"')
+_MAXWELL = re.compile(r"(table|database)-(create|alter|drop)")
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChange:
+    """What one record says of tables, at a place in the binlog (epoch 0; None: it names none).
+
+    `ddl` is the statement as the source has it.
+    """
+
+    place: Position | None
+    ddl: str
+    statements: tuple[Statement, ...]
+
+    @property
+    def unread(self) -> tuple[TableUnread, ...]:
+        """What couldn't be read."""
+        return tuple(found for found in self.statements if isinstance(found, TableUnread))
+
+
+def read_schema_change(value: bytes | None) -> SchemaChange | Flaw | None:
+    """Read one record's value; None if it tells of no schema, a flaw if it is damaged."""
+    if value is None:
+        return None
+    opened = open_record(value)
+    if isinstance(opened, Flaw):
+        return opened
+    payload = opened.payload
+    if not isinstance(payload, Mapping):
+        return None
+    if isinstance(payload.get("source"), Mapping) and "ddl" in payload:
+        return _debezium(payload, payload["source"])
+    kind = payload.get("type")
+    if isinstance(kind, str) and _MAXWELL.fullmatch(kind):
+        return _maxwell(payload)
+    return None
+
+
+def _maxwell(payload: Mapping[str, object]) -> SchemaChange | Flaw:
+    file, _, offset = str(payload.get("position") or "").rpartition(":")
+    sql = payload.get("sql")
+    if not isinstance(sql, str):
+        return Flaw(DeadReason.WRONG_TYPE, f"sql is {shown(sql)}, not a string")
+    place = _place(file, int(offset)) if offset.isdecimal() else None
+    database = str(payload.get("database") or "")
+    return SchemaChange(place, sql, tuple(read_statements(sql, database)))
+
+
+def _debezium(payload: Mapping[str, object], source: Mapping[str, object]) -> SchemaChange | Flaw:
+    ddl = payload.get("ddl") or ""
+    listed = payload.get("tableChanges") or ()
+    if not isinstance(ddl, str) or not isinstance(listed, Sequence):
+        return Flaw(DeadReason.WRONG_TYPE, "ddl is no string or tableChanges no array")
+    place = _place(source.get("file"), source.get("pos"))
+    read = read_statements(ddl, str(payload.get("databaseName") or ""))
+    if not listed:
+        return SchemaChange(place, ddl, tuple(read))
+    try:
+        told = [_told(change) for change in listed]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        return Flaw(DeadReason.MISSING_FIELD, f"tableChanges are none: {error!r}")
+    return SchemaChange(place, ddl, tuple(_with_names(told, read)))
+
+
+def _place(file: object, offset: object) -> Position | None:
+    """The lowest position at a place in the binlog."""
+    first = binlog_place(file, offset, 0)
+    return None if first is None else Position(first.file, first.offset - RANK_OTHER)
+
+
+def _told(change: Mapping[str, object]) -> TableDefined | TableGone:
+    name = _table_name(change["id"])
+    if change["type"] == "DROP":
+        return TableGone(name.database, name.table)
+    table = change["table"]
+    if not isinstance(table, Mapping):
+        raise TypeError(f"table is {shown(table)}")
+    previous = change.get("previousId")
+    former = None if previous is None else _table_name(previous)
+    return TableDefined(
+        name,
+        tuple(_column(column) for column in table["columns"]),
+        tuple(table.get("primaryKeyColumnNames") or ()),
+        former if former != name else None,
+    )
+
+
+def _table_name(id_: object) -> TableName:
+    """Read an id such as `"shop"."orders"`; the last two parts count."""
+    parts = [part.replace('""', '"') for part in _QUOTED.findall(str(id_))]
+    if len(parts) < 2:
+        raise ValueError(f"the id {shown(id_)} names no table of a database")
+    return TableName(*parts[-2:])
+
+
+def _column(column: Mapping[str, object]) -> DefinedColumn:
+    members = column.get("enumValues")
+    default, charset = column.get("defaultValueExpression"), column.get("charsetName")
+    optional = column.get("optional")
+    return DefinedColumn(
+        str(column["name"]),
+        type_name(str(column["typeName"])),
+        _whole(column.get("length")),
+        _whole(column.get("scale")),
+        None if charset is None else str(charset).lower(),
+        True if optional is None else bool(optional),
+        None if default is None else str(default),
+        tuple(map(str, members)) if isinstance(members, Sequence) else (),
+    )
+
+
+def _whole(value: object) -> int | None:
+    """A number of digits; connectors say -1 where there is none."""
+    return value if type(value) is int and value >= 0 else None
+
+
+def _with_names(
+    told: Sequence[TableDefined | TableGone], read: Sequence[Statement]
+) -> Iterator[Statement]:
+    """Add what only the statement says: under which names columns, and the table, were known."""
+    altered = [found for found in read if isinstance(found, TableAltered)]
+    for found in told:
+        if isinstance(found, TableDefined):
+            own = [other for other in altered if found.table in (other.to, other.table)]
+            renamed = next((other.renamed for other in own if other.actions), {})
+            names = {column.name for column in found.columns}
+            kept = {to: name for to, name in renamed.items() if to in names and name not in names}
+            former = next((other.table for other in own if other.to == found.table), None)
+            yield replace(found, former=found.former or former, renamed=kept or None)
+        else:
+            yield found

@@ -1,0 +1,238 @@
+"""Statements of DDL in MySQL's and MariaDB's words, as far as they say what columns tables have.
+
+sqlglot cuts the text into words. Its grammar isn't used: it lacks RENAME TABLE, brackets behind ADD
+and types such as POINT, and gives some types other names. What can't be read about a table makes
+its columns unknown; nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lakesplice.formats.events.ddl.columns import (
+    Action,
+    ColumnAdded,
+    ColumnChanged,
+    ColumnGone,
+    ColumnRenamed,
+    DefinedColumn,
+    Statement,
+    TableAltered,
+    TableDefined,
+    TableGone,
+    TableLike,
+    TableUnread,
+)
+from lakesplice.formats.events.ddl.definitions import column_definition
+from lakesplice.formats.events.ddl.words import UnreadableError, Words, statements
+from lakesplice.model.names import TableName
+
+_KEYS = frozenset(
+    ("PRIMARY", "KEY", "INDEX", "UNIQUE", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK",
+     "PARTITION")
+)  # fmt: skip
+# Parts of an ALTER TABLE that leave its columns as they are.
+_OTHERS = frozenset(
+    ("ALGORITHM", "ALTER", "ANALYZE", "AUTO_INCREMENT", "AUTOEXTEND_SIZE", "AVG_ROW_LENGTH",
+     "CHARACTER", "CHARSET", "CHECK", "CHECKSUM", "COALESCE", "COLLATE", "COMMENT", "COMPRESSION",
+     "CONNECTION", "DATA", "DEFAULT", "DELAY_KEY_WRITE", "DISABLE", "DISCARD", "ENABLE",
+     "ENCRYPTED", "ENCRYPTION", "ENCRYPTION_KEY_ID", "ENGINE", "ENGINE_ATTRIBUTE", "EXCHANGE",
+     "FORCE", "IETF_QUOTES", "IMPORT", "INDEX", "INSERT_METHOD", "KEY_BLOCK_SIZE", "LOCK",
+     "MAX_ROWS", "MIN_ROWS", "NOWAIT", "OPTIMIZE", "ORDER", "PACK_KEYS", "PAGE_CHECKSUM",
+     "PAGE_COMPRESSED", "PAGE_COMPRESSION_LEVEL", "PARTITION", "PASSWORD", "REBUILD", "REMOVE",
+     "REORGANIZE", "REPAIR", "ROW_FORMAT", "SECONDARY_ENGINE", "SECONDARY_LOAD",
+     "SECONDARY_UNLOAD", "SEQUENCE", "STATS_AUTO_RECALC", "STATS_PERSISTENT",
+     "STATS_SAMPLE_PAGES", "STORAGE", "TABLESPACE", "TRANSACTIONAL", "TRUNCATE", "UNION",
+     "UPGRADE", "WAIT", "WITH", "WITHOUT")
+)  # fmt: skip
+
+
+def read_statements(sql: str, database: str) -> list[Statement]:
+    """Return what the statements say of tables, in their order; names without a database are of
+    `database`.
+
+    Of statements about anything but tables nothing is returned. Never raises for the text.
+    """
+    try:
+        cut = list(statements(sql))
+    except UnreadableError as error:
+        return [TableUnread(None, str(error))]
+    return [found for words in cut for found in _statement(Words(words), database)]
+
+
+def _statement(words: Words, database: str) -> list[Statement]:
+    try:
+        if words.accept("CREATE"):
+            return list(_create(words, database))
+        if words.accept("ALTER"):
+            words.accept("ONLINE")
+            words.accept("IGNORE")
+            return _alter(words, database) if words.accept("TABLE") else []
+        if words.accept("RENAME"):
+            listed = words.accept("TABLE") or words.accept("TABLES")
+            return list(_renames(words, database)) if listed else []
+        if words.accept("DROP"):
+            return list(_drop(words, database))
+        if words.accept("SET", "STATEMENT"):
+            return [TableUnread(None, "SET STATEMENT before a statement")]
+    except UnreadableError as error:
+        return [TableUnread(None, str(error))]
+    return []
+
+
+def _table(words: Words, database: str) -> TableName:
+    name = words.name()
+    if words.accept("."):
+        return TableName(name, words.name())
+    return TableName(database, name)
+
+
+def _create(words: Words, database: str) -> Iterator[Statement]:
+    words.accept("OR", "REPLACE")
+    if not words.accept("TABLE"):
+        return  # a temporary table among others: its rows are in no binlog
+    unless_there = words.accept("IF", "NOT", "EXISTS")
+    table = _table(words, database)
+    try:
+        yield _created(words, table, database, unless_there=unless_there)
+    except UnreadableError as error:
+        yield TableUnread(table, str(error))
+
+
+def _created(words: Words, table: TableName, database: str, *, unless_there: bool) -> Statement:
+    if words.accept("LIKE"):
+        return TableLike(table, _table(words, database), unless_there)
+    inside = words.bracketed()
+    if inside.accept("LIKE"):
+        return TableLike(table, _table(inside, database), unless_there)
+    while words:
+        word = words.take()
+        if word.key in ("SELECT", "AS"):
+            raise UnreadableError("its columns are those of a query")
+        if word.text.lower() == "binary":
+            raise UnreadableError("its texts are bytes by default")
+    columns: list[DefinedColumn] = []
+    key: tuple[str, ...] = ()
+    for part in inside.parts():
+        if part.next.key in _KEYS:
+            key = _primary(part) or key
+            continue
+        if part.next.key == "PERIOD":
+            continue
+        definition = column_definition(part)
+        columns.append(definition.column)
+        key = (definition.column.name,) if definition.is_key else key
+    return TableDefined(table, tuple(columns), key, unless_there=unless_there)
+
+
+def _primary(words: Words) -> tuple[str, ...]:
+    """The columns of a primary key; none if it is another one."""
+    if words.accept("CONSTRAINT") and words.next.key != "PRIMARY":
+        words.name()
+    if not words.accept("PRIMARY", "KEY"):
+        return ()
+    while words and words.next.key != "(":
+        words.take()
+    return tuple(part.name() for part in words.bracketed().parts())
+
+
+def _alter(words: Words, database: str) -> list[Statement]:
+    words.accept("IF", "EXISTS")
+    table = _table(words, database)
+    _patience(words)
+    actions: list[Action] = []
+    to = None
+    try:
+        for part in words.parts():
+            if part.accept("RENAME"):
+                name = _renamed(part, database)
+                if isinstance(name, TableName):
+                    to = name
+                elif name is not None:
+                    actions.append(name)
+            else:
+                actions += _actions(part)
+    except UnreadableError as error:
+        return [TableUnread(table, str(error))]
+    return [TableAltered(table, tuple(actions), to)] if actions or to else []
+
+
+def _patience(words: Words) -> None:
+    """How long MariaDB is to wait for the table."""
+    if words.accept("WAIT"):
+        words.number()
+    words.accept("NOWAIT")
+
+
+def _renamed(words: Words, database: str) -> TableName | ColumnRenamed | None:
+    if words.accept("COLUMN"):
+        if_there = words.accept("IF", "EXISTS")
+        name = words.name()
+        words.expect("TO")
+        return ColumnRenamed(name, words.name(), if_there)
+    if words.next.key in ("INDEX", "KEY"):
+        return None
+    _ = words.accept("TO") or words.accept("AS") or words.accept("=")
+    return _table(words, database)
+
+
+def _actions(words: Words) -> Iterator[Action]:
+    if words.accept("ADD"):
+        yield from _added(words)
+    elif words.accept("DROP"):
+        if words.next.key in (*_KEYS, "SYSTEM", "PERIOD"):
+            return
+        words.accept("COLUMN")
+        if_there = words.accept("IF", "EXISTS")
+        yield ColumnGone(words.name(), if_there)
+    elif words.accept("MODIFY"):
+        words.accept("COLUMN")
+        if_there = words.accept("IF", "EXISTS")
+        column = column_definition(words).column
+        yield ColumnChanged(column.name, column, if_there)
+    elif words.accept("CHANGE"):
+        words.accept("COLUMN")
+        if_there = words.accept("IF", "EXISTS")
+        name = words.name()
+        yield ColumnChanged(name, column_definition(words).column, if_there)
+    elif words.accept("CONVERT"):
+        words.expect("TO")
+        while words:
+            if words.take().text.lower() == "binary":
+                raise UnreadableError("texts become bytes")
+    elif words and words.next.key not in _OTHERS:
+        raise UnreadableError(f"{words.next.text!r} is no part of ALTER TABLE that is known")
+
+
+def _added(words: Words) -> Iterator[Action]:
+    if words.next.key in _KEYS or words.accept("SYSTEM", "VERSIONING") or words.accept("PERIOD"):
+        return
+    words.accept("COLUMN")
+    unless_there = words.accept("IF", "NOT", "EXISTS")
+    if words.next.key != "(":
+        yield ColumnAdded(column_definition(words).column, unless_there)
+        return
+    for part in words.bracketed().parts():
+        if part.next.key not in _KEYS:
+            yield ColumnAdded(column_definition(part).column, unless_there)
+
+
+def _renames(words: Words, database: str) -> Iterator[Statement]:
+    """Renames in one statement go one after the other, from left to right."""
+    words.accept("IF", "EXISTS")
+    for part in words.parts():
+        table = _table(part, database)
+        _patience(part)
+        part.expect("TO")
+        yield TableAltered(table, (), _table(part, database))
+
+
+def _drop(words: Words, database: str) -> Iterator[Statement]:
+    if words.accept("DATABASE") or words.accept("SCHEMA"):
+        words.accept("IF", "EXISTS")
+        yield TableGone(words.name(), None)
+    elif words.accept("TABLE") or words.accept("TABLES"):
+        words.accept("IF", "EXISTS")
+        for part in words.parts():
+            gone = _table(part, database)
+            yield TableGone(gone.database, gone.table)

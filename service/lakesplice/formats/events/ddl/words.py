@@ -1,0 +1,162 @@
+"""A statement's words, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+import sqlglot
+from sqlglot.errors import SqlglotError
+
+_OPEN, _CLOSE = "(", ")"
+
+
+class Kind(Enum):
+    """What a word is."""
+
+    WORD = "word"
+    QUOTED = "quoted"
+    TEXT = "text"
+    NUMBER = "number"
+    SIGN = "sign"
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word: a keyword or plain name, a name in backticks, a text, a number or a sign."""
+
+    kind: Kind
+    text: str
+
+    @property
+    def key(self) -> str:
+        """What it is as a keyword or sign; empty if it is neither."""
+        return self.text.upper() if self.kind in (Kind.WORD, Kind.SIGN) else ""
+
+
+class UnreadableError(Exception):
+    """The words are none that this module's users expect; carries why."""
+
+
+def statements(sql: str) -> Iterator[list[Word]]:
+    """Yield the words of each statement; comments are none. `UnreadableError` if it is no SQL."""
+    found: list[Word] = []
+    for word in _words(sql):
+        if word.kind is Kind.SIGN and word.text == ";":
+            if found:
+                yield found
+            found = []
+        else:
+            found.append(word)
+    if found:
+        yield found
+
+
+def _words(sql: str) -> Iterator[Word]:
+    try:
+        tokens = sqlglot.tokenize(sql, read="mysql")
+    except (SqlglotError, ValueError) as error:
+        raise UnreadableError(str(error).splitlines()[0]) from error
+    after = None
+    for token in tokens:
+        kind = token.token_type.name
+        if kind == "STRING" and after == "RENAME":
+            # What follows is no part of the library's grammar: it gives the rest as one text.
+            yield from _words(token.text)
+        elif kind == "IDENTIFIER":
+            yield Word(Kind.QUOTED, token.text)
+        elif kind == "STRING":
+            yield Word(Kind.TEXT, token.text)
+        elif kind == "NUMBER":
+            yield Word(Kind.NUMBER, token.text)
+        elif token.text[:1].isalnum() or token.text[:1] in "_$@":
+            for part in token.text.split():
+                yield Word(Kind.WORD, part)
+        else:
+            yield Word(Kind.SIGN, token.text)
+        after = token.text.upper() if kind != "STRING" else None
+
+
+class Words:
+    """A place among words. Whatever is expected and isn't there raises `UnreadableError`."""
+
+    def __init__(self, words: list[Word]) -> None:
+        self._words = words
+        self._at = 0
+
+    def __bool__(self) -> bool:
+        return self._at < len(self._words)
+
+    @property
+    def next(self) -> Word:
+        """The word at this place; a sign without text behind the last."""
+        return self._words[self._at] if self else Word(Kind.SIGN, "")
+
+    def take(self) -> Word:
+        """Return the word and go on."""
+        word = self.next
+        if not self:
+            raise UnreadableError("the statement ends too soon")
+        self._at += 1
+        return word
+
+    def accept(self, *keys: str) -> bool:
+        """Go on behind these keywords or signs if all of them follow."""
+        following = self._words[self._at : self._at + len(keys)]
+        if [word.key for word in following] != list(keys):
+            return False
+        self._at += len(keys)
+        return True
+
+    def expect(self, *keys: str) -> None:
+        """Go on behind these keywords or signs."""
+        if not self.accept(*keys):
+            raise UnreadableError(f"{self.next.text!r} where {' '.join(keys)} was expected")
+
+    def name(self) -> str:
+        """Return a name and go on."""
+        word = self.take()
+        if word.kind not in (Kind.WORD, Kind.QUOTED):
+            raise UnreadableError(f"{word.text!r} where a name was expected")
+        return word.text
+
+    def number(self) -> int:
+        """Return a whole number and go on."""
+        word = self.take()
+        if word.kind is not Kind.NUMBER or not word.text.isdecimal():
+            raise UnreadableError(f"{word.text!r} where a number was expected")
+        return int(word.text)
+
+    def parts(self) -> list[Words]:
+        """Cut the rest at commas that stand in no brackets."""
+        found: list[list[Word]] = [[]]
+        depth = 0
+        while self:
+            word = self.take()
+            depth += (word.key == _OPEN) - (word.key == _CLOSE)
+            if depth < 0:
+                raise UnreadableError("a bracket closes that never opened")
+            if word.key == "," and not depth:
+                found.append([])
+            else:
+                found[-1].append(word)
+        if depth:
+            raise UnreadableError("a bracket never closes")
+        return [Words(part) for part in found]
+
+    def bracketed(self) -> Words:
+        """Return what stands in the brackets that open here, and go on behind them."""
+        self.expect(_OPEN)
+        inner: list[Word] = []
+        depth = 1
+        while depth:
+            word = self.take()
+            depth += (word.key == _OPEN) - (word.key == _CLOSE)
+            inner.append(word)
+        return Words(inner[:-1])
+
+    def skip_bracketed(self) -> None:
+        """Go on behind brackets, if any open here."""
+        if self.next.key == _OPEN:
+            self.bracketed()
