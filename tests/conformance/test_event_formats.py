@@ -12,6 +12,8 @@ import pyarrow as pa
 import pytest
 
 from lakesplice.formats.events import DecodeContext
+from lakesplice.formats.events.ddl import SchemaChange, history_of, read_schema_change
+from lakesplice.formats.events.debezium.native import Handling, types_of
 from lakesplice.model.change import Op
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode
@@ -76,6 +78,30 @@ def test_alters_are_followed_as_far_as_events_tell_them(take: Take, capture: str
     rows, key = truth(capture, "customers")
     actual = Table(driver.table.store).read(View.REAL_TIME)
     assert compare(pa.Table.from_pylist(rows, actual.schema), actual, key) is None
+
+
+def test_alters_are_followed_without_schemas_by_what_the_connector_tells_of_them(
+    shared: Callable[..., Path], tmp_path: Path
+) -> None:
+    records = captured(shared("examples", "captures", "debezium-mariadb-dbplain.jsonl"))
+    read = [read_schema_change(value) for _, value in records["dbplain", 0]]
+    told = history_of(change for change in read if isinstance(change, SchemaChange))
+    history = types_of(told, TableName("shop", "customers"), Handling())
+    topic = "dbplain.shop.customers"
+    partitions = [found for (name, _), found in records.items() if name == topic]
+    driver = taken_in(tmp_path, topic, partitions, batch_records=1000, history=history)
+    assert driver.table.parked is not None
+    assert "column='small_u'" in driver.table.parked.detail
+    rows, key = truth("dbsch", "customers")
+    # The topic says that it is unsigned.
+    rows = [{**row, "big_id": 2**64 - 1} if row.get("big_id") == -1 else row for row in rows]
+    actual = Table(driver.table.store).read(View.REAL_TIME)
+    expected = pa.Table.from_pylist(
+        [{**row, "big_id": row["big_id"] and Decimal(row["big_id"])} if "big_id" in row else row
+         for row in rows],
+        actual.schema,
+    )  # fmt: skip
+    assert compare(expected, actual, key) is None
 
 
 def test_flattened_rows_hold_what_whole_events_hold_until_a_column_is_renamed(take: Take) -> None:

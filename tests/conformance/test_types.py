@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from lakesplice.formats.events import DecodeContext, Decoded, SchemaText, declare
+from lakesplice.formats.events.ddl import SchemaChange, history_of, read_schema_change
+from lakesplice.formats.events.debezium.native import Handling, types_of
 from lakesplice.model.types import ColumnType
 from lakesplice.testing.avro_records import frame, write_value
 from tests.property.test_format_laws import ticdc_debezium
@@ -27,6 +29,7 @@ from tests.support.debezium import (
     payload,
     with_schema,
 )
+from tests.support.schema_changes import connect_record
 from tests.support.types import DEAD, PARKED, TYPES, Sent, notes, table
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "types.md"
@@ -124,6 +127,36 @@ def test_from_debezium_in_json_without_schemas(sent: Sent) -> None:
         for row, event in enumerate(events(in_json(sent.value)), 1)
     ]
     assert_outcome(decode_all(records, context), sent)
+
+
+def handling(declared: str) -> Handling:
+    """The connector's settings under which it writes what is declared so."""
+    if declared == "unsigned_long":
+        return Handling(bigint_unsigned_handling_mode="long")
+    as_text = declared.startswith("decimal_text") or declared == "string"
+    return Handling("string" if as_text else "precise", "precise")
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [
+        pytest.param(type_.name, sent, id=f"{type_.name}-{number}")
+        for type_ in TYPES
+        for number, sent in enumerate(type_.declared)
+    ],
+)
+def test_from_debezium_in_json_without_schemas_by_its_ddl(name: str, sent: Sent) -> None:
+    ddl = f"CREATE TABLE items (id bigint PRIMARY KEY, v {name.partition(', ')[0]})"
+    if sent.outcome is not PARKED:
+        ddl = f"CREATE TABLE items (id bigint PRIMARY KEY, v {name})"
+    change = read_schema_change(connect_record(ddl, file="binlog.000001", changes=None))
+    assert isinstance(change, SchemaChange)
+    history = types_of(history_of([change]), TABLE, handling(sent.type))
+    records = [
+        (compact({"id": row}), compact(event))
+        for row, event in enumerate(events(in_json(sent.value)), 1)
+    ]
+    assert_outcome(decode_all(records, DecodeContext(TABLE, history=history)), sent)
 
 
 def maxwell(row: int, value: Any) -> Record:

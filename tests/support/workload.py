@@ -13,7 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from lakesplice.formats.events import declare
+from lakesplice.formats.events import TypeHistory, declare
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.ports import SchemaSource
 from lakesplice.table.settle import Settled
@@ -174,6 +174,7 @@ def taken_in(
     *,
     batch_records: int = 7,
     schemas: SchemaSource | None = None,
+    history: TypeHistory | None = None,
 ) -> SimulatedDriver:
     """Return the driver of a table that took in a topic's records, so many a batch and partition,
     until it had all or was parked.
@@ -183,7 +184,13 @@ def taken_in(
         source.append(number, [Event(topic, key, value, (), 0) for key, value in records])
     types = None if declared is None else declare(declared)
     driver = SimulatedDriver(
-        LocalStore(folder), source, FixedClock(), SeededEntropy(1), declared=types, schemas=schemas
+        LocalStore(folder),
+        source,
+        FixedClock(),
+        SeededEntropy(1),
+        declared=types,
+        schemas=schemas,
+        history=history,
     )
     while driver.table.parked is None:
         starts = driver.table.next_offsets(source.ends)

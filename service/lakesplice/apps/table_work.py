@@ -7,12 +7,13 @@ died before it answered, looks into the table's history first.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeVar
 
 from lakesplice.apps.letters import chosen_letters, reading_of
 from lakesplice.config import Settings
 from lakesplice.errors import ParkedTableError, RetryableError, UsageError
+from lakesplice.formats.events import TypeHistory
 from lakesplice.model.manifest import ParkReason, RunRef, SourceState
 from lakesplice.model.names import TableName
 from lakesplice.planning.directions import FallBack, onward
@@ -51,7 +52,8 @@ class Done:
 class Workplace:
     """A table, and the right to commit to it: `committing` makes an intent its next version.
 
-    `told` goes into the history with every commit. Not thread-safe.
+    `told` goes into the history with every commit. `history` has the types that the source told of.
+    Not thread-safe.
     """
 
     store: Store
@@ -61,6 +63,7 @@ class Workplace:
     entropy: Entropy
     committing: Callable[[Intent, Mapping[str, str]], Committed | Conflict]
     told: Mapping[str, str]
+    history: TypeHistory | None = None
 
     def commit(self, intent: Intent) -> Committed | Conflict:
         """Commit, and hold the new version; after a conflict, the one that stood in the way."""
@@ -199,7 +202,7 @@ def _replay(table: Workplace, chosen: Chosen, settings: Settings | None) -> Done
             "no driver runs that knows how records are read; give the service's --config, or start"
             " it and ask again"
         )
-    reading = reading_of(settings, _origin(table))
+    reading = replace(reading_of(settings, _origin(table)), history=table.history)
     return _counted(_letters(table).replay(chosen, reading), "replayed")
 
 

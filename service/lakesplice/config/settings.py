@@ -19,6 +19,7 @@ from lakesplice.config.schema_changes import (
     policy_of,
 )
 from lakesplice.config.schema_registry import SchemaRegistrySettings
+from lakesplice.config.schema_topics import SchemaChangeTopicSettings
 from lakesplice.config.section import DAY, Section
 from lakesplice.config.shaping import (
     MaskingSettings,
@@ -169,7 +170,8 @@ class TableSettings(RowSettings):
     )
     columns: Options = Field(
         default=Options(),
-        description="Types of the columns where events don't say them, such as `id: bigint`.",
+        description="Types of the columns where nothing else says them, such as `id: bigint`"
+        " (docs/types.md has the order).",
     )
     type_mapping: tuple[TypeMapping, ...] = Field(
         default=(),
@@ -273,6 +275,7 @@ class Settings(Section):
     spark: SparkSettings = SparkSettings()
     logging: LoggingSettings = LoggingSettings()
     schema_registry: SchemaRegistrySettings = SchemaRegistrySettings()
+    schema_change_topics: SchemaChangeTopicSettings = SchemaChangeTopicSettings()
     schema_changes: SchemaChangeSettings = SchemaChangeSettings()
     partial_images: PartialImages = Field(
         default=PartialImages.PARK,

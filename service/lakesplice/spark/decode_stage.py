@@ -106,6 +106,7 @@ class _TopicTask:
             known,
             mappings=topic.mappings,
             key=topic.key,
+            history=topic.history,
         )
         self._registry = plan.schemas
         self._schemas: dict[int, SchemaText] = {}

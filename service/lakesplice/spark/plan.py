@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from lakesplice.formats.events import DeclaredType
+from lakesplice.formats.events import DeclaredType, TypeHistory
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import DeadLetterRef, PartitionState
 from lakesplice.model.mappings import TypeMapping
@@ -28,7 +28,7 @@ class TopicPlan:
     `declared`, `format`, `mappings` and `key` are what the configuration says of its records;
     `not_inserts`, if its table is insert-only, what becomes of others; `policy` what it says of
     changes of their schema, `shape` which columns of them are taken. `origin` is the table that the
-    records name, where it isn't `table`.
+    records name, where it isn't `table`. `history` has the types that the source told of elsewhere.
     """
 
     topic: str
@@ -45,6 +45,7 @@ class TopicPlan:
     policy: SchemaPolicy = DEFAULT_POLICY
     shape: Shape | None = None
     origin: TableName | None = None
+    history: TypeHistory | None = None
 
 
 @dataclass(frozen=True)

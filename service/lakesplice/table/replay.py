@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from lakesplice.errors import RetryableError, UsageError
-from lakesplice.formats.events import DeclaredType, decode, schema_ids
+from lakesplice.formats.events import DeclaredType, TypeHistory, decode, schema_ids
 from lakesplice.formats.events.values import DecodeContext
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import DeadLetterRef, SourceState
@@ -70,6 +70,7 @@ class Reading:
     shape: Shape | None = None
     rules: IntakeRules = field(default_factory=IntakeRules)
     schemas: SchemaSource | None = None
+    history: TypeHistory | None = None
 
     def decoder(
         self, source: SourceState, topic: str, partition: int
@@ -79,7 +80,12 @@ class Reading:
         """
         known = self.format or source.format
         context = DecodeContext(
-            self.table, self.declared, known, mappings=self.mappings, key=self.key
+            self.table,
+            self.declared,
+            known,
+            mappings=self.mappings,
+            key=self.key,
+            history=self.history,
         )
 
         def decoded(records: pa.RecordBatch) -> Decoded:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
-from lakesplice.formats.events import DeclaredType
+from lakesplice.formats.events import DeclaredType, TypeHistory
 from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.modes import NotInserts
 from lakesplice.model.names import TableName
@@ -132,9 +132,9 @@ class SimulatedDriver:
     """Drives the table of one topic; a new one continues where the table stands on the store.
 
     `ranges` is into how many key-hash ranges a batch's changes are cut, `read_tasks` on how many
-    tasks its partitions are read, `not_inserts` the policy of an insert-only table. What the store
-    raises in a task is returned as a value, what it raises elsewhere is raised, both as in the
-    service.
+    tasks its partitions are read, `not_inserts` the policy of an insert-only table, `history` the
+    types that the source told of, which may be set anew. What the store raises in a task is
+    returned as a value, what it raises elsewhere is raised, both as in the service.
     """
 
     def __init__(
@@ -153,6 +153,7 @@ class SimulatedDriver:
         key: tuple[str, ...] = (),
         policy: SchemaPolicy = DEFAULT_POLICY,
         shape: Shape | None = None,
+        history: TypeHistory | None = None,
     ) -> None:
         self.name = TableName.from_topic(topic.name)
         self._lake = lake
@@ -166,6 +167,7 @@ class SimulatedDriver:
         self._key = key
         self._policy = policy
         self._shape = shape
+        self.history = history
         self._runs = RunCache()
         partitions = {number: PartitionState(0) for number in topic.ends}
         source = SourceState(topic.name, topic.topic_id, partitions)
@@ -282,6 +284,7 @@ class SimulatedDriver:
             key=self._key,
             policy=self._policy,
             shape=self._shape,
+            history=self.history,
         )
         topics, tasks = (topic,), self._read_tasks
         return BatchPlan(self._lake, self._entropy, topics, self._ranges, tasks, self._schemas)

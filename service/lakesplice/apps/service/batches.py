@@ -17,7 +17,7 @@ from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.letters import send_letters
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.errors import FencedError, LakespliceError
-from lakesplice.formats.events import DeclaredType, declare
+from lakesplice.formats.events import DeclaredType, TypeHistory, declare
 from lakesplice.model.manifest import ParkCode, ParkReason
 from lakesplice.model.mappings import TypeMapping
 from lakesplice.model.names import TableName
@@ -108,8 +108,9 @@ class BatchRunner:
         with driver.metrics.timed(metric.BATCH_SECONDS, phase="whole"):
             driver.generation.check()
             with driver.metrics.timed(metric.BATCH_SECONDS, phase="plan"):
-                topics = self._catalogue.describe(ends)
+                topics = self._catalogue.describe({*ends, *self._schema_topics})
                 spans = self._spans(topics, starts, ends)
+                spans = self._with_types(topics, spans)
             self._hold_back([span.table for span in spans.values()])
             if self.draining.is_set():
                 return  # held back for too long: the query ends, and the next one begins here
@@ -138,6 +139,27 @@ class BatchRunner:
             if moved and self._stands_at(span):
                 spans[name] = span
         return spans
+
+    @property
+    def _schema_topics(self) -> tuple[str, ...]:
+        told = self._driver.schema_topics
+        return () if told is None else told.names
+
+    def _with_types(self, topics: Mapping[str, Topic], spans: dict[str, Span]) -> dict[str, Span]:
+        """Read on what is told of types; leave out tables that can't go on, which are parked."""
+        told = self._driver.schema_topics
+        if told is None or not spans:
+            return spans
+        told.look(topics)
+        known = {}
+        for name, span in spans.items():
+            reason = told.overtaken(span.table.source, span.table.origin)
+            if reason is None:
+                known[name] = span
+            else:
+                span.table.park(reason)
+                self.restart = "redirect"
+        return known
 
     def _continues(self, table: ServiceTable, topic: Topic | None) -> bool:
         if topic is None:
@@ -238,6 +260,7 @@ class BatchRunner:
                 settings.policy(span.table.origin),
                 settings.shape(span.table.origin),
                 span.table.origin,
+                self._types(span.table),
             )
             for name, span in sorted(spans.items())
         )
@@ -248,6 +271,10 @@ class BatchRunner:
     def _declared(self, name: TableName) -> Mapping[str, DeclaredType] | None:
         entry = self._driver.settings.table(name)
         return declare(entry.columns) if entry is not None and entry.columns else None
+
+    def _types(self, table: ServiceTable) -> TypeHistory | None:
+        told = self._driver.schema_topics
+        return None if told is None else told.types(table.source, table.origin)
 
     def _mappings(self, name: TableName) -> tuple[TypeMapping, ...]:
         entry = self._driver.settings.table(name)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from lakesplice.apps.service.schema_topics import SchemaTopics
 from lakesplice.config import Settings
 from lakesplice.table.generation import Generation
 from lakesplice.table.ports import Clock, Entropy, SchemaSource, Store
@@ -15,7 +16,8 @@ from lakesplice.telemetry.registry import Metrics
 @dataclass(frozen=True)
 class Driver:
     """One driver of one lake. `log` is a structlog logger; `kill_point` is named before each step
-    whose crash the tests provoke and does nothing in production.
+    whose crash the tests provoke and does nothing in production. `schema_topics` know types that
+    events don't say.
     """
 
     settings: Settings
@@ -26,4 +28,5 @@ class Driver:
     metrics: Metrics
     log: Any
     schemas: SchemaSource | None = None
+    schema_topics: SchemaTopics | None = None
     kill_point: Callable[[str], None] = lambda _name: None

@@ -108,4 +108,7 @@ class Requests:
             driver.entropy,
             held.commit,
             told_by(request),
+            None
+            if driver.schema_topics is None
+            else driver.schema_topics.types(held.source, held.origin),
         )

@@ -18,6 +18,7 @@ import threading
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import structlog
 from pyspark.sql import SparkSession
@@ -29,6 +30,7 @@ from lakesplice.apps.service.compactor import Compactor
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.gauges import show_memory
 from lakesplice.apps.service.loop import QueryLoop
+from lakesplice.apps.service.schema_topics import SchemaTopics
 from lakesplice.apps.service.sources import Sources
 from lakesplice.apps.service.status import ServiceStatus, TableStatus
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
@@ -36,6 +38,7 @@ from lakesplice.config import KafkaSettings, Settings
 from lakesplice.spark.folders import remove_leftovers
 from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars
 from lakesplice.spark.letters import LetterTopic
+from lakesplice.spark.schema_topics import SchemaTopicReader
 from lakesplice.spark.session import build_session, cores
 from lakesplice.spark.topics import TopicCatalogue
 from lakesplice.storage.places import open_store
@@ -165,6 +168,7 @@ class Service:
             self._metrics,
             self._log,
             registry_of(settings.schema_registry),
+            _schema_topics(settings, session, self._log),
         )
         tables = self._tables = ServiceTables(driver)
         kafka = settings.kafka
@@ -265,6 +269,14 @@ def _letter_topic(session: SparkSession, kafka: KafkaSettings) -> LetterTopic | 
         kafka.dead_letter_topic,
         kafka.request_timeout_seconds,
     )
+
+
+def _schema_topics(settings: Settings, session: SparkSession, log: Any) -> SchemaTopics | None:
+    kafka, topics = settings.kafka, settings.schema_change_topics
+    if not topics.names:
+        return None
+    reader = SchemaTopicReader(session, kafka.bootstrap_servers, kafka.options)
+    return SchemaTopics(topics, reader, log)
 
 
 def _folder(name: str | None) -> Path | None:

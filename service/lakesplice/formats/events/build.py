@@ -14,7 +14,9 @@ from lakesplice.formats.events.ledger import Ledger
 from lakesplice.formats.events.places import Positions
 from lakesplice.formats.events.strict import Flaw
 from lakesplice.formats.events.template import Halt, Truncated
+from lakesplice.formats.events.typed import Span
 from lakesplice.formats.events.values import DeadReason, Mask, Rows
+from lakesplice.model.position import Position
 
 
 @dataclass
@@ -56,6 +58,17 @@ class Build:
         detail = "the event's binlog offset or row is beyond 41 or 21 bits"
         self.drop_marked(place.beyond, DeadReason.OUT_OF_RANGE, detail)
 
+    def leave_beyond(self, place: Positions, span: Span) -> None:
+        """Take out the rows of changes where other types are in force: they belong to another
+        block.
+        """
+        if span.is_everything:
+            return
+        outside = ~_from(place, span.first)
+        if span.until is not None:
+            outside |= _from(place, span.until)
+        self.leave(np.flatnonzero(outside & self.live))
+
     def refuse_nulls(self, name: str, key: pa.Array) -> None:
         """Make dead letters of rows whose key column `name` is null."""
         if key.null_count:
@@ -88,6 +101,12 @@ class Build:
             image: pa.Table.from_arrays(arrays[at * width : (at + 1) * width], schema=schema)
             for at, image in enumerate(raw)
         }
+
+
+def _from(place: Positions, first: Position) -> Mask:
+    beyond: Mask = place.file > first.file
+    beyond |= (place.file == first.file) & (place.offset >= first.offset)
+    return beyond
 
 
 def mask_of(array: pa.Array) -> Mask:

@@ -86,12 +86,14 @@ _DECIMAL = re.compile(r"decimal(_text)?(\(\d+,\d+\))")
 class DeclaredType:
     """One declared column type; `name` is its canonical spelling, `written` the one that was
     declared, in small letters without spaces: where two types are one column, it tells them apart.
+    `fill` is what rows got that were there when the source added the column (`model/fills.py`).
     """
 
     name: str
     type: ColumnType
     encoding: Encoding
     written: str = ""
+    fill: str | None = None
 
     @classmethod
     def parse(cls, text: str) -> DeclaredType:
@@ -115,7 +117,7 @@ class DeclaredType:
 
     def cell(self, name: str) -> Cell:
         """Return the column `name` of this type."""
-        return Cell(name, self.type, self.encoding, f"declared:{self.name}")
+        return Cell(name, self.type, self.encoding, f"declared:{self.name}", fill=self.fill)
 
 
 def declare(columns: Mapping[str, str]) -> dict[str, DeclaredType]:

@@ -116,6 +116,8 @@ class _Reader:
         if rows is not None:
             self.pieces.append(Reading(at, rows))
         elif len(at) == 1:
+            if not self.template.span.is_everything and int(at[0]) != self.own:
+                return  # maybe of a change elsewhere, whose types are others
             self.flaws[int(at[0])] = Flaw(DeadReason.NOT_JSON, "the JSON reader refuses the value")
         else:
             middle = len(at) // 2

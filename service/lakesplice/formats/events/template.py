@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lakesplice.formats.events.shape import EventShape
 from lakesplice.formats.events.strict import Flaw, read_json
+from lakesplice.formats.events.typed import EVERYWHERE, Span
 from lakesplice.formats.events.values import DeadReason, Rows
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import Position
@@ -47,6 +48,7 @@ class Template:
     a brace. `exact`: a record with the prefix that hasn't the shape is damaged, since its own
     schema, being the prefix, says it has; without a schema it is just another kind of record.
     `binary` reads what isn't JSON. They end with the bytes `suffix`, which is none of the payload.
+    `span` is where the shape's types are in force: records of changes elsewhere are of another one.
     """
 
     prefix: bytes
@@ -55,6 +57,7 @@ class Template:
     exact: bool
     binary: BinaryReading | None = None
     suffix: bytes = b""
+    span: Span = EVERYWHERE
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +96,10 @@ class Opened:
     schema: str | None
     payload: object
 
-    def template(self, shape: EventShape) -> Template:
-        """Return how to read the records like this one."""
+    def template(self, shape: EventShape, span: Span = EVERYWHERE) -> Template:
+        """Return how to read the records like this one, of changes in the span."""
         closing = b"" if self.prefix else b"}"
-        return Template(self.prefix, closing, shape, self.schema is not None)
+        return Template(self.prefix, closing, shape, self.schema is not None, span=span)
 
 
 def split_schema(text: str) -> tuple[str, str] | None:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakesplice.formats.events.declared import DeclaredType
+from lakesplice.formats.events.typed import TypeHistory
 from lakesplice.model.change import Op
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode
@@ -62,7 +63,9 @@ class SchemaText:
 @dataclass(frozen=True, slots=True)
 class DecodeContext:
     """The table that the records' topic feeds, and how its columns are written where the records
-    don't say (`declared`: by source column name; None: nothing was declared).
+    don't say (`declared`: by source column name; None: nothing was declared). `history` has the
+    types that the source told elsewhere, by the place of a change; what it knows counts before what
+    is declared.
 
     `format` is what the records are written in where that is known, because it was set or was seen
     before; else it is told from the records. `schemas` are those of a schema registry that the
@@ -79,6 +82,7 @@ class DecodeContext:
     schemas: Mapping[int, SchemaText] | None = None
     mappings: tuple[TypeMapping, ...] = ()
     key: tuple[str, ...] = ()
+    history: TypeHistory | None = None
 
 
 @dataclass(frozen=True)

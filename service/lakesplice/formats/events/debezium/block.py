@@ -84,6 +84,7 @@ def build_block(
     )
     place = placing.places(source, op)
     build.refuse_places(place)
+    build.leave_beyond(place, group.template.span)
     raw = {name: members_of(image) for name, image in images.items()}
     check_keys(raw, group.keys, key, op, present, build)
     tables = build.tables(raw, shape.cells, present)

@@ -12,7 +12,7 @@ from lakesplice.formats.events.debezium.schemaless import Shapes, Undeclared
 from lakesplice.formats.events.debezium.verdicts import truncated, undeclared, unknown_op
 from lakesplice.formats.events.dialect import Dialect, Group, KeyForm, Knowledge
 from lakesplice.formats.events.ledger import Ledger
-from lakesplice.formats.events.places import other_table
+from lakesplice.formats.events.places import binlog_place, other_table
 from lakesplice.formats.events.shape import EventShape
 from lakesplice.formats.events.strict import Flaw, shown
 from lakesplice.formats.events.template import (
@@ -23,6 +23,7 @@ from lakesplice.formats.events.template import (
     Verdict,
     open_record,
 )
+from lakesplice.formats.events.typed import EVERYWHERE
 from lakesplice.formats.events.values import DeadReason, DecodeContext
 from lakesplice.model.formats import FormatName
 
@@ -34,7 +35,7 @@ class EnvelopeReader:
 
     def __init__(self, context: DecodeContext) -> None:
         self._context = context
-        self._shapes = Shapes(context.declared or {})
+        self._shapes = Shapes(context.declared or {}, context.history)
 
     def inspect(self, value: bytes) -> Template | Verdict:
         """Read one record by the book."""
@@ -85,16 +86,17 @@ def inspect(value: bytes, context: DecodeContext, shapes: Shapes) -> Template | 
         return truncated(source)
     if op not in ("c", "u", "d", "r"):
         return unknown_op(op)
-    shape = (
-        shape_without_schema(payload, context, shapes)
-        if opened.schema is None
-        else _shape_with_schema(opened.schema)
-    )
+    span = EVERYWHERE
+    if opened.schema is None:
+        span = shapes.go_to(binlog_place(source.get("file"), source.get("pos"), 0))
+        shape = shape_without_schema(payload, context, shapes)
+    else:
+        shape = _shape_with_schema(opened.schema)
     if not isinstance(shape, EventShape):
         return shape
     if flaw := shape.check(payload, "payload"):
         return flaw
-    return opened.template(shape)
+    return opened.template(shape, span)
 
 
 def _shape_with_schema(schema: str) -> EventShape | Verdict:
@@ -105,7 +107,7 @@ def _shape_with_schema(schema: str) -> EventShape | Verdict:
 def shape_without_schema(
     payload: Mapping[str, object], context: DecodeContext, shapes: Shapes
 ) -> EventShape | Verdict:
-    """Return the shape of an event whose columns' types are declared."""
+    """Return the shape of an event whose columns' types it doesn't say itself."""
     for name in ("before", "after"):
         if name not in payload:
             return Flaw(DeadReason.NOT_AN_ENVELOPE, f"a change event without {name!r}")
@@ -149,7 +151,7 @@ DEBEZIUM = Dialect(
         before="`before`",
         changed="`before` against `after`",
         key="the record's key",
-        types="the schema in the record; without schemas `columns`",
+        types="the schema in the record; without schemas the schema-change topic, `columns`",
         lacking="Debezium's placeholder for BLOB and TEXT; null, which can't be told, for others",
     ),
     _recognises,

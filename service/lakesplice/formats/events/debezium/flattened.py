@@ -26,7 +26,7 @@ from lakesplice.formats.events.debezium.block import check_keys, settle_operatio
 from lakesplice.formats.events.debezium.connect import NoShape, shape_of_row
 from lakesplice.formats.events.debezium.envelope import DEBEZIUM, PLACEHOLDER, key_shape
 from lakesplice.formats.events.debezium.keys import ComparedKey, KeyShape, in_image, inspect_key
-from lakesplice.formats.events.debezium.schemaless import Undeclared
+from lakesplice.formats.events.debezium.schemaless import Types
 from lakesplice.formats.events.debezium.source import snapshot_marks
 from lakesplice.formats.events.debezium.verdicts import truncated_somewhere, undeclared
 from lakesplice.formats.events.dialect import Dialect, Group, Knowledge
@@ -34,6 +34,7 @@ from lakesplice.formats.events.encoding import Cell
 from lakesplice.formats.events.ledger import Ledger
 from lakesplice.formats.events.places import (
     Positions,
+    binlog_place,
     binlog_positions,
     kafka_positions,
     other_tables,
@@ -49,6 +50,7 @@ from lakesplice.formats.events.template import (
     Verdict,
     open_record,
 )
+from lakesplice.formats.events.typed import EVERYWHERE
 from lakesplice.formats.events.values import (
     DeadReason,
     DecodeContext,
@@ -58,7 +60,7 @@ from lakesplice.formats.events.values import (
 from lakesplice.model.change import Op
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode
-from lakesplice.model.position import Ordering
+from lakesplice.model.position import Ordering, Position
 from lakesplice.model.schema import SourceSchema
 
 _DELETED, _OP = "__deleted", "__op"
@@ -102,18 +104,22 @@ class FlattenedReader:
             return truncated_somewhere()
         if _DELETED not in row:
             return no_deletes()
-        shape = self._declared(row) if opened.schema is None else _with_schema(opened.schema)
+        told, span, history = None, EVERYWHERE, self._context.history
+        if opened.schema is not None:
+            shape = _with_schema(opened.schema)
+        else:
+            if history is not None:
+                told, span = history.at(_place(row))
+            shape = self._shape(row, Types(self._context.declared or {}, told))
         if not isinstance(shape, EventShape):
             return shape
-        return shape.check(row, "payload") or opened.template(shape)
+        return shape.check(row, "payload") or opened.template(shape, span)
 
-    def _declared(self, row: Mapping[str, object]) -> EventShape | Halt:
-        declared = self._context.declared or {}
-        columns = [name for name in row if name in declared or not is_added(name)]
-        missing = tuple(name for name in columns if name not in declared)
-        if missing:
-            return undeclared(Undeclared(missing), self._context)
-        cells = tuple(declared[name].cell(name) for name in columns)
+    def _shape(self, row: Mapping[str, object], types: Types) -> EventShape | Halt:
+        columns = [name for name in row if name in types.columns or not is_added(name)]
+        if missing := types.undeclared(columns):
+            return undeclared(missing, self._context)
+        cells = tuple(types.columns[name].cell(name) for name in columns)
         return _shape(cells, tuple(row))
 
     def inspect_key(self, key: bytes | None, template: Template) -> KeyShape | Flaw | None:
@@ -136,6 +142,15 @@ def _shape(cells: tuple[Cell, ...], names: tuple[str, ...]) -> EventShape:
     columns = {cell.name: cell.json_type for cell in cells}
     types = [pa.field(name, columns.get(name) or _ADDED[name]) for name in names]
     return EventShape(cells, pa.struct(types))
+
+
+def _place(row: Mapping[str, object]) -> Position | None:
+    """Where an event's change stands, if its position was added as a whole."""
+    file, pos, line = (
+        next((row[added] for added in (f"__source_{n}", f"__{n}") if added in row), None)
+        for n in ("file", "pos", "row")
+    )
+    return None if line is None else binlog_place(file, pos, 0)
 
 
 def no_deletes() -> Halt:
@@ -163,6 +178,8 @@ def build_rows(
     op = _operations(added, build)
     place, ordering = _places(added, group, op)
     build.refuse_places(place)
+    if ordering is Ordering.BINLOG:
+        build.leave_beyond(place, group.template.span)
     present = {"before": op == Op.DELETE, "after": op != Op.DELETE}
     check_keys({"before": row, "after": row}, group.keys, key, op, present, build)
     times, beyond = _times(added, len(op))
@@ -254,7 +271,7 @@ FLATTENED = Dialect(
         before="of deletes only",
         changed="unknown: whole rows are written",
         key="the record's key",
-        types="the schema in the record; without schemas `columns`",
+        types="the schema in the record; without schemas the schema-change topic, `columns`",
         lacking=DEBEZIUM.knows.lacking,
     ),
     _recognises,

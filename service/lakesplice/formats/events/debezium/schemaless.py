@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -12,6 +12,8 @@ import pyarrow as pa
 from lakesplice.formats.events.declared import DeclaredType
 from lakesplice.formats.events.encoding import Cell
 from lakesplice.formats.events.shape import EventShape, image_type
+from lakesplice.formats.events.typed import EVERYWHERE, Span, TypeHistory, TypeVersion
+from lakesplice.model.position import Position
 
 # A member's type in a form to look up: a name, or ("struct", members), or ("list", item).
 Form = str | tuple[str, Any]
@@ -41,39 +43,74 @@ _WHERE_NULL: dict[str, Form] = {
 
 @dataclass(frozen=True, slots=True)
 class Undeclared:
-    """Columns whose types the configuration doesn't say."""
+    """Columns whose types nothing says; `why` is what the source told of them elsewhere."""
 
     names: tuple[str, ...]
+    why: str = ""
+
+
+class Types:
+    """The types of a table's columns at one place: what the source told, else what is declared."""
+
+    def __init__(
+        self, declared: Mapping[str, DeclaredType], told: TypeVersion | None = None
+    ) -> None:
+        self.columns = {**declared, **(told.columns if told else {})}
+        self.told = told
+
+    def undeclared(self, names: Iterable[str]) -> Undeclared | None:
+        """Return which of some columns have no type, if any."""
+        missing = tuple(name for name in names if name not in self.columns)
+        if not missing:
+            return None
+        if self.told is None:
+            return Undeclared(missing)
+        untyped = self.told.untyped
+        reasons = [f"{name}: {untyped[name]}" for name in missing if name in untyped]
+        return Undeclared(missing, "; ".join(filter(None, (self.told.gap, *reasons))))
 
 
 class Shapes:
     """The shapes of one table's events; `latest` are the columns of the one met last, if any."""
 
-    def __init__(self, declared: Mapping[str, DeclaredType]) -> None:
+    def __init__(
+        self, declared: Mapping[str, DeclaredType], history: TypeHistory | None = None
+    ) -> None:
         self._declared = declared
+        self._history = history
+        self._here = Types(declared)
         self._met: dict[tuple[object, ...], EventShape] = {}
         self.latest: tuple[str, ...] | None = None
+
+    def go_to(self, place: Position | None) -> Span:
+        """Let shapes be those of changes at a place; return the places where they are the same."""
+        if self._history is None:
+            return EVERYWHERE
+        told, span = self._history.at(place)
+        if told is not self._here.told:
+            self._here = Types(self._declared, told)
+            self.latest = None
+        return span
 
     @property
     def columns(self) -> tuple[str, ...] | None:
         """The columns that an event without a row image is taken to have, if that can be known."""
-        return self.latest or tuple(self._declared) or None
+        return self.latest or tuple(self._here.columns) or None
 
     def of_event(
         self, payload: Mapping[str, object], names: tuple[str, ...]
     ) -> EventShape | Undeclared:
         """Return the shape of an event whose row images have the columns `names`."""
-        missing = tuple(name for name in names if name not in self._declared)
-        if missing:
-            return Undeclared(missing)
+        if missing := self._here.undeclared(names):
+            return missing
         members = tuple(
             (name, _IMAGE if name in ("before", "after") else _member_form(name, value))
             for name, value in payload.items()
         )
-        shape = self._met.get((names, members))
+        cells = tuple(self._here.columns[name].cell(name) for name in names)
+        shape = self._met.get((cells, members))
         if shape is None:
-            cells = tuple(self._declared[name].cell(name) for name in names)
-            shape = self._met[names, members] = _shape(cells, members)
+            shape = self._met[cells, members] = _shape(cells, members)
         return shape
 
 

@@ -40,9 +40,10 @@ def undeclared(missing: Undeclared, context: DecodeContext) -> Halt:
     """The verdict on events with columns whose types nobody said."""
     names = ", ".join(missing.names)
     columns = ", ".join(f"{json.dumps(name)}: TYPE" for name in missing.names)
+    why = f" ({missing.why})" if missing.why else ""
     return Halt(
         ParkCode.TYPES_UNDECLARED,
-        f"events without schemas, and no types declared for {names}; add to the configuration"
+        f"events without schemas, and no types known for {names}{why}; add to the configuration"
         f' tables: [{{match: "{context.table}", columns: {{{columns}}}}}], or switch on'
         " value.converter.schemas.enable at the connector",
     )

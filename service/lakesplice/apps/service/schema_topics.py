@@ -1,0 +1,165 @@
+"""What the source's connectors tell of tables' types, read on before each batch.
+
+The topics are read up to their ends after a batch's own ends are fixed, so a schema change that the
+connector told of before a change of the batch is known as a rule. Kafka promises no order across
+topics, though: one that becomes visible later is noticed at the next batch, and the tables that
+went beyond it with other types are parked.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lakesplice.config.schema_topics import SchemaChangeTopicSettings
+from lakesplice.formats.events import TypeHistory, TypeVersion
+from lakesplice.formats.events.ddl import SchemaChange, SchemaHistory, read_schema_change
+from lakesplice.formats.events.debezium.native import types_of
+from lakesplice.model.manifest import ParkCode, ParkReason, SourceState
+from lakesplice.model.names import TableName
+from lakesplice.model.position import Position
+from lakesplice.spark.topics import Topic
+
+# Topic, first offset, one after the last: offsets and values, in order.
+Read = Callable[[str, int, int], list[tuple[int, bytes | None]]]
+
+
+@dataclass
+class _Told:
+    """What one topic told up to an offset; `came` has, per table, the lowest place of a change of
+    types that was met since the driver began.
+    """
+
+    topic_id: str
+    next_offset: int
+    history: SchemaHistory = field(default_factory=SchemaHistory)
+    types: dict[TableName, TypeHistory | None] = field(default_factory=dict)
+    came: dict[TableName, Position] = field(default_factory=dict)
+
+
+class SchemaTopics:
+    """The configured topics of schema changes; `log` is a structlog logger. Safe from several
+    threads.
+    """
+
+    def __init__(self, settings: SchemaChangeTopicSettings, read: Read, log: Any) -> None:
+        self.names = settings.names
+        self._handling = settings.handling
+        self._read = read
+        self._log = log
+        self._told: dict[str, _Told] = {}
+        self._warned: set[str] = set()
+        self._busy = threading.Lock()
+
+    def look(self, topics: Mapping[str, Topic]) -> None:
+        """Read on up to the ends of the topics, as the broker has them; blocks.
+
+        `SourceUnavailable` if one can't be read.
+        """
+        with self._busy:
+            for name in self.names:
+                topic = topics.get(name)
+                if topic is None:
+                    self._warn(name, "schema-topic-missing", topic=name)
+                else:
+                    self._look(topic)
+
+    def types(self, source: SourceState, origin: TableName) -> TypeHistory | None:
+        """Return the types of the columns of a table, which its source calls `origin`; None if no
+        topic tells of it.
+        """
+        with self._busy:
+            told = self._told.get(_prefix(source))
+            if told is None:
+                return None
+            types = self._types(told, origin)
+        # Places of another server's binlog aren't comparable with those that the topic has.
+        return types.placeless() if types is not None and source.epochs else types
+
+    def overtaken(self, source: SourceState, origin: TableName) -> ParkReason | None:
+        """Return why a table can't go on that went beyond a change of types told of since."""
+        with self._busy:
+            told = self._told.get(_prefix(source))
+            place = None if told is None else told.came.pop(origin, None)
+        if place is None or source.epochs:
+            return None
+        reached = max(state.position for state in source.partitions.values())
+        if reached < place:
+            return None
+        return ParkReason(
+            ParkCode.SCHEMA_CHANGE,
+            f"the source changed types of columns at {place}; the topic of schema changes told of"
+            f" it when changes up to {reached} had been taken with the former types; reset the"
+            " table",
+            source.topic,
+        )
+
+    def _look(self, topic: Topic) -> None:
+        told = self._told.get(topic.name)
+        first = told is None or told.topic_id != topic.id
+        if told is None or first:
+            told = self._told[topic.name] = _Told(topic.id, topic.earliest.get(0, 0))
+            if told.next_offset:
+                self._warn(topic.name, "schema-topic-begins-late", topic=topic.name)
+        if any(end > topic.earliest.get(at, 0) for at, end in topic.latest.items() if at):
+            self._warn(f"{topic.name}/", "schema-topic-partitions", topic=topic.name)
+        end = topic.latest.get(0, 0)
+        if end <= told.next_offset:
+            return
+        for offset, value in self._read(topic.name, told.next_offset, end):
+            self._take(told, topic.name, offset, value, first=first)
+        told.next_offset = end
+
+    def _take(
+        self, told: _Told, topic: str, offset: int, value: bytes | None, *, first: bool
+    ) -> None:
+        change = read_schema_change(value)
+        if change is None:
+            return
+        if not isinstance(change, SchemaChange):
+            self._log.warning("ddl-unread", topic=topic, offset=offset, reason=change.detail)
+            return
+        for unread in change.unread:
+            self._log.warning(
+                "ddl-unread", topic=topic, offset=offset, reason=unread.reason, ddl=change.ddl
+            )
+        ordered = told.history.ordered
+        changed = told.history.take(change)
+        if ordered != told.history.ordered:
+            self._log.warning("schema-topic-starts-over", topic=topic, offset=offset)
+            told.types.clear()
+        for table in changed:
+            told.types.clear()  # a topic's name may stand for a table of another one
+            if not first and change.place is not None and self._retypes(told, table):
+                told.came[table] = min(change.place, told.came.get(table, change.place))
+
+    def _retypes(self, told: _Told, table: TableName) -> bool:
+        """Whether a table's last change was one of the types of columns that it had before."""
+        types = types_of(told.history, table, self._handling)
+        versions = () if types is None else types.versions[-2:]
+        return len(versions) == 2 and _differ(*versions)
+
+    def _types(self, told: _Told, table: TableName) -> TypeHistory | None:
+        if table not in told.types:
+            told.types[table] = types_of(told.history, table, self._handling)
+        return told.types[table]
+
+    def _warn(self, key: str, event: str, **facts: str) -> None:
+        if key not in self._warned:
+            self._warned.add(key)
+            self._log.warning(event, **facts)
+
+
+def _prefix(source: SourceState) -> str:
+    """The connector's name, which is the name of its topic of schema changes."""
+    return source.topic.rsplit(".", 2)[0]
+
+
+def _differ(before: TypeVersion, after: TypeVersion) -> bool:
+    return any(
+        after.columns[name].name != type_.name
+        for name, type_ in before.columns.items()
+        if name in after.columns
+    )

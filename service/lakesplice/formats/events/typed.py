@@ -1,0 +1,95 @@
+"""Types of a table's columns where its events don't say them: those that are in force at a place.
+
+Of a source's schema changes the places are known (`ddl/`): then a change's place says which types
+count for it. Where it doesn't say (positions start over after a failover, or events have none),
+only what all versions agree on counts.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from lakesplice.formats.events.declared import DeclaredType
+from lakesplice.model.position import BEFORE_ALL, Position
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Places from `first` on and before `until`; None: to the end."""
+
+    first: Position = BEFORE_ALL
+    until: Position | None = None
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether no place is outside."""
+        return self.first == BEFORE_ALL and self.until is None
+
+
+EVERYWHERE = Span()
+
+
+@dataclass(frozen=True)
+class TypeVersion:
+    """A table's columns from a place on: their types, and of those without one why, in words.
+
+    `gap` says, where it isn't known which columns the table has, why not.
+    """
+
+    place: Position
+    columns: Mapping[str, DeclaredType] = field(default_factory=dict)
+    untyped: Mapping[str, str] = field(default_factory=dict)
+    gap: str = ""
+
+
+@dataclass(frozen=True)
+class TypeHistory:
+    """A table's versions; ascending by place if `ordered`, which says whether places tell them.
+
+    `source` names where they are from, in words for an operator.
+    """
+
+    versions: tuple[TypeVersion, ...]
+    ordered: bool = True
+    source: str = "the schema-change topic"
+
+    def at(self, place: Position | None) -> tuple[TypeVersion, Span]:
+        """Return the version at a place, and the places where it is in force."""
+        if not self.versions or not self.ordered or place is None:
+            return self.agreed, EVERYWHERE
+        starts = self._starts
+        at = bisect_right(starts, place)
+        if not at:
+            gap = f"{self.source} begins at {starts[0]}, the change is at {place}"
+            return TypeVersion(BEFORE_ALL, gap=gap), Span(BEFORE_ALL, starts[0])
+        until = starts[at] if at < len(starts) else None
+        return self.versions[at - 1], Span(starts[at - 1], until)
+
+    @cached_property
+    def agreed(self) -> TypeVersion:
+        """What holds in every version that has the column: all that can be said without a place."""
+        columns: dict[str, DeclaredType] = {}
+        untyped: dict[str, str] = {}
+        for version in self.versions:
+            untyped |= version.untyped
+            for name, type_ in version.columns.items():
+                known = columns.setdefault(name, type_)
+                if (known.name, known.encoding) != (type_.name, type_.encoding):
+                    untyped[name] = (
+                        f"it was {known.name} and {type_.name}, and the change's position doesn't"
+                        " tell which"
+                    )
+        gap = next((version.gap for version in self.versions if version.gap), "")
+        agreed = {} if gap else {n: type_ for n, type_ in columns.items() if n not in untyped}
+        return TypeVersion(BEFORE_ALL, agreed, untyped, gap)
+
+    def placeless(self) -> TypeHistory:
+        """Return the same history for changes whose positions aren't comparable with it."""
+        return TypeHistory(self.versions, ordered=False, source=self.source)
+
+    @cached_property
+    def _starts(self) -> list[Position]:
+        return [version.place for version in self.versions]

@@ -1,0 +1,159 @@
+"""What the driver makes of topics of schema changes: types by table, noticed in time or not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import structlog
+from structlog.testing import capture_logs
+
+from lakesplice.apps.service.schema_topics import SchemaTopics
+from lakesplice.config.schema_topics import SchemaChangeTopicSettings
+from lakesplice.formats.events import TypeHistory
+from lakesplice.model.epochs import Epoch
+from lakesplice.model.manifest import ParkCode, PartitionState, SourceState
+from lakesplice.model.names import TableName
+from lakesplice.model.position import Position
+from lakesplice.spark.topics import Topic
+from tests.support.schema_changes import connect_record
+
+_X = TableName("shop", "x")
+
+
+class _Source:
+    """A topic of schema changes, and a table that stands somewhere in its own."""
+
+    def __init__(self) -> None:
+        self.records: list[bytes | None] = []
+        self.asked: list[tuple[int, int]] = []
+        self.topic = Topic("db", "id-1", {0: 0}, {0: 0})
+        settings = SchemaChangeTopicSettings(names=("db",))
+        self.topics = SchemaTopics(settings, self._read, structlog.get_logger())
+        self.state = SourceState("db.shop.x", "t", {0: PartitionState(0)})
+
+    def tell(self, ddl: str, pos: int) -> None:
+        self.records.append(connect_record(ddl, pos=pos, changes=None))
+
+    def look(self) -> None:
+        self.topic = replace(self.topic, latest={**self.topic.latest, 0: len(self.records)})
+        self.topics.look({"db": self.topic})
+
+    def types(self) -> TypeHistory | None:
+        return self.topics.types(self.state, _X)
+
+    def reach(self, pos: int) -> None:
+        position = Position.of(0, 3, pos, 0, 1)
+        self.state = replace(self.state, partitions={0: PartitionState(9, position)})
+
+    def _read(self, topic: str, start: int, end: int) -> list[tuple[int, bytes | None]]:
+        assert topic == "db"
+        self.asked.append((start, end))
+        return list(enumerate(self.records))[start:end]
+
+
+def _prices(types: TypeHistory | None) -> list[str]:
+    assert types is not None
+    return [version.columns["price"].name for version in types.versions]
+
+
+def test_each_look_reads_what_is_new_and_nothing_twice() -> None:
+    source = _Source()
+    source.tell("CREATE TABLE x (id int, price decimal(8,2))", 10)
+    source.look()
+    source.look()
+    assert _prices(source.types()) == ["decimal(8,2)"]
+    source.tell("ALTER TABLE x MODIFY price decimal(8,4)", 20)
+    source.look()
+    assert _prices(source.types()) == ["decimal(8,2)", "decimal(8,4)"]
+    assert source.asked == [(0, 1), (1, 2)]
+
+
+def test_a_table_of_another_connector_is_told_nothing() -> None:
+    source = _Source()
+    source.tell("CREATE TABLE x (id int)", 10)
+    source.look()
+    other = replace(source.state, topic="db2.shop.x")
+    assert source.topics.types(other, _X) is None
+    assert source.topics.types(source.state, TableName("shop", "y")) is None
+
+
+def test_a_table_that_went_beyond_a_change_of_types_is_parked_once_it_is_told() -> None:
+    source = _Source()
+    source.tell("CREATE TABLE x (id int, price decimal(8,2))", 10)
+    source.look()
+    source.reach(30)
+    assert source.topics.overtaken(source.state, _X) is None
+    source.tell("ALTER TABLE x MODIFY price decimal(8,4)", 20)
+    source.look()
+    reason = source.topics.overtaken(source.state, _X)
+    assert reason is not None
+    assert reason.code is ParkCode.SCHEMA_CHANGE
+    assert "changes up to 0:3:30:0:1 had been taken" in reason.detail
+
+
+def test_a_change_of_types_that_is_told_in_time_parks_nothing() -> None:
+    source = _Source()
+    source.tell("CREATE TABLE x (id int, price decimal(8,2))", 10)
+    source.look()
+    source.reach(15)
+    source.tell("ALTER TABLE x MODIFY price decimal(8,4)", 20)
+    source.look()
+    assert source.topics.overtaken(source.state, _X) is None
+    source.reach(30)
+    assert source.topics.overtaken(source.state, _X) is None
+
+
+def test_a_column_that_only_came_parks_nothing() -> None:
+    source = _Source()
+    source.tell("CREATE TABLE x (id int, price decimal(8,2))", 10)
+    source.look()
+    source.reach(30)
+    source.tell("ALTER TABLE x ADD note text", 20)
+    source.look()
+    assert source.topics.overtaken(source.state, _X) is None
+
+
+def test_what_was_told_before_the_driver_began_parks_nothing() -> None:
+    source = _Source()
+    source.reach(30)
+    source.tell("CREATE TABLE x (id int, price decimal(8,2))", 10)
+    source.tell("ALTER TABLE x MODIFY price decimal(8,4)", 20)
+    source.look()
+    assert source.topics.overtaken(source.state, _X) is None
+
+
+def test_after_a_failover_only_types_that_never_changed_are_known() -> None:
+    source = _Source()
+    source.tell("CREATE TABLE x (id int, price decimal(8,2))", 10)
+    source.tell("ALTER TABLE x MODIFY price decimal(8,4)", 20)
+    source.look()
+    source.state = replace(source.state, epochs=(Epoch(1),))
+    types = source.types()
+    assert types is not None
+    version, _ = types.at(Position.of(0, 3, 30, 0, 1))
+    assert (list(version.columns), list(version.untyped)) == (["id"], ["price"])
+
+
+def test_a_topic_that_was_made_anew_is_read_from_its_beginning() -> None:
+    source = _Source()
+    source.tell("CREATE TABLE x (id int, price int)", 10)
+    source.look()
+    source.records.clear()
+    source.tell("CREATE TABLE x (id int, price bigint)", 5)
+    source.topic = replace(source.topic, id="id-2")
+    source.look()
+    assert _prices(source.types()) == ["long"]
+
+
+def test_what_cannot_be_read_is_logged_with_its_statement() -> None:
+    source = _Source()
+    with capture_logs() as logged:
+        source.topics.look({})
+        source.topics.look({})
+        source.records.append(b"{")
+        source.tell("ALTER TABLE x FROBNICATE", 10)
+        source.topic = replace(source.topic, earliest={0: 0, 1: 0}, latest={0: 0, 1: 3})
+        source.look()
+    events = [entry["event"] for entry in logged]
+    assert events == ["schema-topic-missing", "schema-topic-partitions", "ddl-unread", "ddl-unread"]
+    assert logged[-1]["ddl"] == "ALTER TABLE x FROBNICATE"
