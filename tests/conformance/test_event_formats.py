@@ -19,6 +19,7 @@ from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import TableName
 from lakesplice.model.position import Ordering, Position
+from lakesplice.planning.policy import Behaviour, SchemaPolicy
 from lakesplice.table.facade import Table
 from lakesplice.table.read import View
 from lakesplice.testing.compare import compare
@@ -80,28 +81,54 @@ def test_alters_are_followed_as_far_as_events_tell_them(take: Take, capture: str
     assert compare(pa.Table.from_pylist(rows, actual.schema), actual, key) is None
 
 
-def test_alters_are_followed_without_schemas_by_what_the_connector_tells_of_them(
-    shared: Callable[..., Path], tmp_path: Path
-) -> None:
+@pytest.fixture
+def take_told(shared: Callable[..., Path], tmp_path: Path) -> Take:
+    """Take the customers without schemas, by what their connector tells of them."""
     records = captured(shared("examples", "captures", "debezium-mariadb-dbplain.jsonl"))
     read = [read_schema_change(value) for _, value in records["dbplain", 0]]
     told = history_of(change for change in read if isinstance(change, SchemaChange))
     history = types_of(told, TableName("shop", "customers"), Handling())
     topic = "dbplain.shop.customers"
     partitions = [found for (name, _), found in records.items() if name == topic]
-    driver = taken_in(tmp_path, topic, partitions, batch_records=1000, history=history)
+
+    def take(**more: Any) -> SimulatedDriver:
+        return taken_in(tmp_path, topic, partitions, history=history, **more)
+
+    return take
+
+
+def test_alters_are_followed_without_schemas_by_what_the_connector_tells_of_them(
+    take_told: Take,
+) -> None:
+    driver = take_told(batch_records=1000)
     assert driver.table.parked is not None
     assert "column='small_u'" in driver.table.parked.detail
     rows, key = truth("dbsch", "customers")
     # The topic says that it is unsigned.
-    rows = [{**row, "big_id": 2**64 - 1} if row.get("big_id") == -1 else row for row in rows]
+    big_ids: list[Any] = [Decimal(2**64 - 1) if row.get("big_id") else None for row in rows]
+    rows = [{**row, "big_id": big} for row, big in zip(rows, big_ids, strict=True)]
     actual = Table(driver.table.store).read(View.REAL_TIME)
-    expected = pa.Table.from_pylist(
-        [{**row, "big_id": row["big_id"] and Decimal(row["big_id"])} if "big_id" in row else row
-         for row in rows],
-        actual.schema,
-    )  # fmt: skip
-    assert compare(expected, actual, key) is None
+    assert compare(pa.Table.from_pylist(rows, actual.schema), actual, key) is None
+
+
+@pytest.mark.parametrize("batch_records", [1, 7, 1000])
+def test_every_alter_of_the_workload_can_be_followed(take_told: Take, batch_records: int) -> None:
+    policy = SchemaPolicy(rename_column=Behaviour.EVOLVE, drop_column=Behaviour.EVOLVE)
+    driver = take_told(batch_records=batch_records, policy=policy)
+    assert driver.table.parked is None
+    assert not driver.table.manifest.dead_letters
+    table = Table(driver.table.store).read(View.REAL_TIME)
+    assert {"small_u", "note"}.isdisjoint(table.column_names)
+    rows = {row["id"]: row for row in table.to_pylist()}
+    assert {id_: row["small_unsigned"] for id_, row in rows.items() if id_ < 1000} == {
+        1: 65535,
+        2: 4294967295,
+    }
+    nulls = rows[2]
+    assert (nulls["balance"], nulls["status"]) == (Decimal("12345678901.2345"), "closed")
+    assert (nulls["phone"], nulls["score"]) == ("n/a", 0)
+    assert rows[1]["balance"] == Decimal("1234567883.1200")
+    assert (rows[1000]["phone"], rows[1000]["score"]) == ("n/a", 7)
 
 
 def test_flattened_rows_hold_what_whole_events_hold_until_a_column_is_renamed(take: Take) -> None:

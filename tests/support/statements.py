@@ -32,7 +32,8 @@ Random = random.Random
 class Typed:
     """A column: its DDL, how it is declared where events carry no schema, and what it holds.
 
-    `stored` is the type in the lake, `as_stored` makes of the database's value the lake's.
+    `stored` is the type in the lake, `told` where another one if the DDL says it, `as_stored` makes
+    of the database's value the lake's.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Typed:
     stored: pa.DataType
     draw: Callable[[Random], Any]
     as_stored: Callable[[Any], Any] = lambda value: value
+    told: pa.DataType | None = None
 
 
 @dataclass
@@ -162,6 +164,7 @@ def _of_integers() -> list[Typed]:
             declared,
             stored,
             _within(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else _within(0, 2**bits - 1),
+            told=pa.int8() if ddl == "tinyint" else None,
         )
         for ddl, declared, stored, bits, signed in kinds
     ]
@@ -196,7 +199,7 @@ def every_type() -> list[Typed]:
     """A column of every type that can be stored, all nullable."""
     return [
         *_of_integers(),
-        Typed("n_bool", "tinyint(1)", "smallint", pa.int16(), _within(-128, 127)),
+        Typed("n_bool", "tinyint(1)", "smallint", pa.int16(), _within(-128, 127), told=pa.int8()),
         Typed("p_12", "decimal(12,2)", "decimal(12,2)", pa.decimal128(12, 2), _digits(12, 2)),
         Typed("p_38", "decimal(38,10)", "decimal(38,10)", pa.decimal128(38, 10), _digits(38, 10)),
         Typed("p_5", "decimal(5,5)", "decimal(5,5)", pa.decimal128(5, 5), _digits(5, 5)),
@@ -292,16 +295,6 @@ class Statements:
     def __post_init__(self) -> None:
         self._additions = [self._addition(number) for number in range(_ADDITIONS)]
 
-    def declared(self) -> dict[str, dict[str, str]]:
-        """Per table the declarations of all columns that it has or will get."""
-        declared = {
-            table.name: {column.name: column.declared for column in table.columns}
-            for table in (*self.tables, _late(), _MARKS)
-        }
-        for table, column in self._additions:
-            declared[table.name][column.name] = column.declared
-        return declared
-
     def create(self) -> None:
         """Make the database and its first tables."""
         self._execute(f"create database {self.database}")
@@ -347,8 +340,30 @@ class Statements:
         self._replace(table)
         self.connection.commit()
 
-    def truth(self, table: Table) -> pa.Table:
-        """What `SELECT *` says, in the lake's types."""
+    def widen_price(self) -> None:
+        """Give a decimal more digits before and behind its point: without a schema the bytes of a
+        value fit before and after.
+        """
+        table = next(table for table in self.tables if table.name == "order_lines")
+        at = table.names.index("price")
+        table.columns[at] = Typed(
+            "price", "decimal(16,6)", "decimal(16,6)", pa.decimal128(16, 6), _digits(16, 6)
+        )
+        self._execute("alter table order_lines modify column price decimal(16,6) null")
+        self._replace(table)
+        self.connection.commit()
+
+    def rename_column(self) -> None:
+        """Give a column that isn't of a key another name, and write a row after it."""
+        table = next(table for table in self.tables if table.name == "order_lines")
+        at = table.names.index("qty")
+        table.columns[at] = replace(table.columns[at], name="quantity")
+        self._execute("alter table order_lines rename column qty to quantity")
+        self._replace(table)
+        self.connection.commit()
+
+    def truth(self, table: Table, *, told: bool = False) -> pa.Table:
+        """What `SELECT *` says, in the lake's types; `told`: those that the DDL says."""
         with self.connection.cursor(pymysql.cursors.DictCursor) as cursor:
             cursor.execute(f"select * from {table.name}")
             rows = cursor.fetchall()
@@ -359,7 +374,7 @@ class Statements:
                         None if row[column.name] is None else column.as_stored(row[column.name])
                         for row in rows
                     ],
-                    column.stored,
+                    (told and column.told) or column.stored,
                 )
                 for column in table.columns
             }

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lakesplice.formats.events import TypeHistory, declare
+from lakesplice.planning.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.ports import SchemaSource
 from lakesplice.table.settle import Settled
@@ -175,6 +176,7 @@ def taken_in(
     batch_records: int = 7,
     schemas: SchemaSource | None = None,
     history: TypeHistory | None = None,
+    policy: SchemaPolicy = DEFAULT_POLICY,
 ) -> SimulatedDriver:
     """Return the driver of a table that took in a topic's records, so many a batch and partition,
     until it had all or was parked.
@@ -191,6 +193,7 @@ def taken_in(
         declared=types,
         schemas=schemas,
         history=history,
+        policy=policy,
     )
     while driver.table.parked is None:
         starts = driver.table.next_offsets(source.ends)

@@ -11,8 +11,6 @@ from lakesplice.planning.policy import Behaviour, PartialImages, SchemaPolicy
 
 AnyBehaviour = Literal["evolve", "try_evolve", "lenient", "ignore", "exception"]
 AlterColumnType = Literal["evolve", "try_evolve", "lenient", "exception"]
-Gone = Literal["lenient", "ignore", "exception"]
-
 _ADD = (
     "A column is new at the source. `evolve`, `try_evolve`: the table gets it, and rows that are"
     " there get its default, as at the source, if events tell it; `lenient`: it is null in them;"
@@ -25,7 +23,10 @@ _ALTER = (
     " `<name>_2`, and the old one stays as it is. `exception`: the table is parked."
 )
 _RENAME = (
-    "Columns are gone and others new at once, as a rename looks. `lenient`: the old ones stay, null"
+    "Columns are gone and others new at once, as a rename looks. `evolve`: if the topic of schema"
+    " changes (`schema_change_topics`) tells that it is one, the column gets its new name and keeps"
+    " what it holds, and base files are written anew; else the table is parked. `try_evolve`: else"
+    " as `lenient`. `lenient`: the old ones stay, null"
     " in rows that change from then on, and `add_column` says what becomes of the new; `ignore`:"
     " the same; `exception`: the table is parked."
 )
@@ -41,7 +42,7 @@ class SchemaChangeSettings(Section):
 
     add_column: AnyBehaviour = Field(default="evolve", description=_ADD)
     alter_column_type: AlterColumnType = Field(default="evolve", description=_ALTER)
-    rename_column: Gone = Field(default="exception", description=_RENAME)
+    rename_column: AnyBehaviour = Field(default="exception", description=_RENAME)
     drop_column: AnyBehaviour = Field(default="exception", description=_DROP)
 
 
@@ -54,7 +55,7 @@ class TableSchemaChanges(Section):
     alter_column_type: AlterColumnType | None = Field(
         default=None, description="As `schema_changes.alter_column_type`, here."
     )
-    rename_column: Gone | None = Field(
+    rename_column: AnyBehaviour | None = Field(
         default=None, description="As `schema_changes.rename_column`, here."
     )
     drop_column: AnyBehaviour | None = Field(

@@ -64,7 +64,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Former:
-    """What a column was before schema version `version`; its identity and stored name stay."""
+    """What a column was before schema version `version`; its identity stays."""
 
     version: int
     column: Column
@@ -159,6 +159,13 @@ class TableSchema:
         return tuple(c for c in self.columns[self.versions[version] :] if c.fill is not None)
 
     @cached_property
+    def aliases(self) -> Mapping[str, str]:
+        """Per stored name that any column ever had the one it has now; no two ever had the same."""
+        now = {column.id: column.name for column in self.columns}
+        names = {before.column.name: now[before.column.id] for before in self.former}
+        return names | {column.name: column.name for column in self.columns}
+
+    @cached_property
     def filled(self) -> Mapping[int, Position]:
         """Per identity of a column with a fill the lowest position known of a change that has it
         of its own.
@@ -215,13 +222,15 @@ class SourceField:
     """A column as one change event describes it; `type` is None where no exact type is known.
 
     `fill` is what the source put into its rows when it added the column (`model/fills.py`), None
-    where that was null or isn't known. It doesn't tell schemas apart: it changes without any row.
+    where that was null or isn't known. `formerly` are names that the source is known to have had
+    for it, the latest first. Neither tells schemas apart: they change without any row.
     """
 
     name: str
     type: ColumnType | None
     source_type: str
     fill: str | None = field(default=None, compare=False)
+    formerly: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

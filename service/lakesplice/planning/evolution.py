@@ -265,10 +265,11 @@ def _version_of(current: TableSchema, image: SourceSchema) -> int | None:
     for version in range(current.version, -1, -1):
         had = current.at(version).by_source.keys()
         following = current.at(version + 1).by_source.keys()
-        if had & following <= names <= had | following and all(
-            _met(current, version, field) for field in image.fields
-        ):
-            return version
+        if had & following <= names <= had | following:
+            met = {_met(current, version, field) for field in image.fields}
+            # Of a column that was renamed both names may be known, but one image has one of them.
+            if None not in met and len({c.id for c in met if c is not None}) == len(names):
+                return version
     return None
 
 
@@ -278,15 +279,16 @@ def _differing(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) 
         return None
     if image.partial:
         image = image.whole
-    names, by_source = _names(image), current.by_source
-    new = [field for field in image.fields if field.name not in by_source]
+    renamed = _renamed(current, image, policy)
+    names, by_source = _names(image), _not_renamed(current, renamed)
+    new = [f for f in image.fields if f.name not in by_source and f.name not in renamed]
     missing = [column for name, column in by_source.items() if name not in names]
     declared = {field.name for field in image.unsent}
     unsent = [column.source_name for column in missing if column.source_name in declared]
     if unsent:
         return Unfit(*declared_yet_unsent(unsent))
-    kept = policy.keeps_renamed if new else policy.follows_drops
-    if missing and not kept:
+    may_go = policy.keeps_renamed if new else policy.follows_drops
+    if missing and not may_go:
         return _gone(missing[0], new)
     for field in image.fields:
         column = by_source.get(field.name)
@@ -325,18 +327,25 @@ def _described(column: Column | SourceField) -> str:
 def _grown(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -> Grows:
     positions = _positions(current, image)
     image = image.whole if image.partial else image
-    names = _names(image)
-    new = [field for field in image.fields if field.name not in current.by_source]
+    names, renamed = _names(image), _renamed(current, image, policy)
+    by_source = _not_renamed(current, renamed)
+    new = [f for f in image.fields if f.name not in by_source and f.name not in renamed]
     # Of a table's first columns too: images that lack one, which come later, are from before it.
     filled = tuple(field for field in new if policy.fills and field.name not in image.key)
     hidden = policy.hides_dropped and not new
     changed = [
         replace(column, source_name="", hidden=hidden)
-        for name, column in current.by_source.items()
+        for name, column in by_source.items()
         if name not in names
     ]
+    taken = _names_ever(current)
+    for name, kept in renamed.items():
+        own = {old.lower() for old, now in current.aliases.items() if now == kept.name}
+        stored = _free(taken - own, name)
+        taken.add(stored.lower())
+        changed.append(replace(kept, name=stored, source_name=name))
     for field in image.fields:
-        column = current.by_source.get(field.name)
+        column = by_source.get(field.name)
         if column is None:
             continue
         followed = _followed(current, column, field, policy)
@@ -346,7 +355,6 @@ def _grown(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -> G
         elif followed is not None and followed != column:
             changed.append(followed)
     first = max((column.id for column in current.columns), default=-1) + 1
-    taken = {column.name.lower() for column in current.columns}
     added = [
         Column(
             first + at,
@@ -365,6 +373,33 @@ def _grown(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -> G
     return Grows(replace(grown, left_out=current.left_out | image.left_out))
 
 
+def _renamed(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -> dict[str, Column]:
+    """Return, per field of the image that the source is known to have renamed, its column as it
+    has to be for it but for its name. A key's columns aren't renamed.
+    """
+    found: dict[str, Column] = {}
+    for field in image.fields if policy.follows_renames else ():
+        named = (current.by_source.get(name) for name in field.formerly)
+        before = next((column for column in named if column is not None), None)
+        if before is None or field.name in current.by_source or before.name in current.key:
+            continue
+        followed = _followed(current, before, field, policy)
+        if isinstance(followed, Column):
+            found[field.name] = followed
+    return found if len({column.id for column in found.values()}) == len(found) else {}
+
+
+def _not_renamed(current: TableSchema, renamed: Mapping[str, Column]) -> dict[str, Column]:
+    """The present columns by their source's names; what a renamed one was called is free."""
+    gone = {column.id for column in renamed.values()}
+    return {name: column for name, column in current.by_source.items() if column.id not in gone}
+
+
+def _names_ever(schema: TableSchema) -> set[str]:
+    """Stored names that any column has or had: a file under one must not show another's values."""
+    return {name.lower() for name in schema.aliases}
+
+
 def _free(names: set[str], source_name: str) -> str:
     """Return the stored name for a new column: its own, or with a number if an older one has it."""
     name, number = column_name(source_name), 1
@@ -378,11 +413,17 @@ def _free(names: set[str], source_name: str) -> str:
 def _gone(gone: Column, new: Sequence[SourceField]) -> Unfit:
     came = f", and {new[0].name!r} is new" if new else ""
     kind = "rename_column" if new else "drop_column"
+    follow = (
+        " to follow a rename, set schema_changes.rename_column: evolve and schema_change_topics;"
+        if new
+        else ""
+    )
     return Unfit(
         ParkCode.SCHEMA_CHANGE,
         f"column={gone.source_name!r} of type {_described(gone)} is gone from the source{came}:"
-        f" dropped or renamed; to keep what it held and go on, set schema_changes.{kind}: lenient"
-        f" and give `lakesplice unpark`; or bring it back under its name, or {_RESET}",
+        f" dropped or renamed;{follow} to keep what it held and go on, set"
+        f" schema_changes.{kind}: lenient and give `lakesplice unpark`; or bring it back under its"
+        f" name, or {_RESET}",
     )
 
 

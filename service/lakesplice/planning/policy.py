@@ -39,8 +39,8 @@ class PartialImages(StrEnum):
 class SchemaPolicy:
     """A table's behaviours, and what becomes of its partial images.
 
-    A rename can't be followed (`evolve`) by events alone: these don't tell it from a drop and an
-    addition at once.
+    A rename can't be followed (`evolve`) by events alone, which don't tell it from a drop and an
+    addition at once, but by the source's DDL.
     """
 
     add_column: Behaviour = Behaviour.EVOLVE
@@ -80,9 +80,14 @@ class SchemaPolicy:
         return self.drop_column in (Behaviour.EVOLVE, Behaviour.TRY_EVOLVE)
 
     @property
+    def follows_renames(self) -> bool:
+        """Whether a column gets the name that the source is known to have given it."""
+        return self.rename_column in (Behaviour.EVOLVE, Behaviour.TRY_EVOLVE)
+
+    @property
     def keeps_renamed(self) -> bool:
         """Whether columns that are gone while others are new stay, as by a lenient drop."""
-        return self.rename_column is not Behaviour.EXCEPTION
+        return self.rename_column not in (Behaviour.EVOLVE, Behaviour.EXCEPTION)
 
 
 DEFAULT_POLICY = SchemaPolicy()

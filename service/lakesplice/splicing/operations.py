@@ -178,18 +178,21 @@ def replace_column(
     change: Callable[[pa.Array], pa.Array],
     sink: Sink,
     options: Options = DEFAULTS,
+    *,
+    old: str | None = None,
 ) -> Spliced:
-    """Write the file with the column of the field's name made anew: of its type, `change` giving
-    each row group's values from the old ones.
+    """Write the file with the column of the field's name, or of the name `old`, made anew: as the
+    field, `change` giving each row group's values from the old ones.
 
     Those are cast to the type; `UsageError` where that can't be done without loss, or where they
     aren't as many. The new pages are made before anything is written.
     """
     file, options = SourceFile(source, name), options.for_copies(sink, [source])
-    at = column_of(file.footer, field.name, name)
+    known = old or field.name
+    at = column_of(file.footer, known, name)
     field = field.with_type(wide(field.type))
     leaf = leaf_of(field, Place(name, f"column {field.name}"))
-    footer = inserted(removed(unbounded(file.footer, (field.name,)), at), at, leaf, field)
+    footer = inserted(removed(unbounded(file.footer, (known,)), at), at, leaf, field)
     style, _ = style_like(file, at)
     others = {other.column: other.column for other in file.footer.leaves if other.column != at}
     groups, held = [], Memory(options).held()

@@ -103,9 +103,11 @@ def changes_of(
         )
     present = max(schema, now.schema, key=lambda one: one.version)
     fields = [schema.arrow.field(name) for name in columns]
-    feed = _Feed(store, version, feed_schema(fields), present)
-    yield from feed.added(before)
-    yield from feed.changed(before)
+    now_named = [field.with_name(present.aliases.get(field.name, field.name)) for field in fields]
+    feed = _Feed(store, version, feed_schema(now_named), present)
+    names = feed_schema(fields).names
+    for found in (feed.added(before), feed.changed(before)):
+        yield from (table.rename_columns(names) for table in found)
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,16 @@
-"""Reshape: base files in the layout of a schema in which columns changed their type or came with a
-default.
+"""Reshape: base files in the layout of a schema in which columns changed their type or name, or
+came with a default.
 
-Delta readers of the first reader version find one type per column in all files, and null where a
-file lacks a column. So each file that holds a column of another type, or lacks one that has a
-value in every row, gets a next version in the same commit as the schema: that column's pages are
-made anew, all others copied. Addresses don't move; deltas stay as they are, since they name the
-schema version that they were written in.
+Delta readers of the first reader version find columns by their names, one type per column in all
+files, and null where a file lacks a column. So each file that holds a column of another type or
+name, or lacks one that has a value in every row, gets a next version in the same commit as the
+schema: that column's pages are made anew, all others copied. Addresses don't move; deltas stay as
+they are, since they name the schema version that they were written in.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -44,37 +45,40 @@ def reshape(
     entropy: Entropy,
     open_sink: OpenSink = StreamSink,
 ) -> dict[str, NewFile]:
-    """Write the next version of each base file that holds a column of another type than `schema`,
-    a later one than the manifest's, gives it, or lacks one with a fill; return them by the path
-    that they replace.
+    """Write the next version of each base file that holds a column of another type or name than
+    `schema`, a later one than the manifest's, gives it, or lacks one with a fill; return them by
+    the path that they replace.
 
     Memory holds one column of a file. Blocks; errors as for `open_base` and `create_base`. What was
     written before an error is left for the vacuum.
     """
-    retyped = [
-        field
+    retyped = {
+        before.name: field
         for before, field in zip(manifest.schema.user_fields, schema.user_fields, strict=False)
-        if before.type != field.type
-    ]
+        if (before.name, before.type) != (field.name, field.type)
+    }
     filled = schema.filled_since(manifest.schema.version)
     replaced = {}
     for path, file in manifest.files.items() if retyped or filled else ():
         with open_base(store, file, manifest.schema) as reader:
-            held = [field for field in retyped if field.name in reader.names]
-            missing = [field for field in schema.user_fields if field.name not in reader.names]
+            held = {name: field for name, field in retyped.items() if name in reader.names}
+            present = {schema.aliases.get(name, name) for name in reader.names}
+            missing = [field for field in schema.user_fields if field.name not in present]
         if held or filled:
-            change = _Change(file, schema, tuple(held), tuple(missing) if filled else ())
+            change = _Change(file, schema, held, tuple(missing) if filled else ())
             replaced[path] = _reshaped(store, change, entropy, open_sink)
     return replaced
 
 
 @dataclass(frozen=True)
 class _Change:
-    """A base file, and which of its columns change their type or are added to it."""
+    """A base file, which of its columns, by the names they have in it, change their type or name,
+    and which are added to it.
+    """
 
     file: BaseFile
     schema: TableSchema
-    retyped: tuple[pa.Field, ...]
+    retyped: Mapping[str, pa.Field]
     added: tuple[pa.Field, ...]
 
     @property
@@ -101,9 +105,9 @@ class _Change:
                 for field in self.added
             ]
             return add_columns(source, self.file.path, new, self.edits, to)
-        (field,) = self.retyped
+        ((old, field),) = self.retyped.items()
         change = partial(promoted, to=field.type)
-        return replace_column(source, self.file.path, field, change, to)
+        return replace_column(source, self.file.path, field, change, to, old=old)
 
 
 def _reshaped(store: Store, change: _Change, entropy: Entropy, open_sink: OpenSink) -> NewFile:
@@ -129,7 +133,7 @@ def _reshaped(store: Store, change: _Change, entropy: Entropy, open_sink: OpenSi
             # What was written is gone; a name is used once.
             path = base_path(group, splices, entropy)
             new = create_base(store, path, file.segments, plain, splices=splices)
-    _verify(store, file, new.base, [*change.retyped, *change.added], schema)
+    _verify(store, file, new.base, [*change.retyped.values(), *change.added], schema)
     return new
 
 

@@ -86,10 +86,10 @@ def decode_delta(
     """Return the changes of a delta in the layout of the present schema, in the order of the file.
 
     `version` is the schema version that the manifest gives for the delta; columns added since, and
-    those that the file lacks, are null, and values of columns whose type changed since are of the
-    present one. `columns` limits the result to some columns of `delta_schema(schema)`, in the order
-    given. The caller has compared the file's checksum. Raises `CorruptFileError` for anything that
-    is not such a file.
+    those that the file lacks, are null, and values of columns whose name or type changed since are
+    under the present one and of the present one. `columns` limits the result to some columns of
+    `delta_schema(schema)`, in the order given. The caller has compared the file's checksum. Raises
+    `CorruptFileError` for anything that is not such a file.
     """
     metadata, sync = read_head(data, path)
     if metadata.get(SCHEMA_VERSION) != str(version).encode():
@@ -101,17 +101,20 @@ def decode_delta(
         )
     layout = delta_schema(schema)
     fields = [layout.field(name) for name in (layout.names if columns is None else columns)]
-    written = delta_schema(schema.at(version))
-    held = set(written.names) - (set(schema.names) - _names(metadata, path))
-    present = [field.name for field in fields if field.name in held]
+    then = schema.at(version)
+    written = delta_schema(then)
+    held = set(written.names) - (set(then.names) - _names(metadata, path))
+    # Present names, each with the one in the file.
+    names = {schema.aliases.get(name, name): name for name in written.names if name in held}
+    present = [names[field.name] for field in fields if field.name in names]
     if any(pa.types.is_decimal(written.field(name).type) for name in present):
         data = _with_plain_bytes(metadata, data[sync:], path)
     table = _read(data, present or [GROUP], path)
     rows = table.num_rows
     return pa.table(
         [
-            promoted(_restore(table, written.field(field.name), path), field.type)
-            if field.name in held
+            promoted(_restore(table, written.field(names[field.name]), path), field.type)
+            if field.name in names
             else pa.nulls(rows, field.type)
             for field in fields
         ],

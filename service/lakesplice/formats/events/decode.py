@@ -21,6 +21,7 @@ from lakesplice.formats.events.engine import settle_records
 from lakesplice.formats.events.keyed import with_key
 from lakesplice.formats.events.mappings import map_types
 from lakesplice.formats.events.maxwell import MAXWELL
+from lakesplice.formats.events.renames import name_formerly
 from lakesplice.formats.events.strict import Flaw
 from lakesplice.formats.events.template import Halt, open_record
 from lakesplice.formats.events.unavailable import without_unavailable
@@ -61,6 +62,7 @@ def decode(records: pa.RecordBatch, context: DecodeContext) -> Decoded:
 
     ledger = settle_records(records, dialect.reader(context), stranger, threads=context.threads)
     map_types(ledger, context.mappings)
+    name_formerly(ledger, context.history)
     decoded = ledger.result(chosen)
     if context.key:
         decoded = with_key(decoded, context.key)

@@ -36,13 +36,15 @@ EVERYWHERE = Span()
 class TypeVersion:
     """A table's columns from a place on: their types, and of those without one why, in words.
 
-    `gap` says, where it isn't known which columns the table has, why not.
+    `formerly` has, of columns that were renamed, their earlier names, the latest first. `gap` says,
+    where it isn't known which columns the table has, why not.
     """
 
     place: Position
     columns: Mapping[str, DeclaredType] = field(default_factory=dict)
     untyped: Mapping[str, str] = field(default_factory=dict)
     gap: str = ""
+    formerly: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

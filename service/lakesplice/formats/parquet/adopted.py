@@ -74,6 +74,7 @@ def unfit_columns(file: pq.ParquetFile, schema: TableSchema) -> tuple[str, ...]:
     if not is_flat(file):
         return ("it has nested columns",)
     types = SYSTEM_TYPES | {column.name: column.type for column in schema.columns}
+    types |= {name: types[now] for name, now in schema.aliases.items()}
     names = file.schema_arrow.names
     found = [f"column {name!r} is not the table's" for name in names if name not in types]
     found += [f"column {name!r} is missing" for name in schema.key if name not in names]

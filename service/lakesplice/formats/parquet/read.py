@@ -21,17 +21,20 @@ class BaseReader:
     """One base file, read row group by row group in the layout of the present schema.
 
     Columns that were added after the file was written hold their fill or null, and values of
-    columns whose type changed since are of the present one. Opening checks the footer against the
-    manifest: row count, and column names, order and types as some version of the schema had
-    them, so that a damaged name is not taken for a column that was missing. Every method blocks and
-    raises `CorruptFileError` naming the file, or `StorageError` where the store failed.
+    columns whose name or type changed since are under the present one, of the present one. Opening
+    checks the footer against the manifest: row count, and column names, order and types as some
+    version of the schema had them, so that a damaged name is not taken for a column that was
+    missing. Every method blocks and raises `CorruptFileError` naming the file, or `StorageError`
+    where the store failed.
     """
 
     def __init__(self, source: pa.NativeFile, file: BaseFile, schema: TableSchema) -> None:
         self._source, self._schema, self._path = source, schema, file.path
         with named(self._path):
             self._file = opened(source)
-            self._names = frozenset(self._file.schema_arrow.names)
+            found = self._file.schema_arrow.names
+        # Present names, each with the one in the file.
+        self._names = {schema.aliases.get(name, name): name for name in found}
         self._check_footer(file)
 
     def __enter__(self) -> Self:
@@ -42,8 +45,10 @@ class BaseReader:
 
     @property
     def names(self) -> frozenset[str]:
-        """The columns that the file has; of its schema's, the others were added later."""
-        return self._names
+        """The columns that the file has, by their present names; of its schema's, the others were
+        added later.
+        """
+        return frozenset(self._names)
 
     @property
     def is_as_written(self) -> bool:
@@ -72,9 +77,10 @@ class BaseReader:
         """Return a row group's columns in the order asked for, all by default."""
         layout = self._schema.arrow
         fields = [layout.field(name) for name in (layout.names if columns is None else columns)]
-        present = [field.name for field in fields if field.name in self._names]
+        present = {self._names[f.name]: f.name for f in fields if f.name in self._names}
         with named(self._path):
-            table = self._file.read_row_group(row_group, columns=present)
+            table = self._file.read_row_group(row_group, columns=[*present])
+            table = table.rename_columns([present[name] for name in table.column_names])
         first, last = self.row_groups[row_group]
         if table.num_rows != last - first:
             self._refuse("a row group has another number of rows than its footer says")

@@ -111,13 +111,20 @@ def _decimal(column: DefinedColumn, handling: Handling) -> DeclaredType | None:
 def _typed(versions: Sequence[TableVersion], handling: Handling) -> list[TypeVersion]:
     found: list[TypeVersion] = []
     fills: dict[str, str] = {}
+    names: dict[str, tuple[str, ...]] = {}
     for version in versions:
         if version.columns is None:
-            fills = {}
+            fills, names = {}, {}
             gap = f"its columns are not known: {version.unknown}" if version.unknown else ""
             found.append(TypeVersion(version.place, gap=gap or "the table was dropped"))
             continue
         formerly = version.renamed
+        names = {
+            name: (formerly[name], *names.get(formerly[name], ()))
+            if name in formerly
+            else names.get(name, ())
+            for name in version.columns.keys() - version.added
+        }
         fills = {
             name: fills[formerly.get(name, name)]
             for name in version.columns
@@ -129,7 +136,8 @@ def _typed(versions: Sequence[TableVersion], handling: Handling) -> list[TypeVer
             if fill is not None:
                 fills[name] = fill
         columns = {name: _filled(type_, fills.get(name)) for name, type_ in typed.items()}
-        found.append(TypeVersion(version.place, columns, untyped))
+        known = {name: earlier for name, earlier in names.items() if earlier}
+        found.append(TypeVersion(version.place, columns, untyped, formerly=known))
     return found
 
 

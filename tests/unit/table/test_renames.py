@@ -1,0 +1,259 @@
+"""Columns that the source renamed: under the new name they hold what they held."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+from lakesplice.formats.events import TypeHistory, TypeVersion
+from lakesplice.model.manifest import ParkCode
+from lakesplice.model.position import Position
+from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
+from lakesplice.model.types import ColumnType, Kind
+from lakesplice.planning.evolution import Unfit, fit
+from lakesplice.planning.policy import Behaviour, SchemaPolicy
+from lakesplice.storage.local import LocalStore
+from lakesplice.table.changes import changes_of
+from lakesplice.table.facade import Table
+from lakesplice.table.read import View
+from lakesplice.testing.doubles import FixedClock, SeededEntropy
+from lakesplice.testing.shop import Event
+from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
+from tests.support.altered import event
+from tests.support.simulated import rows_of
+
+FOLLOWING = SchemaPolicy(rename_column=Behaviour.EVOLVE)
+A = {"id": "int32", "a": "int32", "name": "string"}
+B = {"id": "int32", "b": "int32", "name": "string"}
+WIDE_B = {"id": "int32", "b": "int64", "name": "string"}
+BOTH = {"id": "int32", "b": "int32", "name": "string", "a": "string"}
+
+
+def at(pos: int) -> Position:
+    return Position.of(0, 1, pos, 0, 0)
+
+
+def told(*renames: tuple[int, dict[str, tuple[str, ...]]]) -> TypeHistory:
+    """A history of which only the renames matter, the first version being of the beginning."""
+    versions = [TypeVersion(at(0)), *(TypeVersion(at(p), formerly=names) for p, names in renames)]
+    return TypeHistory(tuple(versions))
+
+
+ONCE = told((20, {"b": ("a",)}))
+
+
+class Life:
+    """A topic of two partitions and its driver."""
+
+    def __init__(
+        self, lake: LocalStore, history: TypeHistory | None, policy: SchemaPolicy = FOLLOWING
+    ) -> None:
+        self.topic = SimulatedTopic("t.s.t", 2)
+        self.driver = SimulatedDriver(
+            lake,
+            self.topic,
+            FixedClock(),
+            SeededEntropy(1),
+            ranges=2,
+            read_tasks=2,
+            policy=policy,
+            history=history,
+        )
+        self.store = lake.within("s/t")
+
+    def take(self, *events: Event, partition: int = 0) -> None:
+        self.topic.append(partition, events)
+        outcome = self.driver.batch()
+        assert outcome.name == "DONE", outcome
+
+    @property
+    def parked(self) -> str:
+        parked = self.driver.table.parked
+        return "" if parked is None else f"{parked.code}: {parked.detail}"
+
+    def rows(self, view: View = View.REAL_TIME) -> list[dict[str, Any]]:
+        return rows_of(self.store, view)
+
+
+@pytest.fixture
+def lake(tmp_path: Any) -> LocalStore:
+    return LocalStore(str(tmp_path / "lake"))
+
+
+def a(id_: int, value: int | None, name: str) -> dict[str, Any]:
+    return {"id": id_, "a": value, "name": name}
+
+
+def b(id_: int, value: int | None, name: str) -> dict[str, Any]:
+    return {"id": id_, "b": value, "name": name}
+
+
+def test_old_rows_waiting_changes_and_stragglers_are_under_the_new_name(lake: LocalStore) -> None:
+    life = Life(lake, ONCE)
+    life.take(*(event(A, n, a(n, n, "x")) for n in (1, 2, 3)))
+    life.take(event(A, 10, a(2, 20, "x"), a(2, 2, "x")))  # waits in a delta
+    life.take(event(B, 30, b(3, 33, "x"), b(3, 3, "x")), event(B, 31, b(4, 4, "new")))
+    assert life.parked == ""
+    life.take(event(A, 15, a(1, 11, "late"), a(1, 1, "x")), partition=1)
+    expected = [b(1, 11, "late"), b(2, 20, "x"), b(3, 33, "x"), b(4, 4, "new")]
+    assert life.rows() == expected
+    life.driver.compact()
+    assert life.rows() == expected
+    assert life.rows(View.READ_OPTIMISED) == expected
+    column = life.driver.table.schema.by_source["b"]
+    assert (column.id, column.name) == (1, "b")
+
+
+def test_any_delta_reader_sees_the_new_name_at_once_and_the_old_one_in_the_past(
+    lake: LocalStore, tmp_path: Any
+) -> None:
+    life = Life(lake, ONCE)
+    life.take(event(A, 1, a(1, 1, "x")), event(A, 2, a(2, None, "y")))
+    before = life.driver.table.version
+    life.take(event(B, 30, b(3, 3, "z")))
+    table = DeltaTable(str(tmp_path / "lake" / "s" / "t"))
+    assert table.protocol().min_reader_version == 1
+    found = table.to_pyarrow_table(columns=["id", "b"]).sort_by("id").to_pydict()
+    assert found == {"id": [1, 2, 3], "b": [1, None, 3]}
+    old = Table(life.store, before).read()
+    assert old.column("a").to_pylist() == [1, None]
+    snapshot = life.driver.table.snapshot
+    assert snapshot is not None
+    for path in snapshot.manifest.files:
+        with life.store.open(path) as source:
+            assert "a" not in pq.read_schema(source).names
+
+
+def test_other_pages_are_copied_as_they_are(lake: LocalStore) -> None:
+    life = Life(lake, ONCE)
+    life.take(*(event(A, n, a(n, n, f"name {n}")) for n in range(1, 9)))
+    life.take(event(B, 30, b(9, 9, "z")))
+    snapshot = life.driver.table.snapshot
+    assert snapshot is not None
+    assert [file.splices for file in snapshot.manifest.files.values()].count(1) >= 1
+
+
+def test_a_rename_may_come_with_a_wider_type(lake: LocalStore) -> None:
+    life = Life(lake, ONCE)
+    life.take(event(A, 1, a(1, 1, "x")), event(A, 2, a(1, 7, "x"), a(1, 1, "x")))
+    life.take(event(WIDE_B, 30, b(2, 1 << 40, "y")))
+    assert life.rows() == [b(1, 7, "x"), b(2, 1 << 40, "y")]
+    column = life.driver.table.schema.by_source["b"]
+    assert (column.id, column.type.arrow) == (1, pa.int64())
+
+
+def test_two_renames_that_were_not_seen_between_are_one(lake: LocalStore) -> None:
+    history = told((20, {"z": ("a",)}), (25, {"b": ("z", "a")}))
+    life = Life(lake, history)
+    life.take(event(A, 1, a(1, 1, "x")))
+    life.take(event(B, 30, b(2, 2, "y")))
+    assert life.rows() == [b(1, 1, "x"), b(2, 2, "y")]
+
+
+def test_a_column_may_get_its_old_name_back(lake: LocalStore) -> None:
+    life = Life(lake, told((20, {"b": ("a",)}), (40, {"a": ("b", "a")})))
+    life.take(event(A, 1, a(1, 1, "x")))
+    life.take(event(B, 30, b(2, 2, "y")))
+    life.take(event(A, 50, a(3, 3, "z")))
+    assert life.parked == ""
+    assert life.rows() == [a(1, 1, "x"), a(2, 2, "y"), a(3, 3, "z")]
+    assert life.driver.table.schema.by_source["a"].id == 1
+
+
+def test_a_new_column_of_the_old_name_shows_nothing_of_the_old_one(lake: LocalStore) -> None:
+    life = Life(lake, told((20, {"b": ("a",)}), (40, {"b": ("a",)})))
+    life.take(event(A, 1, a(1, 1, "x")))
+    life.take(event(B, 30, b(2, 2, "y")))
+    life.take(event(BOTH, 50, {"id": 3, "b": 3, "name": "z", "a": "other"}))
+    assert life.rows() == [
+        {"id": 1, "b": 1, "name": "x", "a_2": None},
+        {"id": 2, "b": 2, "name": "y", "a_2": None},
+        {"id": 3, "b": 3, "name": "z", "a_2": "other"},
+    ]
+
+
+def test_a_rename_and_a_new_column_of_its_name_at_once_are_told_apart(lake: LocalStore) -> None:
+    life = Life(lake, ONCE)
+    life.take(event(A, 1, a(1, 1, "x")))
+    life.take(event(BOTH, 30, {"id": 2, "b": 2, "name": "y", "a": "new"}))
+    assert life.rows() == [
+        {"id": 1, "b": 1, "name": "x", "a_2": None},
+        {"id": 2, "b": 2, "name": "y", "a_2": "new"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("history", "policy"),
+    [
+        (None, FOLLOWING),
+        (told((20, {})), FOLLOWING),
+        (ONCE, SchemaPolicy(rename_column=Behaviour.EXCEPTION)),
+        (TypeHistory(ONCE.versions, ordered=False), FOLLOWING),
+    ],
+    ids=["nothing-told", "no-rename", "not-wanted", "no-order"],
+)
+def test_what_is_not_known_as_a_rename_parks(
+    lake: LocalStore, history: TypeHistory | None, policy: SchemaPolicy
+) -> None:
+    life = Life(lake, history, policy)
+    life.take(event(A, 1, a(1, 1, "x")))
+    life.topic.append(0, [event(B, 30, b(2, 2, "y"))])
+    life.driver.batch()
+    assert life.parked.startswith(ParkCode.SCHEMA_CHANGE)
+    assert "rename_column: evolve" in life.parked
+
+
+def test_what_is_not_known_as_a_rename_may_stand_beside(lake: LocalStore) -> None:
+    life = Life(lake, None, SchemaPolicy(rename_column=Behaviour.TRY_EVOLVE))
+    life.take(event(A, 1, a(1, 1, "x")))
+    life.take(event(B, 30, b(2, 2, "y")))
+    assert life.rows() == [
+        {"id": 1, "a": 1, "name": "x", "b": None},
+        {"id": 2, "a": None, "name": "y", "b": 2},
+    ]
+
+
+def test_a_renamed_key_is_another_key() -> None:
+    long = ColumnType(Kind.LONG)
+    schema = TableSchema((Column(0, "id", "id", long, "int64"),), ("id",), (0, 1))
+    renamed = SourceField("key", long, "int64", formerly=("id",))
+    verdict = fit(schema, SourceSchema((renamed,), ("key",)), FOLLOWING)
+    assert isinstance(verdict, Unfit)
+    assert "primary key" in verdict.detail
+
+
+def test_changes_are_told_under_the_names_that_are_asked_for(lake: LocalStore) -> None:
+    life = Life(lake, ONCE)
+    life.take(event(A, 1, a(1, 1, "x")))
+    schema = life.driver.table.schema
+    life.take(event(B, 30, b(1, 7, "x"), b(1, 1, "x")), event(B, 31, b(2, 2, "y")))
+    version = life.driver.table.version
+    told_ = pa.concat_tables(changes_of(life.store, version, ["id", "a"], schema))
+    assert sorted(zip(told_["id"].to_pylist(), told_["a"].to_pylist(), strict=True)) == [
+        (1, 7),
+        (2, 2),
+    ]
+
+
+@pytest.mark.parametrize("cut", range(7))
+def test_a_rename_anywhere_in_a_batch_ends_the_same(lake: LocalStore, cut: int) -> None:
+    events = [
+        event(A, 1, a(1, 1, "x")),
+        event(A, 2, a(2, 2, "y")),
+        event(A, 3, a(1, 5, "x"), a(1, 1, "x")),
+        event(B, 24, b(2, 9, "y"), b(2, 2, "y")),
+        event(B, 25, b(1, 6, "x"), b(1, 5, "x")),
+        event(B, 26, None, b(2, 9, "y")),
+    ]
+    life = Life(lake, ONCE)
+    life.take(*events[:cut])
+    life.driver.compact()
+    life.take(*events[cut:])
+    life.take(*events, partition=1)  # all of it again
+    assert life.parked == ""
+    life.driver.compact()
+    assert life.rows() == [b(1, 6, "x")]
