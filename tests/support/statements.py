@@ -30,7 +30,7 @@ Random = random.Random
 
 @dataclass(frozen=True)
 class Typed:
-    """A column: its DDL, how it is declared where events carry no schema, and what it holds.
+    """A column: its DDL and what it holds.
 
     `stored` is the type in the lake, `told` where another one if the DDL says it, `as_stored` makes
     of the database's value the lake's.
@@ -38,7 +38,6 @@ class Typed:
 
     name: str
     ddl: str
-    declared: str
     stored: pa.DataType
     draw: Callable[[Random], Any]
     as_stored: Callable[[Any], Any] = lambda value: value
@@ -137,57 +136,56 @@ _INSTANT = pa.timestamp("us", tz="UTC")
 
 
 def _of_text(name: str, ddl: str, most: int, letters: str = _LETTERS) -> Typed:
-    return Typed(name, ddl, "string", pa.string(), _text(most, letters))
+    return Typed(name, ddl, pa.string(), _text(most, letters))
 
 
 def _of_bytes(name: str, ddl: str, most: int, least: int = 0) -> Typed:
-    return Typed(name, ddl, "binary", pa.binary(), _bytes(most, least))
+    return Typed(name, ddl, pa.binary(), _bytes(most, least))
 
 
 def _of_integers() -> list[Typed]:
-    kinds: list[tuple[str, str, pa.DataType, int, bool]] = [
-        ("tinyint", "smallint", pa.int16(), 8, True),
-        ("tinyint unsigned", "tinyint unsigned", pa.int16(), 8, False),
-        ("smallint", "smallint", pa.int16(), 16, True),
-        ("smallint unsigned", "smallint unsigned", pa.int32(), 16, False),
-        ("mediumint", "mediumint", pa.int32(), 24, True),
-        ("mediumint unsigned", "mediumint unsigned", pa.int32(), 24, False),
-        ("int", "int", pa.int32(), 32, True),
-        ("int unsigned", "int unsigned", pa.int64(), 32, False),
-        ("bigint", "bigint", pa.int64(), 64, True),
-        ("bigint unsigned", "bigint unsigned", pa.decimal128(20, 0), 64, False),
+    kinds: list[tuple[str, pa.DataType, int, bool]] = [
+        ("tinyint", pa.int16(), 8, True),
+        ("tinyint unsigned", pa.int16(), 8, False),
+        ("smallint", pa.int16(), 16, True),
+        ("smallint unsigned", pa.int32(), 16, False),
+        ("mediumint", pa.int32(), 24, True),
+        ("mediumint unsigned", pa.int32(), 24, False),
+        ("int", pa.int32(), 32, True),
+        ("int unsigned", pa.int64(), 32, False),
+        ("bigint", pa.int64(), 64, True),
+        ("bigint unsigned", pa.decimal128(20, 0), 64, False),
     ]
     return [
         Typed(
             f"n_{ddl.replace(' ', '_')}",
             ddl,
-            declared,
             stored,
             _within(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else _within(0, 2**bits - 1),
             told=pa.int8() if ddl == "tinyint" else None,
         )
-        for ddl, declared, stored, bits, signed in kinds
+        for ddl, stored, bits, signed in kinds
     ]
 
 
 def _of_moments() -> list[Typed]:
     times = [
         Typed(
-            f"t_{digits}", f"time({digits})", "time", pa.int64(), _time(digits),
+            f"t_{digits}", f"time({digits})", pa.int64(), _time(digits),
             lambda value: value // dt.timedelta(microseconds=1),
         )
         for digits in (0, 3, 6)
     ]  # fmt: skip
     datetimes = [
         Typed(
-            f"d_{digits}", f"datetime({digits})", f"datetime({digits})", _INSTANT,
+            f"d_{digits}", f"datetime({digits})", _INSTANT,
             _moment(*_DATETIMES, digits), _utc,
         )
         for digits in (0, 3, 6)
     ]  # fmt: skip
     stamps = [
         Typed(
-            f"s_{digits}", f"timestamp({digits})", "timestamp", _INSTANT,
+            f"s_{digits}", f"timestamp({digits})", _INSTANT,
             _moment(*_STAMPS, digits), _utc,
         )
         for digits in (0, 3, 6)
@@ -199,16 +197,16 @@ def every_type() -> list[Typed]:
     """A column of every type that can be stored, all nullable."""
     return [
         *_of_integers(),
-        Typed("n_bool", "tinyint(1)", "smallint", pa.int16(), _within(-128, 127), told=pa.int8()),
-        Typed("p_12", "decimal(12,2)", "decimal(12,2)", pa.decimal128(12, 2), _digits(12, 2)),
-        Typed("p_38", "decimal(38,10)", "decimal(38,10)", pa.decimal128(38, 10), _digits(38, 10)),
-        Typed("p_5", "decimal(5,5)", "decimal(5,5)", pa.decimal128(5, 5), _digits(5, 5)),
+        Typed("n_bool", "tinyint(1)", pa.int16(), _within(-128, 127), told=pa.int8()),
+        Typed("p_12", "decimal(12,2)", pa.decimal128(12, 2), _digits(12, 2)),
+        Typed("p_38", "decimal(38,10)", pa.decimal128(38, 10), _digits(38, 10)),
+        Typed("p_5", "decimal(5,5)", pa.decimal128(5, 5), _digits(5, 5)),
         # Six digits are what the server prints of a FLOAT.
-        Typed("f_4", "float", "float", pa.float32(), lambda c: c.randint(-99_999, 99_999) / 100),
-        Typed("f_8", "double", "double", pa.float64(), lambda c: c.gauss(0, 1e12)),
-        Typed("b_1", "bit(1)", "bit(1)", pa.bool_(), _within(0, 1), lambda v: v != b"\0"),
-        Typed("b_12", "bit(12)", "bit(12)", pa.binary(), _within(0, 4095), lambda v: v[::-1]),
-        Typed("b_64", "bit(64)", "bit(64)", pa.binary(), _within(0, 2**64 - 1), lambda v: v[::-1]),
+        Typed("f_4", "float", pa.float32(), lambda c: c.randint(-99_999, 99_999) / 100),
+        Typed("f_8", "double", pa.float64(), lambda c: c.gauss(0, 1e12)),
+        Typed("b_1", "bit(1)", pa.bool_(), _within(0, 1), lambda v: v != b"\0"),
+        Typed("b_12", "bit(12)", pa.binary(), _within(0, 4095), lambda v: v[::-1]),
+        Typed("b_64", "bit(64)", pa.binary(), _within(0, 2**64 - 1), lambda v: v[::-1]),
         _of_text("c_10", "char(10)", 10),
         _of_text("c_100", "varchar(100)", 100),
         _of_text("c_latin", "varchar(50) character set latin1", 50, string.printable + "äÿ€"),
@@ -221,32 +219,32 @@ def every_type() -> list[Typed]:
         _of_bytes("y_tiny", "tinyblob", 40),
         _of_bytes("y_blob", "blob", 400),
         _of_bytes("y_long", "longblob", 400),
-        Typed("e", "enum('new','ü','c d')", "enum", pa.string(), lambda c: c.choice(("new", "ü"))),
-        Typed("z", "set('a','b','c')", "set", pa.string(), lambda c: c.choice(("", "a", "a,c"))),
-        Typed("j", "json", "json", pa.string(), _json),
-        Typed("d", "date", "date", pa.date32(), _date),
+        Typed("e", "enum('new','ü','c d')", pa.string(), lambda c: c.choice(("new", "ü"))),
+        Typed("z", "set('a','b','c')", pa.string(), lambda c: c.choice(("", "a", "a,c"))),
+        Typed("j", "json", pa.string(), _json),
+        Typed("d", "date", pa.date32(), _date),
         *_of_moments(),
-        Typed("yr", "year", "year", pa.int32(), lambda c: c.choice((1901, 2024, 2155))),
+        Typed("yr", "year", pa.int32(), lambda c: c.choice((1901, 2024, 2155))),
     ]
 
 
-def _required(name: str, ddl: str, declared: str, stored: pa.DataType, draw: Any) -> Typed:
-    return Typed(name, f"{ddl} not null", declared, stored, draw)
+def _required(name: str, ddl: str, stored: pa.DataType, draw: Any) -> Typed:
+    return Typed(name, f"{ddl} not null", stored, draw)
 
 
 def tables() -> list[Table]:
     """The tables at the start: keys of several types, one column of each type, large values."""
     codes = [f"{letter}-{word}" for letter in "abü" for word in ("x", "é", "漢", "long" * 9)]
-    number = _required("id", "int unsigned", "int unsigned", pa.int64(), lambda c: c.randint(1, 60))
-    price = Typed("price", "decimal(10,4)", "decimal(10,4)", pa.decimal128(10, 4), _digits(10, 4))
+    number = _required("id", "int unsigned", pa.int64(), lambda c: c.randint(1, 60))
+    price = Typed("price", "decimal(10,4)", pa.decimal128(10, 4), _digits(10, 4))
     return [
         Table("everything", [number, *every_type()]),
         Table(
             "order_lines",
             [
-                _required("code", "varchar(40)", "string", pa.string(), lambda c: c.choice(codes)),
-                _required("line_no", "int", "int", pa.int32(), lambda c: c.randint(-3, 3)),
-                Typed("qty", "int", "int", pa.int32(), _within(-5, 99)),
+                _required("code", "varchar(40)", pa.string(), lambda c: c.choice(codes)),
+                _required("line_no", "int", pa.int32(), lambda c: c.randint(-3, 3)),
+                Typed("qty", "int", pa.int32(), _within(-5, 99)),
                 price,
             ],
             keys=2,
@@ -255,10 +253,10 @@ def tables() -> list[Table]:
             "large",
             [
                 _required(
-                    "id", "varbinary(8)", "binary", pa.binary(),
+                    "id", "varbinary(8)", pa.binary(),
                     lambda c: c.choice((b"\0", b"\xff\n", b"a", b"A", b"a\0", b"\\")),
                 ),
-                Typed("body", "longblob", "binary", pa.binary(), _large),
+                Typed("body", "longblob", pa.binary(), _large),
                 _of_text("note", "longtext", 3_000),
             ],
         ),
@@ -266,16 +264,16 @@ def tables() -> list[Table]:
             "priced",
             [
                 _required(
-                    "amount", "decimal(8,3)", "decimal(8,3)", pa.decimal128(8, 3),
+                    "amount", "decimal(8,3)", pa.decimal128(8, 3),
                     lambda c: Decimal(c.randint(-20, 20)).scaleb(-1).quantize(Decimal("0.001")),
                 ),
-                Typed("what", "varchar(30)", "string", pa.string(), _text(30)),
+                Typed("what", "varchar(30)", pa.string(), _text(30)),
             ],
         ),
     ]  # fmt: skip
 
 
-_MARKS = Table("marks", [_required("token", "varchar(40)", "string", pa.string(), _text(1))])
+_MARKS = Table("marks", [_required("token", "varchar(40)", pa.string(), _text(1))])
 
 
 def _late() -> Table:
@@ -346,9 +344,7 @@ class Statements:
         """
         table = next(table for table in self.tables if table.name == "order_lines")
         at = table.names.index("price")
-        table.columns[at] = Typed(
-            "price", "decimal(16,6)", "decimal(16,6)", pa.decimal128(16, 6), _digits(16, 6)
-        )
+        table.columns[at] = Typed("price", "decimal(16,6)", pa.decimal128(16, 6), _digits(16, 6))
         self._execute("alter table order_lines modify column price decimal(16,6) null")
         self._replace(table)
         self.connection.commit()
