@@ -13,6 +13,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lakesplice.formats.events import TypeHistory, TypeVersion
+from lakesplice.model.position import Position
 from lakesplice.planning.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.facade import Table
@@ -23,9 +25,10 @@ from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
 from tests.support.altered import DEFAULTS, TOPIC, event
 from tests.support.simulated import memory_folder
 
-POLICY = SchemaPolicy(drop_column=Behaviour.EVOLVE)
+POLICY = SchemaPolicy(drop_column=Behaviour.EVOLVE, rename_column=Behaviour.EVOLVE)
 # Of each step the next keeps every value; the third is narrower than the second.
 TYPES = ("int16", "int64", "int32", "string")
+NAMES = ("name", "called", "titled")
 KEYS = st.integers(1, 4)
 Row = dict[str, Any]
 
@@ -33,7 +36,7 @@ STEPS = st.one_of(
     st.tuples(st.just("put"), KEYS),
     st.tuples(st.just("put"), KEYS),
     st.tuples(st.just("delete"), KEYS),
-    st.tuples(st.sampled_from(["retype", "add", "drop"]), st.just(0)),
+    st.tuples(st.sampled_from(["retype", "add", "drop", "rename"]), st.just(0)),
 )
 
 
@@ -51,13 +54,28 @@ class Source:
     to_add: list[str] = field(default_factory=lambda: list(DEFAULTS))
     events: list[Event] = field(default_factory=list)
     types: int = 0
+    names: list[str] = field(default_factory=lambda: ["name"])
+    renamed_at: list[int] = field(default_factory=list)
+
+    @property
+    def history(self) -> TypeHistory:
+        """What the connector tells of renames, with the places from which on they count."""
+        versions = [
+            TypeVersion(
+                Position.of(0, 1, place, 0, 0),
+                formerly={name: tuple(self.names[:at][::-1])},
+                later={name: tuple(self.names[at + 1 :])},
+            )
+            for at, (place, name) in enumerate(zip((0, *self.renamed_at), self.names, strict=True))
+        ]
+        return TypeHistory(tuple(versions))
 
     def step(self, kind: str, key: int) -> None:
         if kind == "put":
             self.put(key)
         elif kind == "delete" and key in self.rows:
             self._tell(None, self.rows.pop(key))
-        elif kind in ("retype", "add", "drop"):
+        elif kind in ("retype", "add", "drop", "rename"):
             self._alter(kind)
             self.put(0)
 
@@ -94,16 +112,31 @@ class Source:
             for row in self.rows.values():
                 del row[added[0]]
 
+        elif kind == "rename":
+            old, new = self.names[-1], NAMES[len(self.names) % len(NAMES)]
+            self.names.append(new)
+            self.renamed_at.append(len(self.events) + 1)
+            self.columns = {new if n == old else n: of for n, of in self.columns.items()}
+            for key, row in self.rows.items():
+                self.rows[key] = {new if n == old else n: value for n, value in row.items()}
+
     def _tell(self, after: Row | None, before: Row | None) -> None:
         self.events.append(event(self.columns, len(self.events) + 1, after, before))
 
 
 @contextmanager
-def driven(topic: SimulatedTopic) -> Iterator[SimulatedDriver]:
+def driven(topic: SimulatedTopic, history: TypeHistory) -> Iterator[SimulatedDriver]:
     with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
         lake = LocalStore(folder)
         yield SimulatedDriver(
-            lake, topic, FixedClock(), SeededEntropy(1), ranges=2, read_tasks=2, policy=POLICY
+            lake,
+            topic,
+            FixedClock(),
+            SeededEntropy(1),
+            ranges=2,
+            read_tasks=2,
+            policy=POLICY,
+            history=history,
         )
 
 
@@ -124,7 +157,7 @@ def test_a_table_ends_as_its_source_whatever_alters_it(
     source.put(0)
     for made, partition in zip(source.events, partitions, strict=False):
         topic.append(partition, [made])
-    with driven(topic) as driver:
+    with driven(topic, source.history) as driver:
         for first, second, compacts in cuts:
             at = driver.table.next_offsets(topic.ends)
             ends = {0: first, 1: second}

@@ -223,7 +223,8 @@ class SourceField:
 
     `fill` is what the source put into its rows when it added the column (`model/fills.py`), None
     where that was null or isn't known. `formerly` are names that the source is known to have had
-    for it, the latest first. Neither tells schemas apart: they change without any row.
+    for it before, the latest first, `later` those it got since, the next first. None of them tells
+    schemas apart: they change without any row.
     """
 
     name: str
@@ -231,6 +232,7 @@ class SourceField:
     source_type: str
     fill: str | None = field(default=None, compare=False)
     formerly: tuple[str, ...] = field(default=(), compare=False)
+    later: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

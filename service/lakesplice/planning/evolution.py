@@ -24,8 +24,10 @@ from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import column_name
 from lakesplice.model.position import Position
 from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
+from lakesplice.planning.following import followed_as, not_renamed, renamed_of
+from lakesplice.planning.naming import free_name, known_as, names_ever
 from lakesplice.planning.policy import DEFAULT_POLICY, Behaviour, PartialImages, SchemaPolicy
-from lakesplice.planning.retyping import accepts, keeps_key_hash, widened
+from lakesplice.planning.retyping import accepts
 from lakesplice.planning.unsent import declared_yet_unsent, refusal
 
 _RESET = "reset the table to read it anew under the source's present schema"
@@ -152,7 +154,8 @@ def _mapped(schema: TableSchema, image: SourceSchema, version: int) -> Fits:
 def _met(schema: TableSchema, version: int, field: SourceField) -> Column | None:
     """Return the column of the version, or of the next one, that the field's values are of."""
     for at in (version, version + 1):
-        column = schema.at(at).by_source.get(field.name)
+        by_source = schema.at(at).by_source
+        column = by_source.get(known_as(field, by_source.keys()))
         if column is not None and accepts(column, field):
             return column
     return None
@@ -261,14 +264,14 @@ def _version_of(current: TableSchema, image: SourceSchema) -> int | None:
     """Return the latest version of which the image is, or between which and the next it lies: it
     has what both have, and nothing that neither has.
     """
-    names = _names(image)
     for version in range(current.version, -1, -1):
         had = current.at(version).by_source.keys()
         following = current.at(version + 1).by_source.keys()
+        names = {known_as(field, had | following) for field in image.fields}
         if had & following <= names <= had | following:
             met = {_met(current, version, field) for field in image.fields}
             # Of a column that was renamed both names may be known, but one image has one of them.
-            if None not in met and len({c.id for c in met if c is not None}) == len(names):
+            if None not in met and len({c.id for c in met if c is not None}) == len(image.fields):
                 return version
     return None
 
@@ -279,8 +282,8 @@ def _differing(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) 
         return None
     if image.partial:
         image = image.whole
-    renamed = _renamed(current, image, policy)
-    names, by_source = _names(image), _not_renamed(current, renamed)
+    renamed = renamed_of(current, image, policy)
+    names, by_source = _names(image), not_renamed(current, renamed)
     new = [f for f in image.fields if f.name not in by_source and f.name not in renamed]
     missing = [column for name, column in by_source.items() if name not in names]
     declared = {field.name for field in image.unsent}
@@ -292,7 +295,7 @@ def _differing(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) 
         return _gone(missing[0], new)
     for field in image.fields:
         column = by_source.get(field.name)
-        if column is not None and _followed(current, column, field, policy) is None:
+        if column is not None and followed_as(current, column, field, policy) is None:
             return _retyped(column, field)
     if new and not policy.adds:
         return Unfit(
@@ -303,22 +306,6 @@ def _differing(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) 
     return None
 
 
-def _followed(
-    current: TableSchema, column: Column, field: SourceField, policy: SchemaPolicy
-) -> Column | SourceField | None:
-    """Return the column as it has to be for an image's field, the field if it needs a column of its
-    own, or None if the table can't go on with it.
-    """
-    if accepts(column, field):
-        return column
-    wider = widened(column, field) if policy.widens else None
-    if wider is not None and (
-        column.name not in current.key or keeps_key_hash(column.type, wider.type)
-    ):
-        return wider
-    return field if policy.sets_beside and column.name not in current.key else None
-
-
 def _described(column: Column | SourceField) -> str:
     known = column.type.name if column.type is not None else "unknown"
     return f"{known} ({column.source_type})"
@@ -327,8 +314,8 @@ def _described(column: Column | SourceField) -> str:
 def _grown(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -> Grows:
     positions = _positions(current, image)
     image = image.whole if image.partial else image
-    names, renamed = _names(image), _renamed(current, image, policy)
-    by_source = _not_renamed(current, renamed)
+    names, renamed = _names(image), renamed_of(current, image, policy)
+    by_source = not_renamed(current, renamed)
     new = [f for f in image.fields if f.name not in by_source and f.name not in renamed]
     # Of a table's first columns too: images that lack one, which come later, are from before it.
     filled = tuple(field for field in new if policy.fills and field.name not in image.key)
@@ -338,17 +325,17 @@ def _grown(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -> G
         for name, column in by_source.items()
         if name not in names
     ]
-    taken = _names_ever(current)
+    taken = names_ever(current)
     for name, kept in renamed.items():
         own = {old.lower() for old, now in current.aliases.items() if now == kept.name}
-        stored = _free(taken - own, name)
+        stored = free_name(taken - own, name)
         taken.add(stored.lower())
         changed.append(replace(kept, name=stored, source_name=name))
     for field in image.fields:
         column = by_source.get(field.name)
         if column is None:
             continue
-        followed = _followed(current, column, field, policy)
+        followed = followed_as(current, column, field, policy)
         if isinstance(followed, SourceField):
             new.append(followed)
             changed.append(replace(column, source_name=""))
@@ -358,7 +345,7 @@ def _grown(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -> G
     added = [
         Column(
             first + at,
-            _free(taken, field.name),
+            free_name(taken, field.name),
             field.name,
             field.type,
             field.source_type,
@@ -371,43 +358,6 @@ def _grown(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -> G
     key = current.key or tuple(column_name(part) for part in image.key)
     grown = current.with_columns(added, key, changed)
     return Grows(replace(grown, left_out=current.left_out | image.left_out))
-
-
-def _renamed(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -> dict[str, Column]:
-    """Return, per field of the image that the source is known to have renamed, its column as it
-    has to be for it but for its name. A key's columns aren't renamed.
-    """
-    found: dict[str, Column] = {}
-    for field in image.fields if policy.follows_renames else ():
-        named = (current.by_source.get(name) for name in field.formerly)
-        before = next((column for column in named if column is not None), None)
-        if before is None or field.name in current.by_source or before.name in current.key:
-            continue
-        followed = _followed(current, before, field, policy)
-        if isinstance(followed, Column):
-            found[field.name] = followed
-    return found if len({column.id for column in found.values()}) == len(found) else {}
-
-
-def _not_renamed(current: TableSchema, renamed: Mapping[str, Column]) -> dict[str, Column]:
-    """The present columns by their source's names; what a renamed one was called is free."""
-    gone = {column.id for column in renamed.values()}
-    return {name: column for name, column in current.by_source.items() if column.id not in gone}
-
-
-def _names_ever(schema: TableSchema) -> set[str]:
-    """Stored names that any column has or had: a file under one must not show another's values."""
-    return {name.lower() for name in schema.aliases}
-
-
-def _free(names: set[str], source_name: str) -> str:
-    """Return the stored name for a new column: its own, or with a number if an older one has it."""
-    name, number = column_name(source_name), 1
-    while name.lower() in names:
-        number += 1
-        name = f"{column_name(source_name)}_{number}"
-    names.add(name.lower())
-    return name
 
 
 def _gone(gone: Column, new: Sequence[SourceField]) -> Unfit:

@@ -14,10 +14,20 @@ from lakesplice.model.epochs import Epoch
 from lakesplice.model.manifest import ParkCode, PartitionState, SourceState
 from lakesplice.model.names import TableName
 from lakesplice.model.position import Position
+from lakesplice.model.schema import Column, TableSchema
+from lakesplice.model.types import ColumnType, Kind
 from lakesplice.spark.topics import Topic
 from tests.support.schema_changes import connect_record
 
 _X = TableName("shop", "x")
+_LONG = ColumnType(Kind.LONG)
+
+
+def _schema(source_type: str) -> TableSchema:
+    return TableSchema((Column(0, "id", "id", _LONG, source_type),), ("id",), (0, 1))
+
+
+_UNDESCRIBED = _schema("declared:long")
 
 
 class _Source:
@@ -82,13 +92,24 @@ def test_a_table_that_went_beyond_a_change_of_types_is_parked_once_it_is_told() 
     source.tell("CREATE TABLE x (id int, price decimal(8,2))", 10)
     source.look()
     source.reach(30)
-    assert source.topics.overtaken(source.state, _X) is None
+    assert source.topics.overtaken(source.state, _X, _UNDESCRIBED) is None
     source.tell("ALTER TABLE x MODIFY price decimal(8,4)", 20)
     source.look()
-    reason = source.topics.overtaken(source.state, _X)
+    reason = source.topics.overtaken(source.state, _X, _UNDESCRIBED)
     assert reason is not None
+    assert source.topics.overtaken(source.state, _X, _UNDESCRIBED) is None, "it is parked by now"
     assert reason.code is ParkCode.SCHEMA_CHANGE
     assert "changes up to 0:3:30:0:1 had been taken" in reason.detail
+
+
+def test_a_table_whose_events_say_their_types_is_never_too_far() -> None:
+    source = _Source()
+    source.tell("CREATE TABLE x (id int, price decimal(8,2))", 10)
+    source.look()
+    source.reach(30)
+    source.tell("ALTER TABLE x MODIFY price decimal(8,4)", 20)
+    source.look()
+    assert source.topics.overtaken(source.state, _X, _schema("int64")) is None
 
 
 def test_a_change_of_types_that_is_told_in_time_parks_nothing() -> None:
@@ -98,9 +119,9 @@ def test_a_change_of_types_that_is_told_in_time_parks_nothing() -> None:
     source.reach(15)
     source.tell("ALTER TABLE x MODIFY price decimal(8,4)", 20)
     source.look()
-    assert source.topics.overtaken(source.state, _X) is None
+    assert source.topics.overtaken(source.state, _X, _UNDESCRIBED) is None
     source.reach(30)
-    assert source.topics.overtaken(source.state, _X) is None
+    assert source.topics.overtaken(source.state, _X, _UNDESCRIBED) is None
 
 
 def test_a_column_that_only_came_parks_nothing() -> None:
@@ -110,7 +131,7 @@ def test_a_column_that_only_came_parks_nothing() -> None:
     source.reach(30)
     source.tell("ALTER TABLE x ADD note text", 20)
     source.look()
-    assert source.topics.overtaken(source.state, _X) is None
+    assert source.topics.overtaken(source.state, _X, _UNDESCRIBED) is None
 
 
 def test_what_was_told_before_the_driver_began_parks_nothing() -> None:
@@ -119,7 +140,7 @@ def test_what_was_told_before_the_driver_began_parks_nothing() -> None:
     source.tell("CREATE TABLE x (id int, price decimal(8,2))", 10)
     source.tell("ALTER TABLE x MODIFY price decimal(8,4)", 20)
     source.look()
-    assert source.topics.overtaken(source.state, _X) is None
+    assert source.topics.overtaken(source.state, _X, _UNDESCRIBED) is None
 
 
 def test_after_a_failover_only_types_that_never_changed_are_known() -> None:

@@ -154,6 +154,34 @@ def test_two_renames_that_were_not_seen_between_are_one(lake: LocalStore) -> Non
     assert life.rows() == [b(1, 1, "x"), b(2, 2, "y")]
 
 
+def test_a_straggler_under_a_name_between_finds_its_column(lake: LocalStore) -> None:
+    versions = (
+        TypeVersion(at(0), later={"a": ("z", "b")}),
+        TypeVersion(at(20), formerly={"z": ("a",)}, later={"z": ("b",)}),
+        TypeVersion(at(25), formerly={"b": ("z", "a")}),
+    )
+    life = Life(lake, TypeHistory(versions))
+    life.take(event(B, 30, b(1, 1, "x")))
+    life.take(
+        event({"id": "int32", "z": "int32", "name": "string"}, 22, {"id": 2, "z": 2, "name": "y"}),
+        partition=1,
+    )
+    assert life.parked == ""
+    assert life.rows() == [b(1, 1, "x"), b(2, 2, "y")]
+
+
+def test_a_table_born_after_a_rename_takes_what_comes_from_before_it(lake: LocalStore) -> None:
+    versions = (
+        TypeVersion(at(0), later={"a": ("b",)}),
+        TypeVersion(at(20), formerly={"b": ("a",)}),
+    )
+    life = Life(lake, TypeHistory(versions))
+    life.take(event(B, 30, b(1, 1, "x")))
+    life.take(event(A, 5, a(2, 2, "y")), partition=1)
+    assert life.parked == ""
+    assert life.rows() == [b(1, 1, "x"), b(2, 2, "y")]
+
+
 def test_a_column_may_get_its_old_name_back(lake: LocalStore) -> None:
     life = Life(lake, told((20, {"b": ("a",)}), (40, {"a": ("b", "a")})))
     life.take(event(A, 1, a(1, 1, "x")))

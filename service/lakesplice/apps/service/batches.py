@@ -153,11 +153,12 @@ class BatchRunner:
         told.look(topics)
         known = {}
         for name, span in spans.items():
-            reason = told.overtaken(span.table.source, span.table.origin)
+            table = span.table
+            reason = told.overtaken(table.source, table.origin, table.schema)
             if reason is None:
                 known[name] = span
             else:
-                span.table.park(reason)
+                table.park(reason)
                 self.restart = "redirect"
         return known
 

@@ -17,9 +17,11 @@ from lakesplice.config.schema_topics import SchemaChangeTopicSettings
 from lakesplice.formats.events import TypeHistory, TypeVersion
 from lakesplice.formats.events.ddl import SchemaChange, SchemaHistory, read_schema_change
 from lakesplice.formats.events.debezium.native import types_of
+from lakesplice.formats.events.declared import DECLARED
 from lakesplice.model.manifest import ParkCode, ParkReason, SourceState
 from lakesplice.model.names import TableName
 from lakesplice.model.position import Position
+from lakesplice.model.schema import TableSchema
 from lakesplice.spark.topics import Topic
 
 # Topic, first offset, one after the last: offsets and values, in order.
@@ -78,12 +80,18 @@ class SchemaTopics:
         # Places of another server's binlog aren't comparable with those that the topic has.
         return types.placeless() if types is not None and source.epochs else types
 
-    def overtaken(self, source: SourceState, origin: TableName) -> ParkReason | None:
-        """Return why a table can't go on that went beyond a change of types told of since."""
+    def overtaken(
+        self, source: SourceState, origin: TableName, schema: TableSchema
+    ) -> ParkReason | None:
+        """Return why a table can't go on that went beyond a change of types told of since.
+
+        Events that say their types themselves were read with the right ones all the same.
+        """
         with self._busy:
             told = self._told.get(_prefix(source))
             place = None if told is None else told.came.pop(origin, None)
-        if place is None or source.epochs:
+        undescribed = any(c.source_type.startswith(DECLARED) for c in schema.columns)
+        if place is None or source.epochs or not undescribed:
             return None
         reached = max(state.position for state in source.partitions.values())
         if reached < place:

@@ -39,6 +39,8 @@ from lakesplice.errors import ConfigurationError, UnsupportedError
 from lakesplice.formats.events.encoding import Cell, Encoding
 from lakesplice.model.types import ColumnType, Kind
 
+# Of the source types of columns whose events don't say their types.
+DECLARED = "declared:"
 _TIMESTAMP = ColumnType(Kind.TIMESTAMP)
 _NAMED: dict[str, tuple[ColumnType, Encoding]] = {
     **{
@@ -117,7 +119,7 @@ class DeclaredType:
 
     def cell(self, name: str) -> Cell:
         """Return the column `name` of this type."""
-        return Cell(name, self.type, self.encoding, f"declared:{self.name}", fill=self.fill)
+        return Cell(name, self.type, self.encoding, f"{DECLARED}{self.name}", fill=self.fill)
 
 
 def declare(columns: Mapping[str, str]) -> dict[str, DeclaredType]:

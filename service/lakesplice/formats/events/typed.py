@@ -36,8 +36,9 @@ EVERYWHERE = Span()
 class TypeVersion:
     """A table's columns from a place on: their types, and of those without one why, in words.
 
-    `formerly` has, of columns that were renamed, their earlier names, the latest first. `gap` says,
-    where it isn't known which columns the table has, why not.
+    `formerly` has, of columns that were renamed, their earlier names, the latest first, and `later`
+    their later ones, the next first. `gap` says, where it isn't known which columns the table has,
+    why not.
     """
 
     place: Position
@@ -45,6 +46,7 @@ class TypeVersion:
     untyped: Mapping[str, str] = field(default_factory=dict)
     gap: str = ""
     formerly: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    later: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

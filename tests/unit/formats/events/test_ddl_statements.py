@@ -99,13 +99,13 @@ def test_an_alteration_is_its_actions_in_order() -> None:
         ),
     )
     assert isinstance(told, TableAltered)
-    assert told.renamed == {"f": "e", "i": "h"}
+    assert told.origins == {"a": None, "c": None, "f": "e", "g": "g", "i": "h"}
 
 
-def test_a_column_renamed_twice_in_a_statement_has_the_first_name_before() -> None:
-    (told,) = read_statements("ALTER TABLE t RENAME COLUMN a TO b, CHANGE b c int", "shop")
+def test_names_in_a_statement_are_those_from_before_it() -> None:
+    (told,) = read_statements("ALTER TABLE t RENAME COLUMN a TO b, CHANGE b a int", "shop")
     assert isinstance(told, TableAltered)
-    assert told.renamed == {"c": "a"}
+    assert told.origins == {"b": "a", "a": "b"}
 
 
 def test_several_tables_are_renamed_in_one_statement() -> None:

@@ -96,6 +96,21 @@ def test_a_column_dropped_and_added_again_was_not_renamed() -> None:
     assert [dict(version.renamed) for version in history.table(_X)] == [{}, {"b": "a"}, {}]
 
 
+def test_columns_that_swap_names_or_take_a_free_one_are_told_apart() -> None:
+    history = _raw(
+        "CREATE TABLE x (a int, b int, c int)",
+        "ALTER TABLE x RENAME COLUMN a TO b, RENAME COLUMN b TO a",
+        "ALTER TABLE x CHANGE c d bigint, ADD c text",
+        "ALTER TABLE x DROP d, ADD d int",
+    )
+    assert [(dict(v.renamed), set(v.added)) for v in history.table(_X)] == [
+        ({}, set()),
+        ({"a": "b", "b": "a"}, set()),
+        ({"d": "c"}, {"c"}),
+        ({}, {"d"}),
+    ]
+
+
 GH_OST = (
     "CREATE TABLE x (id int, a decimal(12,2))",
     "create /* gh-ost */ table `shop`.`_x_ghc` (id bigint, hint varchar(64), primary key (id))",

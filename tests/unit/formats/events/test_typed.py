@@ -215,6 +215,27 @@ def test_what_rows_got_stays_with_the_column_whatever_becomes_of_its_default() -
     assert fills == [{}, {"v": "7"}, {"w": "7.00"}, {}]
 
 
+def test_a_column_is_known_by_all_its_names_from_anywhere() -> None:
+    history = _told(
+        "CREATE TABLE items (id int, a int)",
+        "ALTER TABLE items RENAME COLUMN a TO b, ADD c int",
+        "ALTER TABLE items CHANGE b d bigint, DROP c, ADD a text",
+        "ALTER TABLE items DROP d, RENAME COLUMN a TO d",
+    )
+    assert [dict(version.formerly) for version in history.versions] == [
+        {},
+        {"b": ("a",)},
+        {"d": ("b", "a")},
+        {"d": ("a",)},
+    ]
+    assert [dict(version.later) for version in history.versions] == [
+        {"a": ("b", "d")},
+        {"b": ("d",)},
+        {"a": ("d",)},
+        {},
+    ]
+
+
 def test_a_type_without_an_exact_column_is_named() -> None:
     history = _told("CREATE TABLE items (id int, name point, price int, stock int)")
     (stop,) = decode_all([_created(0, 100)], DecodeContext(TABLE, history=history)).stops

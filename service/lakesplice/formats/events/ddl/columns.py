@@ -33,14 +33,14 @@ class TableDefined:
     """The table has these columns from here on, and no others.
 
     `former` is the table's name before, where the statement renamed it; that name is then free.
-    `renamed` maps new names of columns to the ones before.
+    `origins` are as `TableAltered.origins`.
     """
 
     table: TableName
     columns: tuple[DefinedColumn, ...]
     key: tuple[str, ...] = ()
     former: TableName | None = None
-    renamed: Mapping[str, str] | None = None
+    origins: Mapping[str, str | None] | None = None
     unless_there: bool = False
 
 
@@ -100,23 +100,25 @@ Action = ColumnAdded | ColumnGone | ColumnChanged | ColumnRenamed
 
 @dataclass(frozen=True, slots=True)
 class TableAltered:
-    """A statement's changes of a table's columns, in its order, and the name it has then, if it is
-    another.
-    """
+    """A statement's changes of a table's columns, and the name it has then, if it is another."""
 
     table: TableName
     actions: tuple[Action, ...]
     to: TableName | None = None
 
     @property
-    def renamed(self) -> dict[str, str]:
-        """New names of columns, each with the one before the statement."""
-        origins: dict[str, str] = {}
+    def origins(self) -> dict[str, str | None]:
+        """Of columns that the statement names, under their names after it, the ones before it; None
+        for those that are new. All names in a statement are those from before it.
+        """
+        origins: dict[str, str | None] = {}
         for action in self.actions:
-            if isinstance(action, ColumnChanged) and action.name != action.column.name:
-                origins[action.column.name] = origins.pop(action.name, action.name)
+            if isinstance(action, ColumnChanged):
+                origins[action.column.name] = action.name
             elif isinstance(action, ColumnRenamed):
-                origins[action.to] = origins.pop(action.name, action.name)
+                origins[action.to] = action.name
+            elif isinstance(action, ColumnAdded) and not action.unless_there:
+                origins[action.column.name] = None
         return origins
 
 

@@ -8,13 +8,13 @@ the table it is one alteration, with the columns' new names.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lakesplice.formats.events.ddl.columns import (
+    Action,
     ColumnAdded,
     ColumnChanged,
-    ColumnGone,
     ColumnRenamed,
     DefinedColumn,
     Statement,
@@ -37,7 +37,7 @@ class TableVersion:
     known.
 
     `renamed` maps names of its columns to those in the version before, where they differ. `added`
-    names the columns that the version before hasn't, if there was one of the same table.
+    names the columns that the version before hasn't, if there was one.
     """
 
     place: Position
@@ -51,13 +51,34 @@ class TableVersion:
 class _State:
     """A table as it is now: its columns, None if unknown, and as it was created.
 
-    `born` maps names to those at its creation, where they differ.
+    `born` tells columns apart whatever they are called: it has their names at the table's creation,
+    and for those that came later marks of their own.
     """
 
     columns: dict[str, DefinedColumn] | None
     created: Mapping[str, DefinedColumn]
     born: Mapping[str, str] = field(default_factory=dict)
     unknown: str = ""
+
+    @classmethod
+    def of(cls, columns: dict[str, DefinedColumn]) -> _State:
+        """A table that is created."""
+        return cls(columns, columns, {name: name for name in columns})
+
+    def formerly(self, before: _State) -> dict[str, str]:
+        """Return the columns that `before` had as well, each with its name there.
+
+        `before` is the same table earlier, or one that this is a copy of; of any other, columns of
+        one name are one.
+        """
+        if self.created is before.created:
+            names = {birth: name for name, birth in before.born.items()}
+        elif dict(self.created) == before.columns:
+            names = {name: name for name in before.columns}
+        else:
+            known = before.columns or {}
+            return {name: name for name in self.columns or () if name in known}
+        return {name: names[birth] for name, birth in self.born.items() if birth in names}
 
 
 class SchemaHistory:
@@ -73,7 +94,9 @@ class SchemaHistory:
         self._last: Position | None = None
         self._met: set[tuple[Position, str, tuple[object, ...]]] = set()
         self._states: dict[TableName, _State] = {}
-        self._versions: dict[TableName, list[TableVersion]] = {}
+        self._versions: dict[TableName, list[tuple[TableVersion, _State | None]]] = {}
+        self._before: dict[TableName, _State | None] = {}
+        self._marks = 0
 
     def take(self, change: SchemaChange) -> frozenset[TableName]:
         """Take the topic's next record; return the tables that it changes.
@@ -93,18 +116,16 @@ class SchemaHistory:
             self.ordered &= place == self._last
         self._met.add(told)
         self._last = place
-        before = dict(self._states)
+        self._before = {}
         self.unread += len(change.unread)
         for statement in change.statements:
             self._apply(statement, change.ddl)
         self._free(change.statements)
         changed = {
-            table
-            for table in before.keys() | self._states.keys()
-            if before.get(table) != self._states.get(table)
+            table for table, state in self._before.items() if state != self._states.get(table)
         }
         for table in changed:
-            self._note(table, place, before)
+            self._note(table, place)
         return frozenset(changed)
 
     def table(self, name: TableName) -> tuple[TableVersion, ...]:
@@ -115,52 +136,28 @@ class SchemaHistory:
         if only one table can be meant.
         """
         if name in self._versions:
-            return tuple(self._versions[name])
+            return tuple(version for version, _ in self._versions[name])
         alike = [
-            versions
-            for table, versions in self._versions.items()
+            noted
+            for table, noted in self._versions.items()
             if _in_topics(table.database) == name.database and _in_topics(table.table) == name.table
         ]
-        return tuple(alike[0]) if len(alike) == 1 else ()
+        return tuple(version for version, _ in alike[0]) if len(alike) == 1 else ()
 
-    def _note(self, table: TableName, place: Position, before: Mapping[TableName, _State]) -> None:
-        versions = self._versions.setdefault(table, [])
+    def _note(self, table: TableName, place: Position) -> None:
+        noted = self._versions.setdefault(table, [])
         state = self._states.get(table)
-        if versions and versions[-1].place == place and self.ordered:
-            versions.pop()
+        if noted and noted[-1][0].place == place and self.ordered:
+            noted.pop()
         if state is None or state.columns is None:
-            versions.append(TableVersion(place, None, unknown=state.unknown if state else ""))
+            unknown = state.unknown if state else ""
+            noted.append((TableVersion(place, None, unknown=unknown), None))
             return
-        earlier = versions[-1].columns if versions else None
-        renamed = {} if earlier is None else self._names_since(table, state, earlier, before)
-        added = frozenset() if earlier is None else state.columns.keys() - earlier.keys()
-        versions.append(
-            TableVersion(place, state.columns, renamed, frozenset(added) - renamed.keys())
-        )
-
-    def _names_since(
-        self,
-        table: TableName,
-        state: _State,
-        earlier: Mapping[str, DefinedColumn],
-        before: Mapping[TableName, _State],
-    ) -> dict[str, str]:
-        """Return the columns' other names in the version before, of the same table or of the one
-        that it is a copy of.
-        """
-        own, present = before.get(table), state.columns or {}
-        births = {name: state.born.get(name, name) for name in present}
-        if own is not None and own.columns is not None and own.created is state.created:
-            formerly = {own.born.get(name, name): name for name in own.columns}
-        elif dict(state.created) == dict(earlier):
-            formerly = {name: name for name in earlier}
-        else:
-            return {}  # another table altogether
-        return {
-            name: formerly[birth]
-            for name, birth in births.items()
-            if birth in formerly and name not in earlier and formerly[birth] not in present
-        }
+        before = noted[-1][1] if noted else None
+        formerly = {} if before is None else state.formerly(before)
+        renamed = {name: old for name, old in formerly.items() if name != old}
+        added = state.columns.keys() - formerly.keys() if before is not None else ()
+        noted.append((TableVersion(place, state.columns, renamed, frozenset(added)), state))
 
     def _apply(self, statement: Statement, ddl: str) -> None:
         states = self._states
@@ -174,51 +171,65 @@ class SchemaHistory:
             like = states.get(statement.like)
             columns = None if like is None else like.columns
             why = f"a copy of {statement.like}, which isn't known"
-            states[statement.table] = (
-                _State(None, {}, unknown=why) if columns is None else _State(columns, columns)
+            self._put(
+                statement.table,
+                _State(None, {}, unknown=why) if columns is None else _State.of(columns),
             )
         elif isinstance(statement, TableGone):
             for table in [name for name in states if _is_meant(statement, name)]:
-                del states[table]
+                self._put(table, None)
         elif isinstance(statement, TableAltered):
             self._alter(statement)
         else:
             self._forget(statement, ddl)
 
+    def _put(self, table: TableName, state: _State | None) -> None:
+        """Let a table be so, or be gone; what it was before the record is kept for comparison."""
+        self._before.setdefault(table, self._states.get(table))
+        if state is None:
+            self._states.pop(table, None)
+        else:
+            self._states[table] = state
+
     def _define(self, told: TableDefined) -> None:
         columns = {column.name: column for column in told.columns}
         base = self._states.get(told.former or told.table)
         if base is None or base.columns is None:
-            self._states[told.table] = _State(columns, columns)
+            self._put(told.table, _State.of(columns))
             return
-        born = dict(base.born)
-        for to, name in (told.renamed or {}).items():
-            if name in base.columns:
-                born[to] = born.pop(name, name)
-        kept = {to: name for to, name in born.items() if to in columns}
-        self._states[told.table] = _State(columns, base.created, kept)
+        origins = told.origins or {}
+        moved = set(origins.values())
+        born = {}
+        for name in columns:
+            origin = origins.get(name, None if name in moved else name)
+            known = origin in base.columns
+            born[name] = base.born[origin] if known and origin is not None else self._mark()
+        self._put(told.table, _State(columns, base.created, born))
+
+    def _mark(self) -> str:
+        """A mark that no name is: MySQL's have no such character."""
+        self._marks += 1
+        return f"\0{self._marks}"
 
     def _alter(self, told: TableAltered) -> None:
-        state = self._states.pop(told.table, None)
+        state = self._states.get(told.table)
         if state is None:
             return  # of a table that nothing was said of
-        columns, born = state.columns, dict(state.born)
-        unknown = state.unknown
+        columns, born, unknown = state.columns, state.born, state.unknown
         if columns is not None:
-            columns = dict(columns)
             try:
-                for action in told.actions:
-                    _act(columns, born, action)
+                columns, born = _altered(columns, born, told.actions, self._mark)
             except KeyError as error:
                 columns, unknown = None, f"column {error.args[0]!r} isn't as a statement has it"
-        self._states[told.to or told.table] = _State(columns, state.created, born, unknown)
+        self._put(told.table, None)
+        self._put(told.to or told.table, _State(columns, state.created, born, unknown))
 
     def _forget(self, told: TableUnread, ddl: str) -> None:
         """Of a statement that can't be read every table may be meant whose name is in it."""
         text = ddl.lower()
         meant = [told.table] if told.table else [t for t in self._states if t.table.lower() in text]
         for table in meant:
-            self._states[table] = _State(None, {}, unknown=told.reason)
+            self._put(table, _State(None, {}, unknown=told.reason))
 
     def _free(self, statements: Sequence[Statement]) -> None:
         """Names that tables had before a record told of their new ones are free, if no other table
@@ -228,7 +239,7 @@ class SchemaHistory:
         taken = {found.table for found in told}
         for found in told:
             if found.former is not None and found.former not in taken:
-                self._states.pop(found.former, None)
+                self._put(found.former, None)
 
 
 def history_of(changes: Iterable[SchemaChange]) -> SchemaHistory:
@@ -239,29 +250,35 @@ def history_of(changes: Iterable[SchemaChange]) -> SchemaHistory:
     return history
 
 
-def _act(columns: dict[str, DefinedColumn], born: dict[str, str], action: object) -> None:
-    """Do what a statement says of one column; `KeyError` if it can't have been so."""
-    if isinstance(action, ColumnAdded):
-        if action.column.name not in columns:
-            columns[action.column.name] = action.column
-        elif not action.unless_there:
-            raise KeyError(action.column.name)
-    elif isinstance(action, ColumnGone):
-        if action.name in columns or not action.if_there:
-            del columns[action.name]
-            born.pop(action.name, None)
-    elif isinstance(action, ColumnChanged | ColumnRenamed):
-        if action.if_there and action.name not in columns:
-            return
-        former = columns.pop(action.name)
-        column = (
-            action.column if isinstance(action, ColumnChanged) else replace(former, name=action.to)
-        )
-        if column.name in columns:
+def _altered(
+    columns: Mapping[str, DefinedColumn],
+    born: Mapping[str, str],
+    actions: Sequence[Action],
+    mark: Callable[[], str],
+) -> tuple[dict[str, DefinedColumn], dict[str, str]]:
+    """Do what a statement says of columns, all names being those from before it; `KeyError` if it
+    can't have been so.
+    """
+    kept, came = dict(columns), []
+    for action in actions:
+        if isinstance(action, ColumnAdded):
+            came.append((action.column, mark(), action.unless_there))
+        elif action.name not in kept:
+            if action.name in columns or not action.if_there:
+                raise KeyError(action.name)
+        else:
+            former = kept.pop(action.name)
+            if isinstance(action, ColumnChanged):
+                came.append((action.column, born[action.name], False))
+            elif isinstance(action, ColumnRenamed):
+                came.append((replace(former, name=action.to), born[action.name], False))
+    births = {name: born[name] for name in kept}
+    for column, birth, unless_there in came:
+        if column.name not in kept:
+            kept[column.name], births[column.name] = column, birth
+        elif not unless_there:
             raise KeyError(column.name)
-        columns[column.name] = column
-        if column.name != action.name:
-            born[column.name] = born.pop(action.name, action.name)
+    return kept, births
 
 
 def _about(statement: Statement) -> object:

@@ -153,10 +153,8 @@ def _with_names(
     for found in told:
         if isinstance(found, TableDefined):
             own = [other for other in altered if found.table in (other.to, other.table)]
-            renamed = next((other.renamed for other in own if other.actions), {})
-            names = {column.name for column in found.columns}
-            kept = {to: name for to, name in renamed.items() if to in names and name not in names}
+            origins = next((other.origins for other in own if other.actions), None)
             former = next((other.table for other in own if other.to == found.table), None)
-            yield replace(found, former=found.former or former, renamed=kept or None)
+            yield replace(found, former=found.former or former, origins=origins)
         else:
             yield found

@@ -71,7 +71,8 @@ def types_of(history: SchemaHistory, table: TableName, handling: Handling) -> Ty
     versions = history.table(table)
     if not versions:
         return None
-    return TypeHistory(tuple(_typed(versions, handling)), history.ordered)
+    typed = _typed(versions, handling)
+    return TypeHistory(tuple(_with_later_names(versions, typed)), history.ordered)
 
 
 def _declaration(column: DefinedColumn, handling: Handling) -> str | None:
@@ -139,6 +140,24 @@ def _typed(versions: Sequence[TableVersion], handling: Handling) -> list[TypeVer
         known = {name: earlier for name, earlier in names.items() if earlier}
         found.append(TypeVersion(version.place, columns, untyped, formerly=known))
     return found
+
+
+def _with_later_names(
+    versions: Sequence[TableVersion], typed: Sequence[TypeVersion]
+) -> list[TypeVersion]:
+    found: list[TypeVersion] = []
+    later: dict[str, tuple[str, ...]] = {}
+    for at in reversed(range(len(typed))):
+        found.append(replace(typed[at], later=dict(later)))
+        version = versions[at]
+        kept = (version.columns or {}).keys() - version.added
+        steps = ((name, version.renamed.get(name)) for name in kept)
+        later = {
+            before or name: (*((name,) if before else ()), *later.get(name, ()))
+            for name, before in steps
+            if before or name in later
+        }
+    return found[::-1]
 
 
 def _columns(
