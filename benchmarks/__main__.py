@@ -1,7 +1,7 @@
 """All benchmarks, one after the other: `python -m benchmarks`. Each can be run by itself, too.
 
 The figures go to docs/benchmarks/figures/, a JSON file for each; docs/benchmarks/README.md says
-what they mean. The machine must have nothing else to do; it takes about an hour on two cores.
+what they mean. The machine must have nothing else to do; it takes some two hours on two cores.
 """
 
 from __future__ import annotations
@@ -11,8 +11,17 @@ import sys
 from pathlib import Path
 
 FIGURES = Path(__file__).parents[1] / "docs" / "benchmarks" / "figures"
-_KEEPING = ("ingest", "many_tables", "freshness", "cluster", "month")
-_PRINTING = ("decode", "locate", "realtime_read")
+_KEEPING = (
+    "ingest",
+    "many_tables",
+    "freshness",
+    "merges",
+    "changes",
+    "bucket",
+    "cluster",
+    "month",
+)
+_PRINTING = ("decode", "decode_maxwell", "decode_avro", "locate", "realtime_read")
 
 
 def main() -> int:

@@ -94,7 +94,7 @@ def shaped_schema(schema: SourceSchema, shape: Shape) -> SourceSchema:
         left_out=schema.left_out | left_out,
         unsent=unsent,
         partial=schema.partial and bool(unsent),
-        problem=_taken_name(names, shape) or problem,
+        problem=_taken_name(names | {column.name for column in schema.unsent}, shape) or problem,
         lacking=lacking,
     )
 
@@ -108,6 +108,9 @@ def _computed(
     for name, expression in shape.computed:
         needed = list(columns_of(expression))
         absent = next((column for column in needed if column not in types), None)
+        if absent is not None and absent in {column.name for column in schema.unsent}:
+            why = "which this partial image doesn't tell of; let the server send whole row images"
+            return [], (), f"computed column={name!r} needs column={absent!r}, {why}"
         if absent is not None:
             lacking.append((name, absent))
             continue

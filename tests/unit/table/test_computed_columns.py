@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from lakesplice.model.manifest import ParkCode
+from lakesplice.model.schema import SourceField, SourceSchema
+from lakesplice.model.types import ColumnType, Kind
 from lakesplice.planning.computing.expression import parse
 from lakesplice.planning.policy import Behaviour, SchemaPolicy
-from lakesplice.planning.shaping import Shape
+from lakesplice.planning.shaping import Shape, shaped_schema
 from lakesplice.table.waiting import read_waiting
 from lakesplice.testing.shop.columns import integer
 from tests.support.shaped import Life
@@ -161,3 +163,10 @@ def test_a_computed_column_goes_with_the_column_it_needs_as_the_policy_says(
     life.take(*old.database.drain())
     assert life.driver.table.parked is None
     assert [(row["points"], row["tens"]) for row in life.rows] == [(99, 90), (None, None)]
+
+
+def test_what_an_image_does_not_tell_of_is_neither_computed_from_nor_named_anew() -> None:
+    id_, name = (SourceField(n, ColumnType(Kind.STRING), "text") for n in ("id", "name"))
+    image = SourceSchema((id_,), ("id",), unsent=(name,))
+    assert "partial image" in shaped_schema(image, computing(short="upper(name)")).problem
+    assert "another name" in shaped_schema(image, computing(name="upper(id)")).problem
