@@ -35,6 +35,11 @@ _DROP = (
     " from its files; `lenient`, `ignore`: it stays, null in rows that change from then on;"
     " `exception`: the table is parked."
 )
+_TRUNCATE = (
+    "The table was truncated, or dropped where the format tells of it as the same. `evolve`,"
+    " `try_evolve`: all rows from before are gone, at its place in the order of changes; `lenient`,"
+    " `ignore`: they stay; `exception`: the table is parked."
+)
 
 
 class SchemaChangeSettings(Section):
@@ -44,6 +49,7 @@ class SchemaChangeSettings(Section):
     alter_column_type: AlterColumnType = Field(default="evolve", description=_ALTER)
     rename_column: AnyBehaviour = Field(default="exception", description=_RENAME)
     drop_column: AnyBehaviour = Field(default="exception", description=_DROP)
+    truncate_table: AnyBehaviour = Field(default="evolve", description=_TRUNCATE)
 
 
 class TableSchemaChanges(Section):
@@ -60,6 +66,9 @@ class TableSchemaChanges(Section):
     )
     drop_column: AnyBehaviour | None = Field(
         default=None, description="As `schema_changes.drop_column`, here."
+    )
+    truncate_table: AnyBehaviour | None = Field(
+        default=None, description="As `schema_changes.truncate_table`, here."
     )
 
 

@@ -27,7 +27,7 @@ from lakesplice.model.names import OP, SOURCE_TS
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.schema import SourceSchema, TableSchema
 from lakesplice.planning import insert_only
-from lakesplice.planning.decoded import Block, Decoded, Fences
+from lakesplice.planning.decoded import Block, Decoded
 from lakesplice.planning.epochs import Course, Opening, Places, follow
 from lakesplice.planning.evolution import Fits, SchemaFit, Unfit, anew, fit
 from lakesplice.planning.images import to_changes
@@ -36,6 +36,7 @@ from lakesplice.planning.partial_inserts import partial_inserts
 from lakesplice.planning.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.planning.shared_positions import SHARED, Found, first_shared
 from lakesplice.planning.snapshots import SnapshotMet, is_lossy, snapshot_met
+from lakesplice.planning.truncations import fence_of, parking_truncations
 from lakesplice.planning.way import Way, first_from
 
 Integers = npt.NDArray[np.int64]
@@ -149,7 +150,8 @@ class PartitionIntake:
         refused |= partial_inserts(decoded.blocks, self._fit, limit)
         changes = tuple(_before(limit, found, refused))
         if self._not_inserts is None:
-            self._raise_fence(fences, files[-1], limit)
+            fence = fence_of(fences, files[-1], limit, self._policy)
+            self._fence = max(self._fence, fence)
         if changes:
             first = min(decoded.blocks, key=lambda block: int(block.rows[0]))
             self._met = replace(self._met, format=decoded.format, ordering=first.ordering)
@@ -246,6 +248,8 @@ class PartitionIntake:
             self._not_inserts, decoded.blocks, decoded.fences.rows
         ):
             yield _Stop(row, ParkCode.NOT_AN_INSERT, why)
+        for row, why in parking_truncations(decoded.fences, self._policy):
+            yield _Stop(row, ParkCode.TRUNCATED, why)
         for block, file in zip(decoded.blocks, files, strict=False):
             count = int(np.searchsorted(block.rows, limit))
             if not count:
@@ -286,11 +290,6 @@ class PartitionIntake:
         if met is not None:
             self._snapshot = met if self._snapshot is None else self._snapshot.then(met)
         return lossy
-
-    def _raise_fence(self, fences: Fences, file: Integers, limit: int) -> None:
-        for at in range(int(np.searchsorted(fences.rows, limit))):
-            position = Position(int(file[at]), int(fences.position_offset[at]))
-            self._fence = max(self._fence, position)
 
     def _found(
         self, blocks: Sequence[Block], files: Sequence[Integers], limit: int

@@ -47,6 +47,7 @@ class SchemaPolicy:
     alter_column_type: Behaviour = Behaviour.EVOLVE
     rename_column: Behaviour = Behaviour.EXCEPTION
     drop_column: Behaviour = Behaviour.EXCEPTION
+    truncate_table: Behaviour = Behaviour.EVOLVE
     partial_images: PartialImages = PartialImages.PARK
 
     @property
@@ -88,6 +89,16 @@ class SchemaPolicy:
     def keeps_renamed(self) -> bool:
         """Whether columns that are gone while others are new stay, as by a lenient drop."""
         return self.rename_column not in (Behaviour.EVOLVE, Behaviour.EXCEPTION)
+
+    @property
+    def truncates(self) -> bool:
+        """Whether a TRUNCATE empties the table."""
+        return self.truncate_table in (Behaviour.EVOLVE, Behaviour.TRY_EVOLVE)
+
+    @property
+    def parks_truncated(self) -> bool:
+        """Whether the table parks at a TRUNCATE."""
+        return self.truncate_table is Behaviour.EXCEPTION
 
 
 DEFAULT_POLICY = SchemaPolicy()

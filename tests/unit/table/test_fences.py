@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from lakesplice.model.manifest import ParkCode
+from lakesplice.planning.policy import DEFAULT_POLICY, Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.commit import Committed
 from lakesplice.table.facade import Table
@@ -23,11 +25,17 @@ from tests.support.ledgers import Ledger
 class Scene:
     """A ledger, its topic of two partitions, and a driver."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, policy: SchemaPolicy = DEFAULT_POLICY) -> None:
         self.ledger = Ledger("fenced", "in")
         self.topic = SimulatedTopic(self.ledger.topic, 2)
         self.driver = SimulatedDriver(
-            LocalStore(folder), self.topic, FixedClock(), SeededEntropy(1), ranges=2, read_tasks=2
+            LocalStore(folder),
+            self.topic,
+            FixedClock(),
+            SeededEntropy(1),
+            ranges=2,
+            read_tasks=2,
+            policy=policy,
         )
         self.store = LocalStore(folder / self.driver.name.path)
 
@@ -125,6 +133,29 @@ def test_the_order_in_which_partitions_are_read_makes_no_difference(
         starts = {**starts, partition: scene.topic.ends[partition]}
         scene.driver.batch(starts)
     scene.settle()
+
+
+def test_rows_stay_where_the_policy_ignores_a_truncate(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, SchemaPolicy(truncate_table=Behaviour.IGNORE))
+    events = scene.ledger.insert(0, 5)
+    kept = scene.ledger.truth.sort_by("id").to_pylist()
+    scene.topic.append(0, [*events, scene.truncated(range(5)), *scene.ledger.insert(7, 9)])
+    scene.driver.batch()
+    came = scene.ledger.truth.sort_by("id").to_pylist()
+    assert Table(scene.store).read().sort_by("id").to_pylist() == [*kept, *came]
+
+
+def test_a_truncate_parks_the_table_where_the_policy_says_so(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, SchemaPolicy(truncate_table=Behaviour.EXCEPTION))
+    scene.topic.append(0, scene.ledger.insert(0, 5))
+    expected = scene.ledger.truth.sort_by("id").to_pylist()
+    scene.topic.append(0, [scene.truncated(range(5)), *scene.ledger.insert(7, 9)])
+    scene.driver.batch()
+    parked = scene.driver.table.parked
+    assert parked is not None
+    assert (parked.code, parked.offset) == (ParkCode.TRUNCATED, 5)
+    assert "schema_changes.truncate_table" in parked.detail
+    assert Table(scene.store).read().sort_by("id").to_pylist() == expected
 
 
 def test_rows_that_a_truncate_took_can_be_purged(scene: Scene) -> None:
