@@ -13,6 +13,7 @@ from lakesplice import __version__
 from lakesplice.apps.cli import (
     adopting,
     dead_letters,
+    declaring,
     indexes,
     inspection,
     reading,
@@ -41,6 +42,7 @@ app.command("demo")(service.demo)
 app.command("read")(reading.read)
 app.command("splice")(splicing.splice)
 app.command("adopt")(adopting.adopt)
+app.command("declare")(declaring.declare)
 app.command("history")(tables.history)
 app.command("tables")(tables.tables)
 app.command("unpark")(tables.unpark)

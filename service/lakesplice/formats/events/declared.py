@@ -117,6 +117,11 @@ class DeclaredType:
         known = ", ".join((*_NAMED, *wide, *aliases)).replace("unsigned", " unsigned")
         raise ConfigurationError(f"unknown column type; known: {known}", type=text)
 
+    @property
+    def is_declarable(self) -> bool:
+        """Whether a configuration can spell it; some are known from the source's DDL only."""
+        return not self.written.startswith("wide_decimal")
+
     def cell(self, name: str) -> Cell:
         """Return the column `name` of this type."""
         return Cell(name, self.type, self.encoding, f"{DECLARED}{self.name}", fill=self.fill)

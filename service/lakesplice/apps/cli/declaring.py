@@ -1,0 +1,56 @@
+"""The command that writes declarations of a source's columns."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Literal
+
+import typer
+
+from lakesplice.errors import UsageError
+
+_PASSWORD = "MYSQL_PWD"  # noqa: S105  # the name of a variable, as MySQL's own clients have it
+
+
+def declare(
+    database: Annotated[
+        str, typer.Argument(help="mysql://user@host:port/database", show_default=False)
+    ],
+    tables: Annotated[
+        list[str] | None,
+        typer.Option("--table", help="A table's name or glob; may be given often. All without."),
+    ] = None,
+    decimals: Annotated[
+        Literal["precise", "string"],
+        typer.Option("--decimal-handling-mode", help="As at the connector."),
+    ] = "precise",
+    unsigned: Annotated[
+        Literal["long", "precise"],
+        typer.Option("--bigint-unsigned-handling-mode", help="As at the connector."),
+    ] = "long",
+    certificates: Annotated[
+        str | None,
+        typer.Option("--ssl-ca", help="Trusted certificates; the server must then prove itself."),
+    ] = None,
+) -> None:
+    """Write what to declare where events carry no schemas, from the database's information_schema.
+
+    The password is taken from MYSQL_PWD. The types are the present ones: declare them if nothing
+    from before an ALTER is still to be read.
+    """
+    import yaml
+
+    from lakesplice.apps.declaring import declarations
+    from lakesplice.formats.events.debezium.native import Handling
+    from lakesplice.storage.source_database import DatabaseAddress, source_columns
+
+    address = DatabaseAddress.parse(database, os.environ.get(_PASSWORD, ""))
+    handling = Handling(decimals, unsigned)
+    columns = source_columns(address, certificates)
+    found = declarations(address.database, columns, tables or (), handling)
+    if not found.entries:
+        raise UsageError("the user sees no such table", database=address.database)
+    yaml.safe_dump({"tables": found.entries}, sys.stdout, sort_keys=False, allow_unicode=True)
+    for column in found.untyped:
+        typer.echo(f"no exact type, leave it out: {column}", err=True)

@@ -1,0 +1,61 @@
+"""Types of a source's columns as declarations of the configuration.
+
+They are the present ones. Whoever takes them says that they hold for all records that are still to
+be read: an ALTER in between is known only to the topic of schema changes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+from lakesplice.formats.events.ddl import DefinedColumn, read_statements
+from lakesplice.formats.events.ddl.columns import TableDefined
+from lakesplice.formats.events.debezium.native import Handling, type_of
+from lakesplice.model.names import TableName
+from lakesplice.storage.source_database import SourceColumn
+
+_PATTERNS = re.compile(r"[*?\[]")
+
+
+@dataclass(frozen=True, slots=True)
+class Declarations:
+    """Entries of `tables`, in the order of the tables, and the columns that no type is exact for,
+    as `table.column: its type`.
+    """
+
+    entries: list[dict[str, Any]] = field(default_factory=list)
+    untyped: list[str] = field(default_factory=list)
+
+
+def declarations(
+    database: str, columns: Iterable[SourceColumn], tables: Sequence[str], handling: Handling
+) -> Declarations:
+    """Return what to declare of the tables whose names match one of the globs; all without any."""
+    found = Declarations()
+    for table, own in groupby(columns, attrgetter("table")):
+        if tables and not any(fnmatchcase(table, pattern) for pattern in tables):
+            continue
+        declared: dict[str, str] = {}
+        for column in own:
+            defined = _defined(column)
+            type_ = None if defined is None else type_of(defined, handling)
+            if type_ is None or not type_.is_declarable:
+                found.untyped.append(f"{table}.{column.name}: {column.type}")
+            else:
+                declared[column.name] = type_.written
+        match = _PATTERNS.sub(lambda sign: f"[{sign[0]}]", str(TableName(database, table)))
+        found.entries.append({"match": match, "columns": declared})
+    return found
+
+
+def _defined(column: SourceColumn) -> DefinedColumn | None:
+    """Read the server's text of a type as its DDL would be."""
+    charset = f" character set {column.charset}" if column.charset == "binary" else ""
+    (read,) = read_statements(f"create table t (c {column.type}{charset})", "d")
+    return read.columns[0] if isinstance(read, TableDefined) else None

@@ -1,0 +1,99 @@
+"""What columns a source database says that its tables have now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Self
+from urllib.parse import unquote, urlsplit
+
+import pymysql
+
+from lakesplice.errors import SourceUnavailable, UsageError
+
+_PORT = 3306
+_TIMEOUT_SECONDS = 20
+_COLUMNS = """
+    select c.table_name, c.column_name, c.column_type, c.character_set_name
+    from information_schema.columns c
+    join information_schema.tables t
+      on t.table_schema = c.table_schema and t.table_name = c.table_name
+    where c.table_schema = %s and t.table_type = 'BASE TABLE'
+    order by c.table_name, c.ordinal_position
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseAddress:
+    """A database of a MySQL or MariaDB server, and who asks."""
+
+    host: str
+    port: int
+    user: str
+    database: str
+    password: str = field(default="", repr=False)
+
+    @classmethod
+    def parse(cls, text: str, password: str = "") -> Self:
+        """Read `mysql://user@host:port/database`; a password in it counts before the one given.
+
+        `UsageError` for anything else.
+        """
+        try:
+            parts = urlsplit(text)
+            host, port, user = parts.hostname, parts.port or _PORT, parts.username
+        except ValueError:
+            host, port, user = None, _PORT, None
+        database = unquote(parts.path[1:]) if host else ""
+        if not host or not user or not database or "/" in database or parts.scheme != "mysql":
+            raise UsageError("an address is mysql://user@host:port/database")
+        inside = unquote(parts.password or "")
+        return cls(host, port, unquote(user), database, inside or password)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceColumn:
+    """A column of a table; `type` is the server's own text, such as `decimal(12,2) unsigned`."""
+
+    table: str
+    name: str
+    type: str
+    charset: str | None
+
+
+def source_columns(address: DatabaseAddress, certificates: str | None = None) -> list[SourceColumn]:
+    """Return the columns of all tables of a database, table by table, in their order. Blocks.
+
+    With `certificates`, a file of trusted ones, the server must prove who it is. Of tables that the
+    user may not see nothing is returned. `SourceUnavailable` if the server can't be asked.
+    """
+    try:
+        with pymysql.connect(
+            host=address.host,
+            port=address.port,
+            user=address.user,
+            password=address.password,
+            charset="utf8mb4",
+            connect_timeout=_TIMEOUT_SECONDS,
+            read_timeout=_TIMEOUT_SECONDS,
+            ssl_ca=certificates,
+            ssl_verify_identity=certificates is not None,
+        ) as connection:
+            return list(_asked(connection, address.database))
+    except (pymysql.MySQLError, OSError) as error:
+        raise SourceUnavailable(
+            "the database doesn't answer; check its address, the user and what that one may see",
+            host=address.host,
+            port=address.port,
+            cause=str(error)[:200],
+        ) from error
+
+
+def _asked(
+    connection: pymysql.Connection[pymysql.cursors.Cursor], database: str
+) -> Iterator[SourceColumn]:
+    with connection.cursor() as cursor:
+        cursor.execute(_COLUMNS, [database])
+        for table, name, type_, charset in cursor.fetchall():
+            text = type_.decode() if isinstance(type_, bytes) else type_
+            yield SourceColumn(table, name, text, charset)

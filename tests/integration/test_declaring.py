@@ -1,0 +1,116 @@
+"""`lakesplice declare` against a real MariaDB with a column of every type."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import yaml
+
+from lakesplice.config import Settings
+from lakesplice.model.names import TableName
+from tests.support.sources import SourceServer, source_server
+from tests.support.statements import Statements, Typed, every_type
+
+COMMAND = [sys.executable, "-c", "from lakesplice.apps.cli import main; main()", "declare"]
+SECONDS_MAX = 120
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SourceServer]:
+    yield from source_server(tmp_path_factory.mktemp("mariadb"))
+
+
+def exactly(column: Typed) -> pa.DataType:
+    """The column's type where nobody tells of a wider one, as schemas do of TINYINT."""
+    narrow = column.ddl in ("tinyint", "tinyint(1)")
+    return pa.int8() if narrow else column.stored
+
+
+def declared(
+    server: SourceServer, database: str, *options: str, password: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    """What the command comes to for a database of the server."""
+    address = f"mysql://{server.user}@{server.host}:{server.port}/{database}"
+    given = server.password if password is None else password
+    return subprocess.run(
+        [*COMMAND, address, "--bigint-unsigned-handling-mode", "precise", *options],
+        env={**os.environ, "MYSQL_PWD": given},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+    )
+
+
+def test_what_it_writes_is_a_configuration_with_every_type_as_the_connector_writes_it(
+    server: SourceServer,
+) -> None:
+    source = Statements("declared", random.Random(1), server.connect())
+    source.create()
+    done = declared(server, "declared")
+    assert done.returncode == 0, done.stderr
+    written = yaml.safe_load(done.stdout)
+    settings = Settings(
+        kafka={"bootstrap_servers": "127.0.0.1:1", "topic_pattern": ".*"},
+        lake={"root": "lake"},
+        **written,
+    )
+    for table in source.tables:
+        found = settings.declared(TableName("declared", table.name))
+        assert found is not None
+        assert {name: type_.type.arrow for name, type_ in found.items()} == {
+            column.name: exactly(column) for column in table.columns
+        }
+    assert len(every_type()) < len(written["tables"][0]["columns"])
+
+
+def test_tables_are_chosen_by_globs_and_what_has_no_exact_type_is_named(
+    server: SourceServer,
+) -> None:
+    with server.connect().cursor() as cursor:
+        cursor.execute("create database odd")
+        cursor.execute(
+            "create table odd.`a[1]`(id int primary key, place point, wide decimal(65,30))"
+        )
+        cursor.execute("create table odd.b(id bigint unsigned primary key)")
+    done = declared(server, "odd", "--table", "a*")
+    assert yaml.safe_load(done.stdout) == {
+        "tables": [{"match": "odd.a[[]1]", "columns": {"id": "int"}}]
+    }
+    assert "a[1].place: point" in done.stderr
+    assert "a[1].wide: decimal(65,30)" in done.stderr
+    done = declared(server, "odd", "--table", "b", "--bigint-unsigned-handling-mode", "long")
+    assert yaml.safe_load(done.stdout)["tables"][0]["columns"] == {"id": "unsigned_long"}
+
+
+@pytest.mark.parametrize(
+    ("database", "options", "password", "says"),
+    [
+        ("none", (), None, "sees no such table"),
+        ("mysql", ("--table", "nothing"), None, "sees no such table"),
+        ("mysql", (), "wrong", "doesn't answer"),
+        ("a/b", (), None, "an address is mysql://"),
+    ],
+)
+def test_what_can_not_be_asked_is_said_without_the_password(
+    server: SourceServer, database: str, options: tuple[str, ...], password: str | None, says: str
+) -> None:
+    done = declared(server, database, *options, password=password)
+    assert done.returncode != 0
+    assert says in done.stderr
+    assert (password or server.password) not in done.stderr.replace(server.user, "")
+
+
+def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
+    nobody = SourceServer("127.0.0.1", 1, "somebody", "secret-4711")
+    done = declared(nobody, "shop")
+    assert done.returncode == 1
+    assert "127.0.0.1" in done.stderr
+    assert "secret-4711" not in done.stderr
