@@ -93,7 +93,7 @@ class Chain:
                 "bigint_unsigned_handling_mode": "precise",
             },
             schema_changes={"rename_column": "evolve"},
-            compaction={"deltas_max": 2, "poll_seconds": 0.2},
+            compaction={"deltas_max": 2, "age_max": 5, "poll_seconds": 0.2},
         )
 
     def prefix(self, form: Form) -> str:
