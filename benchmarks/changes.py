@@ -29,6 +29,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.query import StreamingQuery
 
 from benchmarks.splice.data import KEY, SEED, make_store_sales
 from lakesplice import Table
@@ -37,7 +38,7 @@ from lakesplice.spark.session import build_session
 
 FIGURES = Path(__file__).parents[1] / "docs" / "benchmarks" / "figures" / "changes.json"
 OURS, DELTA_FEED, NOTHING = "lakesplice", "delta", "nothing"
-_POLL_S, _POLLS_MAX = 0.05, 2_400
+_POLL_S, _BATCH_S_MAX = 0.05, 120.0
 
 
 class Nothing(DataSource):
@@ -139,21 +140,17 @@ class Bench:
     def followed(self, way: str, commits: int) -> list[float]:
         """Let a query run while commits come; returns the seconds that each one's batch took."""
         with tempfile.TemporaryDirectory(dir=self.folder) as checkpoint:
-            writing = self.frame(way, self._number + 1).writeStream.format("noop")
+            writing = self.frame(way, self._number).writeStream.format("noop")
             query = (
                 writing.option("checkpointLocation", checkpoint)
                 .trigger(processingTime="0 seconds")
                 .start()
             )
-            found: list[float] = []
+            _await_batches(query, 1)  # the present version's
             for number in range(commits):
                 self.commit()
-                for _ in range(_POLLS_MAX):
-                    took = _batches(query.recentProgress)
-                    if len(took) > number:
-                        break
-                    time.sleep(_POLL_S)
-                found.append(took[number])
+                _await_batches(query, number + 2)
+            found = _batches(query)[1:]
             query.stop()
         return found
 
@@ -166,8 +163,22 @@ class Bench:
         return f"delta.`{self.folder / 'delta'}`"
 
 
-def _batches(progress: list[Any]) -> list[float]:
-    return [one["durationMs"]["triggerExecution"] / 1000 for one in progress if one["numInputRows"]]
+def _batches(query: StreamingQuery) -> list[float]:
+    return [
+        one["durationMs"]["triggerExecution"] / 1000
+        for one in query.recentProgress
+        if one["numInputRows"]
+    ]
+
+
+def _await_batches(query: StreamingQuery, count: int) -> None:
+    deadline = time.monotonic() + _BATCH_S_MAX
+    while len(_batches(query)) < count:
+        if (failure := query.exception()) is not None:
+            raise failure
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"batch {count} didn't end in {_BATCH_S_MAX} s")
+        time.sleep(_POLL_S)
 
 
 def main() -> None:
