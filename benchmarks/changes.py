@@ -197,17 +197,25 @@ def main() -> None:
         bench = Bench(Path(folder), rows, args.share)
         for _ in range(args.commits):
             bench.commit()
-        catching_up = _in_turn(bench.caught_up, args.repeats, (OURS, DELTA_FEED, NOTHING))
+        found = {
+            "catching_up": _in_turn(bench.caught_up, args.repeats, (OURS, DELTA_FEED, NOTHING))
+        }
+        _say("catching up", found["catching_up"])
         # The first of each query starts what the others find running.
-        following = {way: bench.followed(way, args.repeats + 1)[1:] for way in (OURS, DELTA_FEED)}
+        found["following"] = {
+            way: bench.followed(way, args.repeats + 1)[1:] for way in (OURS, DELTA_FEED)
+        }
+        _say("following", found["following"])
         bench.spark.stop()
-    found = {"catching_up": catching_up, "following": following}
-    for name, ways in found.items():
-        medians = {way: statistics.median(seconds) for way, seconds in ways.items()}
-        ratio = medians[DELTA_FEED] / medians[OURS]
-        print(name, {way: round(seconds, 2) for way, seconds in medians.items()}, round(ratio, 2))
     facts = {"rows": args.rows, "commits": args.commits, "share": args.share}
     args.out.write_text(json.dumps({**facts, "seconds": found}, indent=1) + "\n")
+
+
+def _say(name: str, ways: dict[str, list[float]]) -> None:
+    medians = {way: statistics.median(seconds) for way, seconds in ways.items()}
+    ratio = medians[DELTA_FEED] / medians[OURS]
+    shown = {way: round(seconds, 2) for way, seconds in medians.items()}
+    print(name, shown, round(ratio, 2), flush=True)
 
 
 def _in_turn(
