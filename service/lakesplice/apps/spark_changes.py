@@ -19,7 +19,13 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 
 from lakesplice.errors import UsageError
-from lakesplice.table.changes import COMMIT_VERSION, INSERT, changes_of, feed_schema
+from lakesplice.table.changes import (
+    COMMIT_VERSION,
+    INSERT,
+    bytes_of_changes,
+    changes_of,
+    feed_schema,
+)
 from lakesplice.table.facade import Asked
 from lakesplice.table.ports import Store
 from lakesplice.table.snapshot import Snapshot, latest, open_snapshot
@@ -27,9 +33,12 @@ from lakesplice.table.snapshot import Snapshot, latest, open_snapshot
 _LATEST = "latest"
 _VERSION, _WHOLE = "version", "whole"
 _BATCH_ROWS = 1 << 16
-# A task costs Spark more than reading a small commit; more tasks than cores gain nothing.
+# A task costs Spark more than reading a small commit; more tasks than cores gain nothing. With many
+# commits there are tasks enough, and nobody reads all their manifests to share them out better.
 _FILES_A_TASK = 4
 _COMMITS_A_TASK = 4
+_BYTES_A_TASK = 16 * 2**20
+_WEIGHED_MAX = 64
 
 
 @dataclass(frozen=True)
@@ -78,7 +87,7 @@ class ChangesReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the parts of the changes, one task each."""
-        return _parts(self._versions)
+        return _parts(self._changes.store, self._versions)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield a part's changes as Arrow batches."""
@@ -118,7 +127,7 @@ class ChangesStream(DataSourceStreamReader):
                 for at in range(0, len(files), _FILES_A_TASK)
             ]
             first += 1
-        return [*parts, *_parts(range(first, end[_VERSION]))]
+        return [*parts, *_parts(self._changes.store, range(first, end[_VERSION]))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield a part's changes as Arrow batches."""
@@ -139,9 +148,17 @@ class ChangesStream(DataSourceStreamReader):
             yield pa.RecordBatch.from_arrays([*said, *batch.columns], schema=changes.layout)
 
 
-def _parts(versions: range) -> list[_Commits]:
-    at = range(0, len(versions), _COMMITS_A_TASK)
-    return [_Commits(versions[first : first + _COMMITS_A_TASK]) for first in at]
+def _parts(store: Store, versions: range) -> list[_Commits]:
+    weights = [0] * len(versions)
+    if 1 < len(versions) <= _WEIGHED_MAX:
+        weights = bytes_of_changes(store, versions)
+    parts, first, weight = list[_Commits](), 0, 0
+    for at, more in enumerate(weights):
+        if at > first and (at - first == _COMMITS_A_TASK or weight + more > _BYTES_A_TASK):
+            parts.append(_Commits(versions[first:at]))
+            first, weight = at, 0
+        weight += more
+    return [*parts, _Commits(versions[first:])] if versions else []
 
 
 def version_of(text: str) -> int:

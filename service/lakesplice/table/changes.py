@@ -110,6 +110,23 @@ def changes_of(
         yield from (table.rename_columns(names) for table in found)
 
 
+def bytes_of_changes(store: Store, versions: range) -> list[int]:
+    """Return about how many bytes of files each version's changes are read from.
+
+    `VersionNotFoundError` where one is no longer retained.
+    """
+    found, known = list[int](), None
+    for number in versions:
+        now = read_version(store, number).manifest
+        files = {ref.path: ref.bytes for ref in now.files.values()}
+        files |= {delta.file.path: delta.file.bytes for delta in now.deltas}
+        # Of the first, what it added isn't known without the version before: its last delta is.
+        old = known if known is not None else files.keys() - {d.file.path for d in now.deltas[-1:]}
+        found.append(sum(size for path, size in files.items() if path not in old))
+        known = files.keys()
+    return found
+
+
 @dataclass(frozen=True)
 class _Feed:
     store: Store
