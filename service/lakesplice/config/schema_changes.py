@@ -26,9 +26,10 @@ _RENAME = (
     "Columns are gone and others new at once, as a rename looks. `evolve`: if the topic of schema"
     " changes (`schema_change_topics`) tells that it is one, the column gets its new name and keeps"
     " what it holds, and base files are written anew; else the table is parked. `try_evolve`: else"
-    " as `lenient`. `lenient`: the old ones stay, null"
-    " in rows that change from then on, and `add_column` says what becomes of the new; `ignore`:"
-    " the same; `exception`: the table is parked."
+    " as `lenient`. Columns that swap names (`a` and `b`) become `b_2` and `a_2`: no name of the"
+    " table ever shows another column's values. `lenient`: the old ones stay, null in rows that"
+    " change from then on, and `add_column` says what becomes of the new; `ignore`: the same;"
+    " `exception`: the table is parked."
 )
 _DROP = (
     "A column is gone from the source. `evolve`, `try_evolve`: it is gone from the table too, not"

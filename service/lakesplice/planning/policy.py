@@ -91,6 +91,11 @@ class SchemaPolicy:
         return self.rename_column not in (Behaviour.EVOLVE, Behaviour.EXCEPTION)
 
     @property
+    def goes_by_names(self) -> bool:
+        """Whether a name stays one column's where nothing tells which of two it means."""
+        return self.rename_column in (Behaviour.LENIENT, Behaviour.IGNORE)
+
+    @property
     def truncates(self) -> bool:
         """Whether a TRUNCATE empties the table."""
         return self.truncate_table in (Behaviour.EVOLVE, Behaviour.TRY_EVOLVE)
