@@ -71,6 +71,11 @@ class SchemaPolicy:
         return self.alter_column_type in (Behaviour.TRY_EVOLVE, Behaviour.LENIENT)
 
     @property
+    def keeps_types(self) -> bool:
+        """Whether a column keeps its type and takes what fits."""
+        return self.alter_column_type is Behaviour.IGNORE
+
+    @property
     def follows_drops(self) -> bool:
         """Whether the table goes on without a column that is gone from the source."""
         return self.drop_column is not Behaviour.EXCEPTION
