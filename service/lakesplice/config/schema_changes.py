@@ -43,6 +43,11 @@ _TRUNCATE = (
     " `try_evolve`: all rows from before are gone, at its place in the order of changes; `lenient`,"
     " `ignore`: they stay; `exception`: the table is parked."
 )
+_CREATE = (
+    "A topic that is read has no table yet. `evolve`, `try_evolve`, `lenient`: it gets one;"
+    " `ignore`: it gets none and isn't read (`lakesplice_tables_not_made`), so nothing of"
+    " it is passed over; `exception`: it gets one, parked (`new-table`) until `lakesplice unpark`."
+)
 
 
 class SchemaChangeSettings(Section):
@@ -53,6 +58,7 @@ class SchemaChangeSettings(Section):
     rename_column: AnyBehaviour = Field(default="exception", description=_RENAME)
     drop_column: AnyBehaviour = Field(default="exception", description=_DROP)
     truncate_table: AnyBehaviour = Field(default="evolve", description=_TRUNCATE)
+    create_table: AnyBehaviour = Field(default="evolve", description=_CREATE)
 
 
 class TableSchemaChanges(Section):
@@ -72,6 +78,9 @@ class TableSchemaChanges(Section):
     )
     truncate_table: AnyBehaviour | None = Field(
         default=None, description="As `schema_changes.truncate_table`, here."
+    )
+    create_table: AnyBehaviour | None = Field(
+        default=None, description="As `schema_changes.create_table`, here."
     )
 
 

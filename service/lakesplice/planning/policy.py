@@ -48,6 +48,7 @@ class SchemaPolicy:
     rename_column: Behaviour = Behaviour.EXCEPTION
     drop_column: Behaviour = Behaviour.EXCEPTION
     truncate_table: Behaviour = Behaviour.EVOLVE
+    create_table: Behaviour = Behaviour.EVOLVE
     partial_images: PartialImages = PartialImages.PARK
 
     @property
@@ -99,6 +100,16 @@ class SchemaPolicy:
     def goes_by_names(self) -> bool:
         """Whether a name stays one column's where nothing tells which of two it means."""
         return self.rename_column in (Behaviour.LENIENT, Behaviour.IGNORE)
+
+    @property
+    def ignores_new_tables(self) -> bool:
+        """Whether a topic without a table stays so."""
+        return self.create_table is Behaviour.IGNORE
+
+    @property
+    def parks_new_tables(self) -> bool:
+        """Whether a topic without a table gets one that is parked."""
+        return self.create_table is Behaviour.EXCEPTION
 
     @property
     def truncates(self) -> bool:
