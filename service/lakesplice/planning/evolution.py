@@ -110,6 +110,25 @@ def anew(
     return unfit or _differing(current, taken, policy) or _grown(current, taken, policy)
 
 
+def in_time(
+    verdict: SchemaFit,
+    current: TableSchema,
+    image: SourceSchema,
+    position: Position,
+    policy: SchemaPolicy,
+) -> SchemaFit:
+    """Return the verdict on an image at a position: one that comes late doesn't make the schema
+    grow at the cost of columns that the table has, which aren't gone for what is from before them.
+    """
+    if not isinstance(verdict, Grows) or position >= current.since[-1]:
+        return verdict
+    match = matched(current, image.whole if image.partial else image, policy)
+    if not match.missing or not match.new:
+        return verdict
+    why = unfollowed.straggled(match.new, match.missing)
+    return Unfit(ParkCode.SCHEMA_CHANGE, why)
+
+
 def plan_evolution(
     current: TableSchema,
     seen: Sequence[tuple[Position, SourceSchema]],
@@ -137,6 +156,7 @@ def plan_evolution(
                 verdict = anew(schema, image, policy)
             else:
                 reached = verdict.version
+        verdict = in_time(verdict, schema, image, position, policy)
         if isinstance(verdict, Grows):
             schema = replace(verdict.next, since=(*schema.since, position))
             reached = schema.version

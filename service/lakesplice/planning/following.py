@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
-from lakesplice.planning.naming import formerly, own_column
+from lakesplice.planning.naming import column_of, formerly
 from lakesplice.planning.policy import SchemaPolicy
 from lakesplice.planning.retyping import accepts, keeps_key_hash, widened
 
@@ -33,13 +33,15 @@ class Matched:
 
     `kept` has the columns under names that are theirs still, `renamed` those that the source is
     known to have renamed, by their new names and as they have to be for the fields but for the
-    name. `new` are fields without a column, `missing` columns without a field.
+    name. `new` are fields without a column, `missing` columns without a field. `maybe_renamed` is
+    whether what is new may be, or is, what is missing; not if the source told that it was added.
     """
 
     kept: Mapping[str, Column]
     renamed: Mapping[str, Column]
     new: tuple[SourceField, ...]
     missing: tuple[Column, ...]
+    maybe_renamed: bool
 
     @property
     def handed_on(self) -> tuple[str, ...]:
@@ -47,25 +49,22 @@ class Matched:
         new = {field.name for field in self.new}
         return tuple(column.source_name for column in self.missing if column.source_name in new)
 
-    @property
-    def maybe_renamed(self) -> bool:
-        """Whether what is new may be what is missing; not if the source told that it was added."""
-        return any(field.formerly or not field.tenures for field in self.new)
-
 
 def matched(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -> Matched:
     """Match the fields of an image with a table's columns. A key's columns aren't renamed."""
     renamed = _renamed(current, image, policy) if policy.follows_renames else {}
     taken = {column.id for column in renamed.values()}
     left = [field for field in image.fields if field.name not in renamed]
-    own = {field.name: own_column(current, field) for field in left}
+    own = {field.name: column_of(current, field) for field in left}
     kept = {n: c for n, c in own.items() if c is not None and c.id not in taken}
     known = {column.id for column in kept.values()} | taken
+    new = tuple(field for field in left if field.name not in kept)
     return Matched(
         kept,
         renamed,
-        tuple(field for field in left if field.name not in kept),
+        new,
         tuple(c for c in current.by_source.values() if c.id not in known),
+        any(not field.tenures or formerly(current, field) is not None for field in new),
     )
 
 
@@ -73,7 +72,7 @@ def _renamed(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) ->
     found: dict[str, Column] = {}
     for field in image.fields:
         before = formerly(current, field)
-        if before is None or own_column(current, field) is not None or before.name in current.key:
+        if before is None or column_of(current, field) is not None or before.name in current.key:
             continue
         followed = followed_as(current, before, field, policy)
         if isinstance(followed, Column):

@@ -47,6 +47,16 @@ def unplaced(name: str) -> str:
     )
 
 
+def straggled(new: Sequence[SourceField], missing: Sequence[Column]) -> str:
+    """A late change from between two schemas, with columns that the table never met."""
+    return (
+        f"a change that comes late has {_listed([field.name for field in new])}, which the table"
+        " never met and the source has no more, and lacks"
+        f" {_listed([column.source_name for column in missing])}; pass it over (`lakesplice unpark"
+        f" --from-offset`), or {RESET}"
+    )
+
+
 def retyped(column: Column, found: Column | SourceField) -> str:
     """A column whose type changed in a way that changes values."""
     return (
