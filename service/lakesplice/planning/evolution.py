@@ -122,7 +122,8 @@ def in_time(
     """
     if not isinstance(verdict, Grows) or position >= current.since[-1]:
         return verdict
-    match = matched(current, image.whole if image.partial else image, policy)
+    taken = _taken(current, image, policy)
+    match = matched(current, taken.whole if taken.partial else taken, policy)
     if not match.missing or not match.new:
         return verdict
     why = unfollowed.straggled(match.new, match.missing)
