@@ -27,6 +27,7 @@ from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSche
 from lakesplice.planning import unfollowed
 from lakesplice.planning.following import followed_as, matched
 from lakesplice.planning.naming import (
+    SINCE_UNKNOWN,
     column_of,
     formerly,
     free_name,
@@ -120,7 +121,8 @@ def in_time(
     """Return the verdict on an image at a position: one that comes late doesn't make the schema
     grow at the cost of columns that the table has, which aren't gone for what is from before them.
     """
-    if not isinstance(verdict, Grows) or position >= current.since[-1]:
+    since = current.since[-1]
+    if not isinstance(verdict, Grows) or since in SINCE_UNKNOWN or position >= since:
         return verdict
     taken = _taken(current, image, policy)
     match = matched(current, taken.whole if taken.partial else taken, policy)

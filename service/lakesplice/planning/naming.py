@@ -8,14 +8,18 @@ from lakesplice.model.names import column_name
 from lakesplice.model.position import BEFORE_ALL
 from lakesplice.model.schema import Column, SourceField, TableSchema
 
+# What says of no version where it begins.
+SINCE_UNKNOWN = (BEFORE_ALL,)
+
 
 def holds(schema: TableSchema, column: Column, field: SourceField) -> bool:
     """Whether a column of the schema is the field's, going by the name that the source has for it
-    there: another column may have had that name before, or got it since.
+    there: another column may have had that name before, or got it since. Where nothing tells since
+    when the table's column has it, names count (`unplaced` finds out).
     """
     own = [tenure for tenure in field.tenures or () if tenure.name == column.source_name]
     since = schema.named_since(column) if own else BEFORE_ALL
-    return not own or any(tenure.has(since) for tenure in own)
+    return since in SINCE_UNKNOWN or any(tenure.has(since) for tenure in own)
 
 
 def column_of(schema: TableSchema, field: SourceField) -> Column | None:
@@ -58,7 +62,7 @@ def unplaced(schema: TableSchema, fields: Iterable[SourceField]) -> str | None:
         if field.tenures is None or (not names and field.name in schema.handed_on):
             return field.name
         known = (schema.by_source.get(name) for name in names)
-        if any(c is not None and schema.named_since(c) == BEFORE_ALL for c in known):
+        if any(c is not None and schema.named_since(c) in SINCE_UNKNOWN for c in known):
             return field.name
     return None
 
