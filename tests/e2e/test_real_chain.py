@@ -135,6 +135,8 @@ class Chain:
                 stored = self.lake.table(topic)
                 assert not stored.snapshot.manifest.dead_letters, f"{form.name}.{table.name}"
                 truth = source.truth(table, told=form.told)
+                columns = stored.snapshot.manifest.schema.by_source
+                truth = truth.rename_columns([columns[name].name for name in truth.column_names])
                 difference = compare(truth, stored.read(view), table.key)
                 assert difference is None, f"{form.name}.{table.name}: {difference}"
 
@@ -180,6 +182,7 @@ def test_tables_equal_their_database_through_kills_and_schema_changes(
                 source.widen_price()
                 if form.renames:
                     source.rename_column()
+                    source.swap_names()
             chain.run(15)
             service.kill()
         chain.run(25)

@@ -15,8 +15,9 @@ import yaml
 
 from lakesplice.config import Settings
 from lakesplice.model.names import TableName
+from tests.support.column_types import Typed, every_type
 from tests.support.sources import SourceServer, source_server
-from tests.support.statements import Statements, Typed, every_type
+from tests.support.statements import Statements
 
 COMMAND = [sys.executable, "-c", "from lakesplice.apps.cli import main; main()", "declare"]
 SECONDS_MAX = 120

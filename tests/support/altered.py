@@ -1,4 +1,4 @@
-"""Events of a source table whose columns are whatever its ALTERs made of them."""
+"""Events of a source table whose columns are whatever its ALTERs made of them, and its life."""
 
 from __future__ import annotations
 
@@ -6,9 +6,22 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from lakesplice.formats.events import TypeHistory
+from lakesplice.formats.events.ddl import history_of, read_schema_change
+from lakesplice.formats.events.ddl.records import SchemaChange
+from lakesplice.formats.events.debezium.native import Handling, types_of
+from lakesplice.model.names import TableName
+from lakesplice.planning.policy import Behaviour, SchemaPolicy
+from lakesplice.storage.local import LocalStore
+from lakesplice.table.read import View
+from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
+from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
+from tests.support.schema_changes import connect_record
+from tests.support.simulated import rows_of
 
 TOPIC = "t.s.t"
+FOLLOWING = SchemaPolicy(rename_column=Behaviour.EVOLVE)
 DEFAULTS = {"c": {"default": 5}, "d": {"default": 7}, "e": {"default": 9}}
 
 
@@ -52,3 +65,50 @@ def event(
     key = {"schema": key_type, "payload": {"id": row["id"]}}
     value = {"schema": schema, "payload": payload}
     return Event(topic, json.dumps(key).encode(), json.dumps(value).encode(), (), 1000)
+
+
+def told_by(*statements: tuple[int, str]) -> TypeHistory:
+    """What a topic of schema changes says of the table, by statements and their places."""
+    read = [
+        read_schema_change(
+            connect_record(sql, file="bin.000001", pos=pos, database="s", changes=None)
+        )
+        for pos, sql in statements
+    ]
+    changes = [change for change in read if isinstance(change, SchemaChange)]
+    history = types_of(history_of(changes), TableName("s", "t"), Handling())
+    assert history is not None
+    return history
+
+
+class Life:
+    """A topic of two partitions and its driver."""
+
+    def __init__(
+        self, lake: LocalStore, history: TypeHistory | None, policy: SchemaPolicy = FOLLOWING
+    ) -> None:
+        self.topic = SimulatedTopic("t.s.t", 2)
+        self.driver = SimulatedDriver(
+            lake,
+            self.topic,
+            FixedClock(),
+            SeededEntropy(1),
+            ranges=2,
+            read_tasks=2,
+            policy=policy,
+            history=history,
+        )
+        self.store = lake.within("s/t")
+
+    def take(self, *events: Event, partition: int = 0) -> None:
+        self.topic.append(partition, events)
+        outcome = self.driver.batch()
+        assert outcome.name == "DONE", outcome
+
+    @property
+    def parked(self) -> str:
+        parked = self.driver.table.parked
+        return "" if parked is None else f"{parked.code}: {parked.detail}"
+
+    def rows(self, view: View = View.REAL_TIME) -> list[dict[str, Any]]:
+        return rows_of(self.store, view)

@@ -5,11 +5,7 @@ Nothing is predicted here: what they came to is asked of the database itself.
 
 from __future__ import annotations
 
-import datetime as dt
-import json
-import random
-import string
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
@@ -17,31 +13,22 @@ from typing import Any
 import pyarrow as pa
 import pymysql
 
-_LETTERS = string.ascii_letters + string.digits + " ÄßéñЖ漢😀'\"\\\n\t\x00"
-_TIMES = dt.timedelta(hours=838, minutes=59, seconds=59)
-_LARGE_BYTES = 1_500_000
+from tests.support.column_types import (
+    Random,
+    Typed,
+    digits_of,
+    every_type,
+    large,
+    of_text,
+    required,
+    text_of,
+    within,
+)
+
 _NULLS = 0.12
 _ADDITIONS = 12
 # A statement that the database refuses is one of the kinds: it must leave no trace.
 _REFUSALS = (1062, 1205, 1213)
-
-Random = random.Random
-
-
-@dataclass(frozen=True)
-class Typed:
-    """A column: its DDL and what it holds.
-
-    `stored` is the type in the lake, `told` where another one if the DDL says it, `as_stored` makes
-    of the database's value the lake's.
-    """
-
-    name: str
-    ddl: str
-    stored: pa.DataType
-    draw: Callable[[Random], Any]
-    as_stored: Callable[[Any], Any] = lambda value: value
-    told: pa.DataType | None = None
 
 
 @dataclass
@@ -63,188 +50,20 @@ class Table:
         return [column.name for column in self.columns]
 
 
-def _within(low: int, high: int) -> Callable[[Random], int]:
-    return lambda chance: chance.choice((low, high, 0, 1, chance.randint(low, high)))
-
-
-def _digits(precision: int, scale: int) -> Callable[[Random], Decimal]:
-    most = 10**precision - 1
-    whole = _within(-most, most)
-    # From its text, since arithmetic would round to 28 digits.
-    return lambda chance: Decimal(f"{whole(chance)}E-{scale}")
-
-
-def _text(most: int, letters: str = _LETTERS) -> Callable[[Random], str]:
-    def draw(chance: Random) -> str:
-        size = chance.choice((0, 1, chance.randint(0, most)))
-        return "".join(chance.choices(letters, k=size)).strip()
-
-    return draw
-
-
-def _bytes(most: int, least: int = 0) -> Callable[[Random], bytes]:
-    return lambda chance: chance.randbytes(chance.randint(least, most))
-
-
-def _large(chance: Random) -> bytes:
-    return chance.randbytes(_LARGE_BYTES if chance.random() < 0.1 else chance.randint(0, 50_000))
-
-
-def _date(chance: Random) -> dt.date:
-    most = dt.date.max.toordinal()
-    return dt.date.fromordinal(chance.choice((1, 577_736, most, chance.randint(1, most))))
-
-
-def _moment(low: dt.datetime, high: dt.datetime, digits: int) -> Callable[[Random], dt.datetime]:
-    unit = 10 ** (6 - digits)
-
-    def draw(chance: Random) -> dt.datetime:
-        spread = (high - low) // dt.timedelta(microseconds=unit)
-        steps = chance.choice((0, spread, chance.randint(0, spread)))
-        return low + dt.timedelta(microseconds=steps * unit)
-
-    return draw
-
-
-def _time(digits: int) -> Callable[[Random], dt.timedelta]:
-    unit = 10 ** (6 - digits)
-
-    def draw(chance: Random) -> dt.timedelta:
-        most = _TIMES // dt.timedelta(microseconds=unit)
-        return dt.timedelta(microseconds=_within(-most, most)(chance) * unit)
-
-    return draw
-
-
-def _json(chance: Random) -> str:
-    value = {"k": [1, None, {"ü": chance.random()}], "t": _text(20)(chance)}
-    return json.dumps(value, ensure_ascii=chance.random() < 0.5)
-
-
-def _utc(value: dt.datetime) -> dt.datetime:
-    return value.replace(tzinfo=dt.UTC)
-
-
-def _plain(text: str) -> dt.datetime:
-    """A moment without a zone, as the driver of the database has them."""
-    return dt.datetime.fromisoformat(text)
-
-
-_DATETIMES = _plain("1000-01-01"), _plain("9999-12-31T23:59:59")
-_STAMPS = _plain("1970-01-01T00:00:01"), _plain("2038-01-19T03:14:07")
-_INSTANT = pa.timestamp("us", tz="UTC")
-
-
-def _of_text(name: str, ddl: str, most: int, letters: str = _LETTERS) -> Typed:
-    return Typed(name, ddl, pa.string(), _text(most, letters))
-
-
-def _of_bytes(name: str, ddl: str, most: int, least: int = 0) -> Typed:
-    return Typed(name, ddl, pa.binary(), _bytes(most, least))
-
-
-def _of_integers() -> list[Typed]:
-    kinds: list[tuple[str, pa.DataType, int, bool]] = [
-        ("tinyint", pa.int16(), 8, True),
-        ("tinyint unsigned", pa.int16(), 8, False),
-        ("smallint", pa.int16(), 16, True),
-        ("smallint unsigned", pa.int32(), 16, False),
-        ("mediumint", pa.int32(), 24, True),
-        ("mediumint unsigned", pa.int32(), 24, False),
-        ("int", pa.int32(), 32, True),
-        ("int unsigned", pa.int64(), 32, False),
-        ("bigint", pa.int64(), 64, True),
-        ("bigint unsigned", pa.decimal128(20, 0), 64, False),
-    ]
-    return [
-        Typed(
-            f"n_{ddl.replace(' ', '_')}",
-            ddl,
-            stored,
-            _within(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else _within(0, 2**bits - 1),
-            told=pa.int8() if ddl == "tinyint" else None,
-        )
-        for ddl, stored, bits, signed in kinds
-    ]
-
-
-def _of_moments() -> list[Typed]:
-    times = [
-        Typed(
-            f"t_{digits}", f"time({digits})", pa.int64(), _time(digits),
-            lambda value: value // dt.timedelta(microseconds=1),
-        )
-        for digits in (0, 3, 6)
-    ]  # fmt: skip
-    datetimes = [
-        Typed(
-            f"d_{digits}", f"datetime({digits})", _INSTANT,
-            _moment(*_DATETIMES, digits), _utc,
-        )
-        for digits in (0, 3, 6)
-    ]  # fmt: skip
-    stamps = [
-        Typed(
-            f"s_{digits}", f"timestamp({digits})", _INSTANT,
-            _moment(*_STAMPS, digits), _utc,
-        )
-        for digits in (0, 3, 6)
-    ]  # fmt: skip
-    return [*times, *datetimes, *stamps]
-
-
-def every_type() -> list[Typed]:
-    """A column of every type that can be stored, all nullable."""
-    return [
-        *_of_integers(),
-        Typed("n_bool", "tinyint(1)", pa.int16(), _within(-128, 127), told=pa.int8()),
-        Typed("p_12", "decimal(12,2)", pa.decimal128(12, 2), _digits(12, 2)),
-        Typed("p_38", "decimal(38,10)", pa.decimal128(38, 10), _digits(38, 10)),
-        Typed("p_5", "decimal(5,5)", pa.decimal128(5, 5), _digits(5, 5)),
-        # Six digits are what the server prints of a FLOAT.
-        Typed("f_4", "float", pa.float32(), lambda c: c.randint(-99_999, 99_999) / 100),
-        Typed("f_8", "double", pa.float64(), lambda c: c.gauss(0, 1e12)),
-        Typed("b_1", "bit(1)", pa.bool_(), _within(0, 1), lambda v: v != b"\0"),
-        Typed("b_12", "bit(12)", pa.binary(), _within(0, 4095), lambda v: v[::-1]),
-        Typed("b_64", "bit(64)", pa.binary(), _within(0, 2**64 - 1), lambda v: v[::-1]),
-        _of_text("c_10", "char(10)", 10),
-        _of_text("c_100", "varchar(100)", 100),
-        _of_text("c_latin", "varchar(50) character set latin1", 50, string.printable + "äÿ€"),
-        _of_text("x_tiny", "tinytext", 40),
-        _of_text("x_text", "text", 400),
-        _of_text("x_medium", "mediumtext", 400),
-        _of_text("x_long", "longtext", 400),
-        _of_bytes("y_16", "binary(16)", 16, 1),
-        _of_bytes("y_20", "varbinary(20)", 20),
-        _of_bytes("y_tiny", "tinyblob", 40),
-        _of_bytes("y_blob", "blob", 400),
-        _of_bytes("y_long", "longblob", 400),
-        Typed("e", "enum('new','ü','c d')", pa.string(), lambda c: c.choice(("new", "ü"))),
-        Typed("z", "set('a','b','c')", pa.string(), lambda c: c.choice(("", "a", "a,c"))),
-        Typed("j", "json", pa.string(), _json),
-        Typed("d", "date", pa.date32(), _date),
-        *_of_moments(),
-        Typed("yr", "year", pa.int32(), lambda c: c.choice((1901, 2024, 2155))),
-    ]
-
-
-def _required(name: str, ddl: str, stored: pa.DataType, draw: Any) -> Typed:
-    return Typed(name, f"{ddl} not null", stored, draw)
-
-
 def tables() -> list[Table]:
     """The tables at the start: keys of several types, one column of each type, large values."""
     codes = [f"{letter}-{word}" for letter in "abü" for word in ("x", "é", "漢", "long" * 9)]
-    number = _required("id", "int unsigned", pa.int64(), lambda c: c.randint(1, 60))
-    price = Typed("price", "decimal(10,4)", pa.decimal128(10, 4), _digits(10, 4))
+    number = required("id", "int unsigned", pa.int64(), lambda c: c.randint(1, 60))
+    price = Typed("price", "decimal(10,4)", pa.decimal128(10, 4), digits_of(10, 4))
     return [
         Table("everything", [number, *every_type()]),
         Table(
             "order_lines",
             [
-                _required("code", "varchar(40)", pa.string(), lambda c: c.choice(codes)),
-                _required("line_no", "int", pa.int32(), lambda c: c.randint(-3, 3)),
-                Typed("qty", "int", pa.int32(), _within(-5, 99)),
+                required("code", "varchar(40)", pa.string(), lambda c: c.choice(codes)),
+                required("line_no", "int", pa.int32(), lambda c: c.randint(-3, 3)),
+                Typed("qty", "int", pa.int32(), within(-5, 99)),
+                Typed("bonus", "int", pa.int32(), within(100, 199)),
                 price,
             ],
             keys=2,
@@ -252,28 +71,28 @@ def tables() -> list[Table]:
         Table(
             "large",
             [
-                _required(
+                required(
                     "id", "varbinary(8)", pa.binary(),
                     lambda c: c.choice((b"\0", b"\xff\n", b"a", b"A", b"a\0", b"\\")),
                 ),
-                Typed("body", "longblob", pa.binary(), _large),
-                _of_text("note", "longtext", 3_000),
+                Typed("body", "longblob", pa.binary(), large),
+                of_text("note", "longtext", 3_000),
             ],
         ),
         Table(
             "priced",
             [
-                _required(
+                required(
                     "amount", "decimal(8,3)", pa.decimal128(8, 3),
                     lambda c: Decimal(c.randint(-20, 20)).scaleb(-1).quantize(Decimal("0.001")),
                 ),
-                Typed("what", "varchar(30)", pa.string(), _text(30)),
+                Typed("what", "varchar(30)", pa.string(), text_of(30)),
             ],
         ),
     ]  # fmt: skip
 
 
-_MARKS = Table("marks", [_required("token", "varchar(40)", pa.string(), _text(1))])
+_MARKS = Table("marks", [required("token", "varchar(40)", pa.string(), text_of(1))])
 
 
 def _late() -> Table:
@@ -344,7 +163,7 @@ class Statements:
         """
         table = next(table for table in self.tables if table.name == "order_lines")
         at = table.names.index("price")
-        table.columns[at] = Typed("price", "decimal(16,6)", pa.decimal128(16, 6), _digits(16, 6))
+        table.columns[at] = Typed("price", "decimal(16,6)", pa.decimal128(16, 6), digits_of(16, 6))
         self._execute("alter table order_lines modify column price decimal(16,6) null")
         self._replace(table)
         self.connection.commit()
@@ -355,6 +174,24 @@ class Statements:
         at = table.names.index("qty")
         table.columns[at] = replace(table.columns[at], name="quantity")
         self._execute("alter table order_lines rename column qty to quantity")
+        self._replace(table)
+        self.connection.commit()
+
+    def swap_names(self) -> None:
+        """Let two columns swap their names in one statement: only where that stands tells which
+        values are whose.
+        """
+        table = next(table for table in self.tables if table.name == "order_lines")
+        one, other = (table.names.index(name) for name in ("quantity", "bonus"))
+        columns = table.columns
+        columns[one], columns[other] = (
+            replace(columns[one], name="bonus"),
+            replace(columns[other], name="quantity"),
+        )
+        self._execute(
+            "alter table order_lines"
+            " rename column quantity to bonus, rename column bonus to quantity"
+        )
         self._replace(table)
         self.connection.commit()
 

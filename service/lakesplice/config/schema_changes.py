@@ -10,7 +10,6 @@ from lakesplice.config.section import Section
 from lakesplice.planning.policy import Behaviour, PartialImages, SchemaPolicy
 
 AnyBehaviour = Literal["evolve", "try_evolve", "lenient", "ignore", "exception"]
-AlterColumnType = Literal["evolve", "try_evolve", "lenient", "exception"]
 _ADD = (
     "A column is new at the source. `evolve`, `try_evolve`: the table gets it, and rows that are"
     " there get its default, as at the source, if events tell it; `lenient`: it is null in them;"
@@ -20,15 +19,19 @@ _ALTER = (
     "A column has another type. `evolve`: it takes a type that holds all old and new values, and"
     " its column of the base files is written anew; where the source changed values too, the table"
     " is parked. `try_evolve`, `lenient`: there the new values get a column of their own,"
-    " `<name>_2`, and the old one stays as it is. `exception`: the table is parked."
+    " `<name>_2`, and the old one stays as it is. `ignore`: where `evolve` would take a wider type,"
+    " the column keeps its own; a record with a value that it doesn't hold exactly is a dead letter"
+    " (`out-of-range`), which can be taken again under another policy; where the source changed"
+    " values too, the table is parked. `exception`: the table is parked."
 )
 _RENAME = (
     "Columns are gone and others new at once, as a rename looks. `evolve`: if the topic of schema"
     " changes (`schema_change_topics`) tells that it is one, the column gets its new name and keeps"
     " what it holds, and base files are written anew; else the table is parked. `try_evolve`: else"
-    " as `lenient`. `lenient`: the old ones stay, null"
-    " in rows that change from then on, and `add_column` says what becomes of the new; `ignore`:"
-    " the same; `exception`: the table is parked."
+    " as `lenient`. Columns that swap names (`a` and `b`) become `b_2` and `a_2`: no name of the"
+    " table ever shows another column's values. `lenient`: the old ones stay, null in rows that"
+    " change from then on, and `add_column` says what becomes of the new; `ignore`: the same;"
+    " `exception`: the table is parked."
 )
 _DROP = (
     "A column is gone from the source. `evolve`, `try_evolve`: it is gone from the table too, not"
@@ -40,16 +43,22 @@ _TRUNCATE = (
     " `try_evolve`: all rows from before are gone, at its place in the order of changes; `lenient`,"
     " `ignore`: they stay; `exception`: the table is parked."
 )
+_CREATE = (
+    "A topic that is read has no table yet. `evolve`, `try_evolve`, `lenient`: it gets one;"
+    " `ignore`: it gets none and isn't read (`lakesplice_tables_not_made`), so nothing of"
+    " it is passed over; `exception`: it gets one, parked (`new-table`) until `lakesplice unpark`."
+)
 
 
 class SchemaChangeSettings(Section):
     """What a table makes of the source's schema changes, under Flink CDC's names."""
 
     add_column: AnyBehaviour = Field(default="evolve", description=_ADD)
-    alter_column_type: AlterColumnType = Field(default="evolve", description=_ALTER)
+    alter_column_type: AnyBehaviour = Field(default="evolve", description=_ALTER)
     rename_column: AnyBehaviour = Field(default="exception", description=_RENAME)
     drop_column: AnyBehaviour = Field(default="exception", description=_DROP)
     truncate_table: AnyBehaviour = Field(default="evolve", description=_TRUNCATE)
+    create_table: AnyBehaviour = Field(default="evolve", description=_CREATE)
 
 
 class TableSchemaChanges(Section):
@@ -58,7 +67,7 @@ class TableSchemaChanges(Section):
     add_column: AnyBehaviour | None = Field(
         default=None, description="As `schema_changes.add_column`, here."
     )
-    alter_column_type: AlterColumnType | None = Field(
+    alter_column_type: AnyBehaviour | None = Field(
         default=None, description="As `schema_changes.alter_column_type`, here."
     )
     rename_column: AnyBehaviour | None = Field(
@@ -69,6 +78,9 @@ class TableSchemaChanges(Section):
     )
     truncate_table: AnyBehaviour | None = Field(
         default=None, description="As `schema_changes.truncate_table`, here."
+    )
+    create_table: AnyBehaviour | None = Field(
+        default=None, description="As `schema_changes.create_table`, here."
     )
 
 

@@ -146,6 +146,7 @@ class ParkCode(StrEnum):
     PARTIAL_IMAGE = "partial-image"
     TOPIC_RECREATED = "topic-recreated"
     TRUNCATED = "truncated"
+    NEW_TABLE = "new-table"
     CORRUPT = "corrupt"
     JOB_DIED = "job-died"
     FED_BY_HAND = "fed-by-hand"

@@ -165,6 +165,29 @@ class TableSchema:
         names = {before.column.name: now[before.column.id] for before in self.former}
         return names | {column.name: column.name for column in self.columns}
 
+    def named_since(self, column: Column) -> Position:
+        """The lowest position known of a change under the name that the source has for a column of
+        this version; `BEFORE_ALL` where none is known.
+        """
+        at = next(at for at, other in enumerate(self.columns) if other.id == column.id)
+        version = next(v for v, count in enumerate(self.versions) if count > at)
+        for before in self.former:
+            if before.column.id == column.id and before.column.source_name != column.source_name:
+                version = max(version, before.version)
+        return self.since[version]
+
+    @cached_property
+    def handed_on(self) -> frozenset[str]:
+        """Names at the source that went from one column to another of its type, in one version."""
+        found: set[str] = set()
+        for version in range(1, self.version + 1) if self.former else ():
+            before, now = self.at(version - 1).by_source, self.at(version).by_source
+            for name in before.keys() & now.keys():
+                was, is_ = before[name], now[name]
+                if was.id != is_.id and (was.type, was.source_type) == (is_.type, is_.source_type):
+                    found.add(name)
+        return frozenset(found)
+
     @cached_property
     def filled(self) -> Mapping[int, Position]:
         """Per identity of a column with a fill the lowest position known of a change that has it
@@ -218,6 +241,19 @@ SYSTEM_TYPES: dict[str, ColumnType] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Tenure:
+    """A source's column has a name from `first` on and before `until`; None: it has it still."""
+
+    name: str
+    first: Position
+    until: Position | None = None
+
+    def has(self, position: Position) -> bool:
+        """Whether the column has the name there."""
+        return self.first <= position and (self.until is None or position < self.until)
+
+
+@dataclass(frozen=True, slots=True)
 class SourceField:
     """A column as one change event describes it; `type` is None where no exact type is known.
 
@@ -225,6 +261,10 @@ class SourceField:
     where that was null or isn't known. `formerly` are names that the source is known to have had
     for it before, the latest first, `later` those it got since, the next first. None of them tells
     schemas apart: they change without any row.
+
+    `tenures` do: of the names that another column had or got as well, where this one has them. None
+    says that the field's name went from one column to another and that it isn't known where the
+    change stands to that.
     """
 
     name: str
@@ -233,6 +273,7 @@ class SourceField:
     fill: str | None = field(default=None, compare=False)
     formerly: tuple[str, ...] = field(default=(), compare=False)
     later: tuple[str, ...] = field(default=(), compare=False)
+    tenures: tuple[Tenure, ...] | None = ()
 
 
 @dataclass(frozen=True, slots=True)

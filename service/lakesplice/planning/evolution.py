@@ -24,13 +24,21 @@ from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import column_name
 from lakesplice.model.position import Position
 from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
-from lakesplice.planning.following import followed_as, not_renamed, renamed_of
-from lakesplice.planning.naming import free_name, known_as, names_ever
+from lakesplice.planning import unfollowed
+from lakesplice.planning.following import followed_as, matched
+from lakesplice.planning.naming import (
+    SINCE_UNKNOWN,
+    column_of,
+    formerly,
+    free_name,
+    known_as,
+    names_ever,
+    unplaced,
+)
 from lakesplice.planning.policy import DEFAULT_POLICY, Behaviour, PartialImages, SchemaPolicy
 from lakesplice.planning.retyping import accepts
-from lakesplice.planning.unsent import declared_yet_unsent, refusal
-
-_RESET = "reset the table to read it anew under the source's present schema"
+from lakesplice.planning.unsent import Why, declared_yet_unsent, refusal
+from lakesplice.planning.usable import other_key, unusable
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +85,7 @@ def fit(
     that it was born with. What is added has no position yet: `plan_evolution` gives it one.
     """
     taken = _taken(current, image, policy)
-    unfit = _unusable(current, taken) or _other_key(current, image) or _refused(taken, policy)
+    unfit = _unfit(current, image, taken, policy)
     if unfit is not None:
         return unfit
     version = _version_of(current, taken.whole if taken.partial else taken)
@@ -99,8 +107,29 @@ def anew(
     back holds other values than before.
     """
     taken = _taken(current, image, policy)
-    unfit = _unusable(current, taken) or _other_key(current, image) or _refused(taken, policy)
+    unfit = _unfit(current, image, taken, policy)
     return unfit or _differing(current, taken, policy) or _grown(current, taken, policy)
+
+
+def in_time(
+    verdict: SchemaFit,
+    current: TableSchema,
+    image: SourceSchema,
+    position: Position,
+    policy: SchemaPolicy,
+) -> SchemaFit:
+    """Return the verdict on an image at a position: one that comes late doesn't make the schema
+    grow at the cost of columns that the table has, which aren't gone for what is from before them.
+    """
+    since = current.since[-1]
+    if not isinstance(verdict, Grows) or since in SINCE_UNKNOWN or position >= since:
+        return verdict
+    taken = _taken(current, image, policy)
+    match = matched(current, taken.whole if taken.partial else taken, policy)
+    if not match.missing or not match.new:
+        return verdict
+    why = unfollowed.straggled(match.new, match.missing)
+    return Unfit(ParkCode.SCHEMA_CHANGE, why)
 
 
 def plan_evolution(
@@ -130,6 +159,7 @@ def plan_evolution(
                 verdict = anew(schema, image, policy)
             else:
                 reached = verdict.version
+        verdict = in_time(verdict, schema, image, position, policy)
         if isinstance(verdict, Grows):
             schema = replace(verdict.next, since=(*schema.since, position))
             reached = schema.version
@@ -154,11 +184,28 @@ def _mapped(schema: TableSchema, image: SourceSchema, version: int) -> Fits:
 def _met(schema: TableSchema, version: int, field: SourceField) -> Column | None:
     """Return the column of the version, or of the next one, that the field's values are of."""
     for at in (version, version + 1):
-        by_source = schema.at(at).by_source
-        column = by_source.get(known_as(field, by_source.keys()))
+        column = column_of(schema.at(at), field)
         if column is not None and accepts(column, field):
             return column
     return None
+
+
+def _unfit(
+    current: TableSchema, image: SourceSchema, taken: SourceSchema, policy: SchemaPolicy
+) -> Unfit | None:
+    """Return why the table can't go on with the image, whatever columns either has, if so."""
+    why = (
+        unusable(current, taken)
+        or _unplaced(current, image, policy)
+        or other_key(current, image)
+        or refusal(taken, policy)
+    )
+    return None if why is None else Unfit(*why)
+
+
+def _unplaced(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -> Why | None:
+    name = None if policy.goes_by_names else unplaced(current, image.fields)
+    return None if name is None else (ParkCode.SCHEMA_CHANGE, unfollowed.unplaced(name))
 
 
 def _taken(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -> SourceSchema:
@@ -169,8 +216,14 @@ def _taken(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -> S
     image = replace(image, partial=image.partial or applied)
     if policy.add_column is not Behaviour.IGNORE or not current.columns:
         return image
-    fields = tuple(field for field in image.fields if field.name in current.by_source)
-    unsent = tuple(field for field in image.unsent if field.name in current.by_source)
+    fields, unsent = (
+        tuple(
+            field
+            for field in part
+            if column_of(current, field) or (policy.follows_renames and formerly(current, field))
+        )
+        for part in (image.fields, image.unsent)
+    )
     left_out = _names(image) - {field.name for field in fields}
     partial = image.partial and bool(unsent)
     return replace(
@@ -186,78 +239,8 @@ def _positions(current: TableSchema, image: SourceSchema) -> tuple[Column, ...]:
     return (TableSchema.positions_column(first),)
 
 
-def _refused(image: SourceSchema, policy: SchemaPolicy) -> Unfit | None:
-    found = refusal(image, policy)
-    return None if found is None else Unfit(*found)
-
-
 def _names(image: SourceSchema) -> set[str]:
     return {field.name for field in image.fields}
-
-
-def _unusable(current: TableSchema, image: SourceSchema) -> Unfit | None:
-    """Return why no table could hold the image, or this one as it is configured, if so."""
-    problem = image.problem or _not_computable(current, image)
-    if problem:
-        return Unfit(ParkCode.UNSUPPORTED, problem)
-    if not image.key:
-        return Unfit(
-            ParkCode.NO_KEY,
-            "the source table has no primary key; add one, name unique columns as `key` under"
-            " `tables`, set `mode: append` if rows are only inserted, or exclude its topic",
-        )
-    absent = [name for name in image.key if name not in _names(image)]
-    if absent:
-        return Unfit(
-            ParkCode.NO_KEY,
-            f"key column={absent[0]!r} is not in the row image; include it at the connector",
-        )
-    for field in image.fields:
-        if field.type is None:
-            return Unfit(
-                ParkCode.UNSUPPORTED,
-                f"column={field.name!r} source_type={field.source_type!r} has no exact type here;"
-                " exclude the column or have the connector send it as a string",
-            )
-    return _clashing(image)
-
-
-def _not_computable(current: TableSchema, image: SourceSchema) -> str:
-    """Name a column that can't be computed and never was; one that was is missing as a column of
-    the source may be, since what it is made of isn't there yet, or no more.
-    """
-    had = current.by_source.keys() | {former.column.source_name for former in current.former}
-    for name, lacked in image.lacking:
-        if name not in had:
-            return (
-                f"computed column={name!r} needs column={lacked!r}, which the source hasn't got;"
-                " correct shape.computed, or compute it once the source has the column"
-            )
-    return ""
-
-
-def _clashing(image: SourceSchema) -> Unfit | None:
-    """Engines compare names without regard to case: two columns must not differ in it alone."""
-    stored: dict[str, str] = {}
-    for field in image.fields:
-        other = stored.setdefault(column_name(field.name).lower(), field.name)
-        if other != field.name:
-            return Unfit(
-                ParkCode.UNSUPPORTED,
-                f"columns {other!r} and {field.name!r} have one name to engines that ignore case;"
-                " rename or exclude one at the source",
-            )
-    return None
-
-
-def _other_key(current: TableSchema, image: SourceSchema) -> Unfit | None:
-    key = {column_name(name) for name in image.key}
-    if not current.columns or key == set(current.key):
-        return None
-    return Unfit(
-        ParkCode.SCHEMA_CHANGE,
-        f"the primary key changed from {list(current.key)} to {sorted(key)}; {_RESET}",
-    )
 
 
 def _version_of(current: TableSchema, image: SourceSchema) -> int | None:
@@ -265,9 +248,9 @@ def _version_of(current: TableSchema, image: SourceSchema) -> int | None:
     has what both have, and nothing that neither has.
     """
     for version in range(current.version, -1, -1):
-        had = current.at(version).by_source.keys()
-        following = current.at(version + 1).by_source.keys()
-        names = {known_as(field, had | following) for field in image.fields}
+        schemas = current.at(version), current.at(version + 1)
+        had, following = (schema.by_source.keys() for schema in schemas)
+        names = {known_as(field, *schemas) for field in image.fields}
         if had & following <= names <= had | following:
             met = {_met(current, version, field) for field in image.fields}
             # Of a column that was renamed both names may be known, but one image has one of them.
@@ -282,57 +265,45 @@ def _differing(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) 
         return None
     if image.partial:
         image = image.whole
-    renamed = renamed_of(current, image, policy)
-    names, by_source = _names(image), not_renamed(current, renamed)
-    new = [f for f in image.fields if f.name not in by_source and f.name not in renamed]
-    missing = [column for name, column in by_source.items() if name not in names]
+    match = matched(current, image, policy)
     declared = {field.name for field in image.unsent}
-    unsent = [column.source_name for column in missing if column.source_name in declared]
+    unsent = [c.source_name for c in match.missing if c.source_name in declared]
     if unsent:
         return Unfit(*declared_yet_unsent(unsent))
-    may_go = policy.keeps_renamed if new else policy.follows_drops
-    if missing and not may_go:
-        return _gone(missing[0], new)
-    for field in image.fields:
-        column = by_source.get(field.name)
-        if column is not None and followed_as(current, column, field, policy) is None:
-            return _retyped(column, field)
-    if new and not policy.adds:
-        return Unfit(
-            ParkCode.SCHEMA_CHANGE,
-            f"column={new[0].name!r} of type {_described(new[0])} is new; set"
-            " schema_changes.add_column and give `lakesplice unpark`",
+    may_go = policy.keeps_renamed if match.maybe_renamed else policy.follows_drops
+    if match.missing and not may_go:
+        why = (
+            unfollowed.handed_on(match.handed_on)
+            if match.handed_on
+            else unfollowed.gone(match.missing[0], match.new)
         )
+        return Unfit(ParkCode.SCHEMA_CHANGE, why)
+    for field in image.fields:
+        column = match.kept.get(field.name)
+        if column is not None and followed_as(current, column, field, policy) is None:
+            return Unfit(ParkCode.SCHEMA_CHANGE, unfollowed.retyped(column, field))
+    if match.new and not policy.adds:
+        return Unfit(ParkCode.SCHEMA_CHANGE, unfollowed.added(match.new[0]))
     return None
-
-
-def _described(column: Column | SourceField) -> str:
-    known = column.type.name if column.type is not None else "unknown"
-    return f"{known} ({column.source_type})"
 
 
 def _grown(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -> Grows:
     positions = _positions(current, image)
     image = image.whole if image.partial else image
-    names, renamed = _names(image), renamed_of(current, image, policy)
-    by_source = not_renamed(current, renamed)
-    new = [f for f in image.fields if f.name not in by_source and f.name not in renamed]
+    match = matched(current, image, policy)
+    new = list(match.new)
     # Of a table's first columns too: images that lack one, which come later, are from before it.
     filled = tuple(field for field in new if policy.fills and field.name not in image.key)
-    hidden = policy.hides_dropped and not new
-    changed = [
-        replace(column, source_name="", hidden=hidden)
-        for name, column in by_source.items()
-        if name not in names
-    ]
+    hidden = policy.hides_dropped and not match.maybe_renamed
+    changed = [replace(column, source_name="", hidden=hidden) for column in match.missing]
     taken = names_ever(current)
-    for name, kept in renamed.items():
+    for name, kept in match.renamed.items():
         own = {old.lower() for old, now in current.aliases.items() if now == kept.name}
         stored = free_name(taken - own, name)
         taken.add(stored.lower())
         changed.append(replace(kept, name=stored, source_name=name))
     for field in image.fields:
-        column = by_source.get(field.name)
+        column = match.kept.get(field.name)
         if column is None:
             continue
         followed = followed_as(current, column, field, policy)
@@ -358,30 +329,3 @@ def _grown(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -> G
     key = current.key or tuple(column_name(part) for part in image.key)
     grown = current.with_columns(added, key, changed)
     return Grows(replace(grown, left_out=current.left_out | image.left_out))
-
-
-def _gone(gone: Column, new: Sequence[SourceField]) -> Unfit:
-    came = f", and {new[0].name!r} is new" if new else ""
-    kind = "rename_column" if new else "drop_column"
-    follow = (
-        " to follow a rename, set schema_changes.rename_column: evolve and schema_change_topics;"
-        if new
-        else ""
-    )
-    return Unfit(
-        ParkCode.SCHEMA_CHANGE,
-        f"column={gone.source_name!r} of type {_described(gone)} is gone from the source{came}:"
-        f" dropped or renamed;{follow} to keep what it held and go on, set"
-        f" schema_changes.{kind}: lenient and give `lakesplice unpark`; or bring it back under its"
-        f" name, or {_RESET}",
-    )
-
-
-def _retyped(column: Column, found: Column | SourceField) -> Unfit:
-    return Unfit(
-        ParkCode.SCHEMA_CHANGE,
-        f"column={column.source_name!r} changed its type from {_described(column)} to"
-        f" {_described(found)}; to go on with a column of its own for the new values, set"
-        " schema_changes.alter_column_type: lenient and give `lakesplice unpark`; or change it back"
-        f" at the source, or {_RESET}",
-    )

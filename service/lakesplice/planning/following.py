@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
+from lakesplice.planning.naming import column_of, formerly
 from lakesplice.planning.policy import SchemaPolicy
 from lakesplice.planning.retyping import accepts, keeps_key_hash, widened
 
@@ -25,25 +27,54 @@ def followed_as(
     return field if policy.sets_beside and column.name not in current.key else None
 
 
-def renamed_of(
-    current: TableSchema, image: SourceSchema, policy: SchemaPolicy
-) -> dict[str, Column]:
-    """Return, per field of the image that the source is known to have renamed, its column as it
-    has to be for it but for its name. A key's columns aren't renamed.
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """How the columns of a table and the fields of an image that isn't of any version correspond.
+
+    `kept` has the columns under names that are theirs still, `renamed` those that the source is
+    known to have renamed, by their new names and as they have to be for the fields but for the
+    name. `new` are fields without a column, `missing` columns without a field. `maybe_renamed` is
+    whether what is new may be, or is, what is missing; not if the source told that it was added.
     """
+
+    kept: Mapping[str, Column]
+    renamed: Mapping[str, Column]
+    new: tuple[SourceField, ...]
+    missing: tuple[Column, ...]
+    maybe_renamed: bool
+
+    @property
+    def handed_on(self) -> tuple[str, ...]:
+        """Names that were a column's of the table and are another's now."""
+        new = {field.name for field in self.new}
+        return tuple(column.source_name for column in self.missing if column.source_name in new)
+
+
+def matched(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -> Matched:
+    """Match the fields of an image with a table's columns. A key's columns aren't renamed."""
+    renamed = _renamed(current, image, policy) if policy.follows_renames else {}
+    taken = {column.id for column in renamed.values()}
+    left = [field for field in image.fields if field.name not in renamed]
+    own = {field.name: column_of(current, field) for field in left}
+    kept = {n: c for n, c in own.items() if c is not None and c.id not in taken}
+    known = {column.id for column in kept.values()} | taken
+    new = tuple(field for field in left if field.name not in kept)
+    return Matched(
+        kept,
+        renamed,
+        new,
+        tuple(c for c in current.by_source.values() if c.id not in known),
+        any(not field.tenures or formerly(current, field) is not None for field in new),
+    )
+
+
+def _renamed(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -> dict[str, Column]:
     found: dict[str, Column] = {}
-    for field in image.fields if policy.follows_renames else ():
-        named = (current.by_source.get(name) for name in field.formerly)
-        before = next((column for column in named if column is not None), None)
-        if before is None or field.name in current.by_source or before.name in current.key:
+    for field in image.fields:
+        before = formerly(current, field)
+        if before is None or column_of(current, field) is not None or before.name in current.key:
             continue
         followed = followed_as(current, before, field, policy)
         if isinstance(followed, Column):
             found[field.name] = followed
     return found if len({column.id for column in found.values()}) == len(found) else {}
-
-
-def not_renamed(current: TableSchema, renamed: Mapping[str, Column]) -> dict[str, Column]:
-    """The present columns by their source's names; what a renamed one was called is free."""
-    gone = {column.id for column in renamed.values()}
-    return {name: column for name, column in current.by_source.items() if column.id not in gone}

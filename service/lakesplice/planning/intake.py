@@ -29,7 +29,7 @@ from lakesplice.model.schema import SourceSchema, TableSchema
 from lakesplice.planning import insert_only
 from lakesplice.planning.decoded import Block, Decoded
 from lakesplice.planning.epochs import Course, Opening, Places, follow
-from lakesplice.planning.evolution import Fits, SchemaFit, Unfit, anew, fit
+from lakesplice.planning.evolution import Fits, SchemaFit, Unfit, anew, fit, in_time
 from lakesplice.planning.images import to_changes
 from lakesplice.planning.order import accept_repetitions
 from lakesplice.planning.partial_inserts import partial_inserts
@@ -260,9 +260,10 @@ class PartitionIntake:
                 if late is None:
                     continue
                 verdict, first = anew(self._schema, block.schema, self._policy), late
-            for at in (first, count - 1):
+            for at in (count - 1, first):
                 position = Position(int(file[at]), int(block.position_offset[at]))
                 self._sightings.append((position, block.schema))
+            verdict = in_time(verdict, self._schema, block.schema, position, self._policy)
             unfit_code = verdict.code if isinstance(verdict, Unfit) else None
             detail = verdict.detail if isinstance(verdict, Unfit) else ""
             yield _Stop(int(block.rows[first]), unfit_code, detail)

@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from lakesplice.formats.events.values import Decoded
 from lakesplice.model.manifest import PartitionState
 from lakesplice.model.modes import NotInserts
 from lakesplice.model.position import Position
 from lakesplice.model.schema import SourceSchema, TableSchema
-from lakesplice.planning.decoded import Block, Decoded
+from lakesplice.planning.decoded import Block
 from lakesplice.planning.epochs import Course, Places, epochs_of_late
 from lakesplice.planning.intake import PartitionIntake, PartitionReport, TopicFacts
+from lakesplice.planning.kept_types import with_kept_types
 from lakesplice.planning.policy import DEFAULT_POLICY, SchemaPolicy
 
 # A record that stops a block has what lies behind it decoded again.
@@ -97,7 +99,8 @@ def retake(
                 rules.not_inserts,
                 rules.policy,
             )
-            start += _take(taking, intake, block, decode(block), start)
+            decoded = with_kept_types(decode(block), schema, rules.policy)
+            start += _take(taking, intake, block, decoded, start)
     return Retaken(
         tuple(taking.changes), taking.failed, tuple(taking.sightings), tuple(taking.reports)
     )

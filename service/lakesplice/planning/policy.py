@@ -48,6 +48,7 @@ class SchemaPolicy:
     rename_column: Behaviour = Behaviour.EXCEPTION
     drop_column: Behaviour = Behaviour.EXCEPTION
     truncate_table: Behaviour = Behaviour.EVOLVE
+    create_table: Behaviour = Behaviour.EVOLVE
     partial_images: PartialImages = PartialImages.PARK
 
     @property
@@ -71,6 +72,11 @@ class SchemaPolicy:
         return self.alter_column_type in (Behaviour.TRY_EVOLVE, Behaviour.LENIENT)
 
     @property
+    def keeps_types(self) -> bool:
+        """Whether a column keeps its type and takes what fits."""
+        return self.alter_column_type is Behaviour.IGNORE
+
+    @property
     def follows_drops(self) -> bool:
         """Whether the table goes on without a column that is gone from the source."""
         return self.drop_column is not Behaviour.EXCEPTION
@@ -89,6 +95,21 @@ class SchemaPolicy:
     def keeps_renamed(self) -> bool:
         """Whether columns that are gone while others are new stay, as by a lenient drop."""
         return self.rename_column not in (Behaviour.EVOLVE, Behaviour.EXCEPTION)
+
+    @property
+    def goes_by_names(self) -> bool:
+        """Whether a name stays one column's where nothing tells which of two it means."""
+        return self.rename_column in (Behaviour.LENIENT, Behaviour.IGNORE)
+
+    @property
+    def ignores_new_tables(self) -> bool:
+        """Whether a topic without a table stays so."""
+        return self.create_table is Behaviour.IGNORE
+
+    @property
+    def parks_new_tables(self) -> bool:
+        """Whether a topic without a table gets one that is parked."""
+        return self.create_table is Behaviour.EXCEPTION
 
     @property
     def truncates(self) -> bool:

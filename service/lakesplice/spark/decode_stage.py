@@ -24,6 +24,7 @@ from lakesplice.model.names import KEY_HIGH
 from lakesplice.planning.fold import fold
 from lakesplice.planning.insert_only import in_key_order
 from lakesplice.planning.intake import Letter, PartitionIntake
+from lakesplice.planning.kept_types import with_kept_types
 from lakesplice.planning.metadata import Origin
 from lakesplice.planning.placed import placed
 from lakesplice.planning.placement import range_of
@@ -150,6 +151,7 @@ class _TopicTask:
         decoded = decode(records, self._knowing_schemas(records))
         if self._topic.shape is not None:
             decoded = shaped(decoded, self._topic.shape, self._origin)
+        decoded = with_kept_types(decoded, self._schema, self._topic.policy)
         offsets = records.column("offset").to_numpy()
         taken = intake.take(offsets, placed(decoded, offsets, partition))
         self._changes += taken.changes

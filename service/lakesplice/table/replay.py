@@ -15,13 +15,12 @@ import pyarrow as pa
 
 from lakesplice.errors import RetryableError, UsageError
 from lakesplice.formats.events import DeclaredType, TypeHistory, decode, schema_ids
-from lakesplice.formats.events.values import DecodeContext
+from lakesplice.formats.events.values import DecodeContext, Decoded
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import DeadLetterRef, SourceState
 from lakesplice.model.mappings import TypeMapping
 from lakesplice.model.names import TableName
 from lakesplice.model.position import Position
-from lakesplice.planning.decoded import Decoded
 from lakesplice.planning.evolution import plan_evolution
 from lakesplice.planning.intake import TopicFacts
 from lakesplice.planning.late import IntakeRules, Retaken, retake

@@ -172,6 +172,12 @@ TABLES = gauge(
     "See table_parked.",
     Label("state", ("running", "parked")),
 )
+TABLES_NOT_MADE = gauge(
+    "tables_not_made",
+    "topics",
+    "Topics without a table that get none, by `schema_changes.create_table: ignore`.",
+    "The log's `table-not-made` names them; they aren't read, so nothing of them is passed over.",
+)
 COMMITS = counter(
     "commits",
     "commits",

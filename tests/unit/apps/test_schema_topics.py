@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 import structlog
 from structlog.testing import capture_logs
 
@@ -21,6 +22,7 @@ from tests.support.schema_changes import connect_record
 
 _X = TableName("shop", "x")
 _LONG = ColumnType(Kind.LONG)
+RETYPED = "ALTER TABLE x MODIFY price decimal(8,4)"
 
 
 def _schema(source_type: str) -> TableSchema:
@@ -61,39 +63,50 @@ class _Source:
         return list(enumerate(self.records))[start:end]
 
 
+def _told(ddl: str = "CREATE TABLE x (id int, price decimal(8,2))") -> _Source:
+    """A source whose topic was read when it had the table's creation."""
+    source = _Source()
+    source.tell(ddl, 10)
+    source.look()
+    return source
+
+
+def _told_late(ddl: str, reached: int = 30) -> _Source:
+    """A source that told of a statement at place 20 when its table had gone to another one."""
+    source = _told()
+    source.reach(reached)
+    source.tell(ddl, 20)
+    source.look()
+    return source
+
+
 def _prices(types: TypeHistory | None) -> list[str]:
     assert types is not None
     return [version.columns["price"].name for version in types.versions]
 
 
 def test_each_look_reads_what_is_new_and_nothing_twice() -> None:
-    source = _Source()
-    source.tell("CREATE TABLE x (id int, price decimal(8,2))", 10)
-    source.look()
+    source = _told()
     source.look()
     assert _prices(source.types()) == ["decimal(8,2)"]
-    source.tell("ALTER TABLE x MODIFY price decimal(8,4)", 20)
+    source.tell(RETYPED, 20)
     source.look()
     assert _prices(source.types()) == ["decimal(8,2)", "decimal(8,4)"]
     assert source.asked == [(0, 1), (1, 2)]
 
 
 def test_a_table_of_another_connector_is_told_nothing() -> None:
-    source = _Source()
-    source.tell("CREATE TABLE x (id int)", 10)
-    source.look()
+    source = _told("CREATE TABLE x (id int)")
     other = replace(source.state, topic="db2.shop.x")
     assert source.topics.types(other, _X) is None
     assert source.topics.types(source.state, TableName("shop", "y")) is None
 
 
 def test_a_table_that_went_beyond_a_change_of_types_is_parked_once_it_is_told() -> None:
-    source = _Source()
-    source.tell("CREATE TABLE x (id int, price decimal(8,2))", 10)
-    source.look()
+    source = _told()
     source.reach(30)
     assert source.topics.overtaken(source.state, _X, _UNDESCRIBED) is None
-    source.tell("ALTER TABLE x MODIFY price decimal(8,4)", 20)
+    source.tell(RETYPED, 20)
     source.look()
     reason = source.topics.overtaken(source.state, _X, _UNDESCRIBED)
     assert reason is not None
@@ -103,34 +116,32 @@ def test_a_table_that_went_beyond_a_change_of_types_is_parked_once_it_is_told() 
 
 
 def test_a_table_whose_events_say_their_types_is_never_too_far() -> None:
-    source = _Source()
-    source.tell("CREATE TABLE x (id int, price decimal(8,2))", 10)
-    source.look()
-    source.reach(30)
-    source.tell("ALTER TABLE x MODIFY price decimal(8,4)", 20)
-    source.look()
+    source = _told_late(RETYPED)
     assert source.topics.overtaken(source.state, _X, _schema("int64")) is None
 
 
+@pytest.mark.parametrize("described", ["int64", "declared:long"])
+def test_a_table_that_went_beyond_a_swap_of_names_is_parked_once_it_is_told(described: str) -> None:
+    source = _told_late("ALTER TABLE x RENAME COLUMN id TO price, RENAME COLUMN price TO id")
+    reason = source.topics.overtaken(source.state, _X, _schema(described))
+    assert reason is not None
+    assert reason.code is ParkCode.SCHEMA_CHANGE
+
+
+def test_a_rename_that_is_told_late_parks_nothing() -> None:
+    source = _told_late("ALTER TABLE x RENAME COLUMN price TO amount")
+    assert source.topics.overtaken(source.state, _X, _UNDESCRIBED) is None
+
+
 def test_a_change_of_types_that_is_told_in_time_parks_nothing() -> None:
-    source = _Source()
-    source.tell("CREATE TABLE x (id int, price decimal(8,2))", 10)
-    source.look()
-    source.reach(15)
-    source.tell("ALTER TABLE x MODIFY price decimal(8,4)", 20)
-    source.look()
+    source = _told_late(RETYPED, reached=15)
     assert source.topics.overtaken(source.state, _X, _UNDESCRIBED) is None
     source.reach(30)
     assert source.topics.overtaken(source.state, _X, _UNDESCRIBED) is None
 
 
 def test_a_column_that_only_came_parks_nothing() -> None:
-    source = _Source()
-    source.tell("CREATE TABLE x (id int, price decimal(8,2))", 10)
-    source.look()
-    source.reach(30)
-    source.tell("ALTER TABLE x ADD note text", 20)
-    source.look()
+    source = _told_late("ALTER TABLE x ADD note text")
     assert source.topics.overtaken(source.state, _X, _UNDESCRIBED) is None
 
 
@@ -138,7 +149,7 @@ def test_what_was_told_before_the_driver_began_parks_nothing() -> None:
     source = _Source()
     source.reach(30)
     source.tell("CREATE TABLE x (id int, price decimal(8,2))", 10)
-    source.tell("ALTER TABLE x MODIFY price decimal(8,4)", 20)
+    source.tell(RETYPED, 20)
     source.look()
     assert source.topics.overtaken(source.state, _X, _UNDESCRIBED) is None
 
@@ -146,7 +157,7 @@ def test_what_was_told_before_the_driver_began_parks_nothing() -> None:
 def test_after_a_failover_only_types_that_never_changed_are_known() -> None:
     source = _Source()
     source.tell("CREATE TABLE x (id int, price decimal(8,2))", 10)
-    source.tell("ALTER TABLE x MODIFY price decimal(8,4)", 20)
+    source.tell(RETYPED, 20)
     source.look()
     source.state = replace(source.state, epochs=(Epoch(1),))
     types = source.types()
@@ -156,9 +167,7 @@ def test_after_a_failover_only_types_that_never_changed_are_known() -> None:
 
 
 def test_a_topic_that_was_made_anew_is_read_from_its_beginning() -> None:
-    source = _Source()
-    source.tell("CREATE TABLE x (id int, price int)", 10)
-    source.look()
+    source = _told("CREATE TABLE x (id int, price int)")
     source.records.clear()
     source.tell("CREATE TABLE x (id int, price bigint)", 5)
     source.topic = replace(source.topic, id="id-2")

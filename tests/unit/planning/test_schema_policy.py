@@ -210,3 +210,21 @@ def test_a_schema_at_an_earlier_version_has_the_columns_as_they_were() -> None:
     assert [c.type.name for c in schema.at(1).columns] == ["long", "integer", "string"]
     assert schema.at(1) == met(PLAIN)
     assert schema.at(2) == met(PLAIN, wide)
+
+
+def test_what_comes_late_makes_no_column_gone_for_one_that_the_table_never_met() -> None:
+    policy = SchemaPolicy(rename_column=Behaviour.LENIENT, drop_column=Behaviour.LENIENT)
+    between = image(id="long", name="string", passing="integer")
+    later = image(id="long", name="string", c="integer")
+    seen = [(at(100), image(id="long", name="string")), (at(300), later)]
+    table, _ = plan_evolution(TableSchema(), seen, policy)
+    after, verdicts = plan_evolution(table, [(at(200), between)], policy)
+    assert after == table
+    assert isinstance(verdicts[between], Unfit)
+    assert "comes late" in verdicts[between].detail
+    again, _ = plan_evolution(table, [(at(400), between)], policy)
+    assert "passing" in again.by_source, "the source went on from there"
+    left_out = replace(policy, add_column=Behaviour.IGNORE)
+    ignoring, verdicts = plan_evolution(table, [(at(200), between)], left_out)
+    assert not isinstance(verdicts[between], Unfit)
+    assert "c" in ignoring.by_source

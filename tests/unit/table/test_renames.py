@@ -20,13 +20,8 @@ from lakesplice.storage.local import LocalStore
 from lakesplice.table.changes import changes_of
 from lakesplice.table.facade import Table
 from lakesplice.table.read import View
-from lakesplice.testing.doubles import FixedClock, SeededEntropy
-from lakesplice.testing.shop import Event
-from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
-from tests.support.altered import event
-from tests.support.simulated import rows_of
+from tests.support.altered import FOLLOWING, Life, event
 
-FOLLOWING = SchemaPolicy(rename_column=Behaviour.EVOLVE)
 A = {"id": "int32", "a": "int32", "name": "string"}
 B = {"id": "int32", "b": "int32", "name": "string"}
 WIDE_B = {"id": "int32", "b": "int64", "name": "string"}
@@ -44,39 +39,6 @@ def told(*renames: tuple[int, dict[str, tuple[str, ...]]]) -> TypeHistory:
 
 
 ONCE = told((20, {"b": ("a",)}))
-
-
-class Life:
-    """A topic of two partitions and its driver."""
-
-    def __init__(
-        self, lake: LocalStore, history: TypeHistory | None, policy: SchemaPolicy = FOLLOWING
-    ) -> None:
-        self.topic = SimulatedTopic("t.s.t", 2)
-        self.driver = SimulatedDriver(
-            lake,
-            self.topic,
-            FixedClock(),
-            SeededEntropy(1),
-            ranges=2,
-            read_tasks=2,
-            policy=policy,
-            history=history,
-        )
-        self.store = lake.within("s/t")
-
-    def take(self, *events: Event, partition: int = 0) -> None:
-        self.topic.append(partition, events)
-        outcome = self.driver.batch()
-        assert outcome.name == "DONE", outcome
-
-    @property
-    def parked(self) -> str:
-        parked = self.driver.table.parked
-        return "" if parked is None else f"{parked.code}: {parked.detail}"
-
-    def rows(self, view: View = View.REAL_TIME) -> list[dict[str, Any]]:
-        return rows_of(self.store, view)
 
 
 @pytest.fixture

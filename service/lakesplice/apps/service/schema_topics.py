@@ -30,15 +30,17 @@ Read = Callable[[str, int, int], list[tuple[int, bytes | None]]]
 
 @dataclass
 class _Told:
-    """What one topic told up to an offset; `came` has, per table, the lowest place of a change of
-    types that was met since the driver began.
+    """What one topic told up to an offset; `retyped` and `renamed` have, per table, the lowest
+    place of a change of types, or at which a name became another column's, that was met since the
+    driver began.
     """
 
     topic_id: str
     next_offset: int
     history: SchemaHistory = field(default_factory=SchemaHistory)
     types: dict[TableName, TypeHistory | None] = field(default_factory=dict)
-    came: dict[TableName, Position] = field(default_factory=dict)
+    retyped: dict[TableName, Position] = field(default_factory=dict)
+    renamed: dict[TableName, Position] = field(default_factory=dict)
 
 
 class SchemaTopics:
@@ -83,23 +85,28 @@ class SchemaTopics:
     def overtaken(
         self, source: SourceState, origin: TableName, schema: TableSchema
     ) -> ParkReason | None:
-        """Return why a table can't go on that went beyond a change of types told of since.
+        """Return why a table can't go on that went beyond a change told of since, if it did: of
+        types, or of which column a name is.
 
         Events that say their types themselves were read with the right ones all the same.
         """
         with self._busy:
             told = self._told.get(_prefix(source))
-            place = None if told is None else told.came.pop(origin, None)
-        undescribed = any(c.source_type.startswith(DECLARED) for c in schema.columns)
-        if place is None or source.epochs or not undescribed:
+            retyped = None if told is None else told.retyped.pop(origin, None)
+            renamed = None if told is None else told.renamed.pop(origin, None)
+        if not any(c.source_type.startswith(DECLARED) for c in schema.columns):
+            retyped = None
+        place = min((at for at in (retyped, renamed) if at is not None), default=None)
+        if place is None or source.epochs:
             return None
         reached = max(state.position for state in source.partitions.values())
         if reached < place:
             return None
+        what = "types" if place == retyped else "names"
         return ParkReason(
             ParkCode.SCHEMA_CHANGE,
-            f"the source changed types of columns at {place}; the topic of schema changes told of"
-            f" it when changes up to {reached} had been taken with the former types; reset the"
+            f"the source changed {what} of columns at {place}; the topic of schema changes told of"
+            f" it when changes up to {reached} had been taken with the former {what}; reset the"
             " table",
             source.topic,
         )
@@ -140,14 +147,19 @@ class SchemaTopics:
             told.types.clear()
         for table in changed:
             told.types.clear()  # a topic's name may stand for a table of another one
-            if not first and change.place is not None and self._retypes(told, table):
-                told.came[table] = min(change.place, told.came.get(table, change.place))
+            if not first and change.place is not None:
+                self._note(told, table, change.place)
 
-    def _retypes(self, told: _Told, table: TableName) -> bool:
-        """Whether a table's last change was one of the types of columns that it had before."""
+    def _note(self, told: _Told, table: TableName, place: Position) -> None:
+        """Note what a table's last change means to what was taken with the version before."""
         types = types_of(told.history, table, self._handling)
         versions = () if types is None else types.versions[-2:]
-        return len(versions) == 2 and _differ(*versions)
+        if len(versions) < 2:
+            return
+        if _differ(*versions):
+            told.retyped[table] = min(place, told.retyped.get(table, place))
+        if _hands_on(*versions):
+            told.renamed[table] = min(place, told.renamed.get(table, place))
 
     def _types(self, told: _Told, table: TableName) -> TypeHistory | None:
         if table not in told.types:
@@ -171,3 +183,9 @@ def _differ(before: TypeVersion, after: TypeVersion) -> bool:
         for name, type_ in before.columns.items()
         if name in after.columns
     )
+
+
+def _hands_on(before: TypeVersion, after: TypeVersion) -> bool:
+    """Whether a name is another column's than in the version before."""
+    ended = {(t.name, t.until) for own in before.tenures.values() for t in own}
+    return any((t.name, t.first) in ended for own in after.tenures.values() for t in own)

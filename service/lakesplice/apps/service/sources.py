@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.newcomers import Newcomers
 from lakesplice.apps.service.tables import ServiceTables, unborn_source
 from lakesplice.errors import LakespliceError, UsageError
 from lakesplice.model.names import TableName
@@ -31,6 +32,7 @@ class Sources:
         self._tables = tables
         self._catalogue = catalogue
         self._broken: set[str] = set()
+        self._newcomers = Newcomers(driver, tables)
 
     def look(self) -> Outlook:
         """Return what can be read now, with the tables that are new taken up.
@@ -82,9 +84,10 @@ class Sources:
 
     def _read(self, topic: str) -> bool:
         try:
-            return self._driver.settings.reads(TableName.from_topic(topic))
+            wanted = self._driver.settings.reads(TableName.from_topic(topic))
         except UsageError:
             return True  # what it lacks is told where its table is taken up
+        return wanted and not self._newcomers.leaves_out(topic)
 
     def _start(self, topic: Topic) -> dict[int, int]:
         if self._tables.get(topic.name) is None:
@@ -93,6 +96,7 @@ class Sources:
             topic.name, unborn_source(topic.name, topic.id, topic.earliest)
         )
         table.refused = False
+        self._newcomers.park_if_refused(table)
         if table.parked or table.rests:
             return {}
         reason = check_source(table.source, topic.name, topic.id, topic.earliest, topic.latest)

@@ -2,8 +2,9 @@
 
 The first undecided record is read by the book and becomes the template: all records that start like
 it are read with it, in blocks. What it can't settle, without schemas a record of another shape,
-becomes the next template. So the work follows the number of schema versions in the batch, not of
-records.
+becomes the next template. Where there are many shapes, as with partial images, records are sorted
+by their form first (`forms.py`). So the calls follow the number of shapes in the batch, and each
+record is read once.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.formats.events.dialect import Group, KeyForm, Reader, Sliced
+from lakesplice.formats.events.forms import Forms
 from lakesplice.formats.events.group import read_group, slices_after
 from lakesplice.formats.events.ledger import Ledger
 from lakesplice.formats.events.strict import Flaw
@@ -26,11 +28,11 @@ from lakesplice.formats.events.template import (
     Truncated,
     Verdict,
 )
-from lakesplice.formats.events.values import DeadReason, Rows
+from lakesplice.formats.events.values import DeadReason, Mask, Rows
 from lakesplice.model.position import RANK_OTHER, Position
 
-# After so many shapes without a schema, records are told apart one by one rather than by trying.
-_ROUNDS_MAX = 8
+# After so many shapes without a schema, records are sorted by their form rather than by trying.
+_TRIES_MAX = 1
 # From this many records per chosen one, copying the chosen costs less than looking at the others.
 _SPARSE = 2
 # What a record of another format may look like.
@@ -50,9 +52,13 @@ def settle_records(
     asked about a record that is no event of the reader's format: whether it is one of another.
     """
     run = _Run(records, reader, threads=threads)
-    rounds = 0
+    tries = 0
+    forms: Forms | None = None
     while (first := run.ledger.next_open()) is not None:
         value = run.values[first].as_py()
+        if tries == _TRIES_MAX and forms is None:
+            forms = Forms(run.values, run.ledger.open, reader)
+        # Last, since a reader goes by what it was shown last.
         template = reader.inspect(value)
         if not isinstance(template, Template):
             if isinstance(template, Flaw) and template.reason in _STRANGE:
@@ -63,8 +69,10 @@ def settle_records(
         if isinstance(key, Flaw):
             run.ledger.kill([first], key)
             continue
-        rounds += 1
-        run.read(first, template, key, patient=template.exact or rounds > _ROUNDS_MAX)
+        tries += not template.exact
+        sorted_ = forms is not None and not template.exact
+        among = forms.like(first, template) if forms is not None and sorted_ else None
+        run.read(first, template, key, among, patient=template.exact or sorted_)
         run.ledger.kill(
             [first], Flaw(DeadReason.NOT_JSON, "the record can't be read in its own shape")
         )
@@ -103,9 +111,17 @@ class _Run:
         else:
             self.ledger.stop(row, verdict.code, verdict.detail)
 
-    def read(self, own: int, template: Template, key: KeyForm | None, *, patient: bool) -> None:
-        """Read and settle the open records that are like the template's own."""
-        rows = self._like(own, template, key)
+    def read(
+        self,
+        own: int,
+        template: Template,
+        key: KeyForm | None,
+        among: Mask | None,
+        *,
+        patient: bool,
+    ) -> None:
+        """Read and settle the open records, or those `among` them, that are like the template's."""
+        rows = self._like(own, template, key, among)
         first, end = int(rows[0]), int(rows[-1]) + 1
         if end - first <= _SPARSE * len(rows):
             chosen, places = self.values.slice(first, end - first), rows - first
@@ -136,10 +152,12 @@ class _Run:
             )
             self._reader.build(group, self.ledger)
 
-    def _like(self, own: int, template: Template, key: KeyForm | None) -> Rows:
+    def _like(self, own: int, template: Template, key: KeyForm | None, among: Mask | None) -> Rows:
         """The open rows before the end that start as the row `own` does, in value and key."""
         end = self.ledger.end
         alike = self.ledger.open[:end].copy()
+        if among is not None:
+            alike &= among[:end]
         values, keys = self.values.slice(0, end), self.keys.slice(0, end)
         if template.prefix:
             starts = pc.starts_with(values, template.prefix).fill_null(False)

@@ -2,34 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
+
 from lakesplice.formats.events.ledger import Ledger
-from lakesplice.formats.events.typed import TypeHistory
+from lakesplice.formats.events.typed import TypeHistory, TypeVersion
 from lakesplice.formats.events.values import ImageBlock
 from lakesplice.model.position import Ordering, Position
+from lakesplice.model.schema import SourceField
 
 
 def name_formerly(ledger: Ledger, history: TypeHistory | None) -> None:
-    """Note in each block's schema which other names its columns had, seen from its last change."""
-    if history is not None and history.ordered:
-        ledger.blocks = [_named(block, history) for block in ledger.blocks]
+    """Note in each block's schema which other names its columns had, seen from its last change.
+
+    Changes from before and after a name went from one column to another become blocks of their own.
+    """
+    if history is not None:
+        ledger.blocks = [named for block in ledger.blocks for named in _named(block, history)]
 
 
-def _named(block: ImageBlock, history: TypeHistory) -> ImageBlock:
-    if block.ordering is not Ordering.BINLOG:
+def _named(block: ImageBlock, history: TypeHistory) -> Iterator[ImageBlock]:
+    if block.ordering is not Ordering.BINLOG or not history.ordered:
+        yield _with(block, None, history)
+        return
+    for part in _parts(block, history.turns):
+        last = int(part.position_file.max())
+        offset = int(part.position_offset[part.position_file == last].max())
+        version, _ = history.at(Position(last, offset))
+        yield _with(part, version, history)
+
+
+def _parts(block: ImageBlock, turns: tuple[Position, ...]) -> Iterator[ImageBlock]:
+    passed = np.zeros(len(block), np.int64)
+    for turn in turns:
+        file, offset = block.position_file, block.position_offset
+        passed += (file > turn.file) | ((file == turn.file) & (offset >= turn.offset))
+    for number in np.unique(passed):
+        yield block.filter(passed == number)
+
+
+def _with(block: ImageBlock, version: TypeVersion | None, history: TypeHistory) -> ImageBlock:
+    """Name the block's columns as seen from a version; None: its place doesn't tell which."""
+    known = None if version is None or version.gap else version
+    if known is not None and not (known.formerly or known.later or known.tenures):
         return block
-    last = int(block.position_file.max())
-    offset = int(block.position_offset[block.position_file == last].max())
-    version, _ = history.at(Position(last, offset))
-    if not version.formerly and not version.later:
+    if known is None and not history.handed_on:
         return block
-    fields = tuple(
-        replace(
-            field,
-            formerly=version.formerly.get(field.name, ()),
-            later=version.later.get(field.name, ()),
-        )
-        for field in block.schema.fields
+    fields, unsent = (
+        tuple(_field(field, known, history) for field in part)
+        for part in (block.schema.fields, block.schema.unsent)
     )
-    return replace(block, schema=replace(block.schema, fields=fields))
+    return replace(block, schema=replace(block.schema, fields=fields, unsent=unsent))
+
+
+def _field(field: SourceField, version: TypeVersion | None, history: TypeHistory) -> SourceField:
+    name = field.name
+    if version is None:
+        return replace(field, tenures=None) if name in history.handed_on else field
+    return replace(
+        field,
+        formerly=version.formerly.get(name, ()),
+        later=version.later.get(name, ()),
+        tenures=version.tenures.get(name, ()),
+    )

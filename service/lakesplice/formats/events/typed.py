@@ -14,6 +14,7 @@ from functools import cached_property
 
 from lakesplice.formats.events.declared import DeclaredType
 from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.model.schema import Tenure
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class TypeVersion:
     gap: str = ""
     formerly: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     later: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    tenures: Mapping[str, tuple[Tenure, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,23 @@ class TypeHistory:
     def placeless(self) -> TypeHistory:
         """Return the same history for changes whose positions aren't comparable with it."""
         return TypeHistory(self.versions, ordered=False, source=self.source)
+
+    @cached_property
+    def handed_on(self) -> frozenset[str]:
+        """Names that went from one column to another with nothing between."""
+        ends = {(t.name, t.until) for t in self._tenures}
+        return frozenset(t.name for t in self._tenures if (t.name, t.first) in ends)
+
+    @cached_property
+    def turns(self) -> tuple[Position, ...]:
+        """The places, ascending, at which names went from one column to another or became free."""
+        places = {place for t in self._tenures for place in (t.first, t.until)}
+        return tuple(sorted(place for place in places if place not in (None, BEFORE_ALL)))
+
+    @cached_property
+    def _tenures(self) -> frozenset[Tenure]:
+        versions = (version.tenures.values() for version in self.versions)
+        return frozenset(tenure for held in versions for own in held for tenure in own)
 
     @cached_property
     def _starts(self) -> list[Position]:

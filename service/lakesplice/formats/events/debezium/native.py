@@ -6,18 +6,15 @@ Some of it hangs on settings of the connector, which no record tells (`Handling`
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
-import pyarrow as pa
-
 from lakesplice.errors import ConfigurationError
-from lakesplice.formats.events.ddl import DefinedColumn, SchemaHistory, TableVersion
+from lakesplice.formats.events.ddl import DefinedColumn, SchemaHistory
 from lakesplice.formats.events.declared import DeclaredType
 from lakesplice.formats.events.encoding import Encoding
-from lakesplice.formats.events.typed import TypeHistory, TypeVersion
-from lakesplice.model.fills import fill_text, fill_value
+from lakesplice.formats.events.told import CHARACTERS, told_types
+from lakesplice.formats.events.typed import TypeHistory
 from lakesplice.model.names import TableName
 from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Kind
 
@@ -26,7 +23,6 @@ _DECIMAL_LENGTH, _DECIMAL_SCALE, _BIT_LENGTH = 10, 0, 1
 _DECIMAL_LENGTH_MAX = 65
 # From this many binary digits on a FLOAT is a DOUBLE.
 _DOUBLE_DIGITS = 25
-_CHARACTERS = frozenset(("CHAR", "VARCHAR", "TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT"))
 _NAMES = {
     **{
         whole + sign: (whole + sign).lower()
@@ -35,14 +31,12 @@ _NAMES = {
     },
     "BIGINT": "bigint", "DOUBLE": "double", "DOUBLE UNSIGNED": "double", "BOOLEAN": "boolean",
     "YEAR": "year", "DATE": "date", "TIMESTAMP": "timestamp", "TIME": "time",
-    **dict.fromkeys(_CHARACTERS, "string"),
+    **dict.fromkeys(CHARACTERS, "string"),
     **dict.fromkeys(("ENUM", "SET", "JSON", "UUID"), "string"),
     **dict.fromkeys(
         ("BINARY", "VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"), "binary"
     ),
 }  # fmt: skip
-_FILLED = (Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG, Kind.FLOAT, Kind.DOUBLE, Kind.DECIMAL)
-_TEXTS = _CHARACTERS | {"ENUM"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +62,12 @@ def type_of(column: DefinedColumn, handling: Handling) -> DeclaredType | None:
 
 def types_of(history: SchemaHistory, table: TableName, handling: Handling) -> TypeHistory | None:
     """Return the types of a table's columns by what its source told; None if it told nothing."""
-    versions = history.table(table)
-    if not versions:
-        return None
-    typed = _typed(versions, handling)
-    return TypeHistory(tuple(_with_later_names(versions, typed)), history.ordered)
+    return told_types(history, table, lambda column: type_of(column, handling))
 
 
 def _declaration(column: DefinedColumn, handling: Handling) -> str | None:
     type_, length = column.type, column.length
-    if type_ in _CHARACTERS and column.charset == "binary":
+    if type_ in CHARACTERS and column.charset == "binary":
         return "binary"
     if type_ in ("FLOAT", "FLOAT UNSIGNED"):
         # FLOAT(7,3) has digits in decimal, FLOAT(53) in binary.
@@ -107,96 +97,3 @@ def _decimal(column: DefinedColumn, handling: Handling) -> DeclaredType | None:
     # Which number its bytes are hangs on the scale, so the type says it.
     name = f"wide_decimal({precision},{scale})"
     return DeclaredType(name, ColumnType(Kind.STRING), Encoding.WIDE_DECIMAL_BASE64, name)
-
-
-def _typed(versions: Sequence[TableVersion], handling: Handling) -> list[TypeVersion]:
-    found: list[TypeVersion] = []
-    fills: dict[str, str] = {}
-    names: dict[str, tuple[str, ...]] = {}
-    for version in versions:
-        if version.columns is None:
-            fills, names = {}, {}
-            gap = f"its columns are not known: {version.unknown}" if version.unknown else ""
-            found.append(TypeVersion(version.place, gap=gap or "the table was dropped"))
-            continue
-        formerly = version.renamed
-        names = {
-            name: (formerly[name], *names.get(formerly[name], ()))
-            if name in formerly
-            else names.get(name, ())
-            for name in version.columns.keys() - version.added
-        }
-        fills = {
-            name: fills[formerly.get(name, name)]
-            for name in version.columns
-            if formerly.get(name, name) in fills and name not in version.added
-        }
-        typed, untyped = _columns(version.columns, handling)
-        for name in version.added & typed.keys():
-            fill = _fill(version.columns[name], typed[name])
-            if fill is not None:
-                fills[name] = fill
-        columns = {name: _filled(type_, fills.get(name)) for name, type_ in typed.items()}
-        known = {name: earlier for name, earlier in names.items() if earlier}
-        found.append(TypeVersion(version.place, columns, untyped, formerly=known))
-    return found
-
-
-def _with_later_names(
-    versions: Sequence[TableVersion], typed: Sequence[TypeVersion]
-) -> list[TypeVersion]:
-    found: list[TypeVersion] = []
-    later: dict[str, tuple[str, ...]] = {}
-    for at in reversed(range(len(typed))):
-        found.append(replace(typed[at], later=dict(later)))
-        version = versions[at]
-        kept = (version.columns or {}).keys() - version.added
-        steps = ((name, version.renamed.get(name)) for name in kept)
-        later = {
-            before or name: (*((name,) if before else ()), *later.get(name, ()))
-            for name, before in steps
-            if before or name in later
-        }
-    return found[::-1]
-
-
-def _columns(
-    columns: Mapping[str, DefinedColumn], handling: Handling
-) -> tuple[dict[str, DeclaredType], dict[str, str]]:
-    typed, untyped = {}, {}
-    for name, column in columns.items():
-        type_ = type_of(column, handling)
-        if type_ is None:
-            untyped[name] = f"{column.type} has no exact column without schemas"
-        else:
-            typed[name] = type_
-    return typed, untyped
-
-
-def _fill(column: DefinedColumn, type_: DeclaredType) -> str | None:
-    """What MySQL puts into rows when it adds the column: its default, or without one and not null
-    zero or an empty text. Moments are left: the present is told as 1970.
-    """
-    of = type_.type
-    numbers = of.kind in _FILLED and column.type not in ("TIME", "YEAR")
-    if not numbers and column.type not in _TEXTS:
-        return None
-    text = column.default
-    if text is None:
-        if column.optional or column.type == "ENUM":
-            return None
-        text = "" if of.kind is Kind.STRING else "0"
-    return _as_fill(text, of)
-
-
-def _as_fill(text: str, of: ColumnType) -> str | None:
-    try:
-        return fill_text(fill_value(text, of), of)
-    except (pa.ArrowException, ValueError):
-        return None
-
-
-def _filled(type_: DeclaredType, fill: str | None) -> DeclaredType:
-    """The type with what rows hold, as they do after a change of type too: if that kept it."""
-    known = None if fill is None or type_.type.kind not in (*_FILLED, Kind.STRING) else fill
-    return type_ if known is None else replace(type_, fill=_as_fill(known, type_.type))

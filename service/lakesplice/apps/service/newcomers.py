@@ -1,0 +1,60 @@
+"""Topics that have no table yet, by `schema_changes.create_table`: made, left out, or parked."""
+
+from __future__ import annotations
+
+from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.tables import ServiceTable, ServiceTables
+from lakesplice.errors import LakespliceError, TableNotFoundError
+from lakesplice.model.manifest import ParkCode, ParkReason
+from lakesplice.model.names import TableName
+from lakesplice.table.snapshot import open_snapshot
+from lakesplice.telemetry import catalogue as metric
+
+_DETAIL = (
+    "the topic has no table yet, and schema_changes.create_table is exception: give `lakesplice"
+    " unpark` to have its table, which begins with the topic's first record; or leave the topic out"
+    " (`read: false` under `tables`, or create_table: ignore)"
+)
+
+
+class Newcomers:
+    """Knows which topics are left out, and says so once for each; not thread-safe.
+
+    What is left out is not read: its table begins with what the topic has when the configuration
+    wants it.
+    """
+
+    def __init__(self, driver: Driver, tables: ServiceTables) -> None:
+        self._driver = driver
+        self._tables = tables
+        self._left_out: set[str] = set()
+
+    def leaves_out(self, topic: str) -> bool:
+        """Whether the topic's table isn't there and isn't to be made; blocks on the store once."""
+        if topic in self._left_out:
+            return True
+        if self._tables.get(topic) is not None or not self._is_unwanted(topic):
+            return False
+        self._left_out.add(topic)
+        self._driver.log.warning("table-not-made", topic=topic, setting="create_table: ignore")
+        self._driver.metrics.set(metric.TABLES_NOT_MADE, len(self._left_out))
+        return True
+
+    def park_if_refused(self, table: ServiceTable) -> None:
+        """Park a table that is not there, if nothing is to be made without being asked."""
+        policy = self._driver.settings.policy(table.origin)
+        if table.snapshot is None and policy.parks_new_tables:
+            table.park(ParkReason(ParkCode.NEW_TABLE, _DETAIL, table.source.topic))
+
+    def _is_unwanted(self, topic: str) -> bool:
+        settings = self._driver.settings
+        try:
+            origin = TableName.from_topic(topic)
+            if not settings.policy(origin).ignores_new_tables:
+                return False
+            open_snapshot(self._driver.lake.within(settings.target(origin).path))
+        except TableNotFoundError:
+            return True
+        except LakespliceError:
+            return False  # what is wrong is told where its table is taken up
+        return False

@@ -1,0 +1,176 @@
+"""What a source told of a table in DDL, as types by place, in whatever way a format writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+
+import pyarrow as pa
+
+from lakesplice.formats.events.ddl import DefinedColumn, SchemaHistory, TableVersion
+from lakesplice.formats.events.declared import DeclaredType
+from lakesplice.formats.events.typed import TypeHistory, TypeVersion
+from lakesplice.model.fills import fill_text, fill_value
+from lakesplice.model.names import TableName
+from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.model.schema import Tenure
+from lakesplice.model.types import ColumnType, Kind
+
+CHARACTERS = frozenset(("CHAR", "VARCHAR", "TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT"))
+_FILLED = (Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG, Kind.FLOAT, Kind.DOUBLE, Kind.DECIMAL)
+_TEXTS = CHARACTERS | {"ENUM"}
+
+# How a column's values are written; None if no exact column can be made of them.
+Written = Callable[[DefinedColumn], DeclaredType | None]
+
+
+def told_types(history: SchemaHistory, table: TableName, written: Written) -> TypeHistory | None:
+    """Return the types of a table's columns by what its source told; None if it told nothing."""
+    versions = history.table(table)
+    if not versions:
+        return None
+    typed = _with_later_names(versions, _typed(versions, written))
+    held = zip(typed, _tenures(versions), strict=True)
+    return TypeHistory(
+        tuple(replace(version, tenures=tenures) for version, tenures in held), history.ordered
+    )
+
+
+def _typed(versions: Sequence[TableVersion], written: Written) -> list[TypeVersion]:
+    found: list[TypeVersion] = []
+    fills: dict[str, str] = {}
+    names: dict[str, tuple[str, ...]] = {}
+    for version in versions:
+        if version.columns is None:
+            fills, names = {}, {}
+            gap = f"its columns are not known: {version.unknown}" if version.unknown else ""
+            found.append(TypeVersion(version.place, gap=gap or "the table was dropped"))
+            continue
+        formerly = version.renamed
+        names = {
+            name: (formerly[name], *names.get(formerly[name], ()))
+            if name in formerly
+            else names.get(name, ())
+            for name in version.columns.keys() - version.added
+        }
+        fills = {
+            name: fills[formerly.get(name, name)]
+            for name in version.columns
+            if formerly.get(name, name) in fills and name not in version.added
+        }
+        typed, untyped = _columns(version.columns, written)
+        for name in version.added & typed.keys():
+            fill = _fill(version.columns[name], typed[name])
+            if fill is not None:
+                fills[name] = fill
+        columns = {name: _filled(type_, fills.get(name)) for name, type_ in typed.items()}
+        known = {name: earlier for name, earlier in names.items() if earlier}
+        found.append(TypeVersion(version.place, columns, untyped, formerly=known))
+    return found
+
+
+def _with_later_names(
+    versions: Sequence[TableVersion], typed: Sequence[TypeVersion]
+) -> list[TypeVersion]:
+    found: list[TypeVersion] = []
+    later: dict[str, tuple[str, ...]] = {}
+    for at in reversed(range(len(typed))):
+        found.append(replace(typed[at], later=dict(later)))
+        version = versions[at]
+        kept = (version.columns or {}).keys() - version.added
+        steps = ((name, version.renamed.get(name)) for name in kept)
+        later = {
+            before or name: (*((name,) if before else ()), *later.get(name, ()))
+            for name, before in steps
+            if before or name in later
+        }
+    return found[::-1]
+
+
+def _columns(
+    columns: Mapping[str, DefinedColumn], written: Written
+) -> tuple[dict[str, DeclaredType], dict[str, str]]:
+    typed, untyped = {}, {}
+    for name, column in columns.items():
+        type_ = written(column)
+        if type_ is None:
+            untyped[name] = f"{column.type} has no exact column without schemas"
+        else:
+            typed[name] = type_
+    return typed, untyped
+
+
+def _fill(column: DefinedColumn, type_: DeclaredType) -> str | None:
+    """What MySQL puts into rows when it adds the column: its default, or without one and not null
+    zero or an empty text. Moments are left: the present is told as 1970.
+    """
+    of = type_.type
+    numbers = of.kind in _FILLED and column.type not in ("TIME", "YEAR")
+    if not numbers and column.type not in _TEXTS:
+        return None
+    text = column.default
+    if text is None:
+        if column.optional or column.type == "ENUM":
+            return None
+        text = "" if of.kind is Kind.STRING else "0"
+    return _as_fill(text, of)
+
+
+def _as_fill(text: str, of: ColumnType) -> str | None:
+    try:
+        return fill_text(fill_value(text, of), of)
+    except (pa.ArrowException, ValueError):
+        return None
+
+
+def _filled(type_: DeclaredType, fill: str | None) -> DeclaredType:
+    """The type with what rows hold, as they do after a change of type too: if that kept it."""
+    known = None if fill is None or type_.type.kind not in (*_FILLED, Kind.STRING) else fill
+    return type_ if known is None else replace(type_, fill=_as_fill(known, type_.type))
+
+
+def _tenures(versions: Sequence[TableVersion]) -> list[dict[str, tuple[Tenure, ...]]]:
+    """Return, per version, of columns whose names other columns had too, where they have them.
+
+    Over versions whose columns aren't known a name is taken to stay its column's.
+    """
+    marks = count()
+    bearer: dict[str, int] = {}
+    since: dict[int, tuple[str, Position]] = {}
+    ended: dict[int, list[Tenure]] = {}
+    bearers: list[dict[str, int]] = []
+    for at, version in enumerate(versions):
+        if version.columns is None:
+            bearers.append({})
+            continue
+        now = {}
+        for name in version.columns:
+            before = None if name in version.added else bearer.get(version.renamed.get(name, name))
+            now[name] = next(marks) if before is None else before
+        held = {(mark, name) for name, mark in now.items()}
+        for mark, (name, first) in list(since.items()):
+            if (mark, name) not in held:
+                ended.setdefault(mark, []).append(Tenure(name, first, version.place))
+                del since[mark]
+        for name, mark in now.items():
+            since.setdefault(mark, (name, version.place if at else BEFORE_ALL))
+        bearers.append(now)
+        bearer = now
+    for mark, (name, first) in since.items():
+        ended.setdefault(mark, []).append(Tenure(name, first))
+    return [_shared(now, ended) for now in bearers]
+
+
+def _shared(
+    now: Mapping[str, int], tenures: Mapping[int, Sequence[Tenure]]
+) -> dict[str, tuple[Tenure, ...]]:
+    had: dict[str, set[int]] = {}
+    for mark, own in tenures.items():
+        for tenure in own:
+            had.setdefault(tenure.name, set()).add(mark)
+    found = {
+        name: tuple(tenure for tenure in tenures[mark] if len(had[tenure.name]) > 1)
+        for name, mark in now.items()
+    }
+    return {name: own for name, own in found.items() if own}

@@ -1,0 +1,85 @@
+"""Why a table parks at a change of its columns that its policy doesn't follow, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lakesplice.model.schema import Column, SourceField
+
+RESET = "reset the table to read it anew under the source's present schema"
+
+
+def gone(column: Column, new: Sequence[SourceField]) -> str:
+    """A column that an image lacks, whatever else it has instead."""
+    came = f", and {new[0].name!r} is new" if new else ""
+    kind = "rename_column" if new else "drop_column"
+    follow = (
+        " to follow a rename, set schema_changes.rename_column: evolve and schema_change_topics;"
+        if new
+        else ""
+    )
+    return (
+        f"column={column.source_name!r} of type {described(column)} is gone from the source{came}:"
+        f" dropped or renamed;{follow} to keep what it held and go on, set"
+        f" schema_changes.{kind}: lenient and give `lakesplice unpark`; or bring it back under its"
+        f" name, or {RESET}"
+    )
+
+
+def handed_on(names: Sequence[str]) -> str:
+    """Names that are other columns' now, as the source told."""
+    return (
+        f"by its statements the source has other columns now under {_listed(names)}: columns"
+        " changed their names with each other, or were dropped and added anew; to follow new names"
+        " (not of the key), set schema_changes.rename_column: evolve; to keep what the old columns"
+        " held and give the new ones columns of their own, lenient; then give `lakesplice unpark`;"
+        f" or {RESET}"
+    )
+
+
+def unplaced(name: str) -> str:
+    """A name that was two columns', while the change's place doesn't tell which it means."""
+    return (
+        f"by its statements the source had the name {name!r} for one column and then for another,"
+        " and the change's position doesn't tell which it means; if all that is still to come is"
+        " from after that, let names count: schema_changes.rename_column: ignore, and give"
+        f" `lakesplice unpark`; or {RESET}"
+    )
+
+
+def straggled(new: Sequence[SourceField], missing: Sequence[Column]) -> str:
+    """A late change from between two schemas, with columns that the table never met."""
+    return (
+        f"a change that comes late has {_listed([field.name for field in new])}, which the table"
+        " never met and the source has no more, and lacks"
+        f" {_listed([column.source_name for column in missing])}; pass it over (`lakesplice unpark"
+        f" --from-offset`), or {RESET}"
+    )
+
+
+def retyped(column: Column, found: Column | SourceField) -> str:
+    """A column whose type changed in a way that changes values."""
+    return (
+        f"column={column.source_name!r} changed its type from {described(column)} to"
+        f" {described(found)}; to go on with a column of its own for the new values, set"
+        " schema_changes.alter_column_type: lenient and give `lakesplice unpark`; or change it back"
+        f" at the source, or {RESET}"
+    )
+
+
+def added(field: SourceField) -> str:
+    """A column that isn't wanted."""
+    return (
+        f"column={field.name!r} of type {described(field)} is new; set schema_changes.add_column"
+        " and give `lakesplice unpark`"
+    )
+
+
+def described(column: Column | SourceField) -> str:
+    """Return a column's type in words, ours and the source's."""
+    known = column.type.name if column.type is not None else "unknown"
+    return f"{known} ({column.source_type})"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(repr(name) for name in names)

@@ -1,0 +1,209 @@
+"""Names that go from one column to another in a statement, so that no set of names tells of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lakesplice.formats.events import TypeHistory
+from lakesplice.model.manifest import ParkCode
+from lakesplice.planning.policy import Behaviour, SchemaPolicy
+from lakesplice.storage.local import LocalStore
+from lakesplice.table.read import View
+from lakesplice.testing.shop import Event
+from tests.support.altered import FOLLOWING, Life, event, told_by
+
+AB = {"id": "int32", "a": "int32", "b": "int32"}
+CREATED = (1, "CREATE TABLE t (id int primary key, a int, b int)")
+SWAP = "ALTER TABLE t RENAME COLUMN a TO b, RENAME COLUMN b TO a"
+SWAPPED = told_by(CREATED, (20, SWAP))
+KEEPING = SchemaPolicy(rename_column=Behaviour.LENIENT)
+
+
+@pytest.fixture
+def lake(tmp_path: Any) -> LocalStore:
+    return LocalStore(str(tmp_path / "lake"))
+
+
+def row(id_: int, a: int | None, b: int | None) -> dict[str, Any]:
+    return {"id": id_, "a": a, "b": b}
+
+
+def came(pos: int, *values: Any) -> Event:
+    return event(AB, pos, row(*values))
+
+
+def by_source(life: Life, view: View = View.REAL_TIME) -> list[tuple[Any, ...]]:
+    """The rows under the names that the source has now."""
+    names = [life.driver.table.schema.by_source[name].name for name in ("id", "a", "b")]
+    return [tuple(found[name] for name in names) for found in life.rows(view)]
+
+
+@pytest.mark.parametrize(
+    "swap",
+    [SWAP, "ALTER TABLE t CHANGE a b int, CHANGE b a int"],
+    ids=["rename", "change"],
+)
+def test_columns_that_swap_names_keep_what_they_held(lake: LocalStore, swap: str) -> None:
+    life = Life(lake, told_by(CREATED, (20, swap)))
+    life.take(came(5, 1, 10, 100), came(6, 2, 20, 200))
+    life.take(event(AB, 30, row(2, 201, 20), row(2, 200, 20)), came(31, 3, 300, 30))
+    assert life.parked == ""
+    assert by_source(life) == [(1, 100, 10), (2, 201, 20), (3, 300, 30)]
+    life.driver.compact()
+    assert by_source(life, View.READ_OPTIMISED) == [(1, 100, 10), (2, 201, 20), (3, 300, 30)]
+    assert life.driver.table.schema.names == ("id", "b_2", "a_2"), "no name shows another's values"
+
+
+EVENTS = [
+    came(5, 1, 10, 100),
+    came(6, 2, 20, 200),
+    event(AB, 7, row(1, 11, 100), row(1, 10, 100)),
+    event(AB, 30, row(2, 201, 20), row(2, 200, 20)),
+    event(AB, 31, row(1, 100, 12), row(1, 100, 11)),
+]
+
+
+@pytest.mark.parametrize("cut", range(6))
+def test_a_swap_anywhere_in_a_batch_ends_the_same(lake: LocalStore, cut: int) -> None:
+    life = Life(lake, SWAPPED)
+    life.take(*EVENTS[:cut])
+    life.driver.compact()
+    life.take(*EVENTS[cut:])
+    life.take(*EVENTS, partition=1)  # all of it again
+    assert life.parked == ""
+    assert by_source(life) == [(1, 100, 12), (2, 201, 20)]
+
+
+@pytest.mark.parametrize("before", [0, 1, 2])
+def test_what_comes_late_from_before_a_swap_finds_its_columns(
+    lake: LocalStore, before: int
+) -> None:
+    life = Life(lake, SWAPPED)
+    late = [came(5, 1, 10, 100), came(15, 2, 20, 200)]
+    for found in late[:before]:
+        life.take(found, partition=1)
+    life.take(came(30, 3, 300, 30))
+    for found in late[before:]:
+        life.take(found, partition=1)
+    assert life.parked == ""
+    assert by_source(life) == [(1, 100, 10), (2, 200, 20), (3, 300, 30)]
+
+
+def test_names_that_are_swapped_back_are_the_old_ones(lake: LocalStore) -> None:
+    life = Life(lake, told_by(CREATED, (20, SWAP), (40, SWAP)))
+    life.take(came(5, 1, 10, 100))
+    life.take(came(30, 2, 200, 20))
+    life.take(came(50, 3, 30, 300))
+    life.take(came(25, 4, 400, 40), partition=1)
+    assert life.driver.table.schema.names == ("id", "a", "b")
+    assert by_source(life) == [(1, 10, 100), (2, 20, 200), (3, 30, 300), (4, 40, 400)]
+
+
+def test_a_swap_may_come_with_other_types(lake: LocalStore) -> None:
+    life = Life(lake, told_by(CREATED, (20, "ALTER TABLE t CHANGE a b bigint, CHANGE b a int")))
+    life.take(came(5, 1, 10, 100))
+    life.take(event({"id": "int32", "b": "int64", "a": "int32"}, 30, row(2, 200, 1 << 40)))
+    assert by_source(life) == [(1, 100, 10), (2, 200, 1 << 40)]
+
+
+def test_names_that_move_on_in_a_chain_are_followed(lake: LocalStore) -> None:
+    moved = "ALTER TABLE t RENAME COLUMN b TO c, RENAME COLUMN a TO b"
+    life = Life(lake, told_by(CREATED, (20, moved)))
+    life.take(came(5, 1, 10, 100))
+    after = {"id": "int32", "b": "int32", "c": "int32"}
+    life.take(event(after, 30, {"id": 2, "b": 20, "c": 200}))
+    life.take(came(6, 3, 30, 300), partition=1)
+    assert life.parked == ""
+    schema = life.driver.table.schema
+    names = [schema.by_source[name].name for name in ("b", "c")]
+    held = [tuple(found[name] for name in names) for found in life.rows()]
+    assert held == [(10, 100), (20, 200), (30, 300)]
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "parks"),
+    [(Behaviour.EXCEPTION, True), (Behaviour.LENIENT, False), (Behaviour.IGNORE, False)],
+)
+def test_a_swap_that_is_not_to_be_followed_is_noticed(
+    lake: LocalStore, behaviour: Behaviour, parks: bool
+) -> None:
+    life = Life(lake, SWAPPED, SchemaPolicy(rename_column=behaviour))
+    life.take(came(5, 1, 10, 100))
+    life.topic.append(0, [came(30, 2, 200, 20)])
+    life.driver.batch()
+    if parks:
+        assert life.parked.startswith(ParkCode.SCHEMA_CHANGE)
+        assert "'a', 'b'" in life.parked
+        assert "rename_column: evolve" in life.parked
+    else:
+        assert life.rows() == [
+            {"id": 1, "a": 10, "b": 100, "a_2": None, "b_2": None},
+            {"id": 2, "a": None, "b": None, "a_2": 200, "b_2": 20},
+        ]
+
+
+def test_a_swap_with_a_key_column_parks_whatever_the_policy(lake: LocalStore) -> None:
+    swap = "ALTER TABLE t RENAME COLUMN id TO a, RENAME COLUMN a TO id"
+    for policy in (FOLLOWING, KEEPING):
+        life = Life(lake.within(policy.rename_column), told_by(CREATED, (20, swap)), policy)
+        life.take(came(5, 1, 10, 100))
+        life.topic.append(0, [came(30, 2, 200, 20)])
+        life.driver.batch()
+        assert life.parked.startswith(ParkCode.SCHEMA_CHANGE), policy
+        assert "primary key's 'id'" in life.parked
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "parks"), [(Behaviour.EVOLVE, True), (Behaviour.IGNORE, False)]
+)
+def test_where_places_do_not_compare_names_count_only_if_that_is_said(
+    lake: LocalStore, behaviour: Behaviour, parks: bool
+) -> None:
+    life = Life(lake, SWAPPED.placeless(), SchemaPolicy(rename_column=behaviour))
+    life.topic.append(0, [came(5, 1, 10, 100)])
+    life.driver.batch()
+    if parks:
+        assert life.parked.startswith(ParkCode.SCHEMA_CHANGE)
+        assert "rename_column: ignore" in life.parked
+    else:
+        assert life.rows() == [row(1, 10, 100)]
+
+
+def test_without_the_source_a_table_knows_that_its_names_moved(lake: LocalStore) -> None:
+    life = Life(lake, SWAPPED)
+    life.take(came(5, 1, 10, 100), came(30, 2, 200, 20))
+    life.driver.history = None
+    life.topic.append(0, [came(31, 3, 300, 30)])
+    life.driver.batch()
+    assert "the change's position doesn't tell which it means" in life.parked
+
+
+def dropped(apart: bool) -> TypeHistory:
+    statements = ["ALTER TABLE t DROP a, ADD a int"]
+    if apart:
+        statements = ["ALTER TABLE t DROP a", "ALTER TABLE t ADD a int"]
+    return told_by(CREATED, *((20 + at, sql) for at, sql in enumerate(statements)))
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_column_that_was_dropped_and_added_anew_shows_nothing_of_the_old_one(
+    lake: LocalStore, apart: bool
+) -> None:
+    policy = replace(FOLLOWING, drop_column=Behaviour.EVOLVE)
+    life = Life(lake, dropped(apart), policy)
+    life.take(came(5, 1, 10, 100))
+    life.take(came(30, 2, 20, 200))
+    life.take(came(6, 3, 30, 300), partition=1)
+    assert by_source(life) == [(1, None, 100), (2, 20, 200), (3, None, 300)]
+
+
+def test_a_column_dropped_and_added_anew_parks_where_drops_do(lake: LocalStore) -> None:
+    life = Life(lake, dropped(apart=True))
+    life.take(came(5, 1, 10, 100))
+    life.topic.append(0, [came(30, 2, 20, 200)])
+    life.driver.batch()
+    assert life.parked.startswith(ParkCode.SCHEMA_CHANGE)
+    assert "dropped and added anew" in life.parked
