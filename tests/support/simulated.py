@@ -34,8 +34,17 @@ def row(key: int, value: int = 0) -> tuple[int, str | None, int | None]:
 class Source:
     """A database with the table `SMALL`; statements give the events they make."""
 
-    def __init__(self, seed: int = 0, *, with_schemas: bool = True) -> None:
-        self.database = Database((SMALL,), seed=seed, with_schemas=with_schemas)
+    def __init__(
+        self,
+        seed: int = 0,
+        *,
+        with_schemas: bool = True,
+        server: str = "shop",
+        database: str = "shop",
+    ) -> None:
+        self.database = Database(
+            (SMALL,), seed=seed, with_schemas=with_schemas, server=server, database=database
+        )
         self.topic = SimulatedTopic(self.database.topic(SMALL.name), 2)
         self._values = 0
 

@@ -16,13 +16,18 @@ from lakesplice.table.replay import Reading
 
 def letter_arguments(chosen: Chosen) -> dict[str, Any]:
     """Return the letters meant as a request's arguments."""
-    return {"places": sorted(chosen.places), "reasons": sorted(chosen.reasons)}
+    return {
+        "places": sorted(chosen.places),
+        "reasons": sorted(chosen.reasons),
+        "topic": chosen.topic,
+    }
 
 
 def chosen_letters(arguments: Mapping[str, Any]) -> Chosen:
     """Read `letter_arguments` back."""
     places = frozenset((int(number), int(offset)) for number, offset in arguments["places"])
-    return Chosen(places, frozenset(str(reason) for reason in arguments["reasons"]))
+    reasons = frozenset(str(reason) for reason in arguments["reasons"])
+    return Chosen(places, reasons, str(arguments.get("topic", "")))
 
 
 def reading_of(settings: Settings, name: TableName) -> Reading:

@@ -14,7 +14,7 @@ from lakesplice.apps.letters import chosen_letters, reading_of
 from lakesplice.config import Settings
 from lakesplice.errors import ParkedTableError, RetryableError, UsageError
 from lakesplice.formats.events import TypeHistory
-from lakesplice.model.manifest import ParkReason, RunRef, SourceState
+from lakesplice.model.manifest import Manifest, ParkReason, RunRef, SourceState
 from lakesplice.model.names import TableName
 from lakesplice.planning.directions import FallBack, onward
 from lakesplice.planning.file_merge import FILE_MERGE_POLICY, plan_file_merge
@@ -52,7 +52,7 @@ class Done:
 class Workplace:
     """A table, and the right to commit to it: `committing` makes an intent its next version.
 
-    `told` goes into the history with every commit. `history` has the types that the source told of.
+    `told` goes into the history with every commit. `history` gives the types that a source told of.
     Not thread-safe.
     """
 
@@ -63,7 +63,7 @@ class Workplace:
     entropy: Entropy
     committing: Callable[[Intent, Mapping[str, str]], Committed | Conflict]
     told: Mapping[str, str]
-    history: TypeHistory | None = None
+    history: Callable[[SourceState], TypeHistory | None] | None = None
 
     def commit(self, intent: Intent) -> Committed | Conflict:
         """Commit, and hold the new version; after a conflict, the one that stood in the way."""
@@ -127,20 +127,38 @@ def do(
     return kind.work(table, **read)
 
 
-def _unpark(table: Workplace, offsets: Mapping[int, int], stated: FallBack | None) -> Done:
+def _unpark(
+    table: Workplace, offsets: Mapping[int, int], stated: FallBack | None, topic: str
+) -> Done:
     def direction() -> Redirect:
         manifest = table.snapshot.manifest
-        if manifest.parked is None:
-            raise ParkedTableError("the table isn't parked; nothing to do")
-        if not offsets and stated is None:
-            return table.redirected()
-        if manifest.source is None:
-            raise UsageError("the table has no topic, so no offsets either")
-        onwards = onward(manifest.source, manifest.parked, offsets, stated)
-        return table.redirected(source=onwards)
+        parked = _parked(manifest, topic)
+        source = manifest.sources.get(parked.topic) if manifest.is_merged else manifest.source
+        if offsets or stated is not None:
+            if source is None:
+                raise UsageError("the table has no topic, so no offsets either")
+            source = onward(source, parked, offsets, stated)
+        if manifest.parked is not None or source is None:
+            return table.redirected(source=source)
+        return table.redirected(source=replace(source, parked=None))
 
     table.insistently(direction)
     return Done(f"unparked in version {table.snapshot.version}; it goes on as the service does")
+
+
+def _parked(manifest: Manifest, topic: str) -> ParkReason:
+    """Return what unparking ends: why the table is parked, else one of its topics."""
+    if topic and topic not in manifest.sources:
+        raise UsageError("the table has no such topic", topic=topic, topics=list(manifest.sources))
+    if manifest.parked is not None:
+        return manifest.parked
+    meant = [parked for parked in manifest.parkings if topic in ("", parked.topic)]
+    if not meant:
+        raise ParkedTableError("the table isn't parked; nothing to do")
+    if len(meant) > 1:
+        topics = [parked.topic for parked in meant]
+        raise UsageError("several topics are parked; say which with --topic", topics=topics)
+    return meant[0]
 
 
 def _rebuild(table: Workplace) -> Done:
@@ -202,27 +220,39 @@ def _replay(table: Workplace, chosen: Chosen, settings: Settings | None) -> Done
             "no driver runs that knows how records are read; give the service's --config, or start"
             " it and ask again"
         )
-    reading = replace(reading_of(settings, _origin(table)), history=table.history)
-    return _counted(_letters(table).replay(chosen, reading), "replayed")
+    done = Letters()
+    for topic in _topics(table, chosen):
+        reading = reading_of(settings, TableName.from_topic(topic))
+        source = table.snapshot.manifest.sources[topic]
+        history = None if table.history is None else table.history(source)
+        reading = replace(reading, history=history)
+        done += _letters(table, topic).replay(chosen, reading)
+    return _counted(done, "replayed")
 
 
 def _drop(table: Workplace, chosen: Chosen, why: str) -> Done:
     table.told = {**table.told, "why": why}
-    return _counted(_letters(table).drop(chosen), "dropped")
+    done = Letters()
+    for topic in _topics(table, chosen):
+        done += _letters(table, topic).drop(chosen)
+    return _counted(done, "dropped")
 
 
-def _letters(table: Workplace) -> LetterBox:
-    return LetterBox(
-        table.store, table.snapshot, table.commit, table.generation, table.clock, table.entropy
-    )
+def _letters(table: Workplace, topic: str) -> LetterBox:
+    now, number = table.snapshot, table.generation
+    return LetterBox(table.store, now, table.commit, number, table.clock, table.entropy, topic)
 
 
-def _origin(table: Workplace) -> TableName:
-    """The table as its source names it, which the configuration may have another name for."""
-    source = table.snapshot.manifest.source
-    if source is None:
+def _topics(table: Workplace, chosen: Chosen) -> list[str]:
+    """The topics whose letters are meant; a place is one of a topic."""
+    topics = list(table.snapshot.manifest.sources)
+    if not topics:
         raise UsageError("the table is fed by hand and has no dead letters")
-    return TableName.from_topic(source.topic)
+    if chosen.topic and chosen.topic not in topics:
+        raise UsageError("the table has no such topic", topic=chosen.topic, topics=topics)
+    if chosen.places and not chosen.topic and len(topics) > 1:
+        raise UsageError("the table has several topics; say which with --topic", topics=topics)
+    return [chosen.topic] if chosen.topic else topics
 
 
 def _counted(letters: Letters, word: str) -> Done:
@@ -237,7 +267,11 @@ def _nothing(_: Mapping[str, Any]) -> dict[str, Any]:
 def _direction(arguments: Mapping[str, Any]) -> dict[str, Any]:
     offsets = {int(number): int(offset) for number, offset in arguments["offsets"]}
     stated = arguments["stated"]
-    return {"offsets": offsets, "stated": None if stated is None else FallBack(stated)}
+    return {
+        "offsets": offsets,
+        "stated": None if stated is None else FallBack(stated),
+        "topic": str(arguments.get("topic", "")),
+    }
 
 
 _KINDS: Mapping[str, _Kind] = {

@@ -121,6 +121,13 @@ class ShapeSettings(Section):
         max_length=100,
         description="Metadata columns of these tables; as `metadata.columns` without it.",
     )
+    key: tuple[str, ...] = Field(
+        default=(),
+        max_length=3,
+        description="What comes first in the key, of `database_name`, `table_name` and `topic`:"
+        " topics that become one table must differ in it (docs/shaping.md). To be chosen before"
+        " the table is made.",
+    )
     raw_dead_letters: bool = Field(
         default=False,
         description="Keep the bytes of dead letters also where columns are masked.",
@@ -158,6 +165,25 @@ class ShapeSettings(Section):
         _metadata(value or ())
         return value
 
+    @field_validator("key")
+    @classmethod
+    def _of_topics(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if value:
+            from lakesplice.planning.metadata import is_of_topic
+
+            for what in _metadata(value):
+                if not is_of_topic(what):
+                    raise ValueError(
+                        f"{what.value} differs from change to change; a key has what a topic's"
+                        " rows have in common: database_name, table_name or topic"
+                    )
+        return value
+
+    def told(self, general: MetadataSettings) -> tuple[str, ...]:
+        """Return the metadata columns of the tables, those of the key first if only it asks."""
+        names = general.columns if self.metadata is None else self.metadata
+        return (*(name for name in self.key if name not in names), *names)
+
     @property
     def hashes(self) -> bool:
         """Whether a mask needs the secret."""
@@ -168,7 +194,7 @@ def check_own_names(own: ShapeSettings | None, general: MetadataSettings, where:
     """Raise `ValueError` if two columns that the table itself brings have one name."""
     if own is None:
         return
-    told = general.columns if own.metadata is None else own.metadata
+    told = own.told(general)
     met: set[str] = set()
     for name in (*(general.prefix + what for what in told), *own.computed):
         if name.lower() in met:
@@ -183,7 +209,7 @@ def shape_of(
     source's rows as they are.
     """
     given = ShapeSettings() if own is None else own
-    names = general.columns if given.metadata is None else given.metadata
+    names = given.told(general)
     if own is None and not names:
         return None
     from lakesplice.planning.shaping import Shape
@@ -196,4 +222,5 @@ def shape_of(
         given.raw_dead_letters,
         tuple((general.prefix + what, what) for what in _metadata(names)),
         _computed(given.computed),
+        tuple(general.prefix + name for name in given.key),
     )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from lakesplice.errors import UsageError
 from lakesplice.model.address import BaseFile
 from lakesplice.model.epochs import Epoch
 from lakesplice.model.formats import FormatName
@@ -28,7 +29,7 @@ class DeltaRef:
 
     `committed_ms` and `floor` are stamped by the commit: its time, and per partition the offset at
     which the commit's batch began. While the delta lives, the read-optimised view is sure to hold
-    only what lies before.
+    only what lies before. `topic` is whose partitions these are, where the table has several.
     """
 
     file: FileRef
@@ -37,6 +38,7 @@ class DeltaRef:
     waiting: Mapping[int, int]
     committed_ms: int = 0
     floor: Mapping[int, int] = field(default_factory=dict)
+    topic: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +58,15 @@ class RunRef:
 class DeadLetterRef:
     """A file of dead letters and how many it holds.
 
-    Stamped by the commit: `committed_ms`, and `position`, which all of them are above.
+    Stamped by the commit: `committed_ms`, and `position`, which all of them are above; `topic`
+    where the table has several.
     """
 
     file: FileRef
     rows: int
     committed_ms: int = 0
     position: Position = BEFORE_ALL
+    topic: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,40 +101,6 @@ class SnapshotState:
     lossy: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SourceState:
-    """Where the table stands in its topic; `topic_id` recognises one deleted and created again.
-
-    `format` is what its records are written in and `ordering` what their positions are, both None
-    until a change was met. `epochs` are those after the first, ascending. No row at or below
-    `fence` lives, whenever its changes come. `snapshot` is one that is being read.
-    """
-
-    topic: str
-    topic_id: str
-    partitions: Mapping[int, PartitionState] = field(default_factory=dict)
-    format: FormatName | None = None
-    ordering: Ordering | None = None
-    epochs: tuple[Epoch, ...] = ()
-    fence: Position = BEFORE_ALL
-    snapshot: SnapshotState | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class UpsertState:
-    """Where a table stands that is fed by hand, without a source.
-
-    `position` is that of its newest upsert, `has_deleted` whether any row was ever deleted.
-    `transactions` holds, per application, the highest transaction that was applied. `insert_only`:
-    a row that is there never changes, and is skipped when it is given again.
-    """
-
-    position: int
-    has_deleted: bool = False
-    transactions: Mapping[str, int] = field(default_factory=dict)
-    insert_only: bool = False
-
-
 class ParkCode(StrEnum):
     """Why a table is parked."""
 
@@ -162,6 +132,55 @@ class ParkReason:
     partition: int = -1
     offset: int = -1
 
+    @property
+    def is_of_topic(self) -> bool:
+        """Whether the table could go on with its other topics, if it had any."""
+        return self.code is not ParkCode.CORRUPT
+
+
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """Where the table stands in one topic; `topic_id` recognises one deleted and created again.
+
+    `format` is what its records are written in and `ordering` what their positions are, both None
+    until a change was met. `epochs` are those after the first, ascending. No row of the source at
+    or below `fence` lives, whenever its changes come. `snapshot` is one that is being read. At or
+    below `purge_floor` a change for an unknown key does nothing: its row may have been deleted for
+    good. `shard` has the key columns in which the source's rows, and no others, have these values;
+    without it all rows are the source's.
+
+    Where the table has several sources, `keys_version` is the version of the log that added the
+    newest of this one's keys, and `parked` says why it alone takes no changes.
+    """
+
+    topic: str
+    topic_id: str
+    partitions: Mapping[int, PartitionState] = field(default_factory=dict)
+    format: FormatName | None = None
+    ordering: Ordering | None = None
+    epochs: tuple[Epoch, ...] = ()
+    fence: Position = BEFORE_ALL
+    snapshot: SnapshotState | None = None
+    purge_floor: Position = BEFORE_ALL
+    shard: tuple[tuple[str, str], ...] = ()
+    keys_version: int = 0
+    parked: ParkReason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UpsertState:
+    """Where a table stands that is fed by hand, without a source.
+
+    `position` is that of its newest upsert, `has_deleted` whether any row was ever deleted.
+    `transactions` holds, per application, the highest transaction that was applied. `insert_only`:
+    a row that is there never changes, and is skipped when it is given again.
+    """
+
+    position: int
+    has_deleted: bool = False
+    transactions: Mapping[str, int] = field(default_factory=dict)
+    insert_only: bool = False
+
 
 @dataclass(frozen=True, slots=True)
 class Retention:
@@ -187,13 +206,15 @@ class Manifest:
 
     `files` maps a base file's path to it. `runs` and `deltas` are ordered oldest first; of two runs
     that hold one key the newer wins. `generation` is that of the driver that wrote the manifest.
-    A table has a `source`, or it is fed by hand and has `upserts`, never both. At or below the
-    `purge_floor` a change for an unknown key does nothing: its row may have been deleted for good.
+    A table has `sources`, by topic and in the order in which they came, or it is fed by hand and
+    has `upserts`, never both. Of several sources each has a shard of the rows: the values of its
+    `shard` differ from the others' and are in the key, so that a key's changes come from one of
+    them. Their positions say nothing about each other's. `parked` is the whole table.
     """
 
     generation: int
     schema: TableSchema = TableSchema()
-    source: SourceState | None = None
+    sources: Mapping[str, SourceState] = field(default_factory=dict)
     files: Mapping[str, BaseFile] = field(default_factory=dict)
     deltas: tuple[DeltaRef, ...] = ()
     runs: tuple[RunRef, ...] = ()
@@ -201,14 +222,68 @@ class Manifest:
     parked: ParkReason | None = None
     upserts: UpsertState | None = None
     retention: Retention = Retention()
-    purge_floor: Position = BEFORE_ALL
+
+    @property
+    def source(self) -> SourceState | None:
+        """The only source, None if there is none; `UsageError` for a table of several topics."""
+        if self.is_merged:
+            raise UsageError("the table has several topics; say which", topics=list(self.sources))
+        return next(iter(self.sources.values()), None)
+
+    @property
+    def is_merged(self) -> bool:
+        """Whether several topics feed the table."""
+        return len(self.sources) > 1
+
+    @property
+    def purge_floor(self) -> Position:
+        """That of the only source."""
+        return BEFORE_ALL if self.source is None else self.source.purge_floor
 
     @property
     def ordering(self) -> Ordering:
-        """What the positions of the table's rows are."""
+        """What the positions of the table's rows are; one table never mixes two."""
         if self.upserts is not None:
             return Ordering.COMMIT
-        return (self.source.ordering if self.source else None) or Ordering.BINLOG
+        return self.met_ordering or Ordering.BINLOG
+
+    @property
+    def met_ordering(self) -> Ordering | None:
+        """What the positions of its sources are, None until any of them brought a change."""
+        return next((one.ordering for one in self.sources.values() if one.ordering), None)
+
+    @property
+    def parkings(self) -> tuple[ParkReason, ...]:
+        """Why the table or some of its topics are parked."""
+        reasons = (self.parked, *(source.parked for source in self.sources.values()))
+        return tuple(reason for reason in reasons if reason is not None)
+
+    def parked_for(self, topic: str) -> ParkReason | None:
+        """Return why the table takes nothing from a topic, if so."""
+        source = self.sources.get(topic)
+        return self.parked or (None if source is None else source.parked)
+
+    def with_source(self, source: SourceState) -> Manifest:
+        """Return the manifest with a source as it is now, or with a further one.
+
+        What was stamped while there was one source is that one's, and so is why it was parked.
+        """
+        after = replace(self, sources={**self.sources, source.topic: source})
+        if self.is_merged or not after.is_merged:
+            return after
+        (first,) = self.sources.values()
+        newest = max((run.keys_version for run in self.runs), default=0)
+        alone = None
+        if self.parked is not None and self.parked.is_of_topic:
+            alone = replace(self.parked, topic=first.topic)
+        known = {**after.sources, first.topic: replace(first, keys_version=newest, parked=alone)}
+        return replace(
+            after,
+            sources=known,
+            parked=None if alone else self.parked,
+            deltas=tuple(replace(delta, topic=first.topic) for delta in self.deltas),
+            dead_letters=tuple(replace(ref, topic=first.topic) for ref in self.dead_letters),
+        )
 
     @property
     def groups(self) -> frozenset[int]:

@@ -91,3 +91,4 @@ class Position:
 
 
 BEFORE_ALL = Position(-1, -1)
+AFTER_ALL = Position((1 << 63) - 1, (1 << 63) - 1)

@@ -79,7 +79,8 @@ class TableSchema:
     whatever place they have at the source. The last version is the present one. `since[v]` is the
     lowest position known of a change under version v (`BEFORE_ALL` where none was given): an image
     above it that lacks the version's columns is no straggler from before they were added, but shows
-    that they were dropped. In an `adopted` table files that others wrote are base files as they
+    that they were dropped; in a table of shards it is `AFTER_ALL`, since nothing shows that there.
+    In an `adopted` table files that others wrote are base files as they
     are: they may lack system columns, which are therefore nullable for readers of the log.
     `former` has the changes of columns, oldest first. A column without a source name is one that
     the source has no more: it holds what it held. `left_out` names columns of the source that were

@@ -19,7 +19,7 @@ part in row digests, and every change brings its own (`Column.of_change`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -53,7 +53,7 @@ class Origin:
     table: TableName
 
 
-_OF_TOPIC = {
+_OF_TOPIC: Mapping[Metadata, Callable[[Origin], str]] = {
     Metadata.DATABASE_NAME: lambda origin: origin.table.database,
     Metadata.TABLE_NAME: lambda origin: origin.table.table,
     Metadata.TOPIC: lambda origin: origin.topic,
@@ -93,7 +93,17 @@ def metadata_values(what: Metadata, block: ImageBlock, origin: Origin) -> pa.Arr
         return block.gtid.cast(pa.string())
     if what is Metadata.OP:
         return _letters(block.op)
-    return pa.repeat(pa.scalar(_OF_TOPIC[what](origin), pa.string()), len(block))
+    return pa.repeat(pa.scalar(topic_value(what, origin), pa.string()), len(block))
+
+
+def topic_value(what: Metadata, origin: Origin) -> str:
+    """Return the value that all rows of a topic have; of what tells of a topic."""
+    return _OF_TOPIC[what](origin)
+
+
+def is_of_topic(what: Metadata) -> bool:
+    """Whether all rows of a topic have one value of it."""
+    return what in _OF_TOPIC
 
 
 def _letters(op: np.ndarray[tuple[int], np.dtype[np.int8]]) -> pa.Array:

@@ -36,7 +36,7 @@ def placed(decoded: Decoded, offsets: npt.NDArray[np.int64], partition: int) -> 
     return replace(
         decoded,
         blocks=tuple(
-            _placed(block, offsets, partition) if block.schema.key == APPENDED else block
+            _placed(block, offsets, partition) if block.schema.key[-1:] == APPENDED else block
             for block in decoded.blocks
         ),
     )

@@ -17,11 +17,18 @@ import pyarrow as pa
 
 from lakesplice.errors import ConfigurationError
 from lakesplice.formats.events.values import Decoded, ImageBlock
+from lakesplice.model.names import column_name
 from lakesplice.model.schema import COMPUTED, SourceField, SourceSchema
 from lakesplice.planning.computing.evaluation import evaluate, type_of
 from lakesplice.planning.computing.expression import Expression, columns_of
 from lakesplice.planning.masks import Mask, masked, masked_field
-from lakesplice.planning.metadata import Metadata, Origin, metadata_field, metadata_values
+from lakesplice.planning.metadata import (
+    Metadata,
+    Origin,
+    metadata_field,
+    metadata_values,
+    topic_value,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +39,8 @@ class Shape:
     standing for all; key columns are taken unless they are excluded. Of `masks` the first pattern
     that matches counts. Unless `raw_letters`, dead letters of a table with masks hold no bytes.
     `computed` has columns of the table by name, and expressions over the source's columns as they
-    are there, `metadata` others and what of the event they hold.
+    are there, `metadata` others and what of the event they hold. `key` names those of `metadata`
+    that come first in the key, since rows are told apart by them, too: they tell of the topic.
     """
 
     include: tuple[str, ...] = ()
@@ -42,6 +50,7 @@ class Shape:
     raw_letters: bool = False
     metadata: tuple[tuple[str, Metadata], ...] = ()
     computed: tuple[tuple[str, Expression], ...] = ()
+    key: tuple[str, ...] = ()
 
     @property
     def withholds(self) -> bool:
@@ -57,6 +66,16 @@ class Shape:
     def mask(self, name: str) -> Mask | None:
         """How the column is masked, if it is."""
         return next((mask for pattern, mask in self.masks if fnmatchcase(name, pattern)), None)
+
+
+def shard_of(shape: Shape | None, origin: Origin) -> tuple[tuple[str, str], ...]:
+    """Return the key columns, by their stored names, in which all rows of a topic have one value,
+    and these values; none if its rows are told by the source's key alone.
+    """
+    if shape is None:
+        return ()
+    told = dict(shape.metadata)
+    return tuple((column_name(name), topic_value(told[name], origin)) for name in shape.key)
 
 
 def shaped(decoded: Decoded, shape: Shape, origin: Origin) -> Decoded:
@@ -90,6 +109,8 @@ def shaped_schema(schema: SourceSchema, shape: Shape) -> SourceSchema:
     )
     return replace(
         schema,
+        # Without a key of its own a table has none, wherever its rows come from.
+        key=(*shape.key, *schema.key) if schema.key else (),
         fields=tuple(fields),
         left_out=schema.left_out | left_out,
         unsent=unsent,

@@ -44,7 +44,8 @@ from lakesplice.table.runs import RunCache
 @dataclass(frozen=True)
 class AppendPlan:
     """What a task must know of a table to append to it: schema, runs, live file groups, whether its
-    rows never change, its purge floor, and the position up to which no row lives.
+    rows never change; and of the topic whose changes these are the purge floor, and the position up
+    to which no row of its lives.
     """
 
     schema: TableSchema
@@ -55,12 +56,14 @@ class AppendPlan:
     fence: Position = BEFORE_ALL
 
     @classmethod
-    def of(cls, manifest: Manifest, *, insert_only: bool = False) -> AppendPlan:
-        """Return what `manifest` says of it."""
+    def of(
+        cls, manifest: Manifest, topic: str | None = None, *, insert_only: bool = False
+    ) -> AppendPlan:
+        """Return what `manifest` says of it to changes of a topic; None stands for the only one."""
         groups = np.array(sorted(manifest.groups), np.int64)
+        source = manifest.source if topic is None else manifest.sources.get(topic)
         fence, floor = (
-            manifest.source.fence if manifest.source else BEFORE_ALL,
-            manifest.purge_floor,
+            (BEFORE_ALL, BEFORE_ALL) if source is None else (source.fence, source.purge_floor)
         )
         return cls(manifest.schema, manifest.runs, groups, insert_only, floor, fence)
 

@@ -42,7 +42,7 @@ from lakesplice.formats.manifests import Pointer, encode_manifest, encode_pointe
 from lakesplice.model.manifest import FileRef, Manifest
 from lakesplice.table.intents import Adopt, Create, Intent
 from lakesplice.table.layout import commit_path, manifest_path
-from lakesplice.table.offsets import view_floor
+from lakesplice.table.offsets import next_offsets, view_floor
 from lakesplice.table.ports import Clock, Entropy, Store
 from lakesplice.table.preconditions import PRECONDITIONS, Conflict, ConflictCode
 from lakesplice.table.snapshot import Snapshot, latest, open_snapshot, require_ours_to_write
@@ -190,15 +190,22 @@ def _put_commit(store: Store, version: int, data: bytes, commit_id: str) -> bool
 def _commit_info(
     change: Transition, moment: Moment, commit_id: str, told: Mapping[str, str]
 ) -> CommitInfo:
-    source = change.manifest.source
-    partitions = {} if source is None else source.partitions
-    offsets = {str(number): state.next_offset for number, state in sorted(partitions.items())}
+    manifest = change.manifest
+    offsets = {topic: next_offsets(source) for topic, source in manifest.sources.items()}
+    floors = {topic: view_floor(manifest, topic) for topic in manifest.sources}
     parameters = {
         "generation": str(change.manifest.generation),
-        "offsets": json.dumps(offsets),
-        "viewFloor": json.dumps(view_floor(change.manifest)),
+        "offsets": json.dumps(_told_of(offsets)),
+        "viewFloor": json.dumps(_told_of(floors)),
         **told,
     }
     return CommitInfo(
         moment.timestamp_ms, change.operation, commit_id, ENGINE, parameters, change.counts or {}
     )
+
+
+def _told_of(
+    topics: Mapping[str, Mapping[int, int]],
+) -> Mapping[str, Mapping[int, int]] | Mapping[int, int]:
+    """By partition where there is one topic, else by topic and partition."""
+    return topics if len(topics) > 1 else next(iter(topics.values()), {})

@@ -65,18 +65,21 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Which letters are meant: those of the places (partition, offset) and of the reasons given,
-    all of them where neither was.
+    """Which letters are meant: those of the places (partition, offset), of the reasons and of the
+    topic given, all of them where none was.
     """
 
     places: frozenset[tuple[int, int]] = frozenset()
     reasons: frozenset[str] = frozenset()
+    topic: str = ""
 
     def holds(self, letter: DeadLetter) -> bool:
         """Whether the letter is meant."""
         at = letter.partition, letter.offset
-        return (not self.places or at in self.places) and (
-            not self.reasons or letter.reason in self.reasons
+        return (
+            (not self.places or at in self.places)
+            and (not self.reasons or letter.reason in self.reasons)
+            and self.topic in ("", letter.topic)
         )
 
 

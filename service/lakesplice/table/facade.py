@@ -15,6 +15,7 @@ from lakesplice.model.manifest import Manifest
 from lakesplice.model.schema import SYSTEM_FIELDS, TableSchema
 from lakesplice.planning.filters import Filter, stored_names
 from lakesplice.table.changes import changes_of, feed_schema
+from lakesplice.table.offsets import next_offsets
 from lakesplice.table.ports import Store
 from lakesplice.table.read import Request, View, scan
 from lakesplice.table.snapshot import (
@@ -59,12 +60,24 @@ class Table:
 
     @property
     def offsets(self) -> Mapping[int, int]:
-        """Per Kafka partition the next offset: the real-time view holds every change before it."""
+        """Per Kafka partition the next offset: the real-time view holds every change before it.
+
+        `UsageError` for a table of several topics, which `offsets_of` names.
+        """
         source = self._snapshot.manifest.source
-        return {
-            number: part.next_offset
-            for number, part in (source.partitions if source else {}).items()
-        }
+        return {} if source is None else next_offsets(source)
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics that feed the table."""
+        return tuple(self._snapshot.manifest.sources)
+
+    def offsets_of(self, topic: str) -> Mapping[int, int]:
+        """Per partition of a topic the next offset, as `offsets` has them of the only one."""
+        source = self._snapshot.manifest.sources.get(topic)
+        if source is None:
+            raise UsageError("the table has no such topic", topic=topic, topics=list(self.topics))
+        return next_offsets(source)
 
     @property
     def snapshot(self) -> Snapshot:

@@ -1,4 +1,4 @@
-"""Fences: every row at or below a position is dead, as after a TRUNCATE.
+"""Fences: every row of a source at or below a position is dead, as after a TRUNCATE.
 
 The rows of a table are marked deleted at the fence's position, by deltas that the same commit names
 which raises the fence in the manifest. So both views lose them as they lose other deleted rows, and
@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from lakesplice.model.address import BaseFile
 from lakesplice.model.change import Op, delta_schema
-from lakesplice.model.manifest import DeltaRef, Manifest
+from lakesplice.model.manifest import DeltaRef, Manifest, SourceState
 from lakesplice.model.names import (
     GROUP,
     IS_DELETED,
@@ -32,6 +32,7 @@ from lakesplice.model.position import Position
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.columnwise import partial_rows
 from lakesplice.planning.overlay import Placed, Waiting
+from lakesplice.planning.shards import in_shard, shard_columns
 from lakesplice.table.append import write_delta
 from lakesplice.table.base import addresses, open_base
 from lakesplice.table.intents import Ingest, NewFile
@@ -51,13 +52,11 @@ def with_fence(
 
     Blocks: reads keys, positions and waiting changes of every base file. Raises as `scan` does.
     """
-    before = manifest.source
-    fence = intent.source_to.fence
-    if before is None or fence <= before.fence:
+    to = intent.source_to
+    before = manifest.sources.get(to.topic)
+    if before is None or to.fence <= before.fence:
         return intent
-    deltas, counts = fence_deltas(
-        store, manifest, fence, intent.files, intent.deltas, now_ms, entropy
-    )
+    deltas, counts = fence_deltas(store, manifest, to, intent.files, intent.deltas, now_ms, entropy)
     groups = frozenset(group for delta in deltas for group in delta.waiting)
     return replace(
         intent,
@@ -70,14 +69,15 @@ def with_fence(
 def fence_deltas(
     store: Store,
     manifest: Manifest,
-    fence: Position,
+    source: SourceState,
     files: Sequence[NewFile],
     deltas: Sequence[DeltaRef],
     now_ms: int,
     entropy: Entropy,
 ) -> tuple[tuple[DeltaRef, ...], dict[str, int]]:
-    """Return deltas that delete what stands at or below `fence` in the table after `manifest` and
-    the new `files` and `deltas`, at `now_ms` since 1970, and what a commit counts of them.
+    """Return deltas that delete what stands at or below the fence of `source`, and is its, in the
+    table after `manifest` and the new `files` and `deltas`, at `now_ms` since 1970, and what a
+    commit counts of them.
 
     Blocks and raises as `with_fence`.
     """
@@ -85,20 +85,24 @@ def fence_deltas(
     after = replace(manifest, files=known, deltas=(*manifest.deltas, *deltas))
     told = {
         OP: int(Op.DELETE),
-        POSITION_FILE: fence.file,
-        POSITION_OFFSET: fence.offset,
+        POSITION_FILE: source.fence.file,
+        POSITION_OFFSET: source.fence.offset,
         SOURCE_TS: now_ms * 1000,
     }
-    written = tuple(_deletions(store, after, fence, told, entropy))
+    written = tuple(_deletions(store, after, source, told, entropy))
     return written, {"fenced": sum(delta.rows for delta in written)}
 
 
 def _deletions(
-    store: Store, manifest: Manifest, fence: Position, told: Mapping[str, int], entropy: Entropy
+    store: Store,
+    manifest: Manifest,
+    source: SourceState,
+    told: Mapping[str, int],
+    entropy: Entropy,
 ) -> Iterator[DeltaRef]:
     gathered: list[pa.Table] = []
     for path in sorted(manifest.files):
-        gathered += _dead_of(store, manifest, manifest.files[path], fence)
+        gathered += _dead_of(store, manifest, manifest.files[path], source)
         if sum(part.num_rows for part in gathered) >= ROWS_PER_DELTA:
             yield _delta(store, manifest, gathered, told, entropy)
             gathered = []
@@ -127,20 +131,22 @@ def _delta(
 
 
 def _dead_of(
-    store: Store, manifest: Manifest, file: BaseFile, fence: Position
+    store: Store, manifest: Manifest, file: BaseFile, source: SourceState
 ) -> Iterator[pa.Table]:
-    """Yield addresses and keys of a file's rows that live at or below the fence."""
+    """Yield addresses and keys of a file's rows of a source that live at or below its fence."""
     schema = manifest.schema
     groups = {segment.group for segment in file.segments}
     waiting = Waiting.of(read_waiting(store, manifest.deltas, schema, groups, columns=()))
     placed = waiting.place(file.segments, file.path)
     positions = () if schema.positions is None else (schema.positions.name,)
+    shard = list(shard_columns((source,)))
     names = (*schema.key, POSITION_FILE, POSITION_OFFSET, IS_DELETED, *positions)
     with open_base(store, file, schema) as reader:
         for row_group, (first, last) in enumerate(reader.row_groups):
             rows = reader.read(row_group, names)
             part = placed.within(first, last)
-            dead = np.union1d(_dead_rows(rows, part, fence), _of_several(rows, part, schema))
+            dead = np.union1d(_dead_rows(rows, part, source.fence), _of_several(rows, part, schema))
+            dead = dead[in_shard(rows.select(shard), source.shard)[dead]] if shard else dead
             if len(dead):
                 group, row = addresses(file, first + dead)
                 keys = rows.select(list(schema.key)).take(pa.array(dead))

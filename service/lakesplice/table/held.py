@@ -1,4 +1,7 @@
-"""A table as its driver holds it: the newest snapshot, and every commit to it."""
+"""A table as its driver holds it: the newest snapshot, and every commit to it.
+
+Where several topics feed a table, it is held once for each of them.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,12 @@ import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from lakesplice.errors import TableNotFoundError
+from lakesplice.errors import RetryableError, TableNotFoundError, UsageError
 from lakesplice.model.epochs import Epoch
 from lakesplice.model.manifest import Manifest, ParkCode, ParkReason, PartitionState, SourceState
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.intake import TopicFacts
+from lakesplice.planning.shards import joining_problem
 from lakesplice.table.commit import NOTHING_TOLD, Committed, Conflict, commit, create
 from lakesplice.table.fence import with_fence
 from lakesplice.table.intents import Create, Evolve, Ingest, Intent, Redirect
@@ -19,15 +23,29 @@ from lakesplice.table.reshape import reshape
 from lakesplice.table.snapshot import Snapshot, latest, open_snapshot
 
 LOG_RETENTION_HOURS = 168
-_PARK_ATTEMPTS = 10
+_ATTEMPTS_MAX = 10
+
+
+class _Newest:
+    """The newest snapshot of a table, for all who hold it."""
+
+    def __init__(self, snapshot: Snapshot | None) -> None:
+        self.snapshot = snapshot
+        self._lock = threading.Lock()
+
+    def hold(self, snapshot: Snapshot) -> None:
+        with self._lock:
+            if self.snapshot is None or snapshot.version > self.snapshot.version:
+                self.snapshot = snapshot
 
 
 class HeldTable:
     """Ingest and compaction of one driver commit here, from several threads.
 
-    `snapshot` is None while the table is unborn; it then starts at `source` once it is born. All
-    methods that commit block and raise what `lakesplice.table.commit.commit` does. Snapshots have
-    all rows of the table unless `whole_snapshots` is set to False.
+    `snapshot` is None while the table is unborn; it then starts at `source` once it is born, and a
+    topic that comes to it later at its own. All methods that commit block and raise what
+    `lakesplice.table.commit.commit` does. Snapshots have all rows of the source unless
+    `whole_snapshots` is set to False. `beside` holds the same table for another topic.
     """
 
     def __init__(
@@ -39,22 +57,27 @@ class HeldTable:
         entropy: Entropy,
         *,
         log_retention_hours: int = LOG_RETENTION_HOURS,
+        beside: HeldTable | None = None,
     ) -> None:
         self.store = store
         self.generation = generation
-        self.snapshot = _open(store)
+        self._newest: _Newest = _Newest(_open(store)) if beside is None else beside._newest  # noqa: SLF001
         self.whole_snapshots = True
         self._unborn_source = source
         self._clock = clock
         self._entropy = entropy
         self._log_retention_hours = log_retention_hours
-        self._lock = threading.Lock()
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The newest version that is known here."""
+        return self._newest.snapshot
 
     @property
     def manifest(self) -> Manifest:
         """The present manifest; that of an unborn table is empty but for its source."""
         if self.snapshot is None:
-            return Manifest(0, source=self._unborn_source)
+            return Manifest(0, sources={self._unborn_source.topic: self._unborn_source})
         return self.snapshot.manifest
 
     @property
@@ -64,8 +87,12 @@ class HeldTable:
 
     @property
     def source(self) -> SourceState:
-        """Where the table stands in its topic."""
-        return self.manifest.source or self._unborn_source
+        """Where the table stands in its topic; in the one that it is for, if that is another."""
+        manifest, unborn = self.manifest, self._unborn_source
+        known = manifest.sources.get(unborn.topic)
+        if known is None and joining_problem(manifest, unborn):
+            known = next(iter(manifest.sources.values()))
+        return known or unborn
 
     @property
     def schema(self) -> TableSchema:
@@ -78,7 +105,7 @@ class HeldTable:
         if self.manifest.upserts is not None:
             detail = "the table is fed by hand; exclude its topic, or give the table another folder"
             return ParkReason(ParkCode.FED_BY_HAND, detail, self.source.topic)
-        return self.manifest.parked
+        return self.manifest.with_source(self.source).parked_for(self.source.topic)
 
     def states(self, partitions: Iterable[int]) -> dict[int, PartitionState]:
         """Return how far the table is in each partition; one added since its birth starts at 0."""
@@ -89,8 +116,8 @@ class HeldTable:
         """Return what is known of the topic, of which `partitions` are some or all."""
         source = self.source
         count = len({*source.partitions, *partitions})
-        whole = self.whole_snapshots
-        return TopicFacts(source.format, source.ordering, count, source.epochs, whole)
+        ordering = source.ordering or self.manifest.met_ordering
+        return TopicFacts(source.format, ordering, count, source.epochs, self.whole_snapshots)
 
     def next_offsets(self, partitions: Iterable[int]) -> dict[int, int]:
         """Return where the table stands in each partition, as `states` has it."""
@@ -117,13 +144,25 @@ class HeldTable:
         return outcome
 
     def be_born(self, schema: TableSchema, parked: ParkReason | None = None) -> None:
-        """Make version 0, at the start of the source, or take up what another driver made."""
-        if self.snapshot is not None:
-            return
-        source, hours = self._unborn_source, self._log_retention_hours
-        intent = Create(self.generation, schema, source, parked, hours)
-        if isinstance(self.commit(intent), Conflict):
-            self._hold(open_snapshot(self.store))
+        """Make version 0, at the start of the source, or take up what another driver made; let the
+        source be one of the table's. `UsageError` if it can't be.
+        """
+        if self.snapshot is None:
+            source, hours = self._unborn_source, self._log_retention_hours
+            intent = Create(self.generation, schema, source, parked, hours)
+            if isinstance(self.commit(intent), Conflict):
+                self._hold(open_snapshot(self.store))
+        for _ in range(_ATTEMPTS_MAX):
+            if not self._is_further():
+                return
+            if problem := joining_problem(self.manifest, self._unborn_source):
+                raise UsageError(problem, topic=self._unborn_source.topic)
+            joined = self.manifest.with_source(self._unborn_source)
+            self.commit(Redirect(self.generation, self.version, self._unborn_source, joined.parked))
+        raise RetryableError(
+            "other writers of the table were always faster than a topic that joins it",
+            topic=self._unborn_source.topic,
+        )
 
     def evolve(self, schema: TableSchema) -> Committed | Conflict:
         """Make `schema`, which extends the present one, the table's schema.
@@ -148,17 +187,28 @@ class HeldTable:
         """Park the table where it stands; a table that is parked already stays as it is."""
         if self.snapshot is None:
             self.be_born(TableSchema(), reason)
-        for _ in range(_PARK_ATTEMPTS):
+        for _ in range(_ATTEMPTS_MAX):
             if self.snapshot is None or self.parked is not None:
                 return
-            intent = Redirect(self.generation, self.snapshot.version, parked=reason)
-            if isinstance(self.commit(intent), Committed):
+            if isinstance(self.commit(self._parking(reason)), Committed):
                 return
 
+    def _parking(self, reason: ParkReason) -> Redirect:
+        """Return what parks the table, or this topic of several."""
+        source = self.source
+        after = self.manifest.with_source(source)
+        if not after.is_merged or not reason.is_of_topic:
+            return Redirect(self.generation, self.version, parked=reason)
+        parked = replace(source, parked=replace(reason, topic=source.topic))
+        return Redirect(self.generation, self.version, parked, after.parked)
+
+    def _is_further(self) -> bool:
+        """Whether the table has others' sources and not this one."""
+        manifest = self.manifest
+        return bool(manifest.sources) and self._unborn_source.topic not in manifest.sources
+
     def _hold(self, snapshot: Snapshot) -> None:
-        with self._lock:
-            if self.snapshot is None or snapshot.version > self.snapshot.version:
-                self.snapshot = snapshot
+        self._newest.hold(snapshot)
 
 
 def _open(store: Store) -> Snapshot | None:

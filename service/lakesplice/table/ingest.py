@@ -1,4 +1,4 @@
-"""What the tasks of a batch report of one table becomes one ingest."""
+"""What the tasks of a batch report of one topic of a table becomes one ingest."""
 
 from __future__ import annotations
 
@@ -25,22 +25,24 @@ def ingest_intent(
     generation: int,
     snapshot: Snapshot,
     planned_on: int,
+    topic: str,
     starts: Mapping[int, int],
     ends: Mapping[int, int],
     reports: Sequence[PartitionReport],
     appended: Sequence[Appended],
     dead_letters: Sequence[DeadLetterRef],
 ) -> Ingest:
-    """Return the ingest of a batch that covers the offsets `starts` to `ends` (exclusive) of a
-    table.
+    """Return the ingest of a batch that covers the offsets `starts` to `ends` (exclusive) of one of
+    a table's topics.
 
     A partition that stopped ends at the record it stopped at, every other one at its end, past
     offsets that hold no record (transaction markers, compacted ones). `planned_on` is the version
-    that the tasks were given; `snapshot` is the table now, which must have a source.
+    that the tasks were given; `snapshot` is the table now, which must have the source.
     """
-    source = snapshot.manifest.source
+    source = snapshot.manifest.sources.get(topic)
     assert source is not None, "only a table that was created can be ingested into"
-    open_letters = bool(snapshot.manifest.dead_letters or dead_letters)
+    kept = (ref for ref in snapshot.manifest.dead_letters if ref.topic in ("", topic))
+    open_letters = any(kept) or bool(dead_letters)
     return Ingest(
         generation,
         planned_on,
@@ -60,7 +62,7 @@ def ingest_intent(
 def moves_nothing(intent: Ingest, manifest: Manifest) -> bool:
     """Return whether the ingest would leave the manifest as it is: no commit is called for."""
     written = intent.files or intent.deltas or intent.dead_letters
-    return not written and intent.parked is None and intent.source_to == manifest.source
+    return not written and intent.parked is None and intent.source_to in manifest.sources.values()
 
 
 def _source_to(

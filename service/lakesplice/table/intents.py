@@ -73,12 +73,12 @@ class Adopt:
 
 @dataclass(frozen=True, slots=True)
 class Ingest:
-    """A batch's changes of one table; without any it still moves the offsets.
+    """A batch's changes of one topic of a table; without any it still moves the offsets.
 
     `source_from` maps each partition that the batch touched to its first offset; `source_to` is the
-    state after it, all partitions included. `planned_on` is the version that was read before
-    anything was written, and whose index the changes were located against; `schema_version` the
-    schema they were written in; `addressed_groups` the file groups that its deltas hold changes
+    topic's state after it, all partitions included. `planned_on` is the version that was read
+    before anything was written, and whose index the changes were located against; `schema_version`
+    the schema they were written in; `addressed_groups` the file groups that its deltas hold changes
     for. `counts` become the commit's metrics.
     """
 
@@ -162,14 +162,15 @@ class Purge:
     """Base files written anew without rows that were deleted for good.
 
     `outputs` have the rows that stay in new file groups, and `run` says where; None if none does.
-    `floor` is at or above the position of each row that went. `planned_on` as for `Splice`.
+    `floors` has the topics of which rows went, each with a position at or above all of these.
+    `planned_on` as for `Splice`.
     """
 
     generation: int
     inputs: tuple[str, ...]
     outputs: tuple[NewFile, ...]
     run: RunRef | None
-    floor: Position
+    floors: Mapping[str, Position]
     planned_on: int
     counts: Counts = field(default_factory=dict)
 
@@ -223,8 +224,9 @@ class Evolve:
 class Redirect:
     """A new direction: park, unpark, reset of offsets, rebuilt index.
 
-    `source`, `parked` and `runs` replace the manifest's; a `source` or `runs` of None stay as they
-    are, a `parked` of None means running. `planned_on` is the version it was decided on.
+    `source`, which may be a further one, `parked` and `runs` replace the manifest's; a `source` or
+    `runs` of None stay as they are, a `parked` of None means running. `planned_on` is the version
+    it was decided on.
     """
 
     generation: int
@@ -236,11 +238,12 @@ class Redirect:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Dead letters taken again, or dropped: files of letters go, and one of those kept may come.
+    """Dead letters of a topic taken again, or dropped: files of letters go, and of those kept some
+    may come.
 
     `removed` names the files of letters that it read, `kept` holds what is left of them; `source`,
-    if given, says what the records turned out to be written in. The
-    rest is as for `Ingest`.
+    if given, says what the records of `topic` turned out to be written in. The rest is as for
+    `Ingest`.
     """
 
     generation: int
@@ -253,6 +256,7 @@ class Replay:
     runs: tuple[RunRef, ...] = ()
     counts: Counts = field(default_factory=dict)
     operation: str = "REPLAY LETTERS"
+    topic: str = ""
 
 
 @dataclass(frozen=True, slots=True)

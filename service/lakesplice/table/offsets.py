@@ -8,15 +8,24 @@ from lakesplice.model.manifest import Manifest, SourceState
 from lakesplice.model.position import BEFORE_ALL, Position
 
 
-def view_floor(manifest: Manifest) -> dict[int, int]:
-    """Per partition the offset below which every change is in the read-optimised view."""
-    if manifest.source is None:
+def view_floor(manifest: Manifest, topic: str | None = None) -> dict[int, int]:
+    """Per partition of a topic, None standing for the only one, the offset below which every change
+    is in the read-optimised view.
+    """
+    source = manifest.source if topic is None else manifest.sources.get(topic)
+    if source is None:
         return {}
-    floor = {number: state.next_offset for number, state in manifest.source.partitions.items()}
+    floor = {number: state.next_offset for number, state in source.partitions.items()}
     for delta in manifest.deltas:
-        for partition, offset in delta.floor.items():
-            floor[partition] = min(offset, floor.get(partition, offset))
+        if delta.topic in ("", source.topic):
+            for partition, offset in delta.floor.items():
+                floor[partition] = min(offset, floor.get(partition, offset))
     return floor
+
+
+def next_offsets(source: SourceState) -> dict[int, int]:
+    """Per partition the next offset, in the order of the partitions."""
+    return {number: state.next_offset for number, state in sorted(source.partitions.items())}
 
 
 def reached(source: SourceState | None, partitions: Iterable[int]) -> Position:

@@ -68,21 +68,24 @@ def generation_is_current(now: Snapshot, intent: Intent) -> None:
         )
 
 
-def table_is_running(now: Snapshot, _intent: Ingest | Upsert) -> Conflict | None:
-    """The table was not parked."""
-    parked = now.manifest.parked
+def table_is_running(now: Snapshot, intent: Ingest | Upsert) -> Conflict | None:
+    """The table was not parked, nor the topic."""
+    topic = intent.source_to.topic if isinstance(intent, Ingest) else ""
+    parked = now.manifest.parked_for(topic)
     return (
         None if parked is None else Conflict(ConflictCode.PARKED, f"{parked.code}: {parked.detail}")
     )
 
 
 def offsets_continue(now: Snapshot, intent: Ingest) -> Conflict | None:
-    """The manifest's offsets equal the starts of the ingest's ranges, and the topic is the same.
+    """The topic is the same, and its offsets in the manifest equal the starts of the ingest's
+    ranges.
 
     A partition that the manifest does not know starts at 0; one without a range stays as it is.
     """
-    source, to = now.manifest.source, intent.source_to
-    if source is None or (source.topic, source.topic_id) != (to.topic, to.topic_id):
+    to = intent.source_to
+    source = now.manifest.sources.get(to.topic)
+    if source is None or source.topic_id != to.topic_id:
         return Conflict(ConflictCode.OFFSETS, f"the source is {source and source.topic_id!r} now")
     for partition in sorted(source.partitions.keys() | to.partitions.keys()):
         state = source.partitions.get(partition)
@@ -108,8 +111,15 @@ def groups_are_live(now: Snapshot, intent: Ingest | Upsert) -> Conflict | None:
 
 
 def index_has_no_newer_keys(now: Snapshot, intent: Ingest | Upsert) -> Conflict | None:
-    """No keys were added to the index since the changes were located."""
-    newest = max((run.keys_version for run in now.manifest.runs), default=0)
+    """No keys were added to the index since the changes were located.
+
+    Of several topics each has keys of its own: those of its shard.
+    """
+    if isinstance(intent, Ingest) and now.manifest.is_merged:
+        source = now.manifest.sources.get(intent.source_to.topic)
+        newest = 0 if source is None else source.keys_version
+    else:
+        newest = max((run.keys_version for run in now.manifest.runs), default=0)
     if newest <= intent.planned_on:
         return None
     return Conflict(
@@ -155,14 +165,17 @@ def nothing_waits_for_sources(now: Snapshot, intent: Purge) -> Conflict | None:
 
 
 def floor_is_below_all_to_come(now: Snapshot, intent: Purge) -> Conflict | None:
-    """The purge floor is below the position that each partition has reached, and each dead letter.
+    """Each topic's purge floor is below the position that each of its partitions has reached, and
+    each of its dead letters.
 
     One that stays as it is was below all when it rose.
     """
-    bound = purge_bound(now.manifest)
-    if bound is None or intent.floor < bound or intent.floor <= now.manifest.purge_floor:
-        return None
-    return Conflict(ConflictCode.FLOOR, f"the floor {intent.floor} is not below {bound} any more")
+    for topic, floor in intent.floors.items():
+        source, bound = now.manifest.sources.get(topic), purge_bound(now.manifest, topic)
+        risen = source is None or floor > source.purge_floor
+        if bound is not None and floor >= bound and risen:
+            return Conflict(ConflictCode.FLOOR, f"the floor {floor} is not below {bound} any more")
+    return None
 
 
 def consumed_parts_still_wait(now: Snapshot, intent: Splice) -> Conflict | None:

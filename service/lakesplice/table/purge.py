@@ -19,10 +19,11 @@ from lakesplice.formats.rowindex import Entries, encode_run
 from lakesplice.model.address import GROUP_BITS, BaseFile, Segment
 from lakesplice.model.manifest import Manifest, RunRef
 from lakesplice.model.names import POSITION_FILE, POSITION_OFFSET
-from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.model.position import Position
 from lakesplice.planning.index_merge import concatenated, sorted_entries
 from lakesplice.planning.keyhash import key_hash
-from lakesplice.planning.purging import plan_purge, purge_bound, purgeable, state_of
+from lakesplice.planning.purging import Bound, plan_purge, purge_bounds, purgeable, state_of
+from lakesplice.planning.shards import in_shard
 from lakesplice.table.append import put_file
 from lakesplice.table.base import create_base_of, open_base
 from lakesplice.table.intents import NewFile, Purge
@@ -67,14 +68,14 @@ def find_purgeable(store: Store, manifest: Manifest, rules: PurgeRules) -> Seque
 
     Blocks: reads the state of every row of files for which nothing waits.
     """
-    bound, state = purge_bound(manifest), state_of(manifest.schema)
+    bounds, state = purge_bounds(manifest), state_of(manifest)
     found = []
     for path in sorted(manifest.files):
         file = manifest.files[path]
         if not manifest.waiting_in(file):
             with open_base(store, file, manifest.schema) as reader:
                 masks = (
-                    purgeable(reader.read(at, state), bound, rules.before_us)
+                    purgeable(reader.read(at, state), bounds, rules.before_us)
                     for at in range(len(reader.row_groups))
                 )
                 found.append((file, sum(int(np.count_nonzero(mask)) for mask in masks)))
@@ -96,22 +97,24 @@ def purge_files(
     that stays. Blocks; `CorruptFileError`, `StorageError`. Nothing refers to what was written until
     the intent is committed.
     """
-    bound = purge_bound(manifest)
-    outputs, pieces, floor, gone = [], [], manifest.purge_floor, 0
+    outputs, pieces, gone = [], [], 0
+    floors: dict[str, Position] = {}
     for path in paths:
-        keeping = _Keeping(store, manifest, manifest.files[path], bound, rules.before_us)
+        keeping = _Keeping(store, manifest, manifest.files[path], rules.before_us)
         group = entropy.bits(GROUP_BITS)
         new = keeping.write(group, entropy)
         if new is not None:
             outputs.append(new)
             pieces.append(keeping.entries(group))
-        floor, gone = max(floor, keeping.highest), gone + keeping.gone
+        gone += keeping.gone
+        for topic, highest in keeping.highest.items():
+            floors[topic] = max(highest, floors.get(topic, highest))
     return Purge(
         generation,
         tuple(paths),
         tuple(outputs),
         _run(store, pieces, entropy),
-        manifest.purge_floor if manifest.upserts is not None else floor,
+        floors,
         planned_on,
         {
             "files": len(paths),
@@ -125,18 +128,17 @@ def purge_files(
 class _Keeping:
     """One file's rows without those that may go; memory holds a mark and a key's hash per row."""
 
-    def __init__(
-        self, store: Store, manifest: Manifest, file: BaseFile, bound: Position | None, before: int
-    ) -> None:
+    def __init__(self, store: Store, manifest: Manifest, file: BaseFile, before_us: int) -> None:
         self._store, self._file, self._schema = store, file, manifest.schema
         self._away: list[Mask] = []
         self._hashes: list[tuple[Hashes, Hashes]] = []
-        self.highest = BEFORE_ALL
+        self.highest: dict[str, Position] = {}
+        bounds = purge_bounds(manifest)
         with open_base(store, file, manifest.schema) as reader:
             for at in range(len(reader.row_groups)):
-                state = reader.read(at, state_of(manifest.schema))
-                self._away.append(purgeable(state, bound, before))
-                self._note(state.filter(pa.array(self._away[-1])))
+                state = reader.read(at, state_of(manifest))
+                self._away.append(purgeable(state, bounds, before_us))
+                self._note(state.filter(pa.array(self._away[-1])), bounds or ())
         self.gone = sum(int(np.count_nonzero(mask)) for mask in self._away)
 
     def write(self, group: int, entropy: Entropy) -> NewFile | None:
@@ -161,12 +163,15 @@ class _Keeping:
                 self._hashes.append(key_hash(table, self._schema))
                 yield table
 
-    def _note(self, state: pa.Table) -> None:
-        if state.num_rows:
-            order = [(POSITION_FILE, "descending"), (POSITION_OFFSET, "descending")]
-            last = state.sort_by(order).slice(0, 1).to_pylist()[0]
-            position = Position(last[POSITION_FILE], last[POSITION_OFFSET])
-            self.highest = max(self.highest, position)
+    def _note(self, state: pa.Table, bounds: Sequence[Bound]) -> None:
+        order = [(POSITION_FILE, "descending"), (POSITION_OFFSET, "descending")]
+        rows = state.sort_by(order)
+        for bound in bounds if rows.num_rows else ():
+            own = np.flatnonzero(in_shard(rows, bound.shard))
+            if len(own):
+                file, offset = (rows[name][int(own[0])].as_py() for name, _ in order)
+                position = Position(file, offset)
+                self.highest[bound.topic] = max(position, self.highest.get(bound.topic, position))
 
 
 def _run(store: Store, pieces: Sequence[Entries], entropy: Entropy) -> RunRef | None:

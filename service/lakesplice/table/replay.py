@@ -17,7 +17,7 @@ from lakesplice.errors import RetryableError, UsageError
 from lakesplice.formats.events import DeclaredType, TypeHistory, decode, schema_ids
 from lakesplice.formats.events.values import DecodeContext, Decoded
 from lakesplice.model.formats import FormatName
-from lakesplice.model.manifest import DeadLetterRef, SourceState
+from lakesplice.model.manifest import DeadLetterRef, Manifest, SourceState
 from lakesplice.model.mappings import TypeMapping
 from lakesplice.model.names import TableName
 from lakesplice.model.position import Position
@@ -27,6 +27,7 @@ from lakesplice.planning.late import IntakeRules, Retaken, retake
 from lakesplice.planning.metadata import Origin
 from lakesplice.planning.placed import placed
 from lakesplice.planning.shaping import Shape, shaped
+from lakesplice.planning.shards import unplaced
 from lakesplice.table.append import AppendPlan, append
 from lakesplice.table.commit import Committed, Conflict
 from lakesplice.table.dead_letters import (
@@ -114,7 +115,8 @@ class Letters:
 class LetterBox:
     """A table's letters under a generation that may commit.
 
-    `commit` makes an intent the next version. Not thread-safe; every call blocks.
+    `commit` makes an intent the next version; `topic` is that of the letters meant, if the table
+    has several. Not thread-safe; every call blocks.
     """
 
     store: Store
@@ -123,11 +125,12 @@ class LetterBox:
     generation: int
     clock: Clock
     entropy: Entropy
+    topic: str = ""
 
     def replay(self, chosen: Chosen, reading: Reading) -> Letters:
         """Take the chosen letters again; may be called twice: what was replayed is no letter.
 
-        `UsageError` if the table has no source; `RetryableError` if others keep committing.
+        `UsageError` if the table has no such source; `RetryableError` if others keep committing.
         """
         return self._over_files(lambda refs: self._replay(refs, chosen, reading))
 
@@ -137,7 +140,7 @@ class LetterBox:
 
     def _over_files(self, work: Callable[[Sequence[DeadLetterRef]], Letters | None]) -> Letters:
         total = Letters()
-        for paths in _shares(self.snapshot.manifest.dead_letters):
+        for paths in _shares(refs_of(self.snapshot.manifest, self._source().topic)):
             for _ in range(_ATTEMPTS_MAX):
                 self.snapshot = latest(self.store, self.snapshot)
                 live = self.snapshot.manifest.dead_letters
@@ -166,6 +169,7 @@ class LetterBox:
             [seen for part in again for seen in part.retaken.sightings],
             reading.rules.policy,
         )
+        schema = unplaced(schema, self.snapshot.manifest.schema, self._source().shard)
         if schema != self.snapshot.manifest.schema:
             began, now = self.snapshot.version, self.snapshot.manifest
             replaced = reshape(self.store, now, schema, self.entropy)
@@ -210,9 +214,10 @@ class LetterBox:
         return parts
 
     def _source(self) -> SourceState:
-        source = self.snapshot.manifest.source
+        manifest = self.snapshot.manifest
+        source = manifest.sources.get(self.topic) if self.topic else manifest.source
         if source is None:
-            raise UsageError("the table is fed by hand and has no dead letters")
+            raise UsageError("the table has no such topic to have letters of", topic=self.topic)
         return source
 
     def _with_changes(self, intent: Replay, parts: Sequence[_Part], *, insert_only: bool) -> Replay:
@@ -220,7 +225,7 @@ class LetterBox:
         changes = [table for part in parts for table in part.retaken.changes if table.num_rows]
         if not changes:
             return intent
-        plan = AppendPlan.of(self.snapshot.manifest, insert_only=insert_only)
+        plan = AppendPlan.of(self.snapshot.manifest, self._source().topic, insert_only=insert_only)
         written = append(self.store, plan, changes, RunCache(), self.entropy)
         met = [report for part in parts for report in part.retaken.reports if report.ordering]
         source = self._source()
@@ -245,13 +250,13 @@ class LetterBox:
         )
         if fence <= source.fence:
             return intent
-        brought, now = intent.deltas, self.clock.now_ms()
+        brought, now, source = intent.deltas, self.clock.now_ms(), replace(source, fence=fence)
         deltas, counts = fence_deltas(
-            self.store, manifest, fence, intent.files, brought, now, self.entropy
+            self.store, manifest, source, intent.files, brought, now, self.entropy
         )
         return replace(
             intent,
-            source=replace(source, fence=fence),
+            source=source,
             deltas=(*brought, *deltas),
             counts={**intent.counts, **counts},
         )
@@ -279,6 +284,7 @@ class LetterBox:
             frozenset(ref.file.path for ref in refs),
             kept,
             counts={f"letters_{word}": done.gone, "letters_kept": done.kept},
+            topic=self._source().topic,
         )
 
     def _commit(self, intent: Intent) -> bool:
@@ -299,6 +305,11 @@ class _Part:
     def of(cls, letters: Sequence[DeadLetter], retaken: Retaken) -> _Part:
         failed = {letters[at].place: why for at, why in retaken.failed.items()}
         return cls(retaken, failed)
+
+
+def refs_of(manifest: Manifest, topic: str) -> list[DeadLetterRef]:
+    """Return the files of a topic's letters."""
+    return [ref for ref in manifest.dead_letters if ref.topic in ("", topic)]
 
 
 def _shares(refs: Sequence[DeadLetterRef]) -> Iterator[frozenset[str]]:

@@ -1,8 +1,9 @@
-"""Settling: what the tasks of a batch brought of one table becomes its next version, or versions.
+"""Settling: what the tasks of a batch brought of one topic becomes its table's next version, or
+versions.
 
 An image with further columns makes the schema grow first, a change of another server that took over
 is told of as an epoch. What was written until then is named by nothing, and the batch's tasks run
-again for this table.
+again for this topic. So they do if another topic of the table was quicker to change its schema.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from lakesplice.planning.epochs import open_epoch
 from lakesplice.planning.evolution import plan_evolution
 from lakesplice.planning.intake import PartitionReport
 from lakesplice.planning.policy import DEFAULT_POLICY, SchemaPolicy
+from lakesplice.planning.shards import unplaced
 from lakesplice.table.append import Appended
 from lakesplice.table.commit import Conflict, ConflictCode
 from lakesplice.table.held import HeldTable
@@ -23,11 +25,12 @@ from lakesplice.table.ingest import ingest_intent, moves_nothing
 
 # The next round plans on what compaction left. Any other conflict would be met again, and again.
 _MOVED_BY_COMPACTION = {ConflictCode.FILES, ConflictCode.DELTAS}
+_MOVED_BY_TOPICS = {ConflictCode.SCHEMA, ConflictCode.DELTAS}
 
 
 @dataclass(frozen=True)
 class Brought:
-    """What a batch's tasks brought of one table; it covers the offsets `starts` to `ends`
+    """What a batch's tasks brought of one topic; it covers the offsets `starts` to `ends`
     (exclusive). `planned_on` is the version that the tasks were given.
     """
 
@@ -56,13 +59,14 @@ def settle(
     """
     sightings = [seen for report in brought.reports for seen in report.sightings]
     schema, _ = plan_evolution(table.schema, sightings, policy)
+    schema = unplaced(schema, table.schema, table.source.shard)
     if schema != table.schema:
         if table.snapshot is None:
             table.be_born(schema)
         else:
             outcome = table.evolve(schema)
             if isinstance(outcome, Conflict) and outcome.reason not in _MOVED_BY_COMPACTION:
-                return outcome
+                return _overtaken(table, outcome)
         return Settled.AGAIN
     table.be_born(schema)
     if mixed := _mixed(brought.reports):
@@ -80,6 +84,7 @@ def settle(
         table.generation,
         table.snapshot,
         brought.planned_on,
+        table.source.topic,
         brought.starts,
         brought.ends,
         brought.reports,
@@ -90,7 +95,13 @@ def settle(
     if moves_nothing(intent, table.manifest):
         return Settled.DONE
     outcome = table.commit(intent)
-    return outcome if isinstance(outcome, Conflict) else Settled.DONE
+    return _overtaken(table, outcome) if isinstance(outcome, Conflict) else Settled.DONE
+
+
+def _overtaken(table: HeldTable, conflict: Conflict) -> Conflict | Settled:
+    """What other topics of the table may do meanwhile is what the next round plans on."""
+    again = conflict.reason in _MOVED_BY_TOPICS and table.manifest.is_merged
+    return Settled.AGAIN if again else conflict
 
 
 def _mixed(reports: Sequence[PartitionReport]) -> ParkReason | None:

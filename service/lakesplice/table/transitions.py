@@ -25,6 +25,7 @@ from lakesplice.model.manifest import (
     UpsertState,
 )
 from lakesplice.model.schema import TableSchema
+from lakesplice.table.feeding import fed, purged, redirected, replayed, stamp
 from lakesplice.table.intents import (
     Adopt,
     Counts,
@@ -124,7 +125,7 @@ def _create(intent: Create, moment: Moment) -> Transition:
     manifest = Manifest(
         intent.generation,
         intent.schema,
-        intent.source,
+        {} if intent.source is None else {intent.source.topic: intent.source},
         files={new.base.path: new.base for new in intent.files},
         runs=_stamped(intent.runs, moment.version),
         parked=intent.parked,
@@ -177,24 +178,26 @@ def _adopt(intent: Adopt, moment: Moment) -> Transition:
 def _ingest(before: Manifest, intent: Ingest, moment: Moment) -> Transition:
     _require_addressed(intent)
     files = dict(before.files) | {new.base.path: new.base for new in intent.files}
-    floor = offsets_from(before.source, intent.source_from)
+    known = before.sources.get(intent.source_to.topic)
+    floor = offsets_from(known, intent.source_from)
+    before = fed(before, intent, moment.version)
+    topic, now_ms = stamp(before, intent.source_to.topic), moment.timestamp_ms
     manifest = replace(
         before,
-        source=intent.source_to,
         files=files,
         deltas=before.deltas
-        + tuple(replace(d, committed_ms=moment.timestamp_ms, floor=floor) for d in intent.deltas),
+        + tuple(replace(d, committed_ms=now_ms, floor=floor, topic=topic) for d in intent.deltas),
         runs=before.runs + _stamped(intent.runs, moment.version),
         dead_letters=before.dead_letters
         + tuple(
             replace(
                 letters,
-                committed_ms=moment.timestamp_ms,
-                position=reached(before.source, intent.source_from),
+                committed_ms=now_ms,
+                position=reached(known, intent.source_from),
+                topic=topic,
             )
             for letters in intent.dead_letters
         ),
-        parked=intent.parked,
     )
     actions = tuple(_add(new, moment) for new in intent.files)
     return Transition(manifest, "INGEST", actions, intent.counts)
@@ -255,12 +258,8 @@ def _purge(before: Manifest, intent: Purge, moment: Moment) -> Transition:
     files = {path: file for path, file in before.files.items() if path not in intent.inputs}
     files |= {new.base.path: new.base for new in intent.outputs}
     runs = () if intent.run is None else (intent.run,)
-    manifest = replace(
-        before,
-        files=files,
-        runs=before.runs + _stamped(runs, moment.version),
-        purge_floor=max(before.purge_floor, intent.floor),
-    )
+    kept = before.runs + _stamped(runs, moment.version)
+    manifest = replace(purged(before, intent), files=files, runs=kept)
     removes = tuple(_remove(before, path, moment, data_change=False) for path in intent.inputs)
     adds = tuple(_add(new, moment, data_change=False) for new in intent.outputs)
     return Transition(manifest, PURGE, removes + adds, intent.counts)
@@ -292,21 +291,20 @@ def _with_schema(metadata: TableMetadata, schema: TableSchema) -> TableMetadata:
 
 def _redirect(before: Manifest, intent: Redirect, moment: Moment) -> Transition:
     runs = before.runs if intent.runs is None else _stamped(intent.runs, moment.version)
-    source = before.source if intent.source is None else intent.source
-    manifest = replace(before, source=source, parked=intent.parked, runs=runs)
-    return Transition(manifest, "REDIRECT")
+    return Transition(replace(redirected(before, intent, moment.version), runs=runs), "REDIRECT")
 
 
 def _replay(before: Manifest, intent: Replay, moment: Moment) -> Transition:
-    floor = offsets_from(before.source, {})
-    stamped = tuple(replace(ref, committed_ms=moment.timestamp_ms) for ref in intent.kept)
+    before, source = replayed(before, intent, moment.version)
+    floor, now_ms = offsets_from(source, {}), moment.timestamp_ms
+    topic = stamp(before, intent.topic)
+    stamped = tuple(replace(ref, committed_ms=now_ms, topic=topic) for ref in intent.kept)
     left = tuple(ref for ref in before.dead_letters if ref.file.path not in intent.removed)
     manifest = replace(
         before,
-        source=intent.source or before.source,
         files=dict(before.files) | {new.base.path: new.base for new in intent.files},
         deltas=before.deltas
-        + tuple(replace(d, committed_ms=moment.timestamp_ms, floor=floor) for d in intent.deltas),
+        + tuple(replace(d, committed_ms=now_ms, floor=floor, topic=topic) for d in intent.deltas),
         runs=before.runs + _stamped(intent.runs, moment.version),
         dead_letters=(*stamped, *left),
     )

@@ -267,7 +267,7 @@ def require_fed_by_hand(manifest: Manifest) -> UpsertState:
     if manifest.upserts is None:
         raise UsageError(
             "the table is fed by a source; change its rows there",
-            topic=manifest.source.topic if manifest.source else None,
+            topic=next(iter(manifest.sources), None),
         )
     return manifest.upserts
 

@@ -13,7 +13,7 @@ compaction and commit it later), or meet a second driver of a higher generation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -24,8 +24,9 @@ from lakesplice.model.names import TableName
 from lakesplice.planning.compaction import tasks, work
 from lakesplice.planning.file_merge import FileMergePolicy, plan_file_merge
 from lakesplice.planning.index_merge import RUNS_MAX, plan_merge
+from lakesplice.planning.metadata import Origin
 from lakesplice.planning.policy import DEFAULT_POLICY, SchemaPolicy
-from lakesplice.planning.shaping import Shape
+from lakesplice.planning.shaping import Shape, shard_of
 from lakesplice.spark.decode_stage import decode_records
 from lakesplice.spark.plan import BatchPlan, TaskError, TopicPlan, TopicResult, gather
 from lakesplice.spark.write_stage import read_answers, write_ranges
@@ -133,7 +134,8 @@ class SimulatedDriver:
 
     `ranges` is into how many key-hash ranges a batch's changes are cut, `read_tasks` on how many
     tasks its partitions are read, `not_inserts` the policy of an insert-only table, `history` the
-    types that the source told of, which may be set anew. What the store raises in a task is
+    types that the source told of, which may be set anew. `beside` drives the same table for another
+    topic; both have a `shape` that tells their rows apart. What the store raises in a task is
     returned as a value, what it raises elsewhere is raised, both as in the service.
     """
 
@@ -154,8 +156,10 @@ class SimulatedDriver:
         policy: SchemaPolicy = DEFAULT_POLICY,
         shape: Shape | None = None,
         history: TypeHistory | None = None,
+        beside: SimulatedDriver | None = None,
     ) -> None:
-        self.name = TableName.from_topic(topic.name)
+        self._origin = TableName.from_topic(topic.name)
+        self.name: TableName = self._origin if beside is None else beside.name
         self._lake = lake
         self._topic = topic
         self._entropy = entropy
@@ -170,9 +174,11 @@ class SimulatedDriver:
         self.history = history
         self._runs = RunCache()
         partitions = {number: PartitionState(0) for number in topic.ends}
-        source = SourceState(topic.name, topic.topic_id, partitions)
+        shard = shard_of(shape, Origin(topic.name, self._origin))
+        source = SourceState(topic.name, topic.topic_id, partitions, shard=shard)
         store = lake.within(self.name.path)
-        self.table = HeldTable(store, source, generation, clock, entropy)
+        held = None if beside is None else beside.table
+        self.table: HeldTable = HeldTable(store, source, generation, clock, entropy, beside=held)
 
     def batch(
         self, ends: Mapping[int, int] | None = None, starts: Mapping[int, int] | None = None
@@ -184,14 +190,24 @@ class SimulatedDriver:
         ends = self._topic.ends if ends is None else ends
         starts = self.table.next_offsets(ends) if starts is None else starts
         for _ in range(_ROUNDS_MAX):
-            planned_on = self.table.version
-            result = self._job(starts, ends)
-            if result.errors:
-                return result.errors[0]
-            outcome = settle(self.table, result.brought(planned_on, starts, ends), self._policy)
+            outcome = self.run_tasks(starts, ends)()
             if outcome is not Settled.AGAIN:
                 return outcome
         raise AssertionError(f"the batch still has to run again after {_ROUNDS_MAX} rounds")
+
+    def run_tasks(
+        self, starts: Mapping[int, int], ends: Mapping[int, int]
+    ) -> Callable[[], Settled | Conflict | TaskError]:
+        """Run the tasks of a batch, and return what settles it, after whatever comes between."""
+        planned_on = self.table.version
+        result = self._job(starts, ends)
+
+        def settled() -> Settled | Conflict | TaskError:
+            if result.errors:
+                return result.errors[0]
+            return settle(self.table, result.brought(planned_on, starts, ends), self._policy)
+
+        return settled
 
     def compact(self, paths: Sequence[str] | None = None) -> Committed | Conflict | None:
         """Compact the files with waiting changes, or some files; None if nothing waits."""
@@ -276,7 +292,9 @@ class SimulatedDriver:
             self._topic.name,
             self.name,
             self.table.states(ends),
-            AppendPlan.of(self.table.manifest, insert_only=self._not_inserts is not None),
+            AppendPlan.of(
+                self.table.manifest, self._topic.name, insert_only=self._not_inserts is not None
+            ),
             tuple(range(self._ranges)),
             self._declared,
             facts=self.table.facts(ends),
@@ -284,6 +302,7 @@ class SimulatedDriver:
             key=self._key,
             policy=self._policy,
             shape=self._shape,
+            origin=self._origin,
             history=self.history,
         )
         topics, tasks = (topic,), self._read_tasks

@@ -16,7 +16,7 @@ def _manifest(next_offset: int, *floors: int) -> Manifest:
         DeltaRef(FileRef(f"{at}.avro", 1, 0), 1, 1, {0: 1}, committed_ms=at * 1000, floor={0: at})
         for at in floors
     )
-    return Manifest(1, source=source, deltas=deltas)
+    return Manifest(1, sources={source.topic: source}, deltas=deltas)
 
 
 def test_nothing_is_known_before_the_topic_was_seen() -> None:

@@ -122,3 +122,16 @@ def test_computed_columns_are_expressions_by_name() -> None:
     shape = found.shape(TableName("shop", "orders"))
     assert shape is not None
     assert [(name, str(text)) for name, text in shape.computed] == [("one", "1"), ("y", "year(at)")]
+
+
+def test_the_key_of_merged_tables_has_what_tells_their_topics_apart() -> None:
+    found = settings(
+        {"match": r"/shop_\d+\.orders/", "to": "shop.orders", "shape": {"key": ["database_name"]}},
+        metadata={"columns": ["op"], "prefix": "__"},
+    )
+    shape = found.shape(TableName("shop_07", "orders"))
+    assert shape is not None
+    assert [name for name, _ in shape.metadata] == ["__database_name", "__op"]
+    assert shape.key == ("__database_name",)
+    with pytest.raises(ValidationError, match="differs from change to change"):
+        settings({"match": "a.b", "shape": {"key": ["op"]}})

@@ -14,6 +14,8 @@ from lakesplice.errors import ConfigurationError
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.modes import APPENDED, SOURCE_POSITION, NotInserts
 from lakesplice.model.names import TableName
+from lakesplice.planning.metadata import Metadata
+from lakesplice.planning.shaping import Shape
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.facade import Table
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
@@ -130,3 +132,33 @@ def test_the_mode_is_the_key() -> None:
     for wrong in ({"mode": "append", "key": ["n"]}, {"key": [SOURCE_POSITION]}):
         with pytest.raises((ValueError, ConfigurationError), match="mode"):
             settings(**wrong)
+
+
+def test_rows_appended_by_two_servers_at_one_place_are_told_by_their_shard(tmp_path: Path) -> None:
+    shape = Shape(metadata=(("db", Metadata.DATABASE_NAME),), key=("db",))
+    beside: SimulatedDriver | None = None
+    for number in (0, 1):
+        database = Database((CLICKS,), server=f"s{number}", database=f"shop_{number}")
+        topic = SimulatedTopic(database.topic("clicks"), 1)
+        database.insert("clicks", [SAME, ("cart", 2)])
+        topic.append(0, database.drain())
+        driver = SimulatedDriver(
+            LocalStore(tmp_path),
+            topic,
+            FixedClock(),
+            SeededEntropy(1 + number),
+            key=APPENDED,
+            not_inserts=NotInserts.PARK,
+            shape=shape,
+            beside=beside,
+        )
+        driver.batch()
+        beside = beside or driver
+    rows = Table(LocalStore(tmp_path / "shop_0" / "clicks")).read().to_pylist()
+    assert sorted((row["db"], row["page"]) for row in rows) == [
+        ("shop_0", "cart"),
+        ("shop_0", "home"),
+        ("shop_1", "cart"),
+        ("shop_1", "home"),
+    ]
+    assert len({row[SOURCE_POSITION] for row in rows}) == 2

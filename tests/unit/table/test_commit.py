@@ -12,11 +12,12 @@ from lakesplice.errors import FencedError, StorageError, UnsupportedError, Usage
 from lakesplice.formats.log.actions import CommitInfo
 from lakesplice.formats.log.commit_file import decode_commit
 from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState, SourceState
+from lakesplice.model.position import Position
 from lakesplice.model.schema import Column
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.commit import Committed, Conflict, ConflictCode, commit, create
-from lakesplice.table.intents import Create, Evolve, IndexMerge, Redirect
+from lakesplice.table.intents import Create, Evolve, IndexMerge, Purge, Redirect
 from lakesplice.table.layout import commit_path
 from lakesplice.table.snapshot import history, latest, open_snapshot
 from lakesplice.testing.faulty_store import Call, Fault, FaultyStore, How
@@ -375,3 +376,14 @@ def _in_threads(act: object, numbers: range) -> None:
         thread.start()
     for thread in threads:
         thread.join()
+
+
+def test_a_purge_floor_that_rose_since_an_ingest_was_planned_stays(table: TableUnderTest) -> None:
+    reached = {
+        at: replace(state, position=Position(1, 9)) for at, state in SOURCE.partitions.items()
+    }
+    table.create(source=replace(SOURCE, partitions=reached))
+    late, floors = table.ingest(), {SOURCE.topic: Position(0, 5)}
+    table.committed(Purge(1, (), (), None, floors, table.now().version))
+    table.committed(late)
+    assert table.now().manifest.purge_floor == Position(0, 5)

@@ -429,7 +429,8 @@ def _file_merge_of_a_file_spliced_meanwhile(table: TableUnderTest) -> Intent:
 def purge_of(table: TableUnderTest, floor: Position = BEFORE_ALL) -> Purge:
     snapshot = table.now()
     inputs = tuple(snapshot.manifest.files)
-    return Purge(1, inputs, (table.file(5, 2),), table.run(), floor, snapshot.version)
+    floors = dict.fromkeys(snapshot.manifest.sources, floor)
+    return Purge(1, inputs, (table.file(5, 2),), table.run(), floors, snapshot.version)
 
 
 def _purge_of_a_deposed_driver(table: TableUnderTest) -> Intent:

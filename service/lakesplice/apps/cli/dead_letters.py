@@ -36,6 +36,9 @@ ReasonsOption = Annotated[
     list[str] | None,
     typer.Option("--reason", help="Letters of this reason. May be given often."),
 ]
+TopicOption = Annotated[
+    str, typer.Option("--topic", help="Letters of this topic, of a table that has several.")
+]
 
 
 @app.command("list")
@@ -102,6 +105,7 @@ def replay(
             show_default=False,
         ),
     ] = None,
+    topic: TopicOption = "",
     wait: WaitOption = WAIT_SECONDS,
 ) -> None:
     """Read dead letters again, all or some, after what kept them from being read was mended.
@@ -114,7 +118,7 @@ def replay(
     from lakesplice.config import load
 
     settings = None if config is None else load(config)
-    arguments = letter_arguments(_chosen(letters, reasons))
+    arguments = letter_arguments(_chosen(letters, reasons, topic))
     done = give(table, REPLAY, arguments, settings=settings, patience=Patience(wait))
     typer.echo(done.text)
 
@@ -126,6 +130,7 @@ def drop(
     letters: PlacesOption = None,
     reasons: ReasonsOption = None,
     everything: Annotated[bool, typer.Option("--all", help="Every letter of the table.")] = False,
+    topic: TopicOption = "",
     wait: WaitOption = WAIT_SECONDS,
 ) -> None:
     """Forget dead letters for good: those given, those of a reason, or all."""
@@ -135,11 +140,11 @@ def drop(
 
     if everything == bool(letters or reasons):
         raise UsageError("say which letters: --letter, --reason, or --all alone")
-    arguments = {**letter_arguments(_chosen(letters, reasons)), "why": why}
+    arguments = {**letter_arguments(_chosen(letters, reasons, topic)), "why": why}
     typer.echo(give(table, DROP, arguments, patience=Patience(wait)).text)
 
 
-def _chosen(places: list[str] | None, reasons: list[str] | None) -> Chosen:
+def _chosen(places: list[str] | None, reasons: list[str] | None, topic: str = "") -> Chosen:
     from lakesplice.formats.events.values import DeadReason
     from lakesplice.model.manifest import ParkCode
     from lakesplice.table.dead_letters import Chosen
@@ -148,7 +153,7 @@ def _chosen(places: list[str] | None, reasons: list[str] | None) -> Chosen:
     for reason in reasons or ():
         if reason not in known:
             raise UsageError("no such reason", reason=reason, known=sorted(known))
-    return Chosen(frozenset(map(parse_offset, places or ())), frozenset(reasons or ()))
+    return Chosen(frozenset(map(parse_offset, places or ())), frozenset(reasons or ()), topic)
 
 
 def _letters(store: Any, table: str) -> Iterator[dict[str, Any]]:

@@ -112,6 +112,9 @@ def unpark(
             " at or below its row's position does nothing.",
         ),
     ] = False,
+    topic: Annotated[
+        str, typer.Option(help="Of a table of several topics the one that is meant.")
+    ] = "",
     wait: WaitOption = WAIT_SECONDS,
 ) -> None:
     """Let a parked table go on, from where it stopped or from the offsets given."""
@@ -123,7 +126,8 @@ def unpark(
         raise UsageError("positions are either new or repeated: give one of the two", table=table)
     offsets = sorted(dict(map(parse_offset, from_offset or [])).items())
     stated = FallBack.NEW_EPOCH if new_epoch else FallBack.REPEATED if repeated else None
-    done = give(table, UNPARK, {"offsets": offsets, "stated": stated}, patience=Patience(wait))
+    arguments = {"offsets": offsets, "stated": stated, "topic": topic}
+    done = give(table, UNPARK, arguments, patience=Patience(wait))
     typer.echo(done.text)
 
 
@@ -137,7 +141,7 @@ def parse_offset(text: str) -> tuple[int, int]:
 
 def _facts(snapshot: Snapshot) -> dict[str, Any]:
     manifest = snapshot.manifest
-    parked = manifest.parked
+    parked = next(iter(manifest.parkings), None)
     return {
         "version": snapshot.version,
         "rows": sum(file.rows for file in manifest.files.values()),

@@ -7,6 +7,7 @@ time; whatever dies in the middle leaves the tables at offsets that the next sta
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -45,7 +46,7 @@ _PASSING_ERRORS = {"StorageError", "SourceUnavailable", "RetryableError"}
 
 @dataclass(frozen=True)
 class Span:
-    """One table's part of a batch: per partition its first offset and one after its last."""
+    """One topic's part of a batch: per partition its first offset and one after its last."""
 
     table: ServiceTable
     starts: Mapping[int, int]
@@ -192,12 +193,11 @@ class BatchRunner:
                 driver.metrics.timed(metric.BATCH_SECONDS, phase="commit"),
                 ThreadPoolExecutor(_COMMIT_THREADS, "commit") as pool,
             ):
-                answers = {
-                    name: pool.submit(self._settle, span, versions[name], results[name])
-                    for name, span in pending.items()
-                    if name in results
-                }
-                outcomes = {name: answer.result() for name, answer in answers.items()}
+                answers = [
+                    pool.submit(self._settle_table, topics, versions, results)
+                    for topics in _by_table(pending)
+                ]
+                outcomes = {k: v for answer in answers for k, v in answer.result().items()}
             settled += sum(outcome == "settled" for outcome in outcomes.values())
             pending = {name: pending[name] for name, out in outcomes.items() if out == "again"}
         return settled
@@ -233,10 +233,9 @@ class BatchRunner:
 
     def _plan(self, spans: Mapping[str, Span]) -> BatchPlan:
         settings = self._driver.settings
-        expected = {
-            span.table.name: sum(span.ends[at] - span.starts[at] for at in span.ends)
-            for span in spans.values()
-        }
+        expected: Counter[TableName] = Counter()
+        for span in spans.values():
+            expected[span.table.name] += sum(span.ends[at] - span.starts[at] for at in span.ends)
         cores = max(1, self._cores())
         placed = place(expected, cores, cores)
         shares: dict[TableName, dict[int, int]] = {}
@@ -249,6 +248,7 @@ class BatchRunner:
                 span.table.states(span.ends),
                 AppendPlan.of(
                     span.table.manifest,
+                    span.table.source.topic,
                     insert_only=settings.not_inserts(span.table.origin) is not None,
                 ),
                 tuple(target for _, target in sorted(shares[span.table.name].items())),
@@ -280,6 +280,19 @@ class BatchRunner:
     def _mappings(self, name: TableName) -> tuple[TypeMapping, ...]:
         entry = self._driver.settings.table(name)
         return entry.type_mapping if entry is not None else ()
+
+    def _settle_table(
+        self,
+        spans: Mapping[str, Span],
+        versions: Mapping[str, int],
+        results: Mapping[str, TopicResult],
+    ) -> dict[str, str]:
+        """Commit the parts of a table's topics, one after the other."""
+        return {
+            name: self._settle(span, versions[name], results[name])
+            for name, span in spans.items()
+            if name in results
+        }
 
     def _settle(self, span: Span, planned_on: int, result: TopicResult) -> str:
         """Commit a table's part: `settled`, `again` after its schema grew, or `refused`."""
@@ -345,6 +358,13 @@ class BatchRunner:
             if table is None or topic is None:
                 continue
             table.sight(topic, moment)
+
+
+def _by_table(spans: Mapping[str, Span]) -> list[dict[str, Span]]:
+    tables: dict[TableName, dict[str, Span]] = {}
+    for name, span in spans.items():
+        tables.setdefault(span.table.name, {})[name] = span
+    return list(tables.values())
 
 
 def _line(error: BaseException | None) -> str:

@@ -132,21 +132,21 @@ class Compactor:
             return True
         finally:
             with self._lock:
-                self._running.discard(table.source.topic)
+                self._running.discard(str(table.name))
 
     def _take(self) -> ServiceTable | None:
         with self._lock:
             free = {
-                table.source.topic: table
+                str(table.name): table
                 for table in self._tables
                 if table.snapshot is not None and not self._is_paused(table)
             }
-            pressures = {topic: self._pressure(table) for topic, table in free.items()}
+            pressures = {name: self._pressure(table) for name, table in free.items()}
             cap = len(self._running) + 1
             chosen = next_tables(pressures, self._running, cap) or tuple(
-                topic
-                for topic, table in free.items()
-                if topic not in self._running and self._upkeep.is_due(table)
+                name
+                for name, table in free.items()
+                if name not in self._running and self._upkeep.is_due(table)
             )
             if not chosen:
                 return None
@@ -160,7 +160,7 @@ class Compactor:
         return pressure(waiting, self._policy, self._driver.clock.now_ms())
 
     def _is_paused(self, table: ServiceTable) -> bool:
-        until = self._paused_until.get(table.source.topic, 0.0)
+        until = self._paused_until.get(str(table.name), 0.0)
         return self._driver.clock.monotonic() < until
 
     def _compact(self, table: ServiceTable) -> None:
@@ -237,6 +237,6 @@ class Compactor:
 
     def _pause(self, table: ServiceTable, error: Exception) -> None:
         until = self._driver.clock.monotonic() + _PAUSE_SECONDS
-        self._paused_until[table.source.topic] = until
+        self._paused_until[str(table.name)] = until
         self._driver.metrics.add(metric.COMPACTIONS, table=str(table.name), result="failed")
         self._driver.log.error("compaction-failed", table=str(table.name), error=str(error))

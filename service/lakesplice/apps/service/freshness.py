@@ -8,7 +8,7 @@ records it holds.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lakesplice.model.manifest import Manifest
@@ -25,6 +25,19 @@ class Freshness:
 
     real_time: float | None
     read_optimised: float | None
+
+
+def least_fresh(topics: Sequence[Freshness]) -> Freshness:
+    """Return how fresh a table is of whose topics, one at least, this is known."""
+    return Freshness(
+        _least([fresh.real_time for fresh in topics]),
+        _least([fresh.read_optimised for fresh in topics]),
+    )
+
+
+def _least(moments: Sequence[float | None]) -> float | None:
+    known = [moment for moment in moments if moment is not None]
+    return min(known) if len(known) == len(moments) else None
 
 
 class Sightings:
@@ -53,16 +66,20 @@ class Sightings:
             held = (moment for moment, ends in self._seen if _within(ends, offsets))
             return max(held, default=None)
 
-    def freshness(self, manifest: Manifest, offsets: Mapping[int, int]) -> Freshness:
-        """Judge a table that stands at `manifest`, with its next offset of each partition.
+    def freshness(
+        self, manifest: Manifest, offsets: Mapping[int, int], topic: str | None = None
+    ) -> Freshness:
+        """Judge a table that stands at `manifest`, with its next offset of each partition of the
+        topic; None stands for the only one.
 
         Deltas from before the first sighting are judged by when they were committed.
         """
         real_time = self.complete_up_to(offsets)
-        if not manifest.deltas:
+        deltas = [delta for delta in manifest.deltas if delta.topic in ("", topic)]
+        if not deltas:
             return Freshness(real_time, real_time)
-        held = self.complete_up_to({**offsets, **view_floor(manifest)})
-        oldest = min(delta.committed_ms for delta in manifest.deltas) / 1000
+        held = self.complete_up_to({**offsets, **view_floor(manifest, topic)})
+        oldest = min(delta.committed_ms for delta in deltas) / 1000
         return Freshness(real_time, oldest if held is None else held)
 
 

@@ -95,7 +95,7 @@ def show_snapshot(
     metrics.set(metric.BASE_ROWS, sum(file.rows for file in files), table=table)
     metrics.set(metric.INDEX_RUNS, len(manifest.runs), table=table)
     metrics.set(metric.INDEX_ENTRIES, sum(run.entries for run in manifest.runs), table=table)
-    metrics.park(table, None if manifest.parked is None else manifest.parked.code.value)
+    metrics.park(table, next((parked.code.value for parked in manifest.parkings), None))
 
 
 def show_memory(metrics: Metrics) -> None:

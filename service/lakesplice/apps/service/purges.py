@@ -31,15 +31,15 @@ class Purges:
         """Whether it is time to look for rows that may go."""
         if self._after(table) is None or table.snapshot is None:
             return False
-        topic, now = table.source.topic, self._driver.clock.monotonic()
+        name, now = str(table.name), self._driver.clock.monotonic()
         first = now + self._driver.settings.purge.every * _FIRST
-        return now >= self._next.setdefault(topic, first)
+        return now >= self._next.setdefault(name, first)
 
     def see_to(self, table: ServiceTable) -> None:
         """Purge some files; errors are the caller's, and what failed is tried again in its turn."""
         driver, after = self._driver, self._after(table)
         now = driver.clock.monotonic()
-        self._next[table.source.topic] = now + driver.settings.purge.every
+        self._next[str(table.name)] = now + driver.settings.purge.every
         if after is None:
             return
         before_us = driver.clock.now_ms() * 1000 - int(after * 1_000_000)
@@ -50,7 +50,7 @@ class Purges:
         )
         if intent is None:
             return
-        self._next[table.source.topic] = now  # there may be more files, or changes came for these
+        self._next[str(table.name)] = now  # there may be more files, or changes came for these
         if isinstance(table.commit(intent), Committed):
             rows, name = intent.counts["rows"], str(table.name)
             driver.metrics.add(metric.PURGED_ROWS, rows, table=name)

@@ -11,6 +11,9 @@ from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTables
 from lakesplice.apps.table_work import Workplace
 from lakesplice.errors import FencedError, LakespliceError
+from lakesplice.formats.events import TypeHistory
+from lakesplice.model.manifest import SourceState
+from lakesplice.model.names import TableName
 from lakesplice.table.requests import Answer, Request, answer, forget_answers, pending
 
 _TICK_SECONDS = 0.2
@@ -108,7 +111,9 @@ class Requests:
             driver.entropy,
             held.commit,
             told_by(request),
-            None
-            if driver.schema_topics is None
-            else driver.schema_topics.types(held.source, held.origin),
+            self._history,
         )
+
+    def _history(self, source: SourceState) -> TypeHistory | None:
+        told = self._driver.schema_topics
+        return None if told is None else told.types(source, TableName.from_topic(source.topic))

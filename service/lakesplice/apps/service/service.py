@@ -255,7 +255,7 @@ def _status(table: ServiceTable, now: float) -> TableStatus:
         None if fresh.real_time is None else max(0.0, now - fresh.real_time),
         None if fresh.read_optimised is None else max(0.0, now - fresh.read_optimised),
         table.compactions,
-        None if manifest.parked is None else f"{manifest.parked.code}: {manifest.parked.detail}",
+        next((f"{parked.code}: {parked.detail}" for parked in manifest.parkings), None),
     )
 
 

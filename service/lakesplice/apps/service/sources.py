@@ -75,7 +75,7 @@ class Sources:
 
     def any_rests(self) -> bool:
         """Whether some table rests: what it has to read is not among what could be read now."""
-        return any(table.rests for table in self._tables)
+        return any(table.rests for table in self._tables.of_topics())
 
     def _topics(self) -> dict[str, Topic]:
         pattern = self._driver.settings.kafka.topic_pattern.pattern

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.freshness import Freshness, Sightings
+from lakesplice.apps.service.freshness import Freshness, Sightings, least_fresh
 from lakesplice.apps.service.gauges import CHANGE_OPS, count_commit, show_snapshot
 from lakesplice.errors import UsageError
-from lakesplice.model.manifest import ParkReason, PartitionState, SourceState
+from lakesplice.model.manifest import Manifest, ParkReason, PartitionState, SourceState
 from lakesplice.model.names import TableName
+from lakesplice.planning.metadata import Origin
+from lakesplice.planning.shaping import shard_of
+from lakesplice.planning.shards import joining_problem
 from lakesplice.spark.topics import Topic
 from lakesplice.table.commit import NOTHING_TOLD, Committed, Conflict
 from lakesplice.table.held import HeldTable
@@ -21,11 +25,11 @@ _REST_SECONDS = (1.0, 2.0, 5.0, 10.0, 30.0)
 
 
 class ServiceTable(HeldTable):
-    """A held table that tells metrics and logs what happens to it.
+    """A table held for one of its topics, that tells metrics and logs what happens to it.
 
-    A `refused` table is passed over by the running query: it read on from elsewhere than the table
+    A `refused` one is passed over by the running query: it read on from elsewhere than the table
     stands. One that `rests` is left out of the queries for a while. `origin` is the source's name
-    of it, by which the configuration knows it.
+    of it, by which the configuration knows it. `beside` holds the table for another topic.
     """
 
     def __init__(
@@ -34,8 +38,12 @@ class ServiceTable(HeldTable):
         name: TableName,
         source: SourceState,
         origin: TableName | None = None,
+        beside: ServiceTable | None = None,
     ) -> None:
         self.origin = origin or name
+        self.topic = source.topic
+        # All that hold the table, this one included: what is shown of it is of all its topics.
+        self.holders: list[ServiceTable] = [] if beside is None else beside.holders
         super().__init__(
             driver.lake.within(name.path),
             source,
@@ -43,6 +51,7 @@ class ServiceTable(HeldTable):
             driver.clock,
             driver.entropy,
             log_retention_hours=max(1, round(driver.settings.retention(self.origin) / 3600)),
+            beside=beside,
         )
         self._driver = driver
         self.name = name
@@ -54,6 +63,8 @@ class ServiceTable(HeldTable):
         self._trips = 0
         self._rests_until = 0.0
         self._sightings = Sightings()
+        self._lag = 0
+        self.holders.append(self)
         self.show()
 
     @property
@@ -98,24 +109,30 @@ class ServiceTable(HeldTable):
     def sight(self, topic: Topic, moment: float) -> None:
         """Note how far the topic reached at `moment`, in seconds since the epoch."""
         self._sightings.add(topic.latest, moment)
-        offsets = topic.behind(self.next_offsets(topic.earliest))
+        self._lag = topic.behind(self.next_offsets(topic.earliest))
+        offsets = sum(holder._lag for holder in self.holders)  # noqa: SLF001
         self._driver.metrics.set(LAG, offsets, table=str(self.name))
         self.show()
 
     def freshness(self) -> Freshness:
-        """Return up to when the table's views are sure to be complete."""
-        offsets = self.next_offsets(self.source.partitions)
-        return self._sightings.freshness(self.manifest, offsets)
+        """Return up to when the table's views are sure to be complete, for all its topics."""
+        return least_fresh([holder._own_freshness() for holder in self.holders])  # noqa: SLF001
+
+    def _own_freshness(self) -> Freshness:
+        source = self.source
+        offsets = self.next_offsets(source.partitions)
+        return self._sightings.freshness(self.manifest, offsets, source.topic)
 
     def show(self) -> None:
         """Bring the table's metrics up to date."""
         show_snapshot(self._driver.metrics, self.name, self.snapshot, self.freshness())
 
     def _note(self, intent: Intent) -> None:
+        first = self.holders[0]
         if isinstance(intent, Ingest):
-            self.changes_in += sum(intent.counts.get(op, 0) for op in CHANGE_OPS)
+            first.changes_in += sum(intent.counts.get(op, 0) for op in CHANGE_OPS)
         elif isinstance(intent, Splice):
-            self.compactions += 1
+            first.compactions += 1
 
     def _hold(self, snapshot: Snapshot) -> None:
         super()._hold(snapshot)
@@ -123,17 +140,22 @@ class ServiceTable(HeldTable):
 
 
 class ServiceTables:
-    """All tables by topic. `get` and iteration are safe from any thread."""
+    """All tables, each once, found by their topics. Reading is safe from any thread."""
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
         self._tables: dict[str, ServiceTable] = {}
+        self._first: dict[TableName, ServiceTable] = {}
 
     def __iter__(self) -> Iterator[ServiceTable]:
-        return iter(list(self._tables.values()))
+        return iter(list(self._first.values()))
 
     def __len__(self) -> int:
-        return len(self._tables)
+        return len(self._first)
+
+    def of_topics(self) -> Iterator[ServiceTable]:
+        """Yield every table once for each of its topics."""
+        return iter(list(self._tables.values()))
 
     def get(self, topic: str) -> ServiceTable | None:
         """Return the topic's table, if the driver holds it."""
@@ -142,23 +164,43 @@ class ServiceTables:
     def take_up(self, topic: str, source: SourceState) -> ServiceTable:
         """Return the topic's table, opened if it is new to the driver.
 
-        `UsageError` if another topic is for the same table.
+        `UsageError` if another topic is for the same table and their rows can't be told apart.
         """
         table = self._tables.get(topic)
-        if table is None:
-            origin = TableName.from_topic(topic)
-            name = self._driver.settings.target(origin)
-            other = next((t.source.topic for t in self if t.name == name), None)
-            if other is not None:
-                raise UsageError(
-                    "two topics are for one table; read one of them (kafka.topic_pattern, tables)",
-                    table=str(name),
-                    topic=topic,
-                    taken_by=other,
-                )
-            self._driver.metrics.register_table(str(name))
-            table = self._tables[topic] = ServiceTable(self._driver, name, source, origin)
+        if table is not None:
+            return table
+        origin = TableName.from_topic(topic)
+        name = self._driver.settings.target(origin)
+        shard = shard_of(self._driver.settings.shape(origin), Origin(topic, origin))
+        source = replace(source, shard=shard)
+        first = self._first.get(name)
+        if first is not None or shard:
+            self._require_apart(name, source, first)
+        self._driver.metrics.register_table(str(name))
+        table = ServiceTable(self._driver, name, source, origin, first)
+        self._tables[topic] = table
+        self._first.setdefault(name, table)
         return table
+
+    def _require_apart(
+        self, name: TableName, source: SourceState, first: ServiceTable | None
+    ) -> None:
+        held = HeldTable(
+            self._driver.lake.within(name.path),
+            source,
+            self._driver.generation.number,
+            self._driver.clock,
+            self._driver.entropy,
+            beside=first,
+        )
+        manifest = Manifest(0) if held.snapshot is None else held.manifest
+        for other in () if first is None else first.holders:
+            if other.topic not in manifest.sources:
+                manifest = manifest.with_source(other.source)  # it has brought nothing yet
+        problem = joining_problem(manifest, source)
+        if problem:
+            others = sorted(manifest.sources.keys() - {source.topic})
+            raise UsageError(problem, table=str(name), topic=source.topic, taken_by=others)
 
 
 def unborn_source(topic: str, topic_id: str, earliest: Mapping[int, int]) -> SourceState:

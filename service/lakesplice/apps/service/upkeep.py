@@ -47,7 +47,7 @@ class Upkeep:
         """
         if table.snapshot is None:
             return False
-        grown = table.snapshot.version - self._seen.get(table.source.topic, 0)
+        grown = table.snapshot.version - self._seen.get(str(table.name), 0)
         every = self._driver.settings.log.checkpoint_every
         merges = self._merge_plan(table) is not None or self._file_merge_plan(table) is not None
         timed = self._vacuums.is_due(table) or self._purges.is_due(table)
@@ -84,7 +84,7 @@ class Upkeep:
 
     def _file_merge_plan(self, table: ServiceTable) -> tuple[str, ...] | None:
         settings, now = self._driver.settings.merge, self._driver.clock.monotonic()
-        if now < self._no_file_merge_until.get(table.source.topic, now):
+        if now < self._no_file_merge_until.get(str(table.name), now):
             return None
         policy = FileMergePolicy(settings.small_bytes, settings.files_max, settings.target_bytes)
         files = table.manifest.files.values()
@@ -94,9 +94,9 @@ class Upkeep:
         return None if chosen is None else tuple(file.path for file in chosen)
 
     def _merge_files(self, table: ServiceTable, paths: tuple[str, ...]) -> None:
-        driver, name, topic = self._driver, str(table.name), table.source.topic
+        driver, name = self._driver, str(table.name)
         # A merge that fails must not keep the table's other upkeep waiting.
-        self._no_file_merge_until[topic] = driver.clock.monotonic() + _PAUSE_SECONDS
+        self._no_file_merge_until[name] = driver.clock.monotonic() + _PAUSE_SECONDS
         planned_on, manifest = table.version, table.manifest
         task = FileMergeTask(table.store, manifest, paths, driver.entropy, open_sink)
         inputs, output = merge_files(self._session, task)
@@ -105,12 +105,12 @@ class Upkeep:
         if isinstance(outcome, Committed):
             driver.metrics.add(metric.MERGED_FILES, len(inputs), table=name)
             driver.metrics.add(metric.MERGED_BYTES, output.base.bytes, table=name)
-        del self._no_file_merge_until[topic]
+        del self._no_file_merge_until[name]
 
     def _care_for_log(self, table: ServiceTable) -> None:
         snapshot = table.snapshot
         assert snapshot is not None
-        self._seen[table.source.topic] = snapshot.version
+        self._seen[str(table.name)] = snapshot.version
         taken = self._log_of(table).care(snapshot)
         if taken is not None:
             tail = snapshot.version - taken.checkpoint_version
@@ -118,11 +118,11 @@ class Upkeep:
             self._vacuums.note(table, taken.expired)
 
     def _log_of(self, table: ServiceTable) -> Maintenance:
-        driver, topic = self._driver, table.source.topic
-        log = self._logs.get(topic)
+        driver, name = self._driver, str(table.name)
+        log = self._logs.get(name)
         if log is None:
             settings = driver.settings
-            log = self._logs[topic] = Maintenance(
+            log = self._logs[name] = Maintenance(
                 table.store,
                 log_keeper(table.store),
                 driver.clock,

@@ -29,21 +29,21 @@ class Vacuums:
 
     def is_due(self, table: ServiceTable) -> bool:
         """Whether it is time to look for files to delete."""
-        topic, now = table.source.topic, self._driver.clock.monotonic()
+        name, now = str(table.name), self._driver.clock.monotonic()
         first_sweep = now + self._driver.settings.vacuum.orphans_every * _FIRST_SWEEP
-        sweep = self._next_sweep.setdefault(topic, first_sweep)
-        return now >= min(sweep, self._next_expiry.get(topic, now))
+        sweep = self._next_sweep.setdefault(name, first_sweep)
+        return now >= min(sweep, self._next_expiry.get(name, now))
 
     def see_to(self, table: ServiceTable, log: Maintenance) -> None:
         """Do what is due; errors are the caller's, and what failed is tried again in its turn."""
-        topic, now = table.source.topic, self._driver.clock.monotonic()
+        name, now = str(table.name), self._driver.clock.monotonic()
         vacuum = self._driver.settings.vacuum
-        if now >= self._next_expiry.get(topic, now):
-            self._next_expiry[topic] = now + vacuum.every
+        if now >= self._next_expiry.get(name, now):
+            self._next_expiry[name] = now + vacuum.every
             if table.snapshot is not None:
                 self.note(table, log.expire(table.snapshot))
-        if now >= self._next_sweep.get(topic, now):
-            self._next_sweep[topic] = now + vacuum.orphans_every
+        if now >= self._next_sweep.get(name, now):
+            self._next_sweep[name] = now + vacuum.orphans_every
             self._sweep(table)
 
     def note(self, table: ServiceTable, expired: Expired | Conflict | None) -> None:
@@ -55,7 +55,7 @@ class Vacuums:
             now = self._driver.clock.now_ms() / 1000
             self._driver.metrics.since(metric.LAST_VACUUM, now, table=str(table.name))
         else:
-            self._next_expiry.pop(table.source.topic, None)
+            self._next_expiry.pop(str(table.name), None)
 
     def _sweep(self, table: ServiceTable) -> None:
         driver, name = self._driver, str(table.name)

@@ -8,28 +8,35 @@ purged, or whose source began another epoch or has a fence, or whose columns cha
 aren't all of the source's, has format 3, since who does not know of these would take others' files
 for damaged ones, change what must not change, bring deleted rows back, put changes in the wrong
 order, or read older deltas as if they held the present columns. One that takes partial images has
-format 4, since who does not know column positions would lay them over rows as whole ones. Source:
-docs/format.md, "Manifest".
+format 4, since who does not know column positions would lay them over rows as whole ones. One of
+several topics has format 6, since who does not know `sources` would take it for one without any.
+Source: docs/format.md, "Manifest".
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lakesplice.errors import CorruptFileError, UnsupportedError
-from lakesplice.formats.manifests.source import integers_out, position_in, source_in, source_out
+from lakesplice.formats.manifests.source import (
+    integers_out,
+    parked_in,
+    parked_out,
+    position_in,
+    source_in,
+    source_out,
+)
 from lakesplice.model.address import BaseFile, Segment, group_name
 from lakesplice.model.manifest import (
     DeadLetterRef,
     DeltaRef,
     FileRef,
     Manifest,
-    ParkCode,
-    ParkReason,
     Retention,
     RunRef,
+    SourceState,
     UpsertState,
 )
 from lakesplice.model.position import BEFORE_ALL, Position
@@ -40,6 +47,7 @@ FORMAT = 1
 FORMAT_BY_HAND = 2
 FORMAT_GUARDED = 3
 FORMAT_PARTIAL = 4
+FORMAT_MERGED = 6
 # What indexing into JSON of another shape raises; a type beyond ours or a value out of its range
 # come as errors of our own, which are named already.
 _MALFORMED = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)
@@ -51,7 +59,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
         "format": _format_of(manifest),
         "generation": manifest.generation,
         "schema": _schema_out(manifest.schema),
-        "source": None if manifest.source is None else source_out(manifest.source),
+        **_sources_out(manifest),
         "files": [_base_out(file) for file in manifest.files.values()],
         "deltas": [_delta_out(delta) for delta in manifest.deltas],
         "runs": [
@@ -59,10 +67,8 @@ def encode_manifest(manifest: Manifest) -> bytes:
             for run in manifest.runs
         ],
         "dead_letters": [_letters_out(ref) for ref in manifest.dead_letters],
-        "parked": None if manifest.parked is None else _parked_out(manifest.parked),
+        "parked": None if manifest.parked is None else parked_out(manifest.parked),
     }
-    if manifest.purge_floor != BEFORE_ALL:
-        value["purge_floor"] = _position_out(manifest.purge_floor)
     if manifest.upserts is not None:
         value["upserts"] = _upserts_out(manifest.upserts)
     if manifest.retention != Retention():
@@ -70,7 +76,33 @@ def encode_manifest(manifest: Manifest) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode() + b"\n"
 
 
+def _sources_out(manifest: Manifest) -> dict[str, Any]:
+    """A table of one topic has its purge floor where it had it before there could be several."""
+    if manifest.is_merged:
+        return {"source": None, "sources": [source_out(one) for one in manifest.sources.values()]}
+    source = manifest.source
+    if source is None:
+        return {"source": None}
+    value: dict[str, Any] = {
+        "source": source_out(replace(source, purge_floor=BEFORE_ALL, keys_version=0))
+    }
+    if source.purge_floor != BEFORE_ALL:
+        value["purge_floor"] = _position_out(source.purge_floor)
+    return value
+
+
+def _sources_in(value: Any) -> dict[str, SourceState]:
+    if value["source"] is None:
+        sources = [source_in(one) for one in value.get("sources", ())]
+    else:
+        floor = position_in(value.get("purge_floor", (-1, -1)))
+        sources = [replace(source_in(value["source"]), purge_floor=floor)]
+    return {source.topic: source for source in sources}
+
+
 def _format_of(manifest: Manifest) -> int:
+    if manifest.is_merged:
+        return FORMAT_MERGED
     source, by_hand = manifest.source, manifest.upserts
     if manifest.schema.positions is not None:
         return FORMAT_PARTIAL
@@ -108,7 +140,7 @@ def decode_manifest(data: bytes, path: str) -> Manifest:
 
 def _require_known_format(value: Any, path: str) -> None:
     written_by = int(value["format"])
-    if written_by > FORMAT_PARTIAL:
+    if written_by > FORMAT_MERGED:
         raise UnsupportedError(
             "a newer Lakesplice wrote the table's state; upgrade this one",
             path=path,
@@ -121,7 +153,7 @@ def _manifest_in(value: Any) -> Manifest:
     return Manifest(
         generation=int(value["generation"]),
         schema=_schema_in(value["schema"]),
-        source=None if value["source"] is None else source_in(value["source"]),
+        sources=_sources_in(value),
         files={file.path: file for file in files},
         deltas=tuple(_delta_in(delta) for delta in value["deltas"]),
         runs=tuple(
@@ -129,10 +161,9 @@ def _manifest_in(value: Any) -> Manifest:
             for run in value["runs"]
         ),
         dead_letters=tuple(_letters_in(ref) for ref in value["dead_letters"]),
-        parked=None if value["parked"] is None else _parked_in(value["parked"]),
+        parked=None if value["parked"] is None else parked_in(value["parked"]),
         upserts=None if value.get("upserts") is None else _upserts_in(value["upserts"]),
         retention=_retention_in(value["retention"]) if "retention" in value else Retention(),
-        purge_floor=position_in(value.get("purge_floor", (-1, -1))),
     )
 
 
@@ -205,6 +236,7 @@ def _letters_out(letters: DeadLetterRef) -> dict[str, Any]:
         "rows": letters.rows,
         "committed_ms": letters.committed_ms,
         "position": _position_out(letters.position),
+        **({"topic": letters.topic} if letters.topic else {}),
     }
 
 
@@ -214,6 +246,7 @@ def _letters_in(value: Any) -> DeadLetterRef:
         int(value["rows"]),
         int(value["committed_ms"]),
         position_in(value.get("position", (-1, -1))),
+        str(value.get("topic", "")),
     )
 
 
@@ -248,6 +281,7 @@ def _delta_out(delta: DeltaRef) -> dict[str, Any]:
         "waiting": {group_name(group): changes for group, changes in delta.waiting.items()},
         "committed_ms": delta.committed_ms,
         "floor": integers_out(delta.floor),
+        **({"topic": delta.topic} if delta.topic else {}),
     }
 
 
@@ -259,6 +293,7 @@ def _delta_in(value: Any) -> DeltaRef:
         waiting={int(group, 16): int(changes) for group, changes in value["waiting"].items()},
         committed_ms=int(value["committed_ms"]),
         floor={int(partition): int(offset) for partition, offset in value["floor"].items()},
+        topic=str(value.get("topic", "")),
     )
 
 
@@ -307,26 +342,6 @@ def _retention_in(value: Any) -> Retention:
         writers_from=int(value["writers_from"]),
         swept=int(value["swept"]),
         swept_ms=int(value["swept_ms"]),
-    )
-
-
-def _parked_out(parked: ParkReason) -> dict[str, Any]:
-    return {
-        "code": parked.code.value,
-        "detail": parked.detail,
-        "topic": parked.topic,
-        "partition": parked.partition,
-        "offset": parked.offset,
-    }
-
-
-def _parked_in(value: Any) -> ParkReason:
-    return ParkReason(
-        ParkCode(value["code"]),
-        str(value["detail"]),
-        str(value["topic"]),
-        int(value["partition"]),
-        int(value["offset"]),
     )
 
 

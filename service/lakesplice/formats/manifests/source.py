@@ -10,7 +10,13 @@ from typing import Any
 
 from lakesplice.model.epochs import Epoch
 from lakesplice.model.formats import FormatName
-from lakesplice.model.manifest import PartitionState, SnapshotState, SourceState
+from lakesplice.model.manifest import (
+    ParkCode,
+    ParkReason,
+    PartitionState,
+    SnapshotState,
+    SourceState,
+)
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 
 
@@ -35,6 +41,14 @@ def source_out(source: SourceState) -> dict[str, Any]:
             "passed": sorted(source.snapshot.passed),
             "lossy": source.snapshot.lossy,
         }
+    if source.purge_floor != BEFORE_ALL:
+        value["purge_floor"] = [source.purge_floor.file, source.purge_floor.offset]
+    if source.shard:
+        value["shard"] = dict(source.shard)
+    if source.keys_version:
+        value["keys_version"] = source.keys_version
+    if source.parked is not None:
+        value["parked"] = parked_out(source.parked)
     return value
 
 
@@ -93,6 +107,10 @@ def source_in(value: Any) -> SourceState:
         epochs=tuple(_epoch_in(epoch) for epoch in value.get("epochs", ())),
         fence=position_in(value["fence"]) if "fence" in value else BEFORE_ALL,
         snapshot=_snapshot_in(value["snapshot"]) if "snapshot" in value else None,
+        purge_floor=position_in(value["purge_floor"]) if "purge_floor" in value else BEFORE_ALL,
+        shard=tuple((str(name), str(text)) for name, text in value.get("shard", {}).items()),
+        keys_version=int(value.get("keys_version", 0)),
+        parked=parked_in(value["parked"]) if "parked" in value else None,
     )
 
 
@@ -116,3 +134,25 @@ def position_in(value: Any) -> Position:
 def integers_out(values: Mapping[int, int]) -> dict[str, int]:
     """Return a mapping from integers with names that JSON takes."""
     return {str(name): value for name, value in values.items()}
+
+
+def parked_out(parked: ParkReason) -> dict[str, Any]:
+    """Return why a table or one of its topics is parked as it stands in a manifest."""
+    return {
+        "code": parked.code.value,
+        "detail": parked.detail,
+        "topic": parked.topic,
+        "partition": parked.partition,
+        "offset": parked.offset,
+    }
+
+
+def parked_in(value: Any) -> ParkReason:
+    """Read back `parked_out`; whatever indexing into other JSON raises."""
+    return ParkReason(
+        ParkCode(value["code"]),
+        str(value["detail"]),
+        str(value["topic"]),
+        int(value["partition"]),
+        int(value["offset"]),
+    )

@@ -1,0 +1,75 @@
+"""Shards: what of a table of several topics is one topic's.
+
+Positions of two shards say nothing about each other, so whatever a position bounds is bounded by
+the source: its fence and its purge floor are for the rows in whose key its shard stands. Nor can an
+image of one shard be held against the place where another one was altered: shards are altered one
+after the other. So schema versions of such tables have no place from which on images without their
+columns show that these were dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesplice.model.manifest import Manifest, SourceState
+from lakesplice.model.position import AFTER_ALL
+from lakesplice.model.schema import TableSchema
+
+Mask = npt.NDArray[np.bool_]
+Shard = tuple[tuple[str, str], ...]
+
+
+def in_shard(rows: pa.Table, shard: Shard) -> Mask:
+    """Mark the rows of a shard; `rows` has its columns."""
+    mask = np.ones(rows.num_rows, np.bool_)
+    for name, value in shard:
+        mask &= np.asarray(pc.equal(rows.column(name), pa.scalar(value)).fill_null(False))
+    return mask
+
+
+def shard_columns(sources: Iterable[SourceState]) -> tuple[str, ...]:
+    """Return the columns that tell the shards of sources apart."""
+    return tuple(dict.fromkeys(name for source in sources for name, _ in source.shard))
+
+
+def unplaced(schema: TableSchema, before: TableSchema, shard: Shard) -> TableSchema:
+    """Return what `before` became by images of a shard: nothing tells from where on its new
+    versions hold in the others. The schema as it is where there is no shard.
+    """
+    new = schema.version - before.version
+    if not shard or new <= 0:
+        return schema
+    return replace(schema, since=(*before.since, *[AFTER_ALL] * new))
+
+
+def joining_problem(manifest: Manifest, source: SourceState) -> str:
+    """Say why a topic may not become one more source of a table, in words that say what to do;
+    empty if it may, or is one already.
+    """
+    others = [known for topic, known in manifest.sources.items() if topic != source.topic]
+    if not others or source.topic in manifest.sources:
+        return ""
+    if not source.shard:
+        return (
+            "two topics are for one table; put what tells their rows apart into the key, as with"
+            " shape: {key: [database_name]}, or read one of them (kafka.topic_pattern, tables)"
+        )
+    if any(dict(known.shard).keys() != dict(source.shard).keys() for known in others):
+        return (
+            "the table's rows aren't told apart by the shard that shape.key has; reset the table"
+            " to take all of its topics anew"
+        )
+    if any(known.shard == source.shard for known in others):
+        return (
+            "two topics have one shard, so their rows can't be told apart; add to shape.key what"
+            " differs, such as topic"
+        )
+    if manifest.schema.columns and not dict(source.shard).keys() <= set(manifest.schema.key):
+        return "the table's key lacks what shape.key has; reset the table to take it anew"
+    return ""

@@ -1,0 +1,114 @@
+"""A service that merges the topics of several servers into one table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from deltalake import DeltaTable
+
+from lakesplice import Table
+from lakesplice.testing.producer import create_topics
+from lakesplice.testing.shop import Database
+from tests.support.running import Lake
+from tests.support.simulated import SMALL, row
+from tests.support.topics import Sender
+
+MERGED = {
+    "match": r"/shop_(\d+)\.goods/",
+    "to": "shop.goods",
+    "shape": {"key": ["database_name"]},
+}
+
+
+class Server:
+    """One shard: a server of its own, whose binlog begins where the others' do."""
+
+    def __init__(self, broker: str, prefix: str, number: int) -> None:
+        self.name = f"shop_{number}"
+        self.database = Database((SMALL,), server=f"{prefix}.s{number}", database=self.name)
+        self.topic = self.database.topic(SMALL.name)
+        self._broker = broker
+        create_topics(broker, [self.topic], partitions=1)
+
+    def put(self, *keys: int, value: int) -> None:
+        known = self.database.rows(SMALL.name)
+        there = [(key,) for key in keys if (key,) in known]
+        self.database.insert(SMALL.name, [row(key, value) for key in keys if (key,) not in known])
+        self.database.update(SMALL.name, there, lambda old: (old[0], f"v{value}", old[2]))
+        self.send()
+
+    def drop(self, key: int) -> None:
+        self.database.delete(SMALL.name, [(key,)])
+        self.send()
+
+    def send(self) -> None:
+        events = self.database.drain()
+        Sender(self._broker).send_all((e.topic, 0, e.key, e.value) for e in events)
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        names = [column.name for column in SMALL.columns]
+        return [
+            {"database_name": self.name, **dict(zip(names, image.values, strict=True))}
+            for _, image in self.database.rows(SMALL.name).items()
+        ]
+
+
+def by_key(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda found: (found["database_name"], found["id"]))
+
+
+def holds(lake: Lake, servers: list[Server]) -> None:
+    table = Table.open(str(lake.root / "shop" / "goods"))
+    assert table.snapshot.manifest.parkings == ()
+    truth = by_key([found for server in servers for found in server.rows])
+    assert by_key(table.read().select(list(truth[0])).to_pylist()) == truth
+
+
+def test_shards_of_several_servers_become_one_table_and_later_ones_join(
+    kafka_broker: str, topic_name: str, tmp_path: Path
+) -> None:
+    servers = [Server(kafka_broker, topic_name, number) for number in (0, 1)]
+    lake = Lake(tmp_path, kafka_broker, rf"{topic_name}\..*", tables=[MERGED])
+    for server in servers:
+        server.put(1, 2, 3, value=1)
+    lake.once()
+    holds(lake, servers)
+    servers[0].put(1, value=2)
+    servers[1].drop(1)
+    servers.append(Server(kafka_broker, topic_name, 2))
+    servers[2].put(1, 9, value=3)
+    lake.once()
+    holds(lake, servers)
+    with lake.running() as service:
+        servers[0].put(2, value=4)
+        servers.append(Server(kafka_broker, topic_name, 3))
+        servers[3].put(1, 2, value=5)
+        topics = {server.topic for server in servers}
+
+        def all_in() -> bool:
+            table = Table.open(str(lake.root / "shop" / "goods"))
+            there = set(table.topics) == topics
+            return there and all(table.offsets_of(s.topic)[0] >= ends[s.topic] for s in servers)
+
+        ends = {servers[0].topic: 5, servers[1].topic: 5, servers[2].topic: 2, servers[3].topic: 2}
+        service.until(all_in, "all shards are in")
+    holds(lake, servers)
+    theirs = DeltaTable(str(lake.root / "shop" / "goods")).to_pyarrow_table()
+    assert {"database_name", "id"} <= set(theirs.column_names)
+
+
+def test_topics_that_meet_without_the_shard_in_the_key_are_refused_with_what_to_set(
+    kafka_broker: str, topic_name: str, tmp_path: Path
+) -> None:
+    servers = [Server(kafka_broker, topic_name, number) for number in (0, 1)]
+    route = {name: text for name, text in MERGED.items() if name != "shape"}
+    lake = Lake(tmp_path, kafka_broker, rf"{topic_name}\..*", tables=[route])
+    for server in servers:
+        server.put(1, value=1)
+    lake.once()
+    (refused,) = lake.said("table-not-opened")
+    assert refused["topic"] == servers[1].topic
+    assert "shape: {key: [database_name]}" in refused["error"]
+    assert len(Table.open(str(lake.root / "shop" / "goods")).read()) == 1

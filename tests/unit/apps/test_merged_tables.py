@@ -1,0 +1,139 @@
+"""Topics that become one table: which ones the service takes up, and what commands do to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.tables import ServiceTables, unborn_source
+from lakesplice.apps.table_work import DROP, REPLAY, UNPARK, Workplace, do
+from lakesplice.config import Settings
+from lakesplice.errors import UsageError
+from lakesplice.model.manifest import ParkCode, ParkReason
+from lakesplice.model.schema import TableSchema
+from lakesplice.storage.local import LocalStore
+from lakesplice.table.facade import Table
+from lakesplice.table.generation import Generation
+from lakesplice.telemetry.registry import Metrics
+from lakesplice.testing.doubles import FixedClock, SeededEntropy
+from tests.unit.table.test_shards import Scene, filled
+
+ROUTE = {"match": r"/shop_(\d+)\.goods/", "to": "shop.goods"}
+KEY = {"shape": {"key": ["database_name"]}}
+
+
+def settings(root: Path, *tables: Mapping[str, Any]) -> Settings:
+    return Settings.model_validate(
+        {
+            "kafka": {"bootstrap_servers": "127.0.0.1:1", "topic_pattern": ".*"},
+            "lake": {"root": str(root)},
+            "tables": list(tables),
+        }
+    )
+
+
+def tables(root: Path, *entries: Mapping[str, Any]) -> ServiceTables:
+    lake, log, entropy = LocalStore(root), structlog.get_logger(), SeededEntropy(1)
+    generation = Generation(lake, 1)
+    found = settings(root, *entries)
+    return ServiceTables(
+        Driver(found, lake, FixedClock(), entropy, generation, Metrics(), log)  # type: ignore[arg-type]
+    )
+
+
+def take_up(held: ServiceTables, *topics: str) -> None:
+    for topic in topics:
+        held.take_up(topic, unborn_source(topic, f"id of {topic}", {0: 0}))
+
+
+def test_topics_that_meet_are_one_table_when_the_key_tells_them_apart(tmp_path: Path) -> None:
+    held = tables(tmp_path, {**ROUTE, **KEY})
+    take_up(held, "a.shop_0.goods", "b.shop_1.goods", "b.shop_2.goods")
+    assert [str(table.name) for table in held] == ["shop.goods"]
+    assert [table.topic for table in held.of_topics()] == [
+        "a.shop_0.goods",
+        "b.shop_1.goods",
+        "b.shop_2.goods",
+    ]
+
+
+def test_topics_that_meet_otherwise_are_refused_before_anything_is_written(tmp_path: Path) -> None:
+    held = tables(tmp_path, ROUTE)
+    take_up(held, "a.shop_0.goods")
+    with pytest.raises(UsageError, match=r"shape: \{key: \[database_name\]\}"):
+        take_up(held, "a.shop_1.goods")
+    held = tables(tmp_path, {**ROUTE, **KEY})
+    take_up(held, "a.shop_0.goods")
+    with pytest.raises(UsageError, match=r"add to shape\.key what differs, such as topic"):
+        take_up(held, "b.shop_0.goods")
+
+
+def test_a_table_that_was_made_without_the_shard_takes_no_further_topic(tmp_path: Path) -> None:
+    held = tables(tmp_path, ROUTE)
+    take_up(held, "a.shop_0.goods")
+    next(iter(held)).be_born(TableSchema())
+    held = tables(tmp_path, {**ROUTE, **KEY})
+    with pytest.raises(UsageError, match="reset the table"):
+        take_up(held, "a.shop_1.goods")
+
+
+def test_what_is_parked_of_a_table_is_named_and_one_topic_goes_on_alone(tmp_path: Path) -> None:
+    scene = filled(Scene(tmp_path))
+    topics = [shard.topic.name for shard in scene.shards]
+    for shard in scene.shards:
+        shard.driver.table.park(ParkReason(ParkCode.JOB_DIED, "of old age"))
+    with pytest.raises(UsageError, match="--topic"):
+        command(scene, UNPARK, offsets=[], stated=None)
+    command(scene, UNPARK, offsets=[(0, 0)], stated=None, topic=topics[1])
+    assert scene.second.driver.table.parked is None
+    assert scene.second.driver.table.next_offsets([0]) == {0: 0}
+    assert scene.first.driver.table.parked is not None
+    command(scene, UNPARK, offsets=[], stated=None)
+    scene.settle()
+    with pytest.raises(UsageError, match="no such topic"):
+        command(scene, UNPARK, offsets=[], stated=None, topic="elsewhere")
+
+
+def test_letters_are_those_of_their_topic(tmp_path: Path) -> None:
+    scene = filled(Scene(tmp_path))
+    for shard in scene.shards:
+        shard.put(50)
+        lost = shard.topic.events(0)[-1]
+        shard.topic.append(0, [lost._replace(value=b"{")])
+    scene.settle()
+    assert [ref.topic for ref in scene.first.driver.table.manifest.dead_letters] == [
+        shard.topic.name for shard in scene.shards
+    ]
+    place = [0, scene.first.topic.ends[0] - 1]
+    with pytest.raises(UsageError, match="--topic"):
+        command(scene, DROP, places=[place], reasons=[], why="lost")
+    told = command(
+        scene, DROP, places=[place], reasons=[], why="lost", topic=scene.first.topic.name
+    )
+    assert told == "1 dead letters dropped"
+    told = command(scene, REPLAY, places=[], reasons=[])
+    assert told == "0 dead letters replayed, 1 still cannot be read and stay"
+    left = Table(scene.store).snapshot.manifest.dead_letters
+    assert [(ref.topic, ref.rows) for ref in left] == [(scene.second.topic.name, 1)]
+    scene.settle()
+
+
+def command(scene: Scene, name: str, **arguments: Any) -> str:
+    table = scene.first.driver.table
+    assert table.snapshot is not None
+    place = Workplace(
+        table.store,
+        table.snapshot,
+        1,
+        FixedClock(),
+        SeededEntropy(1_000 + table.version),
+        table.commit,
+        {},
+    )
+    entry = {**ROUTE, **KEY}
+    return do(name, place, arguments, settings(scene.lake.root, entry)).text

@@ -1,0 +1,331 @@
+"""Shards in one table: topics of servers whose positions begin at the same numbers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakesplice.errors import UsageError
+from lakesplice.formats.manifests import decode_manifest, encode_manifest
+from lakesplice.model.manifest import ParkCode, ParkReason
+from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.planning.metadata import Metadata
+from lakesplice.planning.shaping import Shape
+from lakesplice.storage.local import LocalStore
+from lakesplice.table.facade import Table
+from lakesplice.table.index import check
+from lakesplice.table.intents import Redirect
+from lakesplice.table.read import View
+from lakesplice.table.settle import Settled
+from lakesplice.testing.doubles import FixedClock, SeededEntropy
+from lakesplice.testing.shop import Database, Event
+from lakesplice.testing.shop.columns import integer
+from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
+from tests.support.simulated import SMALL, require_tidy, row
+
+SHAPE = Shape(metadata=(("database_name", Metadata.DATABASE_NAME),), key=("database_name",))
+ALL_THAT_IS_DELETED = 1 << 60
+
+
+class Shard:
+    """A server with a table of its own, and the driver that takes it."""
+
+    def __init__(self, lake: LocalStore, number: int, beside: Shard | None = None) -> None:
+        # One seed: the servers write the same binlog files, at the same offsets.
+        self.database = Database((SMALL,), server=f"s{number}", database=f"shop_{number}")
+        self.topic = SimulatedTopic(self.database.topic(SMALL.name), 2, f"topic-{number}")
+        self.name = f"shop_{number}"
+        self.lake = lake
+        self.start(beside)
+
+    def start(self, beside: Shard | None, generation: int = 1) -> None:
+        self.driver = SimulatedDriver(
+            self.lake,
+            self.topic,
+            FixedClock(),
+            SeededEntropy(7 * generation + int(self.name[-1])),
+            generation=generation,
+            ranges=2,
+            read_tasks=2,
+            shape=SHAPE,
+            beside=beside.driver if beside is not None else None,
+        )
+
+    def send(self, partition: int = 0) -> list[Event]:
+        events = self.database.drain()
+        self.topic.append(partition, events)
+        return events
+
+    def put(self, *keys: int, value: int = 1) -> None:
+        for key in keys:
+            if (key,) in self.database.rows(SMALL.name):
+                self.database.update(SMALL.name, [(key,)], lambda r: (r[0], f"v{value}", *r[2:]))
+            else:
+                more = len(self.database.tables[0].columns) - 3
+                self.database.insert(SMALL.name, [(*row(key, value), *[value] * more)])
+        self.send()
+
+    def drop(self, *keys: int) -> None:
+        for key in keys:
+            self.database.delete(SMALL.name, [(key,)])
+        self.send()
+
+    def truncate(self) -> None:
+        keys = [key for key, _ in self.database.rows(SMALL.name).items()]
+        self.database.delete(SMALL.name, keys)
+        event = self.database.drain()[0]
+        record = json.loads(event.value or b"")
+        record["payload"].update(op="t", before=None, after=None)
+        told = event._replace(key=None, value=json.dumps(record).encode())
+        self.topic.append(0, [told])
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        names = [column.name for column in self.database.tables[0].columns]
+        return [
+            {"database_name": self.name, **dict(zip(names, image.values, strict=True))}
+            for _, image in self.database.rows(SMALL.name).items()
+        ]
+
+
+class Scene:
+    def __init__(self, folder: Path) -> None:
+        self.lake = LocalStore(folder)
+        first = Shard(self.lake, 0)
+        self.shards = [first, Shard(self.lake, 1, first)]
+        self.store = self.lake.within(first.driver.name.path)
+
+    @property
+    def first(self) -> Shard:
+        return self.shards[0]
+
+    @property
+    def second(self) -> Shard:
+        return self.shards[1]
+
+    def batch(self) -> None:
+        for shard in self.shards:
+            assert shard.driver.batch() is Settled.DONE
+
+    def holds(self, *views: View) -> None:
+        table = Table(self.store)
+        assert table.snapshot.manifest.parkings == ()
+        names = table.schema.names
+        truth = [
+            {name: found.get(name) for name in names}
+            for shard in self.shards
+            for found in shard.rows
+        ]
+        for view in views:
+            assert by_key(table.read(view).to_pylist()) == by_key(truth)
+
+    def settle(self) -> None:
+        """Take all there is, compact, and hold both views to be what the shards hold."""
+        self.batch()
+        self.holds(View.REAL_TIME)
+        while self.first.driver.table.manifest.deltas:
+            self.first.driver.compact()
+        self.holds(*View)
+        found = check(self.store, Table(self.store).snapshot)
+        assert found.sound
+        assert not found.duplicates
+
+
+def by_key(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda found: (found["database_name"], found["id"]))
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path)
+
+
+def filled(scene: Scene, rows: int = 5) -> Scene:
+    """Equal keys at equal positions in both shards."""
+    for shard in scene.shards:
+        shard.put(*range(rows))
+    scene.settle()
+    return scene
+
+
+def test_equal_keys_of_two_shards_are_two_rows_at_equal_positions(scene: Scene) -> None:
+    filled(scene)
+    scene.first.put(0, 1, value=2)
+    scene.second.drop(0)
+    scene.second.put(7, value=3)
+    scene.settle()
+    table = Table(scene.store)
+    found = table.read(include_system=True).to_pylist()
+    assert {row["database_name"] for row in found} == {"shop_0", "shop_1"}
+    positions = {(row["_position_file"], row["_position_offset"]) for row in found}
+    assert len(positions) < len(found)
+    assert tuple(table.snapshot.manifest.schema.key) == ("database_name", "id")
+
+
+def test_a_truncate_of_a_shard_leaves_the_others_rows(scene: Scene) -> None:
+    filled(scene)
+    scene.first.put(0, value=2)
+    scene.first.truncate()
+    scene.first.put(3, value=4)
+    scene.settle()
+    assert len(scene.second.rows) == 5
+    scene.second.put(9)  # below the first one's fence, by numbers that say nothing here
+    scene.settle()
+
+
+def test_a_new_snapshot_of_a_shard_deletes_what_it_lacks_there_and_nowhere_else(
+    scene: Scene,
+) -> None:
+    filled(scene)
+    scene.first.database.delete(SMALL.name, [(1,), (2,)])
+    scene.first.database.drain()  # lost: nobody tells of these
+    scene.first.topic.append(0, scene.first.database.snapshot())
+    scene.batch()
+    scene.first.put(4, value=8)
+    events = scene.first.topic.events(0)[-1:]
+    scene.first.topic.append(1, events)  # read to its end there, too
+    scene.settle()
+    assert len(scene.first.rows) == 3
+
+
+def test_a_purge_asks_per_shard_what_may_still_come(scene: Scene) -> None:
+    filled(scene)
+    again = scene.second.topic.events(0)[:3]
+    scene.first.drop(0, 1, 2)
+    scene.second.drop(0, 1, 2)
+    scene.settle()
+    scene.first.put(4, value=5)
+    scene.first.topic.append(1, scene.first.topic.events(0)[-1:])
+    scene.settle()  # the second one's other partition has brought nothing: anything may come
+    assert scene.first.driver.purge(ALL_THAT_IS_DELETED) is not None
+    left = Table(scene.store).read(include_deleted=True).to_pylist()
+    assert [found["database_name"] for found in left].count("shop_0") == len(scene.first.rows)
+    assert [found["database_name"] for found in left].count("shop_1") == 5
+    floors = {s.topic: s.purge_floor for s in scene.first.driver.table.manifest.sources.values()}
+    assert floors[scene.second.topic.name] == BEFORE_ALL < floors[scene.first.topic.name]
+    scene.second.topic.append(1, again)
+    scene.second.put(20, 21)
+    scene.settle()
+
+
+def test_shards_are_altered_one_after_the_other(scene: Scene) -> None:
+    filled(scene)
+    scene.first.database.add_column(SMALL.name, integer("extra"))
+    scene.first.put(10, value=2)
+    scene.settle()
+    scene.second.put(10, 0, value=3)
+    scene.settle()
+    scene.second.database.add_column(SMALL.name, integer("extra"))
+    scene.second.put(11, 1, value=4)
+    scene.first.put(1, value=5)
+    scene.settle()
+
+
+def test_one_shard_is_parked_and_the_others_go_on(scene: Scene) -> None:
+    filled(scene)
+    scene.first.put(30, value=2)
+    last = scene.first.topic.events(0)[-1]
+    fallen = json.loads(last.value or b"")
+    fallen["payload"]["source"].update(pos=1, gtid=None)
+    scene.first.topic.append(0, [last._replace(value=json.dumps(fallen).encode())])
+    scene.batch()
+    table = scene.first.driver.table
+    assert table.parked is not None
+    assert table.parked.code is ParkCode.POSITIONS_FELL_BACK
+    assert scene.second.driver.table.parked is None
+    assert table.manifest.parked is None
+    scene.second.put(31, value=3)
+    assert scene.second.driver.batch() is Settled.DONE
+    rows = Table(scene.store).read().to_pylist()
+    assert by_key([r for r in rows if r["database_name"] == "shop_1"]) == by_key(scene.second.rows)
+
+
+def test_two_topics_bring_keys_at_once_and_neither_is_refused(scene: Scene) -> None:
+    filled(scene)
+    settling = []
+    for shard in scene.shards:
+        shard.put(40, 41, 0, value=6)
+        ends = shard.topic.ends
+        settling.append(shard.driver.run_tasks(shard.driver.table.next_offsets(ends), ends))
+    assert [settled() for settled in settling] == [Settled.DONE, Settled.DONE]
+    scene.settle()
+
+
+def test_a_shard_that_comes_later_and_another_driver_go_on_where_the_table_stands(
+    scene: Scene,
+) -> None:
+    filled(scene)
+    scene.shards.append(Shard(scene.lake, 2, scene.first))
+    scene.shards[2].put(0, 1)
+    scene.settle()
+    scene.first.start(None, generation=2)
+    for shard in scene.shards[1:]:
+        shard.start(scene.first, generation=2)
+    for shard in scene.shards:
+        shard.put(2, 3, value=9)
+    scene.settle()
+    manifest = Table(scene.store).snapshot.manifest
+    assert list(manifest.sources) == [shard.topic.name for shard in scene.shards]
+    data = encode_manifest(manifest)
+    assert json.loads(data)["format"] == 6
+    assert decode_manifest(data, "m") == manifest
+
+
+def test_what_a_manifest_says_of_each_topic_is_read_back(scene: Scene) -> None:
+    filled(scene)
+    manifest = scene.first.driver.table.manifest
+    reason = ParkReason(ParkCode.ORDER_UNKNOWN, "ask", scene.first.topic.name, 1, 7)
+    first = replace(manifest.sources[reason.topic], purge_floor=Position(1, 2), parked=reason)
+    told = manifest.with_source(first)
+    assert first.keys_version > 0
+    assert decode_manifest(encode_manifest(told), "m") == told
+
+
+def test_what_the_log_says_of_offsets_names_the_topics(scene: Scene) -> None:
+    filled(scene)
+    table = Table(scene.store)
+    told = json.loads(next(table.history()).info.parameters["offsets"])
+    assert told == {
+        shard.topic.name: {str(at): end for at, end in shard.topic.ends.items()}
+        for shard in scene.shards
+    }
+    with pytest.raises(UsageError):
+        _ = table.offsets
+    assert table.offsets_of(scene.second.topic.name) == scene.second.topic.ends
+
+
+def test_a_topic_whose_rows_cannot_be_told_apart_does_not_join(scene: Scene) -> None:
+    filled(scene)
+    twin = Shard(scene.lake, 1, scene.first)
+    twin.topic = SimulatedTopic("other.shop_1.goods", 2)
+    twin.start(scene.first)
+    twin.topic.append(0, scene.second.topic.events(0))
+    with pytest.raises(UsageError, match="one shard"):
+        twin.driver.table.be_born(scene.first.driver.table.schema)
+    assert len(Table(scene.store).topics) == 2
+
+
+def test_the_first_topic_alone_keeps_its_state_when_a_second_one_joins(scene: Scene) -> None:
+    scene.first.put(0, 1, 2)
+    scene.first.driver.batch()
+    scene.first.put(0, value=3)
+    scene.first.driver.batch()
+    manifest = scene.first.driver.table.manifest
+    assert manifest.deltas
+    assert json.loads(encode_manifest(manifest))["format"] < 5
+    scene.second.put(0)
+    scene.second.driver.batch()
+    manifest = scene.first.driver.table.manifest
+    assert [delta.topic for delta in manifest.deltas] == [scene.first.topic.name]
+    scene.settle()
+    require_tidy_now(scene)
+
+
+def require_tidy_now(scene: Scene) -> None:
+    table = scene.first.driver.table
+    table.commit(Redirect(table.generation, table.version))
+    require_tidy(scene.store)
