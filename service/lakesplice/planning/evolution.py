@@ -26,6 +26,7 @@ from lakesplice.model.position import Position
 from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
 from lakesplice.planning.following import followed_as, not_renamed, renamed_of
 from lakesplice.planning.naming import free_name, known_as, names_ever
+from lakesplice.planning.partitions import asked_otherwise, partitioned
 from lakesplice.planning.policy import DEFAULT_POLICY, Behaviour, PartialImages, SchemaPolicy
 from lakesplice.planning.retyping import accepts
 from lakesplice.planning.unsent import declared_yet_unsent, refusal
@@ -76,6 +77,9 @@ def fit(
     The order of the image's fields and of its key doesn't matter; the table keeps the key order
     that it was born with. What is added has no position yet: `plan_evolution` gives it one.
     """
+    asked = asked_otherwise(current, policy.partition_by)
+    if asked is not None:
+        return Unfit(*asked)
     taken = _taken(current, image, policy)
     unfit = _unusable(current, taken) or _other_key(current, image) or _refused(taken, policy)
     if unfit is not None:
@@ -100,7 +104,11 @@ def anew(
     """
     taken = _taken(current, image, policy)
     unfit = _unusable(current, taken) or _other_key(current, image) or _refused(taken, policy)
-    return unfit or _differing(current, taken, policy) or _grown(current, taken, policy)
+    unfit = unfit or _differing(current, taken, policy)
+    if unfit is not None:
+        return unfit
+    grown = partitioned(current, _grown(current, taken, policy).next, policy.partition_by)
+    return Grows(grown) if isinstance(grown, TableSchema) else Unfit(*grown)
 
 
 def plan_evolution(
