@@ -20,8 +20,8 @@ WIDE = {**NARROW, "n": "int64"}
 OTHER = {**NARROW, "n": "boolean"}
 
 
-def send(servers: str, *events: Event) -> None:
-    Sender(servers).send_all((event.topic, 0, event.key, event.value) for event in events)
+def send(servers: str, *events: Event, partition: int = 0) -> None:
+    Sender(servers).send_all((event.topic, partition, event.key, event.value) for event in events)
 
 
 def test_tables_are_passed_over_renamed_masked_computed_and_follow_their_policy(
@@ -74,3 +74,61 @@ def test_tables_are_passed_over_renamed_masked_computed_and_follow_their_policy(
     theirs = DeltaTable(str(lake.path(strict))).to_pyarrow_table(columns=["n"])
     assert theirs.schema.field("n").type == pa.int64()
     assert sorted(theirs.column("n").to_pylist()) == [7, 1 << 40]
+
+
+def test_a_service_keeps_partitions_apart_and_moves_rows_between_them(
+    kafka_broker: str, topic_name: str, tmp_path: Path
+) -> None:
+    topic = f"{topic_name}.s.people"
+    create_topics(kafka_broker, [topic], partitions=2)
+    shape = {"computed": {"tens": "truncate(n, 10)"}}
+
+    def lake_by(*columns: str) -> Lake:
+        entry = {"match": "s.people", "shape": {**shape, "partition_by": [*columns]}}
+        return Lake(tmp_path, kafka_broker, rf"{topic_name}\..*", tables=[entry])
+
+    lake = lake_by("name", "tens")
+
+    def row(key: int, n: int, name: str | None) -> dict[str, int | str | None]:
+        return {"id": key, "n": n, "name": name}
+
+    def state() -> list[tuple[int, int, str | None]]:
+        found = lake.table(topic).read().sort_by("id").to_pylist()
+        return [(one["id"], one["n"], one["name"]) for one in found]
+
+    born = [row(1, 7, "a"), row(2, 8, "a"), row(3, 31, "b"), row(4, 4, None)]
+    send(kafka_broker, *(event(NARROW, at, one, topic=topic) for at, one in enumerate(born, 1)))
+    lake.once()
+    send(
+        kafka_broker,
+        event(NARROW, 10, row(1, 7, "b"), row(1, 7, "a"), topic=topic),
+        event(NARROW, 11, row(2, 12, "a"), row(2, 8, "a"), topic=topic),
+        event(NARROW, 12, None, row(3, 31, "b"), topic=topic),
+    )
+    lake.once()
+    assert state() == [(1, 7, "b"), (2, 12, "a"), (4, 4, None)]
+    # What was sent before comes again, by another partition, and moves nothing back.
+    send(
+        kafka_broker,
+        event(NARROW, 5, row(1, 7, "z"), row(1, 7, "a"), topic=topic),
+        event(NARROW, 10, row(1, 7, "b"), row(1, 7, "a"), topic=topic),
+        partition=1,
+    )
+    send(
+        kafka_broker,
+        event(NARROW, 20, row(2, 13, "a"), row(2, 12, "a"), topic=topic),
+        event(NARROW, 21, row(1, 40, "c"), row(1, 7, "b"), topic=topic),
+    )
+    lake.once()
+    assert state() == [(1, 40, "c"), (2, 13, "a"), (4, 4, None)]
+    theirs = DeltaTable(str(lake.path(topic)))
+    assert theirs.metadata().partition_columns == ["name", "tens"]
+    (moved,) = theirs.file_uris(file_pruning_predicate="name = 'c' and tens = 40")
+    assert "/name=c/tens=40/" in moved
+
+    send(kafka_broker, event(NARROW, 30, row(5, 5, "a"), topic=topic))
+    lake_by("name").once()
+    parked = lake.parked(topic)
+    assert parked is not None
+    assert "shape.partition_by" in parked.detail
+    assert len(state()) == 3

@@ -80,7 +80,8 @@ def schemas(draw: st.DrawFn) -> TableSchema:
     key = draw(st.lists(st.sampled_from(names), min_size=1, unique=True))
     versions = (*sorted(draw(st.lists(st.integers(0, len(names)), max_size=3))), len(names))
     since = draw(st.lists(positions, max_size=len(versions)))
-    return TableSchema(columns, tuple(key), versions, tuple(since))
+    apart = tuple(draw(st.lists(st.sampled_from(names), max_size=2, unique=True)))
+    return TableSchema(columns, tuple(key), versions, tuple(since), partitioned_by=apart)
 
 
 park_reasons = st.builds(
@@ -129,6 +130,7 @@ base_files = st.builds(
     counts,
     st.lists(st.builds(Segment, counts, counts), max_size=3).map(tuple),
     small,
+    partition=st.lists(st.none() | texts, max_size=3).map(tuple),
 )
 
 
@@ -187,7 +189,14 @@ actions: st.SearchStrategy[Action] = st.one_of(
         st.none() | texts,
         st.dictionaries(texts, st.none() | texts, max_size=2),
     ),
-    st.builds(Remove, paths, counts, counts, st.booleans()),
+    st.builds(
+        Remove,
+        paths,
+        counts,
+        counts,
+        st.booleans(),
+        st.dictionaries(texts, st.none() | texts, max_size=2),
+    ),
     st.builds(DomainMetadata, texts, texts, st.booleans()),
     st.builds(
         CommitInfo,
@@ -294,6 +303,7 @@ _PLAIN = TableSchema((_ID,), ("id",), (1,))
         (_PLAIN.with_columns([], ("id",), [replace(_ID, source_name="", hidden=True)]), 3),
         (replace(_PLAIN, left_out=frozenset(["n"])), 3),
         (replace(_PLAIN, adopted=True), 3),
+        (replace(_PLAIN, partitioned_by=("id",)), 5),
     ],
 )
 def test_who_would_misread_older_files_and_deltas_refuses_the_manifest(

@@ -88,9 +88,10 @@ def policy_of(
     general: SchemaChangeSettings,
     own: TableSchemaChanges | None,
     partial_images: PartialImages = PartialImages.PARK,
+    partition_by: tuple[str, ...] = (),
 ) -> SchemaPolicy:
-    """Return the policy of a table whose entry says `own`."""
+    """Return the policy of a table whose entry says `own` of schema changes."""
     given = {} if own is None else own.model_dump(exclude_none=True)
     named = {**general.model_dump(), **given}
     behaviours = {kind: Behaviour(name) for kind, name in named.items()}
-    return SchemaPolicy(partial_images=partial_images, **behaviours)
+    return SchemaPolicy(partial_images=partial_images, partition_by=partition_by, **behaviours)

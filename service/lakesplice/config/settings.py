@@ -319,7 +319,8 @@ class Settings(Section):
         entry = self.table(name)
         partial = entry.partial_images if entry else None
         own = entry.schema_changes if entry else None
-        return policy_of(self.schema_changes, own, partial or self.partial_images)
+        partition_by = entry.shape.partition_by if entry and entry.shape else ()
+        return policy_of(self.schema_changes, own, partial or self.partial_images, partition_by)
 
     def shape(self, name: TableName) -> Shape | None:
         """Return what a table takes of its source's rows, None for all of them as they are."""
@@ -337,6 +338,17 @@ class Settings(Section):
     def _own_names(self) -> Self:
         for at, entry in enumerate(self.tables):
             check_own_names(entry.shape, self.metadata, f"tables[{at}].shape")
+        return self
+
+    @model_validator(mode="after")
+    def _moves_whole_rows(self) -> Self:
+        for at, entry in enumerate(self.tables):
+            applied = (entry.partial_images or self.partial_images) is PartialImages.APPLY
+            if applied and entry.shape is not None and entry.shape.partition_by:
+                raise ValueError(
+                    f"tables[{at}].shape.partition_by needs whole row images, and partial_images is"
+                    " apply"
+                )
         return self
 
     def declared(self, name: TableName) -> dict[str, DeclaredType] | None:

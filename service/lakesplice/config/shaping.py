@@ -116,6 +116,13 @@ class ShapeSettings(Section):
         description="Columns computed from others, by name: expressions such as"
         " `date_format(created_at, 'yyyy-MM')` (docs/shaping.md).",
     )
+    partition_by: tuple[str, ...] = Field(
+        default=(),
+        max_length=16,
+        description="Columns, also computed ones, by whose values the table's files are kept apart,"
+        " for readers to pass over (docs/shaping.md). Counts when the table is made and can't be"
+        " changed later.",
+    )
     metadata: tuple[str, ...] | None = Field(
         default=None,
         max_length=100,
@@ -132,6 +139,21 @@ class ShapeSettings(Section):
         default=False,
         description="Keep the bytes of dead letters also where columns are masked.",
     )
+
+    @field_validator("partition_by")
+    @classmethod
+    def _once_each(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        twice = next((name for at, name in enumerate(value) if name in value[:at]), None)
+        if twice is not None:
+            raise ValueError(f"{twice} is named twice")
+        return value
+
+    @model_validator(mode="after")
+    def _has_what_partitions(self) -> Self:
+        for name in self.partition_by:
+            if any(fnmatch.fnmatchcase(name, pattern) for pattern in self.exclude):
+                raise ValueError(f"partition_by has {name}, which exclude leaves out")
+        return self
 
     @field_validator("masks")
     @classmethod

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from lakesplice.errors import CorruptFileError
 
 GROUP_BITS = 63
+
+# A value per partition column, as the log spells it; None for null, and for an empty text.
+Partition: TypeAlias = tuple[str | None, ...]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -34,6 +38,7 @@ class BaseFile:
     its first write. Row position p of a segment is row (rows of the segments before it) + p of the
     file. Pages have checksums of their own; the tail, that is the page index and the footer, has
     none in Parquet, so its size and XXH3-128 checksum are recorded here (size 0: not recorded).
+    `partition` is that of all its rows, empty in a table without partition columns.
     """
 
     path: str
@@ -42,6 +47,7 @@ class BaseFile:
     splices: int = 0
     tail_bytes: int = 0
     tail_checksum: str = ""
+    partition: Partition = ()
 
     @property
     def rows(self) -> int:

@@ -84,7 +84,8 @@ class TableSchema:
     are: they may lack system columns, which are therefore nullable for readers of the log.
     `former` has the changes of columns, oldest first. A column without a source name is one that
     the source has no more: it holds what it held. `left_out` names columns of the source that were
-    met and not taken: rows have values in them that nobody here knows.
+    met and not taken: rows have values in them that nobody here knows. `partitioned_by` names the
+    columns, as stored, of whose values every base file has one each; it never changes.
     """
 
     columns: tuple[Column, ...] = ()
@@ -94,6 +95,7 @@ class TableSchema:
     adopted: bool = False
     former: tuple[Former, ...] = ()
     left_out: frozenset[str] = frozenset()
+    partitioned_by: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Let `since` have one position per version."""

@@ -35,6 +35,7 @@ from lakesplice.planning.naming import (
     names_ever,
     unplaced,
 )
+from lakesplice.planning.partitions import asked_otherwise, partitioned
 from lakesplice.planning.policy import DEFAULT_POLICY, Behaviour, PartialImages, SchemaPolicy
 from lakesplice.planning.retyping import accepts
 from lakesplice.planning.unsent import Why, declared_yet_unsent, refusal
@@ -84,6 +85,9 @@ def fit(
     The order of the image's fields and of its key doesn't matter; the table keeps the key order
     that it was born with. What is added has no position yet: `plan_evolution` gives it one.
     """
+    asked = asked_otherwise(current, policy.partition_by)
+    if asked is not None:
+        return Unfit(*asked)
     taken = _taken(current, image, policy)
     unfit = _unfit(current, image, taken, policy)
     if unfit is not None:
@@ -107,8 +111,11 @@ def anew(
     back holds other values than before.
     """
     taken = _taken(current, image, policy)
-    unfit = _unfit(current, image, taken, policy)
-    return unfit or _differing(current, taken, policy) or _grown(current, taken, policy)
+    unfit = _unfit(current, image, taken, policy) or _differing(current, taken, policy)
+    if unfit is not None:
+        return unfit
+    grown = partitioned(current, _grown(current, taken, policy).next, policy.partition_by)
+    return Grows(grown) if isinstance(grown, TableSchema) else Unfit(*grown)
 
 
 def in_time(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lakesplice.model.names import column_name
-from lakesplice.model.position import BEFORE_ALL
+from lakesplice.model.position import AFTER_ALL, BEFORE_ALL
 from lakesplice.model.schema import Column, SourceField, TableSchema
 
 # What says of no version where it begins.
-SINCE_UNKNOWN = (BEFORE_ALL,)
+SINCE_UNKNOWN = (BEFORE_ALL, AFTER_ALL)
 
 
 def holds(schema: TableSchema, column: Column, field: SourceField) -> bool:

@@ -37,7 +37,8 @@ class PartialImages(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SchemaPolicy:
-    """A table's behaviours, and what becomes of its partial images.
+    """A table's behaviours, what becomes of its partial images, and the columns of the source that
+    it is partitioned by, which count when it is born and have to stay.
 
     A rename can't be followed (`evolve`) by events alone, which don't tell it from a drop and an
     addition at once, but by the source's DDL.
@@ -50,6 +51,7 @@ class SchemaPolicy:
     truncate_table: Behaviour = Behaviour.EVOLVE
     create_table: Behaviour = Behaviour.EVOLVE
     partial_images: PartialImages = PartialImages.PARK
+    partition_by: tuple[str, ...] = ()
 
     @property
     def adds(self) -> bool:

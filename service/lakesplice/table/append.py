@@ -6,8 +6,8 @@ commit names it; a repeated or abandoned attempt leaves only files that nothing 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from lakesplice.formats.checksum import checksum
 from lakesplice.formats.deltas import encode_delta
-from lakesplice.formats.rowindex import encode_run
-from lakesplice.model.address import GROUP_BITS, Segment
+from lakesplice.formats.rowindex import Entries, encode_run
+from lakesplice.model.address import GROUP_BITS, BaseFile, Partition, Segment
 from lakesplice.model.manifest import DeltaRef, FileRef, Manifest, RunRef
 from lakesplice.model.names import (
     GROUP,
@@ -31,12 +31,15 @@ from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.columnwise import hidden_rows, partial_rows, raised
 from lakesplice.planning.fold import fold
+from lakesplice.planning.index_merge import concatenated, sorted_entries
 from lakesplice.planning.insert_only import first_of_each
 from lakesplice.planning.locate import UNKNOWN, locate
+from lakesplice.planning.partitions import partitions_of
 from lakesplice.planning.purging import at_or_below
 from lakesplice.table import layout
 from lakesplice.table.base import create_base_of
 from lakesplice.table.intents import NewFile
+from lakesplice.table.moves import split_moves
 from lakesplice.table.ports import Entropy, Store
 from lakesplice.table.runs import RunCache
 
@@ -44,8 +47,9 @@ from lakesplice.table.runs import RunCache
 @dataclass(frozen=True)
 class AppendPlan:
     """What a task must know of a table to append to it: schema, runs, live file groups, whether its
-    rows never change; and of the topic whose changes these are the purge floor, and the position up
-    to which no row of its lives.
+    rows never change; of the topic whose changes these are the purge floor, and the position up
+    to which no row of its lives. Where it has partition columns, also the base files and deltas,
+    from which rows that move are read.
     """
 
     schema: TableSchema
@@ -54,6 +58,8 @@ class AppendPlan:
     insert_only: bool = False
     floor: Position = BEFORE_ALL
     fence: Position = BEFORE_ALL
+    files: tuple[BaseFile, ...] = ()
+    deltas: tuple[DeltaRef, ...] = ()
 
     @classmethod
     def of(
@@ -65,17 +71,25 @@ class AppendPlan:
         fence, floor = (
             (BEFORE_ALL, BEFORE_ALL) if source is None else (source.fence, source.purge_floor)
         )
-        return cls(manifest.schema, manifest.runs, groups, insert_only, floor, fence)
+        plan = cls(manifest.schema, manifest.runs, groups, insert_only, floor, fence)
+        if not manifest.schema.partitioned_by:
+            return plan
+        return replace(plan, files=tuple(manifest.files.values()), deltas=manifest.deltas)
 
 
 @dataclass(frozen=True)
 class Appended:
-    """What was written for one range of a table's keys; None where nothing called for it."""
+    """What was written for one range of a table's keys; None where nothing called for it.
 
-    file: NewFile | None
+    `files` are one per partition that got rows. `read` are the deltas that were read to move rows,
+    by path: no other may wait when that is committed; None if no row moved.
+    """
+
+    files: tuple[NewFile, ...]
     delta: DeltaRef | None
     run: RunRef | None
     counts: Mapping[str, int]
+    read: frozenset[str] | None = None
 
 
 def append(
@@ -92,26 +106,33 @@ def append(
     (changes of known keys) and `inserted`; where rows never change, `duplicates` (changes of known
     keys, and all but the first of a new one) instead of `updated`. `below_floor` are changes of
     unknown keys that the table's purge may have deleted for good, `late` those at or below the
-    fence, `incomplete` new rows that no reader sees until every column of theirs is known. Raises
-    `StorageError`, and `CorruptFileError` for a damaged run.
+    fence, `incomplete` new rows that no reader sees until every column of theirs is known, `moved`
+    those of `updated` whose rows came to another partition. Raises `StorageError`, and
+    `CorruptFileError` for a damaged run, where rows may move also for a base file or delta.
     """
     changed = pa.concat_tables(changes)
     living = raised(above(changed, plan.fence), plan.schema, plan.fence)
     late = changed.num_rows - living.num_rows
     if late and not living.num_rows:
-        return Appended(None, None, None, {"late": late})
+        return Appended((), None, None, {"late": late})
     folded = first_of_each(living) if plan.insert_only else fold(living, plan.schema)
     high, low = folded[KEY_HIGH].to_numpy(), folded[KEY_LOW].to_numpy()
     group, row = locate(runs.open_runs(store, plan.runs), high, low, plan.groups)
-    known = group != UNKNOWN
-    new = ~known & ~at_or_below(folded, plan.floor)
-    delta = file = run = None
+    known, below = group != UNKNOWN, at_or_below(folded, plan.floor)
+    new = ~known & ~below
+    if plan.schema.partitioned_by:
+        # A row that was purged may have left an older place of its own, which is no place for it.
+        known &= ~below
+    delta, moved = None, None
     if known.any() and not plan.insert_only:
         located = _located(folded.filter(pa.array(known)), group[known], row[known])
-        delta = write_delta(store, located, plan.schema, entropy)
-    if new.any():
-        inserts = raised(folded.filter(pa.array(new)), plan.schema, plan.floor)
-        file, run = _write_inserts(store, inserts, plan.schema, entropy)
+        if plan.schema.partitioned_by:
+            split = split_moves(store, plan.schema, plan.files, plan.deltas, located)
+            located, moved = split.staying, split.moved
+        if located.num_rows:
+            delta = write_delta(store, located, plan.schema, entropy)
+    inserts = raised(folded.filter(pa.array(new)), plan.schema, plan.floor)
+    files, run = _write_rows(store, _as_rows(inserts, plan.schema, moved), plan.schema, entropy)
     updated, inserted = int(known.sum()), int(new.sum())
     counts = {"folded": folded.num_rows, "updated": updated, "inserted": inserted}
     counts["below_floor"] = folded.num_rows - updated - inserted
@@ -119,7 +140,11 @@ def append(
     counts |= _incomplete(folded, new, plan.schema)
     if plan.insert_only:
         counts |= {"updated": 0, "duplicates": living.num_rows - counts["inserted"]}
-    return Appended(file, delta, run, counts)
+    if moved is None:
+        return Appended(files, delta, run, counts)
+    counts |= {"moved": moved.num_rows}
+    read = frozenset(ref.file.path for ref in plan.deltas)
+    return Appended(files, delta, run, counts, read)
 
 
 def _incomplete(
@@ -155,24 +180,46 @@ def write_delta(store: Store, located: pa.Table, schema: TableSchema, entropy: E
     return DeltaRef(ref, located.num_rows, schema.version, waiting)
 
 
-def _write_inserts(
-    store: Store, changes: pa.Table, schema: TableSchema, entropy: Entropy
-) -> tuple[NewFile, RunRef]:
+def _as_rows(inserts: pa.Table, schema: TableSchema, moved: pa.Table | None) -> pa.Table:
+    """Return what is to be written to base files, with the hashes of the keys behind."""
+    deleted = pa.array(hidden_rows(inserts, schema))
+    names = [*schema.arrow.names, KEY_HIGH, KEY_LOW]
+    rows = inserts.append_column(IS_DELETED, deleted).select(names)
+    if moved is None:
+        return rows
+    return pa.concat_tables([rows.cast(moved.schema), moved])
+
+
+def _write_rows(
+    store: Store, rows: pa.Table, schema: TableSchema, entropy: Entropy
+) -> tuple[tuple[NewFile, ...], RunRef | None]:
+    """Write rows to new file groups, one per partition, and the run that finds them."""
+    if not rows.num_rows:
+        return (), None
     # In the order of the source, rows that are changed together later lie together.
-    rows = changes.sort_by([(POSITION_FILE, "ascending"), (POSITION_OFFSET, "ascending")])
-    group = entropy.bits(GROUP_BITS)
-    path = layout.base_path(group, 0, entropy)
-    deleted = pa.array(hidden_rows(rows, schema))
-    base = rows.append_column(IS_DELETED, deleted).select(schema.arrow.names)
-    file = create_base_of(store, path, Segment(group, base.num_rows), [base], schema)
-    return file, _write_run(store, rows, group, entropy)
+    rows = rows.sort_by([(POSITION_FILE, "ascending"), (POSITION_OFFSET, "ascending")])
+    files, pieces = [], []
+    for partition, part in _by_partition(rows, schema):
+        group = entropy.bits(GROUP_BITS)
+        folder = layout.partition_folder(schema.partitioned_by, partition)
+        path = layout.base_path(group, 0, entropy, folder)
+        base, segment = part.select(schema.arrow.names), Segment(group, part.num_rows)
+        files.append(create_base_of(store, path, segment, [base], schema, partition))
+        high, low = part[KEY_HIGH].to_numpy(), part[KEY_LOW].to_numpy()
+        count = len(high)
+        pieces.append(Entries(high, low, np.full(count, group, np.int64), np.arange(count)))
+    entries, _ = sorted_entries(concatenated(pieces))
+    run = put_file(store, layout.run_path(entropy), encode_run(*entries))
+    return tuple(files), RunRef(run, rows.num_rows)
 
 
-def _write_run(store: Store, rows: pa.Table, group: int, entropy: Entropy) -> RunRef:
-    high, low = rows[KEY_HIGH].to_numpy(), rows[KEY_LOW].to_numpy()
-    order = np.lexsort((low, high))
-    data = encode_run(high[order], low[order], np.full(len(order), group, np.int64), order)
-    return RunRef(put_file(store, layout.run_path(entropy), data), len(order))
+def _by_partition(rows: pa.Table, schema: TableSchema) -> Iterator[tuple[Partition, pa.Table]]:
+    if not schema.partitioned_by:
+        yield (), rows
+        return
+    found = partitions_of(rows, schema)
+    for code, partition in enumerate(found.values):
+        yield partition, rows.take(pa.array(np.flatnonzero(found.codes == code)))
 
 
 def put_file(store: Store, path: str, data: bytes) -> FileRef:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from lakesplice.errors import CorruptFileError
 from lakesplice.formats.checksum import checksum
 from lakesplice.formats.parquet import BaseReader, WrittenBase, write_base
-from lakesplice.model.address import BaseFile, Segment
+from lakesplice.model.address import BaseFile, Partition, Segment
 from lakesplice.model.schema import TableSchema
 from lakesplice.table.intents import NewFile
 from lakesplice.table.ports import Store
@@ -30,13 +30,15 @@ def create_base(
     *,
     splices: int = 0,
     tail_hint: int = 0,
+    partition: Partition = (),
     check: Callable[[pa.NativeFile, BaseFile], None] | None = None,
 ) -> NewFile:
     """Create a base file durably by calling `write` once with its sink; nothing refers to it yet.
 
-    `segments` describe the rows that `write` writes, in their order. `check` looks at what was
-    written. `tail_hint` is about how long its page index and footer are, in bytes, which are read
-    back. Blocks. If `write` raises, nothing is left; if `check` does, the file, for the vacuum.
+    `segments` describe the rows that `write` writes, in their order, all of one `partition`.
+    `check` looks at what was written. `tail_hint` is about how long its page index and footer are,
+    in bytes, which are read back. Blocks. If `write` raises, nothing is left; if `check` does, the
+    file, for the vacuum.
     """
     with store.writer(path) as sink:
         written = write(sink)
@@ -44,7 +46,7 @@ def create_base(
         size = source.size()
         source.seek(written.pages_end)
         tail = source.read_buffer(size - written.pages_end)
-        base = BaseFile(path, size, tuple(segments), splices, len(tail), checksum(tail))
+        base = BaseFile(path, size, tuple(segments), splices, len(tail), checksum(tail), partition)
         if base.rows != written.rows:
             raise CorruptFileError(
                 "a base file was written with other rows than its segments say; this is a defect",
@@ -58,15 +60,22 @@ def create_base(
 
 
 def create_base_of(
-    store: Store, path: str, segment: Segment, rows: Iterable[pa.Table], schema: TableSchema
+    store: Store,
+    path: str,
+    segment: Segment,
+    rows: Iterable[pa.Table],
+    schema: TableSchema,
+    partition: Partition = (),
 ) -> NewFile:
     """Create the base file of one segment from its rows, in row groups that suit the store.
 
     Blocks. The tables have the columns of `schema.arrow`, in the order of the rows' positions.
     """
-    return create_base(
-        store, path, (segment,), lambda sink: write_base(rows, schema, sink, store.row_group_bytes)
-    )
+
+    def write(sink: pa.NativeFile) -> WrittenBase:
+        return write_base(rows, schema, sink, store.row_group_bytes)
+
+    return create_base(store, path, (segment,), write, partition=partition)
 
 
 def open_base(store: Store, file: BaseFile, schema: TableSchema) -> BaseReader:

@@ -4,6 +4,7 @@
     new deltas        rows that it changed: their after-images; where changes by hand have some
                       columns only, read from the table as it then was
 
+Where a change moved a row to another partition, its old place and its new row are one change.
 Maintenance changes no row and gives none. A replay may give a row again that was given before: its
 position tells. Names and values of the columns beside a row's own are those of Delta Lake's change
 data feed, without images of what was before.
@@ -11,7 +12,7 @@ data feed, without images of what was before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +27,7 @@ from lakesplice.formats.manifests import decode_pointer
 from lakesplice.model.address import BaseFile
 from lakesplice.model.change import Op
 from lakesplice.model.manifest import Manifest
-from lakesplice.model.names import CHANGED, IS_DELETED, OP
+from lakesplice.model.names import CHANGED, GROUP, IS_DELETED, OP, POSITION_FILE, POSITION_OFFSET
 from lakesplice.model.position import Ordering
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.changed import bitmap_bytes, bitmap_rows, changes_column
@@ -106,7 +107,8 @@ def changes_of(
     now_named = [field.with_name(present.aliases.get(field.name, field.name)) for field in fields]
     feed = _Feed(store, version, feed_schema(now_named), present)
     names = feed_schema(fields).names
-    for found in (feed.added(before), feed.changed(before)):
+    moved = feed.moved(before)
+    for found in (feed.added(before, moved), feed.changed(before, moved)):
         yield from (table.rename_columns(names) for table in found)
 
 
@@ -128,6 +130,20 @@ def bytes_of_changes(store: Store, versions: range) -> list[int]:
 
 
 @dataclass(frozen=True)
+class Moved:
+    """Rows that a version moved between partitions: by key and position, which `names` name."""
+
+    names: tuple[str, ...]
+    found: Collection[tuple[object, ...]]
+
+    def among(self, rows: pa.Table) -> pa.Array:
+        """Mark the rows, or changes, that are of such rows."""
+        columns = (rows.column(name).to_pylist() for name in self.names)
+        marks = [one in self.found for one in zip(*columns, strict=True)] if self.found else ()
+        return pa.array(marks or [False] * rows.num_rows, pa.bool_())
+
+
+@dataclass(frozen=True)
 class _Feed:
     store: Store
     version: Version
@@ -139,7 +155,28 @@ class _Feed:
         """The table's columns that are asked for."""
         return list(self.layout.names[len(FEED_FIELDS) :])
 
-    def added(self, before: Manifest) -> Iterator[pa.Table]:
+    def moved(self, before: Manifest) -> Moved | None:
+        """The rows that came to another partition; None where there are no partitions.
+
+        Nothing else deletes a row, and adds one of its key, at one position.
+        """
+        schema = self.schema
+        if not schema.partitioned_by:
+            return None
+        changes = self._new_changes(before, ())
+        gone = changes.filter(pc.equal(changes.column(OP), Op.DELETE))
+        names, old = [*schema.key, POSITION_FILE, POSITION_OFFSET], before.groups
+        places, found = _named(gone, names), set[tuple[object, ...]]()
+        for file in _in_order(self.version.manifest.files) if gone.num_rows else ():
+            rows = _rows_of_new(file, old)
+            if rows is not None:
+                with open_base(self.store, file, schema) as reader:
+                    for at, (first, last) in enumerate(reader.row_groups):
+                        new = reader.read(at, names).filter(pa.array(rows[first:last]))
+                        found |= places & _named(new, names)
+        return Moved(tuple(names), found)
+
+    def added(self, before: Manifest, moved: Moved | None) -> Iterator[pa.Table]:
         """The rows of new file groups."""
         now, old = self.version.manifest, before.groups
         for file in _in_order(now.files):
@@ -150,18 +187,24 @@ class _Feed:
                 for at, (first, last) in enumerate(reader.row_groups):
                     mine = rows[first:last]
                     if mine.any():
-                        found = reader.read(at, [*self._read, IS_DELETED]).filter(pa.array(mine))
-                        deleted = found.column(IS_DELETED)
-                        yield self._as_feed(found, pc.if_else(deleted, DELETE, INSERT))
+                        more = () if moved is None else moved.names
+                        names = dict.fromkeys((*self._read, IS_DELETED, *more))
+                        found = reader.read(at, [*names]).filter(pa.array(mine))
+                        kinds = pc.if_else(found.column(IS_DELETED), DELETE, INSERT)
+                        if moved is not None:
+                            kinds = pc.if_else(moved.among(found), UPDATE, kinds)
+                        yield self._as_feed(found, kinds)
 
-    def changed(self, before: Manifest) -> Iterator[pa.Table]:
+    def changed(self, before: Manifest, moved: Moved | None) -> Iterator[pa.Table]:
         """The rows that new deltas change."""
-        now, known = self.version.manifest, {delta.file.path for delta in before.deltas}
-        new = [delta for delta in now.deltas if delta.file.path not in known]
-        if not new:
+        changes = self._new_changes(before, self._read)
+        if moved is not None and moved.found:
+            left = pc.and_(moved.among(changes), pc.equal(changes.column(OP), Op.DELETE))
+            changes = changes.filter(pc.invert(left))
+        if not changes.num_rows:
             return
-        groups = frozenset(group for delta in new for group in delta.waiting)
-        changes = read_waiting(self.store, new, self.schema, groups, self._read)
+        now = self.version.manifest
+        groups = frozenset(np.unique(changes.column(GROUP).to_numpy()).tolist())
         # Where images may be partial, a whole one may be of a row of which columns are newer.
         by_column = now.schema.positions is not None
         binlog = now.ordering is Ordering.BINLOG
@@ -169,6 +212,12 @@ class _Feed:
             yield self._as_feed(changes, _types_of(changes.column(OP)))
         else:
             yield from self._states(changes, groups)
+
+    def _new_changes(self, before: Manifest, columns: Sequence[str]) -> pa.Table:
+        now, known = self.version.manifest, {delta.file.path for delta in before.deltas}
+        new = [delta for delta in now.deltas if delta.file.path not in known]
+        groups = frozenset(group for delta in new for group in delta.waiting)
+        return read_waiting(self.store, new, self.schema, groups, columns)
 
     def _are_whole(self, changes: pa.Table) -> bool:
         """Whether changes by hand have a value for each column that is asked for."""
@@ -233,6 +282,10 @@ def _domains(actions: Sequence[Action]) -> Iterator[DomainMetadata]:
 
 def _in_order(files: Mapping[str, BaseFile]) -> list[BaseFile]:
     return [files[path] for path in sorted(files)]
+
+
+def _named(rows: pa.Table, names: Sequence[str]) -> set[tuple[object, ...]]:
+    return set(zip(*(rows.column(name).to_pylist() for name in names), strict=True))
 
 
 def _rows_of_new(file: BaseFile, old: frozenset[int]) -> NDArray[np.bool_] | None:

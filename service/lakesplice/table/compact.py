@@ -27,7 +27,7 @@ from lakesplice.splicing.verify import verify_edits
 from lakesplice.table.adopted_rows import state_of_any
 from lakesplice.table.base import checked_base, create_base
 from lakesplice.table.intents import NewFile, Splice
-from lakesplice.table.layout import base_path
+from lakesplice.table.layout import base_path, partition_folder
 from lakesplice.table.page_rewriter import FALLBACK
 from lakesplice.table.ports import Entropy, Rewriter, Store
 from lakesplice.table.rewrite import PlainRewriter
@@ -157,10 +157,18 @@ def rewrite_base(
         verify_edits(found, base.path, edits)
 
     def create(by: Callable[[pa.NativeFile], WrittenBase]) -> NewFile:
-        path = base_path(file.segments[0].group, splices, entropy)
+        folder = partition_folder(schema.partitioned_by, file.partition)
+        path = base_path(file.segments[0].group, splices, entropy, folder)
         hint = file.tail_bytes + file.tail_bytes // 8
         return create_base(
-            store, path, file.segments, by, splices=splices, tail_hint=hint, check=check
+            store,
+            path,
+            file.segments,
+            by,
+            splices=splices,
+            tail_hint=hint,
+            partition=file.partition,
+            check=check,
         )
 
     try:

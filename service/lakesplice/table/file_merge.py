@@ -13,7 +13,7 @@ from contextlib import ExitStack
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakesplice.errors import CorruptFileError, UnsupportedError
+from lakesplice.errors import CorruptFileError, UnsupportedError, UsageError
 from lakesplice.formats.parquet import (
     ROWS_PER_PAGE,
     WrittenBase,
@@ -29,7 +29,7 @@ from lakesplice.splicing.output.copying import OpenSink, StreamSink
 from lakesplice.splicing.structures.footer import MAGIC
 from lakesplice.table.base import create_base, open_base
 from lakesplice.table.intents import FileMerge, NewFile
-from lakesplice.table.layout import base_path
+from lakesplice.table.layout import base_path, partition_folder
 from lakesplice.table.ports import Entropy, Store
 
 # From here on a row group is read about as fast as one of full size.
@@ -45,6 +45,7 @@ def merge_base_files(
 ) -> tuple[tuple[str, ...], NewFile]:
     """Write the file that takes the place of others; return these, in its order, and the file.
 
+    They are of one partition, else `UsageError`.
     Memory holds the rows of the files whose row groups are small, and one row group. Blocks.
     `CorruptFileError` for a damaged file and if what was written does not read as it should.
     """
@@ -54,14 +55,18 @@ def merge_base_files(
     ordered = [*gathered, *copied]
     splices = max(file.splices for file in files) + 1
     segments = [segment for file in ordered for segment in file.segments]
-    path = base_path(segments[0].group, splices, entropy)
+    partition = files[0].partition
+    if any(file.partition != partition for file in files):
+        raise UsageError("files of several partitions can't become one", paths=[*paths][:5])
+    folder = partition_folder(schema.partitioned_by, partition)
+    path = base_path(segments[0].group, splices, entropy, folder)
 
     def write(sink: pa.NativeFile) -> WrittenBase:
         if not copied:
             return _written(store, gathered, schema, sink)
         return _copied(store, gathered, copied, schema, sink, open_sink)
 
-    new = create_base(store, path, segments, write, splices=splices)
+    new = create_base(store, path, segments, write, splices=splices, partition=partition)
     _verify(store, ordered, new.base, schema)
     return tuple(file.path for file in ordered), new
 

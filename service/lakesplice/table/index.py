@@ -9,7 +9,7 @@ once per range.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -30,6 +30,7 @@ from lakesplice.model.names import (
     POSITION_OFFSET,
     ROW,
 )
+from lakesplice.model.position import Position
 from lakesplice.planning.index_merge import (
     concatenated,
     merged_part,
@@ -59,11 +60,13 @@ class IndexReport:
     """What a check found. The index is `sound` if it is what a rebuild would write.
 
     `rows` are the rows of the base files, `entries` the keys that the index knows in live groups.
-    `missing` keys have a row and no entry (their next change would be inserted a second time),
+    `missing` keys have a row and no entry (their next change would be inserted a second time; a
+    place that a row left, whose later one was purged, needs none),
     `wrong` ones an entry for another row, `stray` ones an entry and no row. `duplicates` are rows
     whose key stands in another row too, at a higher position; that is a fault of the table, which
-    a rebuild doesn't heal. `damaged` names the runs that can't be read, and why; the other runs
-    are compared without them. `examples` describes the first faults of each kind.
+    a rebuild doesn't heal, but for deleted ones where rows move between partitions. `damaged` names
+    the runs that can't be read, and why; the other runs are compared without them. `examples`
+    describes the first faults of each kind.
     """
 
     rows: int
@@ -97,14 +100,15 @@ def check(
     missing, wrong, stray = _Faults("missing"), _Faults("wrong"), _Faults("stray")
     for part in range(1 << bits):
         whole = _expected(store, manifest, part, bits)
-        rows += len(whole.entries.high) + whole.duplicates
+        rows += whole.rows
         duplicates += whole.duplicates
         for piece, expected in _pieces(whole.entries, part, bits):
             indexed = merged_part(runs, piece, bits + PIECE_BITS)
             indexed = take(indexed, contains(live, indexed.group))
             entries += len(indexed.high)
             here, there = _common(expected, indexed)
-            missing.add(take(expected, ~_places(here, len(expected.high))))
+            absent = take(expected, ~_places(here, len(expected.high)))
+            missing.add(_needed(store, manifest, absent))
             stray.add(take(indexed, ~_places(there, len(indexed.high))))
             ours, theirs = take(expected, here), take(indexed, there)
             wrong.add(take(theirs, (ours.group != theirs.group) | (ours.row != theirs.row)))
@@ -141,6 +145,7 @@ def rebuild(
 
 class _Expected(NamedTuple):
     entries: Entries
+    rows: int
     duplicates: int
 
 
@@ -153,9 +158,39 @@ def _expected(store: Store, manifest: Manifest, part: int, bits: int) -> _Expect
     ]
     entries, first = sorted_entries(concatenated(pieces))
     if first.all():
-        return _Expected(entries, 0)
+        return _Expected(entries, len(first), 0)
     entries = _winners_first(store, manifest, entries, first)
-    return _Expected(take(entries, first), int(np.count_nonzero(~first)))
+    duplicates = take(entries, ~first)
+    if manifest.schema.partitioned_by:  # places that rows left are deleted
+        duplicates = _of_standing(store, manifest, duplicates, lambda _, alive: alive)
+    return _Expected(take(entries, first), len(first), len(duplicates.high))
+
+
+def _needed(store: Store, manifest: Manifest, absent: Entries) -> Entries:
+    """Return the entries that the index has to have, of those that it has not.
+
+    A purged row may have left older places. Their positions are below the floor, as its own was, so
+    that no change at or below it comes to them.
+    """
+    floor = manifest.purge_floor
+    if not manifest.schema.partitioned_by or not len(absent.high):
+        return absent
+    return _of_standing(store, manifest, absent, lambda position, alive: alive or position > floor)
+
+
+def _of_standing(
+    store: Store,
+    manifest: Manifest,
+    entries: Entries,
+    holds: Callable[[Position, bool], bool],
+) -> Entries:
+    standing = _standing(store, manifest, entries)
+    found = (
+        standing[address]
+        for address in zip(entries.group.tolist(), entries.row.tolist(), strict=True)
+    )
+    marks = [holds(Position(file, offset), alive) for file, offset, alive in found]
+    return take(entries, np.array(marks, np.bool_))
 
 
 def _pieces(entries: Entries, part: int, bits: int) -> Iterator[tuple[int, Entries]]:

@@ -50,13 +50,20 @@ def ingest_intent(
         _source_to(source, ends, reports, open_letters=open_letters),
         snapshot.manifest.schema.version,
         frozenset(group for part in appended if part.delta for group in part.delta.waiting),
-        tuple(part.file for part in appended if part.file),
+        tuple(file for part in appended for file in part.files),
         tuple(part.delta for part in appended if part.delta),
         tuple(part.run for part in appended if part.run),
         tuple(dead_letters),
         _parked(reports),
         _counts(reports, appended),
+        read_to_move(appended),
     )
+
+
+def read_to_move(appended: Sequence[Appended]) -> frozenset[str] | None:
+    """Return the deltas that were read to move rows; None if no row moved."""
+    read = [part.read for part in appended if part.read is not None]
+    return frozenset().union(*read) if read else None
 
 
 def moves_nothing(intent: Ingest, manifest: Manifest) -> bool:

@@ -79,7 +79,8 @@ class Ingest:
     topic's state after it, all partitions included. `planned_on` is the version that was read
     before anything was written, and whose index the changes were located against; `schema_version`
     the schema they were written in; `addressed_groups` the file groups that its deltas hold changes
-    for. `counts` become the commit's metrics.
+    for. `counts` become the commit's metrics. Where rows moved between partitions, `read` are the
+    deltas that their state was read from, by path; else None.
     """
 
     generation: int
@@ -94,6 +95,7 @@ class Ingest:
     dead_letters: tuple[DeadLetterRef, ...] = ()
     parked: ParkReason | None = None
     counts: Counts = field(default_factory=dict)
+    read: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

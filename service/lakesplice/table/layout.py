@@ -7,8 +7,10 @@ with an underscore. Source: docs/format.md, "Folders".
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from urllib.parse import quote
 
-from lakesplice.model.address import group_name
+from lakesplice.model.address import Partition, group_name
 from lakesplice.table.ports import Entropy
 
 LOG = "_delta_log"
@@ -24,14 +26,35 @@ REQUESTS = "_lakesplice/requests"
 ANSWERS = "_lakesplice/answers"
 
 RANDOM_BITS = 64
-_BASE = re.compile(rf"{BASE}/[0-9a-f]{{16}}-\d+-[0-9a-f]{{16}}\.parquet")
+_BASE = re.compile(rf"{BASE}/(?:[^/]+=[^/]+/)*[0-9a-f]{{16}}-\d+-[0-9a-f]{{16}}\.parquet")
+# A name that a folder can't have on most file systems.
+_NAME_BYTES_MAX = 255
+_NULL = "__HIVE_DEFAULT_PARTITION__"
 _COMMIT = re.compile(rf"{LOG}/(\d{{20}})\.json")
 _MANIFEST = re.compile(rf"{MANIFESTS}/(\d{{20}})-[0-9a-f]+\.json")
 
 
-def base_path(group: int, splices: int, entropy: Entropy) -> str:
-    """A base file's name: its first file group, how often it was rewritten, a random part."""
-    return f"{BASE}/{group_name(group)}-{splices}-{_random(entropy)}.parquet"
+def base_path(group: int, splices: int, entropy: Entropy, folder: str = "") -> str:
+    """A base file's name: its first file group, how often it was rewritten, a random part.
+
+    `folder` is what `partition_folder` gives.
+    """
+    return f"{BASE}/{folder}{group_name(group)}-{splices}-{_random(entropy)}.parquet"
+
+
+def partition_folder(columns: Sequence[str], partition: Partition) -> str:
+    """The folders of a partition, as Hive names them: `country=de/`, each followed by a slash.
+
+    The log has the values; but Polars takes them from here. Where a value makes a name too long
+    there are none, and Polars refuses the table.
+    """
+    names = [
+        f"{quote(column, safe='')}={_NULL if value is None else quote(value, safe='')}"
+        for column, value in zip(columns, partition, strict=True)
+    ]
+    if any(len(name) > _NAME_BYTES_MAX for name in names):
+        return ""
+    return "".join(f"{name}/" for name in names)
 
 
 def is_base_path(path: str) -> bool:

@@ -137,6 +137,14 @@ def schema_is_as_written(now: Snapshot, intent: Ingest | Upsert) -> Conflict | N
     )
 
 
+def moved_rows_are_as_read(now: Snapshot, intent: Ingest) -> Conflict | None:
+    """Where rows moved between partitions, no delta came that their state wasn't read from."""
+    if intent.read is None:
+        return None
+    new = {delta.file.path for delta in now.manifest.deltas} - intent.read
+    return Conflict(ConflictCode.DELTAS, f"deltas came meanwhile: {len(new)}") if new else None
+
+
 def rows_are_as_read(now: Snapshot, intent: Upsert) -> Conflict | None:
     """The table is fed by hand, and no other upsert came in since this one was located."""
     upserts = now.manifest.upserts
@@ -258,6 +266,7 @@ PRECONDITIONS: Mapping[type[Intent], tuple[Precondition, ...]] = {
         groups_are_live,
         index_has_no_newer_keys,
         schema_is_as_written,
+        moved_rows_are_as_read,
         writer_began_after_sweep,
     ),
     Upsert: (

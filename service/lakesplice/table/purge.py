@@ -1,7 +1,9 @@
 """Purge: base files are written anew without the rows that are deleted, and old.
 
 The rows that stay come to other places, in new file groups, so a run of the index says where they
-are. It is the newest: of a row's older entry nothing is left to find. What waits for a row of these
+are. It is the newest: of a row's older entry nothing is left to find. So it must not have the old
+places of rows that moved to another partition: of a deleted row it has an entry only where that is
+what the index knew. What waits for a row of these
 files would lose it; so files are taken for which nothing waits, and the commit holds only if that
 is still so.
 """
@@ -18,17 +20,19 @@ import pyarrow as pa
 from lakesplice.formats.rowindex import Entries, encode_run
 from lakesplice.model.address import GROUP_BITS, BaseFile, Segment
 from lakesplice.model.manifest import Manifest, RunRef
-from lakesplice.model.names import POSITION_FILE, POSITION_OFFSET
+from lakesplice.model.names import IS_DELETED, POSITION_FILE, POSITION_OFFSET
 from lakesplice.model.position import Position
-from lakesplice.planning.index_merge import concatenated, sorted_entries
+from lakesplice.planning.index_merge import concatenated, sorted_entries, take
 from lakesplice.planning.keyhash import key_hash
+from lakesplice.planning.locate import locate
 from lakesplice.planning.purging import Bound, plan_purge, purge_bounds, purgeable, state_of
 from lakesplice.planning.shards import in_shard
 from lakesplice.table.append import put_file
-from lakesplice.table.base import create_base_of, open_base
+from lakesplice.table.base import addresses, create_base_of, open_base
 from lakesplice.table.intents import NewFile, Purge
-from lakesplice.table.layout import base_path, run_path
+from lakesplice.table.layout import base_path, partition_folder, run_path
 from lakesplice.table.ports import Entropy, Store
+from lakesplice.table.runs import RunCache
 
 Hashes = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]
@@ -105,7 +109,7 @@ def purge_files(
         new = keeping.write(group, entropy)
         if new is not None:
             outputs.append(new)
-            pieces.append(keeping.entries(group))
+            pieces.append(keeping.entries(group, manifest))
         gone += keeping.gone
         for topic, highest in keeping.highest.items():
             floors[topic] = max(highest, floors.get(topic, highest))
@@ -132,6 +136,7 @@ class _Keeping:
         self._store, self._file, self._schema = store, file, manifest.schema
         self._away: list[Mask] = []
         self._hashes: list[tuple[Hashes, Hashes]] = []
+        self._deleted: list[Mask] = []
         self.highest: dict[str, Position] = {}
         bounds = purge_bounds(manifest)
         with open_base(store, file, manifest.schema) as reader:
@@ -146,13 +151,25 @@ class _Keeping:
         left = self._file.rows - self.gone
         if not left:
             return None
-        path, segment = base_path(group, 0, entropy), Segment(group, left)
-        return create_base_of(self._store, path, segment, self._rows(), self._schema)
+        partition = self._file.partition
+        folder = partition_folder(self._schema.partitioned_by, partition)
+        path, segment = base_path(group, 0, entropy, folder), Segment(group, left)
+        rows = self._rows()
+        return create_base_of(self._store, path, segment, rows, self._schema, partition)
 
-    def entries(self, group: int) -> Entries:
-        """Return where the rows that were written are."""
+    def entries(self, group: int, manifest: Manifest) -> Entries:
+        """Return where the rows that were written are, but for those that have moved away."""
         high, low = (np.concatenate(part) for part in zip(*self._hashes, strict=True))
-        return Entries(high, low, np.full(len(high), group, np.int64), np.arange(len(high)))
+        found = Entries(high, low, np.full(len(high), group, np.int64), np.arange(len(high)))
+        deleted = np.concatenate(self._deleted)
+        if not self._schema.partitioned_by or not deleted.any():
+            return found
+        live = np.array(sorted(manifest.groups), np.int64)
+        runs = RunCache().open_runs(self._store, manifest.runs)
+        known = locate(runs, high, low, live)
+        stays = np.flatnonzero(~np.concatenate(self._away))
+        here = addresses(self._file, stays)
+        return take(found, ~deleted | ((known[0] == here[0]) & (known[1] == here[1])))
 
     def _rows(self) -> Iterator[pa.Table]:
         with open_base(self._store, self._file, self._schema) as reader:
@@ -161,6 +178,8 @@ class _Keeping:
                 if away.any():
                     table = table.filter(pa.array(~away))
                 self._hashes.append(key_hash(table, self._schema))
+                deleted = table.column(IS_DELETED).combine_chunks()
+                self._deleted.append(deleted.fill_null(False).to_numpy(zero_copy_only=False))
                 yield table
 
     def _note(self, state: pa.Table, bounds: Sequence[Bound]) -> None:
@@ -178,4 +197,6 @@ def _run(store: Store, pieces: Sequence[Entries], entropy: Entropy) -> RunRef | 
     if not pieces:
         return None
     entries, _ = sorted_entries(concatenated(pieces))
+    if not len(entries.high):
+        return None
     return RunRef(put_file(store, run_path(entropy), encode_run(*entries)), len(entries.high))

@@ -236,7 +236,7 @@ class LetterBox:
                 format=source.format or met[0].format,
                 ordering=source.ordering or met[0].ordering,
             ),
-            files=(written.file,) if written.file else (),
+            files=written.files,
             deltas=(written.delta,) if written.delta else (),
             runs=(written.run,) if written.run else (),
             counts={**intent.counts, **written.counts},

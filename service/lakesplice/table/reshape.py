@@ -33,7 +33,7 @@ from lakesplice.splicing.splice import Spliced
 from lakesplice.splicing.structures.footer import MAGIC
 from lakesplice.table.base import create_base, open_base
 from lakesplice.table.intents import NewFile
-from lakesplice.table.layout import base_path
+from lakesplice.table.layout import base_path, partition_folder
 from lakesplice.table.ports import Entropy, Store
 from lakesplice.table.rewrite import PlainRewriter
 
@@ -122,17 +122,22 @@ def _reshaped(store: Store, change: _Change, entropy: Entropy, open_sink: OpenSi
     def plain(sink: pa.NativeFile) -> WrittenBase:
         return PlainRewriter().rewrite(source, file, change.edits, schema, sink)
 
-    group = file.segments[0].group
+    group, partition = file.segments[0].group, file.partition
+    folder = partition_folder(schema.partitioned_by, partition)
     alone = len(change.retyped) == (0 if change.added else 1)
     with store.open(file.path) as source:
-        path = base_path(group, splices, entropy)
+        path = base_path(group, splices, entropy, folder)
         try:
             write = spliced if alone else plain
-            new = create_base(store, path, file.segments, write, splices=splices)
+            new = create_base(
+                store, path, file.segments, write, splices=splices, partition=partition
+            )
         except UnsupportedError:
             # What was written is gone; a name is used once.
-            path = base_path(group, splices, entropy)
-            new = create_base(store, path, file.segments, plain, splices=splices)
+            path = base_path(group, splices, entropy, folder)
+            new = create_base(
+                store, path, file.segments, plain, splices=splices, partition=partition
+            )
     _verify(store, file, new.base, [*change.retyped.values(), *change.added], schema)
     return new
 

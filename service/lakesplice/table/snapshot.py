@@ -335,4 +335,20 @@ def _with_manifest(store: Store, state: LogState) -> Snapshot:
             version=state.version,
             differing=sorted(manifest.files.keys() ^ state.adds.keys())[:5],
         )
+    _require_partitions(state, manifest)
     return Snapshot(state.version, pointer.timestamp_ms, state, manifest)
+
+
+def _require_partitions(state: LogState, manifest: Manifest) -> None:
+    """Other readers take the values of partition columns from the log alone."""
+    names = manifest.schema.partitioned_by
+    if not names:
+        return
+    told = {path: tuple(map(add.partition_values.get, names)) for path, add in state.adds.items()}
+    differing = [path for path, file in manifest.files.items() if told[path] != file.partition]
+    if differing or state.metadata.partition_columns != names:
+        raise CorruptFileError(
+            "the log and the manifest disagree about the files' partitions; restore the log",
+            version=state.version,
+            differing=sorted(differing)[:5],
+        )

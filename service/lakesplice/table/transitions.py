@@ -45,6 +45,7 @@ from lakesplice.table.intents import (
     Sweep,
     Upsert,
 )
+from lakesplice.table.named import adds_of, partition_values, removes_of
 from lakesplice.table.offsets import offsets_from, reached
 
 STATS_COLUMNS = "delta.dataSkippingStatsColumns"
@@ -133,7 +134,7 @@ def _create(intent: Create, moment: Moment) -> Transition:
     )
     properties = _properties(intent.log_retention_hours)
     metadata = _with_schema(replace(moment.metadata, properties=properties), intent.schema)
-    adds = tuple(_add(new, moment) for new in intent.files)
+    adds = adds_of(intent.schema, intent.files, moment.timestamp_ms)
     return Transition(manifest, "CREATE TABLE", (OUR_PROTOCOL, metadata, *adds), intent.counts)
 
 
@@ -171,7 +172,7 @@ def _adopt(intent: Adopt, moment: Moment) -> Transition:
         Remove(path, size, moment.timestamp_ms, data_change=False)
         for path, size in intent.gone.items()
     )
-    adds = tuple(_add(new, moment, data_change=not version) for new in intent.files)
+    adds = adds_of(intent.schema, intent.files, moment.timestamp_ms, data_change=not version)
     return Transition(manifest, ADOPT, (OUR_PROTOCOL, metadata, *gone, *adds), intent.counts)
 
 
@@ -199,7 +200,7 @@ def _ingest(before: Manifest, intent: Ingest, moment: Moment) -> Transition:
             for letters in intent.dead_letters
         ),
     )
-    actions = tuple(_add(new, moment) for new in intent.files)
+    actions = adds_of(before.schema, intent.files, moment.timestamp_ms)
     return Transition(manifest, "INGEST", actions, intent.counts)
 
 
@@ -213,7 +214,7 @@ def _upsert(before: Manifest, intent: Upsert, moment: Moment) -> Transition:
         + tuple(replace(delta, committed_ms=moment.timestamp_ms) for delta in intent.deltas),
         runs=before.runs + _stamped(intent.runs, moment.version),
     )
-    actions: tuple[Action, ...] = tuple(_add(new, moment) for new in intent.files)
+    actions: tuple[Action, ...] = adds_of(before.schema, intent.files, moment.timestamp_ms)
     if intent.application:
         number = intent.upserts.transactions[intent.application]
         told = ApplicationTransaction(intent.application, number, moment.timestamp_ms)
@@ -233,24 +234,27 @@ def _replaced(
 ) -> tuple[dict[str, BaseFile], tuple[Remove, ...], tuple[Add, ...]]:
     files = dict(before.files)
     for path, new in replaced.items():
-        if files.pop(path).segments != new.base.segments:
+        old = files.pop(path)
+        if (old.segments, old.partition) != (new.base.segments, new.base.partition):
             raise UsageError("a splice changed a file's segments", path=path, new=new.base.path)
         files[new.base.path] = new.base
-    removes = tuple(_remove(before, path, moment) for path in replaced)
-    adds = tuple(_add(new, moment) for new in replaced.values())
+    removes = removes_of(before, replaced, moment.timestamp_ms)
+    adds = adds_of(before.schema, replaced.values(), moment.timestamp_ms)
     return files, removes, adds
 
 
 def _file_merge(before: Manifest, intent: FileMerge, moment: Moment) -> Transition:
     files, new = dict(before.files), intent.output
-    segments = tuple(segment for path in intent.inputs for segment in files.pop(path).segments)
-    if segments != new.base.segments:
+    merged = [files.pop(path) for path in intent.inputs]
+    segments = tuple(segment for file in merged for segment in file.segments)
+    partitions = {file.partition for file in merged}
+    if segments != new.base.segments or partitions != {new.base.partition}:
         raise UsageError("a merge changed the files' segments", path=new.base.path)
     files[new.base.path] = new.base
-    removes = tuple(_remove(before, path, moment, data_change=False) for path in intent.inputs)
-    add = _add(new, moment, data_change=False)
+    removes = removes_of(before, intent.inputs, moment.timestamp_ms, data_change=False)
+    adds = adds_of(before.schema, [new], moment.timestamp_ms, data_change=False)
     manifest = replace(before, files=files)
-    return Transition(manifest, "FILE MERGE", (*removes, add), intent.counts)
+    return Transition(manifest, "FILE MERGE", (*removes, *adds), intent.counts)
 
 
 def _purge(before: Manifest, intent: Purge, moment: Moment) -> Transition:
@@ -260,8 +264,8 @@ def _purge(before: Manifest, intent: Purge, moment: Moment) -> Transition:
     runs = () if intent.run is None else (intent.run,)
     kept = before.runs + _stamped(runs, moment.version)
     manifest = replace(purged(before, intent), files=files, runs=kept)
-    removes = tuple(_remove(before, path, moment, data_change=False) for path in intent.inputs)
-    adds = tuple(_add(new, moment, data_change=False) for new in intent.outputs)
+    removes = removes_of(before, intent.inputs, moment.timestamp_ms, data_change=False)
+    adds = adds_of(before.schema, intent.outputs, moment.timestamp_ms, data_change=False)
     return Transition(manifest, PURGE, removes + adds, intent.counts)
 
 
@@ -286,7 +290,12 @@ def _with_schema(metadata: TableMetadata, schema: TableSchema) -> TableMetadata:
     properties = dict(metadata.properties)
     if columns := stats_columns(schema):
         properties[STATS_COLUMNS] = ",".join(columns)
-    return replace(metadata, schema_json=encode_schema(schema), properties=properties)
+    return replace(
+        metadata,
+        schema_json=encode_schema(schema),
+        properties=properties,
+        partition_columns=schema.partitioned_by,
+    )
 
 
 def _redirect(before: Manifest, intent: Redirect, moment: Moment) -> Transition:
@@ -308,7 +317,7 @@ def _replay(before: Manifest, intent: Replay, moment: Moment) -> Transition:
         runs=before.runs + _stamped(intent.runs, moment.version),
         dead_letters=(*stamped, *left),
     )
-    actions = tuple(_add(new, moment) for new in intent.files)
+    actions = adds_of(before.schema, intent.files, moment.timestamp_ms)
     return Transition(manifest, intent.operation, actions, intent.counts)
 
 
@@ -349,9 +358,16 @@ def _restore(before: Manifest, intent: Restore, moment: Moment) -> Transition:
     schema: tuple[Action, ...] = ()
     if manifest.schema != before.schema:
         schema = (_with_schema(moment.metadata, manifest.schema),)
-    removes = tuple(_remove(before, path, moment) for path in gone)
+    removes = removes_of(before, gone, moment.timestamp_ms)
     adds = tuple(
-        Add(file.path, file.bytes, moment.timestamp_ms, True, intent.stats[file.path])
+        Add(
+            file.path,
+            file.bytes,
+            moment.timestamp_ms,
+            True,
+            intent.stats[file.path],
+            partition_values(manifest.schema, file),
+        )
         for file in back
     )
     counts = {"version": intent.version, "files_back": len(back), "files_gone": len(gone)}
@@ -375,12 +391,3 @@ def _without(delta: DeltaRef, consumed: Mapping[str, frozenset[int]]) -> DeltaRe
     if not done:
         return delta
     return replace(delta, waiting={g: n for g, n in delta.waiting.items() if g not in done})
-
-
-def _add(new: NewFile, moment: Moment, *, data_change: bool = True) -> Add:
-    base = new.base
-    return Add(base.path, base.bytes, moment.timestamp_ms, data_change, new.stats)
-
-
-def _remove(before: Manifest, path: str, moment: Moment, *, data_change: bool = True) -> Remove:
-    return Remove(path, before.files[path].bytes, moment.timestamp_ms, data_change)

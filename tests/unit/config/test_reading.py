@@ -365,3 +365,24 @@ def test_mappings_of_types_are_chosen_per_table_by_name(tmp_path: Path) -> None:
     assert found is not None
     assert found.type_mapping == ("to-string", "decimal-to-double")
     assert "to-string" in refusal(tmp_path, SMALLEST + entry.replace("to-string", "to-text"))
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ("shape: {partition_by: [day, day]}", "day is named twice"),
+        ("shape: {partition_by: [day], exclude: [d*]}", "which exclude leaves out"),
+        ("shape: {partition_by: [day]}, partial_images: apply", "needs whole row images"),
+    ],
+)
+def test_partition_columns_that_can_not_be_are_refused(
+    tmp_path: Path, entry: str, why: str
+) -> None:
+    assert why in refusal(tmp_path, f"{SMALLEST}tables: [{{match: shop.orders, {entry}}}]\n")
+
+
+def test_partition_columns_are_part_of_what_a_table_makes_of_its_source(tmp_path: Path) -> None:
+    text = f"{SMALLEST}tables: [{{match: shop.orders, shape: {{partition_by: [country, day]}}}}]\n"
+    settings = read(tmp_path, text)
+    assert settings.policy(TableName("shop", "orders")).partition_by == ("country", "day")
+    assert settings.policy(TableName("shop", "others")).partition_by == ()

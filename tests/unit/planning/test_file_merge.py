@@ -49,3 +49,13 @@ def test_a_thousand_new_files_are_written_again_a_few_times_each() -> None:
         most = max(most, sum(file.bytes < POLICY.small_bytes for file in table))
     assert most < POLICY.files_max
     assert written <= 8 * 10_000
+
+
+def test_files_of_several_partitions_stay_apart() -> None:
+    table = [
+        BaseFile(f"base/{at}", 10, (Segment(at, 1),), partition=("ab"[at > 2],)) for at in range(7)
+    ]
+    chosen = plan_file_merge(table, POLICY)
+    assert chosen is not None
+    assert {file.partition for file in chosen} == {("b",)}
+    assert plan_file_merge(table[:6], POLICY) is None

@@ -62,9 +62,9 @@ class Scene:
         assert check(self.store, Table(self.store).snapshot).sound
 
 
-@pytest.fixture
-def scene(tmp_path: Path) -> Scene:
-    return Scene(tmp_path)
+@pytest.fixture(params=[(), ("text",)], ids=["", "partitioned"])
+def scene(tmp_path: Path, request: pytest.FixtureRequest) -> Scene:
+    return Scene(tmp_path, SchemaPolicy(partition_by=request.param))
 
 
 def test_a_truncate_empties_the_table_in_the_commit_that_passes_it(scene: Scene) -> None:

@@ -210,6 +210,25 @@ def _column_lost_in_new_rows(before: Snapshot, after: Snapshot) -> bool:
     return after.manifest.schema.version == 1 and 9 in after.manifest.groups
 
 
+def _move_of_a_row_that_a_delta_came_for(table: TableUnderTest) -> Intent:
+    late = table.ingest(deltas=(table.delta(1),), files=(table.file(9),), read=frozenset())
+    source = late.source_to
+    other = {**source.partitions, 0: PartitionState(0), 1: PartitionState(70)}
+    table.committed(
+        table.ingest(
+            source_from={1: 7},
+            source_to=replace(source, partitions=other),
+            deltas=(table.delta(1),),
+        )
+    )
+    now = {**other, 0: PartitionState(5)}
+    return replace(late, source_to=replace(source, partitions=now))
+
+
+def _moved_below_its_position(before: Snapshot, after: Snapshot) -> bool:
+    return len(after.manifest.deltas) == 2 and 9 in after.manifest.groups
+
+
 def _splice_of_a_file_replaced_meanwhile(table: TableUnderTest) -> Intent:
     late = table.splice()
     table.committed(replace(table.splice(), consumed={}))
@@ -628,6 +647,12 @@ CELLS = {
         ConflictCode.SCHEMA,
         _ingest_in_the_schema_before,
         _column_lost_in_new_rows,
+    ),
+    "ingest: deltas": Cell(
+        rules.moved_rows_are_as_read,
+        ConflictCode.DELTAS,
+        _move_of_a_row_that_a_delta_came_for,
+        _moved_below_its_position,
     ),
     "splice: generation": Cell(
         rules.generation_is_current, None, _splice_of_a_deposed_driver, _generation_fell

@@ -63,6 +63,7 @@ class Remove:
     bytes: int | None
     deleted_ms: int | None
     data_change: bool
+    partition_values: Mapping[str, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,7 +127,7 @@ def _metadata(metadata: TableMetadata) -> dict[str, Any]:
 
 def _add(add: Add) -> dict[str, Any]:
     return {
-        "path": quote(add.path),
+        "path": _quoted(add.path),
         "partitionValues": dict(add.partition_values),
         "size": add.bytes,
         "modificationTime": add.modified_ms,
@@ -138,10 +138,15 @@ def _add(add: Add) -> dict[str, Any]:
 
 def _remove(remove: Remove) -> dict[str, Any]:
     return {
-        "path": quote(remove.path),
+        "path": _quoted(remove.path),
         "deletionTimestamp": remove.deleted_ms,
         "dataChange": remove.data_change,
         "extendedFileMetadata": True,
-        "partitionValues": {},
+        "partitionValues": dict(remove.partition_values),
         "size": remove.bytes,
     }
+
+
+def _quoted(path: str) -> str:
+    # As other writers do, folders such as `country=de` stay readable.
+    return quote(path, safe="/=")

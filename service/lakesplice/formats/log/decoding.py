@@ -64,6 +64,7 @@ def _remove(fields: Fields) -> Remove:
         bytes=fields.optional_integer("size"),
         deleted_ms=fields.optional_integer("deletionTimestamp"),
         data_change=fields.flag("dataChange", default=True),
+        partition_values=dict(fields.mapping("partitionValues")),
     )
 
 

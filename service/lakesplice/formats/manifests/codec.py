@@ -8,7 +8,8 @@ purged, or whose source began another epoch or has a fence, or whose columns cha
 aren't all of the source's, has format 3, since who does not know of these would take others' files
 for damaged ones, change what must not change, bring deleted rows back, put changes in the wrong
 order, or read older deltas as if they held the present columns. One that takes partial images has
-format 4, since who does not know column positions would lay them over rows as whole ones. One of
+format 4, since who does not know column positions would lay them over rows as whole ones. One with
+partition columns has format 5, since who does not know them would put rows into any file. One of
 several topics has format 6, since who does not know `sources` would take it for one without any.
 Source: docs/format.md, "Manifest".
 """
@@ -47,6 +48,7 @@ FORMAT = 1
 FORMAT_BY_HAND = 2
 FORMAT_GUARDED = 3
 FORMAT_PARTIAL = 4
+FORMAT_PARTITIONED = 5
 FORMAT_MERGED = 6
 # What indexing into JSON of another shape raises; a type beyond ours or a value out of its range
 # come as errors of our own, which are named already.
@@ -104,6 +106,8 @@ def _format_of(manifest: Manifest) -> int:
     if manifest.is_merged:
         return FORMAT_MERGED
     source, by_hand = manifest.source, manifest.upserts
+    if manifest.schema.partitioned_by:
+        return FORMAT_PARTITIONED
     if manifest.schema.positions is not None:
         return FORMAT_PARTIAL
     guarded = (
@@ -177,6 +181,7 @@ def _schema_out(schema: TableSchema) -> dict[str, Any]:
         **({"adopted": True} if schema.adopted else {}),
         **({"former": former} if former else {}),
         **({"left_out": sorted(schema.left_out)} if schema.left_out else {}),
+        **({"partitioned_by": list(schema.partitioned_by)} if schema.partitioned_by else {}),
     }
 
 
@@ -211,6 +216,7 @@ def _schema_in(value: Any) -> TableSchema:
         adopted=bool(value.get("adopted", False)),
         former=former,
         left_out=frozenset(str(name) for name in value.get("left_out", ())),
+        partitioned_by=tuple(str(name) for name in value.get("partitioned_by", ())),
     )
 
 
@@ -257,6 +263,7 @@ def _base_out(file: BaseFile) -> dict[str, Any]:
         "segments": [[group_name(segment.group), segment.rows] for segment in file.segments],
         "splices": file.splices,
         "tail": [file.tail_bytes, file.tail_checksum],
+        **({"partition": list(file.partition)} if file.partition else {}),
     }
 
 
@@ -270,6 +277,7 @@ def _base_in(value: Any) -> BaseFile:
         int(value["splices"]),
         int(size),
         str(tail),
+        tuple(None if part is None else str(part) for part in value.get("partition", ())),
     )
 
 

@@ -67,6 +67,7 @@ def _covered(schema: TableSchema) -> list[tuple[int, Column]]:
         (at, column)
         for at, column in enumerate(schema.columns)
         if not column.hidden
+        and column.name not in schema.partitioned_by  # the log has their values
         and column.type.kind in _BOUNDED
         and (at < COLUMNS_MAX or column.name in schema.key)
     ]

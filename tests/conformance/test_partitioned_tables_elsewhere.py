@@ -1,0 +1,186 @@
+"""A partitioned table, read by every engine, and no more of it than a filter asks for."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+import lakesplice
+from lakesplice.planning.computing.expression import parse
+from lakesplice.planning.policy import SchemaPolicy
+from lakesplice.planning.shaping import Shape
+from lakesplice.spark.jars import DELTA
+from lakesplice.storage.local import LocalStore
+from lakesplice.storage.log_keeper import DeltaLogKeeper
+from lakesplice.storage.system import SystemClock
+from lakesplice.table.settle import Settled
+from lakesplice.testing.doubles import SeededEntropy
+from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
+from tests.support import machine
+from tests.support.altered import event
+from tests.support.delta_spark import exported, run_delta_spark
+from tests.support.readers import READERS
+
+COLUMNS = {"id": "int32", "country": "string", "text": "string", "flag": "boolean", "n": "int64"}
+BY = ("country", "day", "flag", "n")
+# What folders, addresses and the log's JSON spell in ways of their own.
+TEXTS = ("de", "a/b", "x y", "ä", "100%", "a=b", "a:b?#&", 'q"\\', "a%2Fb", "..", "NULL", None)
+DAYS = ("2024-02-29", "0001-01-01", "9999-12-31", None)
+FLAGS, NUMBERS = (True, False, None), (0, -7, 1 << 62, None)
+
+
+def row(at: int) -> dict[str, Any]:
+    return {
+        "id": at,
+        "country": TEXTS[at % len(TEXTS)],
+        "text": DAYS[at % len(DAYS)],
+        "flag": FLAGS[at % len(FLAGS)],
+        "n": NUMBERS[at // 2 % len(NUMBERS)],
+    }
+
+
+@dataclass(frozen=True)
+class Lived:
+    """The table's folder and its number of versions."""
+
+    path: Path
+    versions: int
+
+    def at(self, version: int) -> pa.Table:
+        """The read-optimised view as we read it, deleted rows and system columns included."""
+        table = lakesplice.Table.open(self.path).read(
+            "read_optimised", version=version, include_deleted=True, include_system=True
+        )
+        return table.sort_by(ORDER)
+
+
+# A row that moved is there twice.
+ORDER = [("id", "ascending"), ("_is_deleted", "ascending"), ("country", "ascending")]
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Lived:
+    lake = tmp_path_factory.mktemp("lake")
+    topic = SimulatedTopic("t.s.t")
+    driver = SimulatedDriver(
+        LocalStore(lake),
+        topic,
+        # Spark with Delta opens no version beyond the retention, by the machine's clock.
+        SystemClock(),
+        SeededEntropy(3),
+        policy=SchemaPolicy(partition_by=BY),
+        shape=Shape(exclude=("text",), computed=(("day", parse("cast(text, date)")),)),
+    )
+
+    def take(*changes: Any) -> None:
+        topic.append(0, changes)
+        assert driver.batch() is Settled.DONE
+
+    take(*(event(COLUMNS, at + 1, row(at)) for at in range(40)))
+    moves = [{**row(at), "country": row(at + 1)["country"]} for at in range(12)]
+    take(*(event(COLUMNS, 100 + at, to, row(at)) for at, to in enumerate(moves)))
+    driver.compact()
+    DeltaLogKeeper(lake / driver.name.path).checkpoint(driver.table.snapshot.version)
+    take(event(COLUMNS, 200, None, row(30)), event(COLUMNS, 201, row(41)))
+    driver.compact()
+    driver.merge_files(2)
+    path = lake / driver.name.path
+    return Lived(path, lakesplice.Table.open(path).version + 1)
+
+
+def same(found: pa.Table, ours: pa.Table) -> bool:
+    """Whether another engine's rows are ours, whatever widths of types it prefers."""
+    assert found.schema.names == ours.schema.names
+    return bool(found.cast(ours.schema).sort_by(ORDER).combine_chunks().equals(ours))
+
+
+@pytest.mark.parametrize("engine", READERS)
+def test_every_version_of_a_partitioned_table_is_the_same_elsewhere(
+    lived: Lived, engine: str
+) -> None:
+    for version in range(lived.versions):
+        found = READERS[engine](lived.path, version)
+        assert same(found, lived.at(version).combine_chunks()), version
+
+
+def pruned(lived: Lived, to: Path, name: str, value: str | None) -> Path:
+    """A copy of the table with the files of one partition only: whoever reads others fails."""
+    shutil.copytree(lived.path, to)
+    for path, add in _adds(lived).items():
+        if add[name] != value:
+            (to / path).unlink()
+    return to
+
+
+def _adds(lived: Lived) -> dict[str, dict[str, str | None]]:
+    table = lakesplice.Table.open(lived.path).snapshot
+    return {path: dict(add.partition_values) for path, add in table.log.adds.items()}
+
+
+def _by_deltalake(path: Path) -> list[int]:
+    data = DeltaTable(str(path)).to_pyarrow_dataset()
+    return data.to_table(filter=ds.field("country") == "a/b").column("id").to_pylist()
+
+
+def _by_polars(path: Path) -> list[int]:
+    found = pl.scan_delta(str(path)).filter(pl.col("country") == "a/b").select("id").collect()
+    return found.to_series().to_list()
+
+
+def _by_duckdb(path: Path) -> list[int]:
+    with duckdb.connect(config={"allow_unsigned_extensions": "true"}) as database:
+        extension = files("duckdb_extension_delta") / "extensions" / f"v{duckdb.__version__}"
+        database.execute(f"load '{extension / 'delta.duckdb_extension'}'")
+        query = f"select id from delta_scan('{path}') where country = 'a/b'"
+        return [id_ for (id_,) in database.sql(query).fetchall()]
+
+
+PRUNING: Mapping[str, Callable[[Path], list[int]]] = {
+    "deltalake": _by_deltalake,
+    "Polars": _by_polars,
+    "DuckDB": _by_duckdb,
+}
+
+
+@pytest.mark.parametrize("engine", PRUNING)
+def test_a_filter_opens_no_file_of_another_partition(
+    lived: Lived, tmp_path: Path, engine: str
+) -> None:
+    newest = lived.at(lived.versions - 1)
+    expected = newest.filter(ds.field("country") == "a/b").column("id").to_pylist()
+    assert len(expected) > 2
+    left = pruned(lived, tmp_path / "left", "country", "a/b")
+    assert sorted(PRUNING[engine](left)) == expected
+
+
+def test_spark_with_delta_reads_a_partitioned_table_and_no_more_of_it_than_it_needs(
+    lived: Lived, tmp_path: Path
+) -> None:
+    jars = machine.jars(DELTA)
+    found = run_delta_spark(jars, lived.path, tmp_path, lived.versions, ("id",), (), export=True)
+    assert not found.outcomes
+    for version in range(lived.versions):
+        theirs = pq.read_table(exported(tmp_path, version))
+        assert same(theirs, lived.at(version).combine_chunks()), version
+    newest = lived.at(lived.versions - 1)
+    count = newest.filter(ds.field("country") == "a/b").num_rows
+    left = pruned(lived, tmp_path / "left", "country", "a/b")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    query = f"select assert_true(count(*) = {count} and max(n) >= 0) from {{table}}"
+    asked, all_of_it = f"{query} where country = 'a/b'", query
+    outcomes = run_delta_spark(jars, left, scratch, 0, ("id",), (asked, all_of_it)).outcomes
+    assert outcomes[asked] == ""
+    assert outcomes[all_of_it] != ""
