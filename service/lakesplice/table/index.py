@@ -30,7 +30,7 @@ from lakesplice.model.names import (
     POSITION_OFFSET,
     ROW,
 )
-from lakesplice.model.position import Position
+from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.planning.index_merge import (
     concatenated,
     merged_part,
@@ -40,6 +40,7 @@ from lakesplice.planning.index_merge import (
 )
 from lakesplice.planning.keyhash import key_hash
 from lakesplice.planning.locate import contains
+from lakesplice.planning.shards import shard_columns
 from lakesplice.table.base import addresses, open_base
 from lakesplice.table.layout import run_path
 from lakesplice.table.ports import Entropy, Store
@@ -53,6 +54,14 @@ PIECE_BITS = 3
 EXAMPLES_MAX = 10
 
 Address = tuple[int, int]
+
+
+class _Row(NamedTuple):
+    """A row's newest position, whether it lives, and the shard that it is of. The largest wins."""
+
+    position: Position
+    is_live: bool
+    shard: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +171,7 @@ def _expected(store: Store, manifest: Manifest, part: int, bits: int) -> _Expect
     entries = _winners_first(store, manifest, entries, first)
     duplicates = take(entries, ~first)
     if manifest.schema.partitioned_by:  # places that rows left are deleted
-        duplicates = _of_standing(store, manifest, duplicates, lambda _, alive: alive)
+        duplicates = _of_standing(store, manifest, duplicates, lambda row: row.is_live)
     return _Expected(take(entries, first), len(first), len(duplicates.high))
 
 
@@ -172,24 +181,29 @@ def _needed(store: Store, manifest: Manifest, absent: Entries) -> Entries:
     A purged row may have left older places. Their positions are below the floor, as its own was, so
     that no change at or below it comes to them.
     """
-    floor = manifest.purge_floor
     if not manifest.schema.partitioned_by or not len(absent.high):
         return absent
-    return _of_standing(store, manifest, absent, lambda position, alive: alive or position > floor)
+    names = shard_columns(manifest.sources.values())
+    floors = {
+        tuple(dict(source.shard)[name] for name in names): source.purge_floor
+        for source in manifest.sources.values()
+    }
+
+    def may_be_met(row: _Row) -> bool:
+        return row.is_live or row.position > floors.get(row.shard, BEFORE_ALL)
+
+    return _of_standing(store, manifest, absent, may_be_met)
 
 
 def _of_standing(
     store: Store,
     manifest: Manifest,
     entries: Entries,
-    holds: Callable[[Position, bool], bool],
+    holds: Callable[[_Row], bool],
 ) -> Entries:
     standing = _standing(store, manifest, entries)
-    found = (
-        standing[address]
-        for address in zip(entries.group.tolist(), entries.row.tolist(), strict=True)
-    )
-    marks = [holds(Position(file, offset), alive) for file, offset, alive in found]
+    addressed = zip(entries.group.tolist(), entries.row.tolist(), strict=True)
+    marks = [holds(standing[address]) for address in addressed]
     return take(entries, np.array(marks, np.bool_))
 
 
@@ -230,31 +244,32 @@ def _winners_first(
     return take(entries, order)
 
 
-def _standing(
-    store: Store, manifest: Manifest, entries: Entries
-) -> dict[Address, tuple[int, int, bool]]:
-    """Return (position, whether the row is live) per address, as base and deltas together say."""
+def _standing(store: Store, manifest: Manifest, entries: Entries) -> dict[Address, _Row]:
+    """Return the row at each address, as base and deltas together say."""
     wanted = set(zip(entries.group.tolist(), entries.row.tolist(), strict=True))
     groups = {group for group, _ in wanted}
-    found: dict[Address, tuple[int, int, bool]] = {}
+    shard = shard_columns(manifest.sources.values())
+    names = (POSITION_FILE, POSITION_OFFSET, IS_DELETED, *shard)
+    found: dict[Address, _Row] = {}
     for file in manifest.files.values():
         if groups.isdisjoint(segment.group for segment in file.segments):
             continue
         with open_base(store, file, manifest.schema) as reader:
             for row_group, (start, stop) in enumerate(reader.row_groups):
-                columns = reader.read(row_group, (POSITION_FILE, POSITION_OFFSET, IS_DELETED))
+                columns = reader.read(row_group, names)
                 group, row = addresses(file, np.arange(start, stop))
                 near = np.flatnonzero(np.isin(row, entries.row) & np.isin(group, entries.group))
                 nearby = zip(group[near].tolist(), row[near].tolist(), strict=True)
                 values = (column.to_pylist() for column in columns.take(near).columns)
-                for address, number, offset, dead in zip(nearby, *values, strict=True):
+                for address, number, offset, dead, *own in zip(nearby, *values, strict=True):
                     if address in wanted:
-                        found[address] = (number, offset, not dead)
+                        found[address] = _Row(Position(number, offset), not dead, tuple(own))
     changes = read_waiting(store, manifest.deltas, manifest.schema, groups, columns=())
     columns = (changes.column(name) for name in (GROUP, ROW, POSITION_FILE, POSITION_OFFSET, OP))
     for group, row, number, offset, op in zip(*(c.to_pylist() for c in columns), strict=True):
-        if (group, row) in wanted and (number, offset) > found[group, row][:2]:
-            found[group, row] = (number, offset, op != Op.DELETE)
+        position, old = Position(number, offset), found.get((group, row))
+        if old is not None and position > old.position:
+            found[group, row] = _Row(position, op != Op.DELETE, old.shard)
     return found
 
 

@@ -69,6 +69,8 @@ def settle(
                 return _overtaken(table, outcome)
         return Settled.AGAIN
     table.be_born(schema)
+    if sightings and table.manifest.is_merged:
+        return Settled.AGAIN  # another topic made the table grow by what these tasks met, too
     if mixed := _mixed(brought.reports):
         table.park(mixed)
         return Settled.DONE

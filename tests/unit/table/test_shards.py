@@ -255,6 +255,18 @@ def test_two_topics_bring_keys_at_once_and_neither_is_refused(scene: Scene) -> N
     scene.settle()
 
 
+def test_what_made_a_table_grow_for_one_topic_lets_the_other_that_met_it_go_again(
+    scene: Scene,
+) -> None:
+    settling = []
+    for shard in scene.shards:  # neither finds a table
+        shard.put(1, 2)
+        ends = shard.topic.ends
+        settling.append(shard.driver.run_tasks(shard.driver.table.next_offsets(ends), ends))
+    assert [settled() for settled in settling] == [Settled.AGAIN, Settled.AGAIN]
+    scene.settle()
+
+
 def test_a_shard_that_comes_later_and_another_driver_go_on_where_the_table_stands(
     scene: Scene,
 ) -> None:

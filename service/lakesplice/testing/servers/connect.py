@@ -40,9 +40,9 @@ class LocalConnect(LocalServer):
     """A worker with its connectors; ready means that all their tasks run.
 
     `jars` is the classpath (`ensure_jars(DEBEZIUM)`). `connectors` holds each one's properties by
-    its name, `worker` the worker's; they win over the ones set here. Offsets and the histories of
-    schemas stay in `data_dir`, so `start` after `kill` repeats what was sent since the offsets were
-    last kept, as it does in production.
+    its name, `worker` the worker's; they win over the ones set here. Offsets stay in `data_dir`,
+    the histories of schemas in Kafka, so `start` after `kill` repeats what was sent since the
+    offsets were last kept, as it does in production.
     """
 
     def __init__(
@@ -110,15 +110,18 @@ class LocalConnect(LocalServer):
         }
 
     def _source_properties(self, name: str) -> dict[str, str]:
+        properties = self._connectors[name]
         return {
             "name": name,
             "tasks.max": "1",
-            "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
-            "schema.history.internal.file.filename": str(self._data_dir / f"{name}.history"),
+            # In a file, a record that a kill tears keeps the connector from ever starting again.
+            "schema.history.internal": "io.debezium.storage.kafka.history.KafkaSchemaHistory",
+            "schema.history.internal.kafka.bootstrap.servers": self._bootstrap_servers,
+            "schema.history.internal.kafka.topic": f"{properties['topic.prefix']}-schema-history",
             "topic.creation.default.partitions": "3",
             "topic.creation.default.replication.factor": "1",
             "topic.creation.default.max.message.bytes": str(64 << 20),
-            **self._connectors[name],
+            **properties,
         }
 
 
