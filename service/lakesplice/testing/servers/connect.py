@@ -40,9 +40,10 @@ class LocalConnect(LocalServer):
     """A worker with its connectors; ready means that all their tasks run.
 
     `jars` is the classpath (`ensure_jars(DEBEZIUM)`). `connectors` holds each one's properties by
-    its name, `worker` the worker's; they win over the ones set here. Offsets stay in `data_dir`,
-    the histories of schemas in Kafka, so `start` after `kill` repeats what was sent since the
-    offsets were last kept, as it does in production.
+    its name, `worker` the worker's; they win over the ones set here. Offsets and the histories of
+    schemas stay in `data_dir`, so `start` after `kill` repeats what was sent since the offsets were
+    last kept, as it does in production. A record of a history that a kill tore is dropped: with it
+    the connector would never start again, and its statement is behind the offsets, so read again.
     """
 
     def __init__(
@@ -67,6 +68,8 @@ class LocalConnect(LocalServer):
     def start(self) -> None:
         """See `LocalServer.start`."""
         self._data_dir.mkdir(parents=True, exist_ok=True)
+        for name in self._connectors:
+            _drop_torn_end(self._history(name))
         worker = _written(self._data_dir / "worker.properties", self._worker_properties())
         sources = [
             str(_written(self._data_dir / f"{name}.properties", self._source_properties(name)))
@@ -109,20 +112,26 @@ class LocalConnect(LocalServer):
             **self._worker,
         }
 
+    def _history(self, name: str) -> Path:
+        return self._data_dir / f"{name}.history"
+
     def _source_properties(self, name: str) -> dict[str, str]:
-        properties = self._connectors[name]
         return {
             "name": name,
             "tasks.max": "1",
-            # In a file, a record that a kill tears keeps the connector from ever starting again.
-            "schema.history.internal": "io.debezium.storage.kafka.history.KafkaSchemaHistory",
-            "schema.history.internal.kafka.bootstrap.servers": self._bootstrap_servers,
-            "schema.history.internal.kafka.topic": f"{properties['topic.prefix']}-schema-history",
+            "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
+            "schema.history.internal.file.filename": str(self._history(name)),
             "topic.creation.default.partitions": "3",
             "topic.creation.default.replication.factor": "1",
             "topic.creation.default.max.message.bytes": str(64 << 20),
-            **properties,
+            **self._connectors[name],
         }
+
+
+def _drop_torn_end(path: Path) -> None:
+    if path.exists():
+        lines = path.read_bytes()
+        path.write_bytes(lines[: lines.rfind(b"\n") + 1])
 
 
 def _written(path: Path, properties: Mapping[str, str]) -> Path:
