@@ -177,23 +177,6 @@ class Statements:
         self._replace(table)
         self.connection.commit()
 
-    def swap_names(self) -> None:
-        """Let two columns swap their names, with no row between: only where that stands tells which
-        values are whose. By a third name, since the connector's parser loses one of two columns
-        that swap names in one statement, and the connector stops.
-        """
-        table = next(table for table in self.tables if table.name == "order_lines")
-        one, other = (table.names.index(name) for name in ("quantity", "bonus"))
-        columns = table.columns
-        columns[one], columns[other] = (
-            replace(columns[one], name="bonus"),
-            replace(columns[other], name="quantity"),
-        )
-        for before, after in (("quantity", "held"), ("bonus", "quantity"), ("held", "bonus")):
-            self._execute(f"alter table order_lines rename column {before} to {after}")
-        self._replace(table)
-        self.connection.commit()
-
     def truth(self, table: Table, *, told: bool = False) -> pa.Table:
         """What `SELECT *` says, in the lake's types; `told`: those that the DDL says."""
         with self.connection.cursor(pymysql.cursors.DictCursor) as cursor:
