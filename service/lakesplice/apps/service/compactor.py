@@ -44,6 +44,7 @@ from lakesplice.telemetry import catalogue as metric
 _TASK_BYTES = 256 * 2**20
 _HOLD_SECONDS = 0.1
 _JOIN_SECONDS = 1.0
+_FINISH_SECONDS = 0.05
 # A table whose compaction failed is left alone for so long, so that it cannot keep the others
 # waiting.
 _PAUSE_SECONDS = 30.0
@@ -94,9 +95,12 @@ class Compactor:
                 thread.join(_JOIN_SECONDS)
 
     def finish(self) -> None:
-        """Compact until nothing is due any more, in the calling thread."""
-        while self._turn():
-            pass
+        """Compact until nothing is due any more, in the calling thread too.
+
+        A table that a thread is at may be due again when that ends.
+        """
+        while self._turn() or self._has_work():
+            self._stopping.wait(_FINISH_SECONDS)
 
     def hold_back(self, tables: Sequence[ServiceTable]) -> None:
         """Block while one of the tables has so many waiting deltas that its ingest must wait."""
@@ -136,22 +140,30 @@ class Compactor:
 
     def _take(self) -> ServiceTable | None:
         with self._lock:
-            free = {
-                str(table.name): table
-                for table in self._tables
-                if table.snapshot is not None and not self._is_paused(table)
-            }
-            pressures = {name: self._pressure(table) for name, table in free.items()}
-            cap = len(self._running) + 1
-            chosen = next_tables(pressures, self._running, cap) or tuple(
-                name
-                for name, table in free.items()
-                if name not in self._running and self._upkeep.is_due(table)
-            )
-            if not chosen:
-                return None
-            self._running.add(chosen[0])
-            return free[chosen[0]]
+            table = self._next()
+            if table is not None:
+                self._running.add(str(table.name))
+            return table
+
+    def _has_work(self) -> bool:
+        with self._lock:
+            return bool(self._running) or self._next() is not None
+
+    def _next(self) -> ServiceTable | None:
+        """Return the table to see to next, if any; called with the lock held."""
+        free = {
+            str(table.name): table
+            for table in self._tables
+            if table.snapshot is not None and not self._is_paused(table)
+        }
+        pressures = {name: self._pressure(table) for name, table in free.items()}
+        cap = len(self._running) + 1
+        chosen = next_tables(pressures, self._running, cap) or tuple(
+            name
+            for name, table in free.items()
+            if name not in self._running and self._upkeep.is_due(table)
+        )
+        return free[chosen[0]] if chosen else None
 
     def _pressure(self, table: ServiceTable) -> Pressure:
         if table.parked is not None and table.parked.code is ParkCode.CORRUPT:
