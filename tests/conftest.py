@@ -33,7 +33,7 @@ hypothesis.settings.register_profile(
 )
 # A gate says of two commits the same unless they differ; every other run draws anew.
 hypothesis.settings.register_profile(
-    "gate", deadline=None, suppress_health_check=_slow, derandomize=True
+    "gate", deadline=None, suppress_health_check=_slow, derandomize=True, max_examples=50
 )
 hypothesis.settings.load_profile("default")
 
