@@ -177,6 +177,13 @@ class Statements:
         self._replace(table)
         self.connection.commit()
 
+    def position(self) -> tuple[str, int]:
+        """The file and position of the binlog up to which all was written."""
+        with self.connection.cursor() as cursor:
+            cursor.execute("show master status")
+            file, position, *_ = cursor.fetchone() or ("", 0)
+        return file, int(position)
+
     def truth(self, table: Table, *, told: bool = False) -> pa.Table:
         """What `SELECT *` says, in the lake's types; `told`: those that the DDL says."""
         with self.connection.cursor(pymysql.cursors.DictCursor) as cursor:

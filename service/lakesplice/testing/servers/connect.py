@@ -85,18 +85,29 @@ class LocalConnect(LocalServer):
         failed = [task for name in self._connectors for task in self._tasks(name, "FAILED")]
         return str(failed[0].get("trace", "no trace")) if failed else None
 
+    def kept(self, name: str) -> tuple[str, int]:
+        """Return the binlog's file and position from which the connector would go on after a kill;
+        the first of all while none is kept.
+        """
+        places = [kept["offset"] for kept in self._asked(name, "offsets").get("offsets", [])]
+        return max(((at["file"], int(at["pos"])) for at in places), default=("", 0))
+
     def _tasks_run(self) -> bool:
         return all(self._tasks(name, "RUNNING") for name in self._connectors)
 
     def _tasks(self, name: str, state: str) -> list[dict[str, Any]]:
         """Return the tasks of a connector that are in this state; none while nobody answers."""
-        address = f"http://{HOST}:{self._port}/connectors/{name}/status"
+        tasks = self._asked(name, "status").get("tasks", [])
+        return [task for task in tasks if task["state"] == state]
+
+    def _asked(self, name: str, what: str) -> dict[str, Any]:
+        address = f"http://{HOST}:{self._port}/connectors/{name}/{what}"
         try:
             with urlopen(address, timeout=_PROBE_SECONDS) as answer:
-                tasks = json.load(answer)["tasks"]
+                found: dict[str, Any] = json.load(answer)
         except (URLError, OSError, ValueError):
-            return []
-        return [task for task in tasks if task["state"] == state]
+            return {}
+        return found
 
     def _worker_properties(self) -> dict[str, str]:
         return {
