@@ -7,8 +7,6 @@ next driver, on a store that works, has to reach the whole truth in both views.
 from __future__ import annotations
 
 import errno
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,20 +19,11 @@ from lakesplice.storage.local import LocalStore
 from lakesplice.table.ports import Store
 from lakesplice.testing.faulty_store import Call, Crash, Fault, FaultyStore, How
 from tests.support.scenario import Scenario
-from tests.support.simulated import memory_folder, require_finished, require_tidy, require_true
+from tests.support.simulated import folder, require_finished, require_tidy, require_true
 
 WRITES = ("put_new", "writer", "delete")
 # So that the cases of a file are some groups that can be told apart, not hundreds of names.
 GROUPS = 4
-
-
-@contextmanager
-def folder() -> Iterator[Path]:
-    made = Path(tempfile.mkdtemp(dir=memory_folder()))
-    try:
-        yield made
-    finally:
-        shutil.rmtree(made)
 
 
 def play(scenario: Scenario, path: Path, lake: Store) -> bool:

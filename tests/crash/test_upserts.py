@@ -5,10 +5,8 @@ The caller repeats each upsert until it knows the outcome, as its transactions a
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +27,7 @@ from tests.support.by_hand import (
     rows_of,
     tools,
 )
-from tests.support.simulated import memory_folder
+from tests.support.simulated import folder
 
 WRITES = ("put_new", "writer", "delete")
 READS = ("read", "open", "size", "list")
@@ -65,15 +63,6 @@ _REVIVED: Row = {"id": 1, "name": None, "n": 7, "price": None}
 STATES.append({**STATES[-1], 1: _REVIVED, 3: row(3, 8)})
 STATES.append({key: r for key, r in {**STATES[-1], 2: row(2, 9)}.items() if key != 5})
 STATES.append(STATES[-1])
-
-
-@contextmanager
-def folder() -> Iterator[Path]:
-    made = Path(tempfile.mkdtemp(dir=memory_folder()))
-    try:
-        yield made
-    finally:
-        shutil.rmtree(made)
 
 
 def born(store: Store, seed: int) -> HandFedTable:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,18 +16,9 @@ from lakesplice.table.index import check
 from lakesplice.table.settle import Settled
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.simulation import SimulatedDriver
-from tests.support.simulated import Source, memory_folder
+from tests.support.simulated import Source, folder
 
 KEYS = 12
-
-
-@contextmanager
-def lake() -> Iterator[Path]:
-    made = Path(tempfile.mkdtemp(dir=memory_folder()))
-    try:
-        yield made
-    finally:
-        shutil.rmtree(made)
 
 
 def driver(
@@ -64,7 +51,7 @@ def test_each_event_is_stored_once_however_often_it_comes(
     events = [source.put(key) for key in range(KEYS)]
     for partition, key in sent:
         source.topic.append(partition, events[key])
-    with lake() as path:
+    with folder() as path:
         batches, ends = driver(path, source, ranges=ranges), {0: 0, 1: 0}
         for cut in cuts:
             ends = {at: min(end + cut, source.topic.ends[at]) for at, end in ends.items()}
@@ -83,7 +70,7 @@ def test_a_replay_from_the_beginning_adds_nothing() -> None:
     source = Source()
     for key in range(KEYS):
         source.topic.append(key % 2, source.put(key))
-    with lake() as path:
+    with folder() as path:
         batches = driver(path, source)
         batches.batch()
         before = Table(batches.table.store).read(include_system=True).sort_by("id")
@@ -109,7 +96,7 @@ def test_what_is_no_insert_parks_the_table_just_before_it(kind: str) -> None:
     }
     source.topic.append(0, change[kind]())
     source.topic.append(0, source.put(5))
-    with lake() as path:
+    with folder() as path:
         batches = driver(path, source)
         batches.batch()
         parked = batches.table.parked
@@ -131,7 +118,7 @@ def test_what_is_no_insert_becomes_a_dead_letter_where_that_is_asked(kind: str) 
     }
     source.topic.append(0, change[kind]())
     source.topic.append(0, source.put(5))
-    with lake() as path:
+    with folder() as path:
         batches = driver(path, source, policy=NotInserts.DEAD_LETTER)
         assert batches.batch() is Settled.DONE
         assert batches.table.parked is None

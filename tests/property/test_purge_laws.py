@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import given, settings
@@ -17,7 +12,6 @@ from lakesplice.planning.purging import purge_bound
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.commit import Committed, Conflict
 from lakesplice.table.facade import Table
-from lakesplice.table.intents import Redirect
 from lakesplice.table.preconditions import ConflictCode
 from lakesplice.table.restore import restore
 from lakesplice.table.settle import Settled
@@ -26,22 +20,11 @@ from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.simulated import (
     Source,
     driver_of,
-    memory_folder,
+    folder,
     require_true,
     rows_of,
 )
-
-ALL = 1 << 60
-KEYS = 3
-
-
-@contextmanager
-def folder() -> Iterator[Path]:
-    made = Path(tempfile.mkdtemp(dir=memory_folder()))
-    try:
-        yield made
-    finally:
-        shutil.rmtree(made)
+from tests.support.steps import ALL, Step, read_again, steps, take_step
 
 
 def started(source: Source, path: Path) -> SimulatedDriver:
@@ -57,33 +40,14 @@ def take_all(driver: SimulatedDriver) -> None:
     driver.compact()
 
 
-def read_again(driver: SimulatedDriver) -> None:
-    """Send the table back to the beginning of its topic."""
-    table, source = driver.table, driver.table.source
-    partitions = {at: replace(state, next_offset=0) for at, state in source.partitions.items()}
-    back = Redirect(table.generation, table.version, replace(source, partitions=partitions))
-    assert isinstance(table.commit(back), Committed)
-    take_all(driver)
-
-
 def stored(driver: SimulatedDriver) -> int:
     return sum(file.rows for file in driver.table.manifest.files.values())
 
 
-STEP = st.one_of(
-    st.tuples(st.just("put"), st.integers(0, KEYS - 1), st.integers(0, 1)),
-    st.tuples(st.just("delete"), st.integers(0, KEYS - 1), st.integers(0, 1)),
-    st.tuples(st.just("hear of one"), st.just(0), st.integers(0, 1)),
-    st.tuples(
-        st.sampled_from(["batch", "compact", "purge", "merge", "again"]), st.just(0), st.just(0)
-    ),
-)
-
-
 @settings(max_examples=40, deadline=None)
-@given(steps=st.lists(STEP, min_size=5, max_size=40))
+@given(taken=st.lists(steps(), min_size=5, max_size=40))
 def test_a_purged_table_is_true_after_anything_and_after_all_of_it_again(
-    steps: list[tuple[str, int, int]],
+    taken: list[Step],
 ) -> None:
     source = Source()
     with folder() as path:
@@ -91,26 +55,8 @@ def test_a_purged_table_is_true_after_anything_and_after_all_of_it_again(
         send(source, source.put(0), 0)
         send(source, source.put(1), 1)
         take_all(driver)
-        for what, key, partition in steps:
-            if what == "put":
-                send(source, source.put(key), partition)
-            elif what == "delete" and key in source.keys:
-                send(source, source.delete(key), partition)
-            elif what == "batch":
-                assert driver.batch() is Settled.DONE
-            elif what == "hear of one":
-                ahead = driver.table.next_offsets((0, 1))
-                ends = {**ahead, partition: source.topic.ends[partition]}
-                assert driver.batch(ends) is Settled.DONE
-            elif what == "compact":
-                driver.compact()
-            elif what == "merge":
-                driver.merge_files(2)
-                driver.merge_runs(2)
-            elif what == "purge":
-                driver.purge(ALL)
-            elif what == "again":
-                read_again(driver)
+        for step in taken:
+            take_step(step, source, driver)
             require_true(source, driver.table.store)
             bound = purge_bound(driver.table.manifest)
             assert bound is not None
@@ -120,6 +66,7 @@ def test_a_purged_table_is_true_after_anything_and_after_all_of_it_again(
         driver.purge(ALL)
         before = rows_of(driver.table.store)
         read_again(driver)
+        driver.compact()
         require_true(source, driver.table.store)
         assert rows_of(driver.table.store) == before
 
@@ -147,6 +94,7 @@ def test_a_tombstone_leaves_and_its_key_may_come_back(tmp_path: Path) -> None:
     require_true(source, driver.table.store)
     assert driver.purge(ALL) is None
     read_again(driver)
+    driver.compact()
     assert stored(driver) == rows - 1
     inserted = [
         entry.info.metrics.get("below_floor") for entry in Table(driver.table.store).history()
@@ -249,6 +197,7 @@ def test_a_restore_takes_the_floor_back_with_the_rows(tmp_path: Path) -> None:
     assert table.manifest.purge_floor == BEFORE_ALL
     assert stored(driver) == rows
     read_again(driver)
+    driver.compact()
     require_true(source, table.store)
 
 

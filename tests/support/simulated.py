@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +109,16 @@ def driver_of(
 def memory_folder() -> str | None:
     """A folder in memory where there is one: the protocol is at stake, not the disk."""
     return "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    """An empty folder, in memory if that can be, for as long as one example needs it."""
+    made = Path(tempfile.mkdtemp(dir=memory_folder()))
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made)
 
 
 def rows_of(store: Store, view: View = View.REAL_TIME, version: int | None = None) -> Rows:

@@ -244,26 +244,25 @@ def test_one_shard_is_parked_and_the_others_go_on(scene: Scene) -> None:
     assert by_key([r for r in rows if r["database_name"] == "shop_1"]) == by_key(scene.second.rows)
 
 
-def test_two_topics_bring_keys_at_once_and_neither_is_refused(scene: Scene) -> None:
-    filled(scene)
+def brought_at_once(scene: Scene, *keys: int) -> list[object]:
+    """What becomes of changes of all shards, whose tasks ran before any of them was settled."""
     settling = []
     for shard in scene.shards:
-        shard.put(40, 41, 0, value=6)
+        shard.put(*keys, value=6)
         ends = shard.topic.ends
         settling.append(shard.driver.run_tasks(shard.driver.table.next_offsets(ends), ends))
-    assert [settled() for settled in settling] == [Settled.DONE, Settled.DONE]
+    return [settled() for settled in settling]
+
+
+def test_two_topics_bring_keys_at_once_and_neither_is_refused(scene: Scene) -> None:
+    assert brought_at_once(filled(scene), 40, 41, 0) == [Settled.DONE, Settled.DONE]
     scene.settle()
 
 
 def test_what_made_a_table_grow_for_one_topic_lets_the_other_that_met_it_go_again(
     scene: Scene,
 ) -> None:
-    settling = []
-    for shard in scene.shards:  # neither finds a table
-        shard.put(1, 2)
-        ends = shard.topic.ends
-        settling.append(shard.driver.run_tasks(shard.driver.table.next_offsets(ends), ends))
-    assert [settled() for settled in settling] == [Settled.AGAIN, Settled.AGAIN]
+    assert brought_at_once(scene, 1, 2) == [Settled.AGAIN, Settled.AGAIN]  # neither finds a table
     scene.settle()
 
 

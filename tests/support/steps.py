@@ -1,0 +1,68 @@
+"""What random tests do to a table of few keys and its driver, one step after another."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import strategies as st
+
+from lakesplice.table.commit import Committed
+from lakesplice.table.intents import Redirect
+from lakesplice.table.settle import Settled
+from lakesplice.testing.simulation import SimulatedDriver
+from tests.support.simulated import Source
+
+ALL = 1 << 60
+KEYS = 3
+Step = tuple[str, int, int]
+
+
+def steps(*more: str, puts: int = 1) -> st.SearchStrategy[Step]:
+    """A step: what it does, to which key, in which partition of the topic. Puts weigh `puts`."""
+    keys, partitions = st.integers(0, KEYS - 1), st.integers(0, 1)
+    of_table = ["batch", "compact", "purge", "merge", "again", *more]
+    return st.one_of(
+        *[st.tuples(st.just("put"), keys, partitions)] * puts,
+        st.tuples(st.just("delete"), keys, partitions),
+        st.tuples(st.just("hear of one"), st.just(0), partitions),
+        st.tuples(st.sampled_from(of_table), st.just(0), st.just(0)),
+    )
+
+
+def take_step(step: Step, source: Source, driver: SimulatedDriver) -> None:
+    """Do it; what a test adds to the steps does nothing here."""
+    what, key, partition = step
+    if what == "put":
+        source.topic.append(partition, source.put(key))
+    elif what == "delete" and key in source.keys:
+        source.topic.append(partition, source.delete(key))
+    elif what == "batch":
+        assert driver.batch() is Settled.DONE
+    elif what == "hear of one":
+        ahead = driver.table.next_offsets((0, 1))
+        ends = {**ahead, partition: source.topic.ends[partition]}
+        assert driver.batch(ends) is Settled.DONE
+    elif what == "compact":
+        driver.compact()
+    elif what == "merge":
+        driver.merge_files(2)
+        driver.merge_runs(2)
+    elif what == "purge":
+        driver.purge(ALL)
+    elif what == "again":
+        read_again(driver)
+
+
+def redirect(driver: SimulatedDriver, **changes: object) -> None:
+    """Commit a redirection of the table with these fields."""
+    table = driver.table
+    intent = replace(Redirect(table.generation, table.version), **changes)
+    assert isinstance(table.commit(intent), Committed)
+
+
+def read_again(driver: SimulatedDriver) -> None:
+    """Send the table back to the beginning of its topic, and read all of it."""
+    source = driver.table.source
+    partitions = {at: replace(state, next_offset=0) for at, state in source.partitions.items()}
+    redirect(driver, source=replace(source, partitions=partitions))
+    assert driver.batch() is Settled.DONE
