@@ -2,8 +2,8 @@
 
     stream    offsets are versions: the first that was not read yet. It begins with the table as it
               is, its rows as inserts of the newest version, or with the changes of a given one
-    task      reads some versions by their commits, as `Table.changes` does; of the table as it is,
-              some base files
+    task      reads some versions by their commits, as `Table.changes` does, or some files of a
+              large one; of the table as it is, some base files
 
 Options beside those of reading: `changes` ("true"), `starting_version` (a version, or "latest":
 only what is committed from now on), and `ending_version` where it is no stream.
@@ -11,7 +11,7 @@ only what is committed from now on), and `ending_version` where it is no stream.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,12 +19,15 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 
 from lakesplice.errors import UsageError
+from lakesplice.spark.workers import keep_zip_directories
 from lakesplice.table.changes import (
     COMMIT_VERSION,
     INSERT,
-    bytes_of_changes,
+    WHOLE,
+    Share,
     changes_of,
     feed_schema,
+    sizes_of_changes,
 )
 from lakesplice.table.facade import Asked
 from lakesplice.table.ports import Store
@@ -32,7 +35,8 @@ from lakesplice.table.snapshot import Snapshot, latest, open_snapshot
 
 _LATEST = "latest"
 _VERSION, _WHOLE = "version", "whole"
-_BATCH_ROWS = 1 << 16
+# Spark turns one batch into rows while the next is decoded.
+_BATCH_ROWS = 1 << 14
 # A task costs Spark more than reading a small commit; more tasks than cores gain nothing. With many
 # commits there are tasks enough, and nobody reads all their manifests to share them out better.
 _FILES_A_TASK = 4
@@ -53,21 +57,22 @@ class Changes:
         """The columns of the changes."""
         return feed_schema(self.asked.layout)
 
-    def of(self, versions: range, snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
-        """Yield what versions changed, by the schema of a snapshot."""
-        schema = snapshot.manifest.schema
-        for version in versions:
-            for rows in changes_of(self.store, version, self.asked.stored, schema):
+    def of(self, part: _Commits, snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
+        """Yield what a part's versions changed, by the schema of a snapshot."""
+        keep_zip_directories()
+        schema, asked = snapshot.manifest.schema, self.asked.stored
+        for version in part.versions:
+            for rows in changes_of(self.store, version, asked, schema, part.share):
                 named = rows.rename_columns(self.layout.names)
                 yield from named.to_batches(max_chunksize=_BATCH_ROWS)
 
 
 class _Commits(InputPartition):
-    """The changes of some versions, one after another."""
+    """The changes of some versions, one after another, or a share of one version's."""
 
-    def __init__(self, versions: range) -> None:
-        super().__init__(versions)
-        self.versions = versions
+    def __init__(self, versions: range, share: Share = WHOLE) -> None:
+        super().__init__((versions, share))
+        self.versions, self.share = versions, share
 
 
 class _Whole(InputPartition):
@@ -87,12 +92,12 @@ class ChangesReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the parts of the changes, one task each."""
-        return _parts(self._changes.store, self._versions)
+        return _parts(self._changes.store, self._versions, [self._snapshot])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield a part's changes as Arrow batches."""
         assert isinstance(partition, _Commits)
-        return self._changes.of(partition.versions, self._snapshot)
+        return self._changes.of(partition, self._snapshot)
 
 
 class ChangesStream(DataSourceStreamReader):
@@ -101,6 +106,7 @@ class ChangesStream(DataSourceStreamReader):
     def __init__(self, changes: Changes, starting: str | None) -> None:
         self._changes, self._starting = changes, starting
         self._snapshot = open_snapshot(changes.store)
+        self._known = self._snapshot, self._snapshot
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's name
         """Return where a stream begins that has no checkpoint yet."""
@@ -112,7 +118,9 @@ class ChangesStream(DataSourceStreamReader):
 
     def latestOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's name
         """Return the version that will come next."""
-        self._snapshot = latest(self._changes.store, self._snapshot)
+        newest = latest(self._changes.store, self._snapshot)
+        if newest.version > self._snapshot.version:
+            self._snapshot, self._known = newest, (self._snapshot, newest)
         return {_VERSION: self._snapshot.version + 1, _WHOLE: False}
 
     def partitions(
@@ -127,16 +135,17 @@ class ChangesStream(DataSourceStreamReader):
                 for at in range(0, len(files), _FILES_A_TASK)
             ]
             first += 1
-        return [*parts, *_parts(self._changes.store, range(first, end[_VERSION]))]
+        return [*parts, *_parts(self._changes.store, range(first, end[_VERSION]), self._known)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield a part's changes as Arrow batches."""
         if isinstance(partition, _Commits):
-            return self._changes.of(partition.versions, self._snapshot)
+            return self._changes.of(partition, self._snapshot)
         assert isinstance(partition, _Whole)
         return self._inserted(partition)
 
     def _inserted(self, part: _Whole) -> Iterator[pa.RecordBatch]:
+        keep_zip_directories()
         changes = self._changes
         snapshot = open_snapshot(changes.store, part.version)
         time = pa.scalar(snapshot.timestamp_ms * 1000, pa.timestamp("us", tz="UTC"))
@@ -148,17 +157,27 @@ class ChangesStream(DataSourceStreamReader):
             yield pa.RecordBatch.from_arrays([*said, *batch.columns], schema=changes.layout)
 
 
-def _parts(store: Store, versions: range) -> list[_Commits]:
-    weights = [0] * len(versions)
-    if 1 < len(versions) <= _WEIGHED_MAX:
-        weights = bytes_of_changes(store, versions)
-    parts, first, weight = list[_Commits](), 0, 0
-    for at, more in enumerate(weights):
-        if at > first and (at - first == _COMMITS_A_TASK or weight + more > _BYTES_A_TASK):
-            parts.append(_Commits(versions[first:at]))
-            first, weight = at, 0
-        weight += more
-    return [*parts, _Commits(versions[first:])] if versions else []
+def _parts(store: Store, versions: range, known: Iterable[Snapshot]) -> list[_Commits]:
+    sizes = [list[int]()] * len(versions)
+    if 0 < len(versions) <= _WEIGHED_MAX:
+        manifests = {snapshot.version: snapshot.manifest for snapshot in known}
+        sizes = sizes_of_changes(store, versions, manifests)
+    parts, held, weight = list[_Commits](), versions[:0], 0
+    for version, files in zip(versions, sizes, strict=True):
+        shares = min(len(files), -(-sum(files) // _BYTES_A_TASK))
+        if held and (len(held) == _COMMITS_A_TASK or weight + sum(files) > _BYTES_A_TASK):
+            parts.append(_Commits(held))
+            held, weight = versions[:0], 0
+        if shares > 1:
+            parts += [_Commits(_only(version), Share(at, shares)) for at in range(shares)]
+        else:
+            held = range(held.start if held else version, version + 1)
+            weight += sum(files)
+    return [*parts, _Commits(held)] if held else parts
+
+
+def _only(version: int) -> range:
+    return range(version, version + 1)
 
 
 def version_of(text: str) -> int:

@@ -33,6 +33,7 @@ from lakesplice.errors import UsageError
 from lakesplice.model.manifest import FileRef, Manifest
 from lakesplice.model.schema import SYSTEM_FIELDS, TableSchema
 from lakesplice.planning.filters import stored_names
+from lakesplice.spark.workers import keep_zip_directories
 from lakesplice.storage.places import open_store
 from lakesplice.table.facade import Asked, ask, asked_version
 from lakesplice.table.ports import Store
@@ -187,6 +188,7 @@ class _Reader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield a part's rows as Arrow batches."""
         assert isinstance(partition, _Part)
+        keep_zip_directories()
         manifest = read_manifest(self._store, self._manifest)
         asked = self._wanted.asked(manifest.schema)
         return asked.batches(self._store, manifest, partition.paths)

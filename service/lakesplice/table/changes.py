@@ -12,7 +12,7 @@ data feed, without images of what was before.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +26,7 @@ from lakesplice.formats.log.commit_file import decode_commit
 from lakesplice.formats.manifests import decode_pointer
 from lakesplice.model.address import BaseFile
 from lakesplice.model.change import Op
-from lakesplice.model.manifest import Manifest
+from lakesplice.model.manifest import DeltaRef, Manifest
 from lakesplice.model.names import CHANGED, GROUP, IS_DELETED, OP, POSITION_FILE, POSITION_OFFSET
 from lakesplice.model.position import Ordering
 from lakesplice.model.schema import TableSchema
@@ -48,6 +48,21 @@ FEED_FIELDS = (
 )
 INSERT, UPDATE, DELETE = "insert", "update_postimage", "delete"
 _OF_OP = {Op.CREATE: INSERT, Op.UPDATE: UPDATE, Op.READ: UPDATE, Op.DELETE: DELETE}
+
+
+@dataclass(frozen=True)
+class Share:
+    """One of `of` parts of what a version changed, by the files that say it; each row is in one."""
+
+    index: int = 0
+    of: int = 1
+
+    def among(self, paths: Iterable[str]) -> frozenset[str]:
+        """Return the paths that are of this share."""
+        return frozenset(sorted(paths)[self.index :: self.of])
+
+
+WHOLE = Share()
 
 
 @dataclass(frozen=True)
@@ -81,14 +96,19 @@ def read_version(store: Store, number: int) -> Version:
 
 
 def changes_of(
-    store: Store, number: int, columns: Sequence[str], schema: TableSchema
+    store: Store,
+    number: int,
+    columns: Sequence[str],
+    schema: TableSchema,
+    share: Share = WHOLE,
 ) -> Iterator[pa.Table]:
     """Yield what a version changed: FEED_FIELDS, then `columns`, stored names of `schema`.
 
     Blocks. `schema` is one of the table's, at any version; columns that came later are null. Of a
-    deleted row only the key means something. `VersionNotFoundError` where the version, or that
-    before it, is no longer retained; `UnsupportedError` for one that rows left otherwise than by a
-    change.
+    deleted row only the key means something. Shares are read by themselves, in any order; where
+    rows move between partitions the first is the whole. `VersionNotFoundError` where the version,
+    or that before it, is no longer retained; `UnsupportedError` for one that rows left otherwise
+    than by a change.
     """
     version = read_version(store, number)
     if version.operation == PURGE:  # what left was told when it was deleted
@@ -105,27 +125,39 @@ def changes_of(
     present = max(schema, now.schema, key=lambda one: one.version)
     fields = [schema.arrow.field(name) for name in columns]
     now_named = [field.with_name(present.aliases.get(field.name, field.name)) for field in fields]
-    feed = _Feed(store, version, feed_schema(now_named), present)
+    if present.partitioned_by:  # a row's two places are in different files
+        if share.index:
+            return
+        share = WHOLE
+    feed = _Feed(store, version, feed_schema(now_named), present, share)
     names = feed_schema(fields).names
     moved = feed.moved(before)
     for found in (feed.added(before, moved), feed.changed(before, moved)):
         yield from (table.rename_columns(names) for table in found)
 
 
-def bytes_of_changes(store: Store, versions: range) -> list[int]:
-    """Return about how many bytes of files each version's changes are read from.
+def sizes_of_changes(
+    store: Store, versions: range, known: Mapping[int, Manifest]
+) -> list[list[int]]:
+    """Return the bytes of each file that each version's changes are read from.
 
-    `VersionNotFoundError` where one is no longer retained.
+    `known` are manifests by version that needn't be read. Where the version before the first can't
+    be read, whatever the first one has counts: whether it is needed shows when changes are read.
+    `VersionNotFoundError` where one of the others is no longer retained.
     """
-    found, known = list[int](), None
+
+    def manifest(number: int) -> Manifest:
+        return known.get(number) or read_version(store, number).manifest
+
+    try:
+        before = manifest(versions.start - 1) if versions.start else Manifest(0)
+    except (VersionNotFoundError, UnsupportedError):
+        before = Manifest(0)
+    found = list[list[int]]()
     for number in versions:
-        now = read_version(store, number).manifest
-        files = {ref.path: ref.bytes for ref in now.files.values()}
-        files |= {delta.file.path: delta.file.bytes for delta in now.deltas}
-        # Of the first, what it added isn't known without the version before: its last delta is.
-        old = known if known is not None else files.keys() - {d.file.path for d in now.deltas[-1:]}
-        found.append(sum(size for path, size in files.items() if path not in old))
-        known = files.keys()
+        now = manifest(number)
+        found.append([*_new_files(now, before).values()])
+        before = now
     return found
 
 
@@ -149,6 +181,7 @@ class _Feed:
     version: Version
     layout: pa.Schema
     schema: TableSchema
+    share: Share
 
     @property
     def columns(self) -> list[str]:
@@ -163,7 +196,7 @@ class _Feed:
         schema = self.schema
         if not schema.partitioned_by:
             return None
-        changes = self._new_changes(before, ())
+        changes = self._changes(self._new(before), ())
         gone = changes.filter(pc.equal(changes.column(OP), Op.DELETE))
         names, old = [*schema.key, POSITION_FILE, POSITION_OFFSET], before.groups
         places, found = _named(gone, names), set[tuple[object, ...]]()
@@ -178,9 +211,9 @@ class _Feed:
 
     def added(self, before: Manifest, moved: Moved | None) -> Iterator[pa.Table]:
         """The rows of new file groups."""
-        now, old = self.version.manifest, before.groups
-        for file in _in_order(now.files):
-            rows = _rows_of_new(file, old)
+        ours = self._mine(before)
+        for file in _in_order(self.version.manifest.files):
+            rows = _rows_of_new(file, before.groups) if file.path in ours else None
             if rows is None:
                 continue
             with open_base(self.store, file, self.schema) as reader:
@@ -196,8 +229,13 @@ class _Feed:
                         yield self._as_feed(found, kinds)
 
     def changed(self, before: Manifest, moved: Moved | None) -> Iterator[pa.Table]:
-        """The rows that new deltas change."""
-        changes = self._new_changes(before, self._read)
+        """The rows that new deltas change; no two deltas of a version are of the same row."""
+        ours = self._mine(before)
+        for delta in self._new(before):
+            if delta.file.path in ours:
+                yield from self._changed_by(self._changes([delta], self._read), moved)
+
+    def _changed_by(self, changes: pa.Table, moved: Moved | None) -> Iterator[pa.Table]:
         if moved is not None and moved.found:
             left = pc.and_(moved.among(changes), pc.equal(changes.column(OP), Op.DELETE))
             changes = changes.filter(pc.invert(left))
@@ -213,11 +251,15 @@ class _Feed:
         else:
             yield from self._states(changes, groups)
 
-    def _new_changes(self, before: Manifest, columns: Sequence[str]) -> pa.Table:
-        now, known = self.version.manifest, {delta.file.path for delta in before.deltas}
-        new = [delta for delta in now.deltas if delta.file.path not in known]
-        groups = frozenset(group for delta in new for group in delta.waiting)
-        return read_waiting(self.store, new, self.schema, groups, columns)
+    def _mine(self, before: Manifest) -> frozenset[str]:
+        return self.share.among(_new_files(self.version.manifest, before))
+
+    def _new(self, before: Manifest) -> list[DeltaRef]:
+        return _new_deltas(self.version.manifest, before)
+
+    def _changes(self, deltas: Sequence[DeltaRef], columns: Sequence[str]) -> pa.Table:
+        groups = frozenset(group for delta in deltas for group in delta.waiting)
+        return read_waiting(self.store, deltas, self.schema, groups, columns)
 
     def _are_whole(self, changes: pa.Table) -> bool:
         """Whether changes by hand have a value for each column that is asked for."""
@@ -278,6 +320,19 @@ def feed_schema(fields: Sequence[pa.Field]) -> pa.Schema:
 
 def _domains(actions: Sequence[Action]) -> Iterator[DomainMetadata]:
     return (a for a in actions if isinstance(a, DomainMetadata) and a.domain == DOMAIN)
+
+
+def _new_deltas(now: Manifest, before: Manifest) -> list[DeltaRef]:
+    known = {delta.file.path for delta in before.deltas}
+    return [delta for delta in now.deltas if delta.file.path not in known]
+
+
+def _new_files(now: Manifest, before: Manifest) -> dict[str, int]:
+    """The bytes of base files with groups, and of deltas, that weren't there before, by path."""
+    old, files = before.groups, now.files
+    added = {p: f.bytes for p, f in files.items() if any(s.group not in old for s in f.segments)}
+    changed = _new_deltas(now, before)
+    return added | {delta.file.path: delta.file.bytes for delta in changed}
 
 
 def _in_order(files: Mapping[str, BaseFile]) -> list[BaseFile]:
