@@ -10,7 +10,10 @@ before too, and is asked to leave them out.
     catching up   all commits but the first, with `availableNow`: a query started, run and ended.
                   Beside them a data source in Python that has no rows: what Spark takes to start
                   and ask one
-    following     a query that runs; a commit more each time, and how long its micro-batch took
+    following     a query that runs; a commit more each time, and how long its micro-batch took.
+                  Beside them a data source in Python that has the same rows in a Parquet file: what
+                  Spark takes to get them from Python. Who is measured gets the commit last, so that
+                  nobody writes meanwhile
 """
 
 from __future__ import annotations
@@ -29,15 +32,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import StructType
 
 from benchmarks.splice.data import KEY, SEED, make_store_sales
 from lakesplice import Table
 from lakesplice.spark.jars import DELTA, ensure_jars
 from lakesplice.spark.session import build_session
+from lakesplice.spark.workers import keep_zip_directories
 
 FIGURES = Path(__file__).parents[1] / "docs" / "benchmarks" / "figures" / "changes.json"
-OURS, DELTA_FEED, NOTHING = "lakesplice", "delta", "nothing"
+OURS, DELTA_FEED, NOTHING, READY = "lakesplice", "delta", "nothing", "ready"
+_BATCH_ROWS = 1 << 14
 _POLL_S, _BATCH_S_MAX = 0.05, 120.0
 
 
@@ -72,6 +79,48 @@ class _NothingReader(DataSourceStreamReader):
         return iter(())
 
 
+class Ready(DataSource):
+    """A stream in Python of the rows of `changes-<n>.parquet`, one file a version."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return READY
+
+    def schema(self) -> StructType:
+        """Return the columns of the first file."""
+        return from_arrow_schema(pq.read_schema(_changes(Path(self.options["path"]), 1)))
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: ARG002, N802
+        """Return the reader of one part for each file."""
+        return _ReadyReader(Path(self.options["path"]), int(self.options["starting_version"]))
+
+
+class _ReadyReader(DataSourceStreamReader):
+    def __init__(self, folder: Path, first: int) -> None:
+        self._folder, self._first, self._next = folder, first, first
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+        return {"at": self._first}
+
+    def latestOffset(self) -> dict[str, int]:  # noqa: N802
+        while _changes(self._folder, self._next).exists():
+            self._next += 1
+        return {"at": self._next}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+        return [InputPartition(at) for at in range(start["at"], end["at"])]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        keep_zip_directories()
+        file = pq.ParquetFile(_changes(self._folder, partition.value))
+        return file.iter_batches(_BATCH_ROWS)
+
+
+def _changes(folder: Path, number: int) -> Path:
+    return folder / f"changes-{number}.parquet"
+
+
 class Bench:
     """Two tables with the same commits."""
 
@@ -86,6 +135,7 @@ class Bench:
         self.spark = build_session("local[2]", "3g", ensure_jars(DELTA), settings)
         self.spark.sparkContext.setLogLevel("ERROR")
         self.spark.dataSource.register(Nothing)
+        self.spark.dataSource.register(Ready)
         self._table = Table.create(self._ours, rows, key=KEY)
         pq.write_table(rows, folder / "rows.parquet")
         self.spark.read.parquet(str(folder / "rows.parquet")).createOrReplaceTempView("rows")
@@ -94,8 +144,8 @@ class Bench:
             " tblproperties ('delta.enableChangeDataFeed' = 'true') as select * from rows"
         )
 
-    def commit(self) -> None:
-        """Upsert the same rows to both tables."""
+    def commit(self, last: str = OURS) -> None:
+        """Upsert the same rows to both tables, and put them into a file; to one way last."""
         rows, self._number = self._rows, self._number + 1
         count = round(rows.num_rows * self._share)
         at = np.sort(self._random.choice(rows.num_rows, count, replace=False))
@@ -103,9 +153,17 @@ class Bench:
         place = some.column_names.index("ss_quantity")
         new = pa.array(np.full(len(at), self._number), some.field(place).type)
         some = some.set_column(place, "ss_quantity", new)
-        self._table.upsert(some)
-        path = self.folder / f"changes-{self._number}.parquet"
-        pq.write_table(some, path)
+        path = _changes(self.folder, self._number)
+        pq.write_table(some, path.with_suffix(".new"))
+        to = {
+            OURS: lambda: self._table.upsert(some),
+            DELTA_FEED: lambda: self._merge(path.with_suffix(".new")),
+            READY: lambda: path.hardlink_to(path.with_suffix(".new")),
+        }
+        for way in sorted(to, key=last.__eq__):
+            to[way]()
+
+    def _merge(self, path: Path) -> None:
         self.spark.read.parquet(str(path)).createOrReplaceTempView("changes")
         matching = " and ".join(f"t.{name} = c.{name}" for name in KEY)
         self.spark.sql(
@@ -118,6 +176,9 @@ class Bench:
         reader = self.spark.readStream
         if way == NOTHING:
             return reader.format("nothing").load()
+        if way == READY:
+            asked = reader.format(READY).option("starting_version", str(max(1, first)))
+            return asked.load(str(self.folder))
         if way == OURS:
             asked = reader.format("lakesplice").option("changes", "true")
             return asked.option("starting_version", str(first)).load(str(self._ours))
@@ -148,7 +209,7 @@ class Bench:
             )
             _await_batches(query, 1)  # the present version's
             for number in range(commits):
-                self.commit()
+                self.commit(last=way)
                 _await_batches(query, number + 2)
             found = _batches(query)[1:]
             query.stop()
@@ -203,7 +264,7 @@ def main() -> None:
         _say("catching up", found["catching_up"])
         # The first of each query starts what the others find running.
         found["following"] = {
-            way: bench.followed(way, args.repeats + 1)[1:] for way in (OURS, DELTA_FEED)
+            way: bench.followed(way, args.repeats + 1)[1:] for way in (OURS, DELTA_FEED, READY)
         }
         _say("following", found["following"])
         bench.spark.stop()
