@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from deltalake import DeltaTable
 
 from lakesplice import Table
 from lakesplice.testing.producer import create_topics
 from lakesplice.testing.shop import Database
+from tests.support.command_line import CommandLine
 from tests.support.running import Lake
 from tests.support.simulated import SMALL, row
 from tests.support.topics import Sender
@@ -40,6 +42,11 @@ class Server:
 
     def drop(self, key: int) -> None:
         self.database.delete(SMALL.name, [(key,)])
+        self.send()
+
+    def put_narrow(self, key: int, *cells: object) -> None:
+        """A row with the columns that are left."""
+        self.database.insert(SMALL.name, [(key, *cells)])
         self.send()
 
     def send(self) -> None:
@@ -112,3 +119,33 @@ def test_topics_that_meet_without_the_shard_in_the_key_are_refused_with_what_to_
     assert refused["topic"] == servers[1].topic
     assert "shape: {key: [database_name]}" in refused["error"]
     assert len(Table.open(str(lake.root / "shop" / "goods")).read()) == 1
+
+
+def test_a_column_that_one_shard_drops_parks_it_until_somebody_says_what_follows(
+    kafka_broker: str, topic_name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    servers = [Server(kafka_broker, topic_name, number) for number in (0, 1)]
+    lake = Lake(tmp_path, kafka_broker, rf"{topic_name}\..*", tables=[MERGED])
+    for server in servers:
+        server.put(1, 2, value=1)
+    lake.once()
+    servers[0].database.drop_column(SMALL.name, "n")
+    servers[0].put_narrow(7, "narrow")
+    servers[1].put(7, value=4)
+    lake.once()
+    path = str(lake.root / "shop" / "goods")
+    (reason,) = Table.open(path).snapshot.manifest.parkings
+    assert reason.topic == servers[0].topic
+    assert "drop_column: lenient" in reason.detail
+    follows = {**MERGED, "schema_changes": {"drop_column": "lenient"}}
+    lake = Lake(tmp_path, kafka_broker, rf"{topic_name}\..*", tables=[follows])
+    assert CommandLine(capsys)("unpark", path, "--topic", servers[0].topic).code == 0
+    lake.once()
+    assert Table.open(path).snapshot.manifest.parkings == ()
+    rows = by_key(Table.open(path).read().to_pylist())
+    assert [(found["id"], found["name"], found["n"]) for found in rows] == [
+        row(1, 1),
+        row(2, 1),
+        (7, "narrow", None),
+        *[(found["id"], found["name"], found["n"]) for found in servers[1].rows],
+    ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from lakesplice.errors import FencedError, StorageError
 from lakesplice.planning.metadata import Metadata
+from lakesplice.planning.policy import Behaviour, SchemaPolicy
 from lakesplice.planning.shaping import Shape
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.commit import Committed, Conflict
@@ -27,6 +28,7 @@ from lakesplice.table.read import View
 from lakesplice.table.settle import Settled
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.faulty_store import Crash, FaultyStore
+from lakesplice.testing.oracle import replay
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver
 from tests.property.test_state_machine import CALLS, CRASHES, FAULTS, FEW, PARTITIONS, Trap
@@ -36,6 +38,7 @@ KEYS = 3
 SHARDS = 3
 ALL_THAT_IS_DELETED = 1 << 60
 SHAPE = Shape(metadata=(("database_name", Metadata.DATABASE_NAME),), key=("database_name",))
+DROPS = SchemaPolicy(drop_column=Behaviour.EVOLVE, rename_column=Behaviour.LENIENT)
 WHICH = st.integers(0, SHARDS - 1)
 
 
@@ -47,6 +50,9 @@ class Shard:
     source: Source = field(init=False)
     driver: SimulatedDriver = field(init=False)
 
+    had: set[str] = field(default_factory=set)
+    dropped: set[str] = field(default_factory=set)
+
     def __post_init__(self) -> None:
         self.source = Source(server=f"s{self.number}", database=f"shop_{self.number}")
         self.source.topic.topic_id = f"topic-{self.number}"
@@ -54,6 +60,13 @@ class Shard:
     @property
     def name(self) -> str:
         return f"shop_{self.number}"
+
+    def images(self, offsets: Mapping[int, int]) -> dict[int, dict[str, Any]]:
+        """The newest image of each row, with the columns that it had."""
+        topic = self.source.topic
+        until = {(topic.name, partition): offset for partition, offset in offsets.items()}
+        state = replay(topic.records(), until=until).get(topic.name)
+        return {row["id"]: row for row in state.live} if state else {}
 
 
 class ShardsMachine(RuleBasedStateMachine):
@@ -87,6 +100,7 @@ class ShardsMachine(RuleBasedStateMachine):
                 ranges=2,
                 read_tasks=2,
                 shape=SHAPE,
+                policy=DROPS,
                 beside=first,
             )
             first = first or shard.driver
@@ -147,14 +161,22 @@ class ShardsMachine(RuleBasedStateMachine):
         if start < source.topic.ends[0]:
             source.topic.append(partition, list(source.topic.events(0, start)))
 
-    @rule(which=WHICH, default=st.sampled_from([None, 5]))
-    def add_a_column_somewhere(self, which: int, default: int | None) -> None:
-        """All shards are altered alike, in the same order, each when it comes to it."""
-        source = self.shards[which].source
-        width = len(source.database.tables[0].columns)
-        if width < len(SMALL.columns) + 2:
-            name = f"added{width}"
-            source.add_column(name, self.columns.setdefault(name, default))
+    @rule(which=WHICH, name=st.sampled_from(["one", "two"]), default=st.sampled_from([None, 5]))
+    def add_a_column_somewhere(self, which: int, name: str, default: int | None) -> None:
+        """Each shard when it comes to it, and in what order it likes, but with one default."""
+        shard = self.shards[which]
+        if name not in shard.had:
+            shard.had.add(name)
+            shard.source.add_column(name, self.columns.setdefault(name, default))
+
+    @rule(which=WHICH)
+    def drop_a_column_somewhere(self, which: int) -> None:
+        """Of those that were added, for good; the other shards have it still, or drop it later."""
+        database = self.shards[which].source.database
+        there = [column.name for column in database.tables[0].columns[len(SMALL.columns) :]]
+        for name in there[:1]:
+            database.drop_column(SMALL.name, name)
+            self.shards[which].dropped.add(name)
 
     # The driver
 
@@ -263,12 +285,16 @@ class ShardsMachine(RuleBasedStateMachine):
             found[one["database_name"]].append(one)
         for shard in self.shards:
             known = table.snapshot.manifest.sources.get(shard.source.topic.name)
-            rows = shard.source.truth(table.offsets_of(known.topic)) if known else []
-            truth = [
-                {n: one.get(n, self.columns.get(n)) for n in names} | {"database_name": shard.name}
-                for one in rows
-            ]
-            assert sorted(found[shard.name], key=lambda one: one["id"]) == truth, shard.name
+            images = shard.images(table.offsets_of(known.topic)) if known else {}
+            rows = {one["id"]: one for one in found[shard.name]}
+            assert rows.keys() == images.keys()
+            for key, image in images.items():
+                truth = {n: image.get(n, self.columns.get(n)) for n in names}
+                for name in shard.dropped - image.keys():
+                    # Its image is from before the column, or from after: both were read at once.
+                    if rows[key].get(name) is None and name in names:
+                        truth[name] = None
+                assert rows[key] == truth | {"database_name": shard.name}
 
     def teardown(self) -> None:
         try:

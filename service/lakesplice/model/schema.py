@@ -133,6 +133,11 @@ class TableSchema:
         )
 
     @cached_property
+    def by_id(self) -> Mapping[int, Column]:
+        """The columns by their identities."""
+        return {column.id: column for column in self.columns}
+
+    @cached_property
     def by_source(self) -> Mapping[str, Column]:
         """Per name at the source the column that holds what the source has under it."""
         return {column.source_name: column for column in self.columns if column.source_name}

@@ -24,6 +24,7 @@ from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import column_name
 from lakesplice.model.position import Position
 from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
+from lakesplice.model.stays import Stay, Stays
 from lakesplice.planning import unfollowed
 from lakesplice.planning.following import followed_as, matched
 from lakesplice.planning.naming import (
@@ -78,12 +79,18 @@ SchemaFit: TypeAlias = Fits | Grows | Unfit
 
 
 def fit(
-    current: TableSchema, image: SourceSchema, policy: SchemaPolicy = DEFAULT_POLICY
+    current: TableSchema,
+    image: SourceSchema,
+    policy: SchemaPolicy = DEFAULT_POLICY,
+    stays: Stays | None = None,
 ) -> SchemaFit:
     """Decide how `image` stands to `current`, which has no columns while the table isn't born.
 
     The order of the image's fields and of its key doesn't matter; the table keeps the key order
     that it was born with. What is added has no position yet: `plan_evolution` gives it one.
+
+    `stays` is, where the table has shards, what is known of the columns of the image's own: what
+    others have it may lack, and what it had before `planning/stays.py` judges.
     """
     asked = asked_otherwise(current, policy.partition_by)
     if asked is not None:
@@ -92,9 +99,9 @@ def fit(
     unfit = _unfit(current, image, taken, policy)
     if unfit is not None:
         return unfit
-    version = _version_of(current, taken.whole if taken.partial else taken)
+    version = _version_of(current, taken.whole if taken.partial else taken, stays)
     if version is None:
-        return anew(current, image, policy)
+        return anew(current, image, policy, stays)
     positions = _positions(current, taken)
     if taken.left_out <= current.left_out and not positions:
         return _mapped(current, taken, version)
@@ -103,7 +110,10 @@ def fit(
 
 
 def anew(
-    current: TableSchema, image: SourceSchema, policy: SchemaPolicy = DEFAULT_POLICY
+    current: TableSchema,
+    image: SourceSchema,
+    policy: SchemaPolicy = DEFAULT_POLICY,
+    stays: Stays | None = None,
 ) -> SchemaFit:
     """Decide how an image stands to `current` that is of no earlier version, whatever it has.
 
@@ -111,10 +121,11 @@ def anew(
     back holds other values than before.
     """
     taken = _taken(current, image, policy)
-    unfit = _unfit(current, image, taken, policy) or _differing(current, taken, policy)
+    unfit = _unfit(current, image, taken, policy) or _differing(current, taken, policy, stays)
     if unfit is not None:
         return unfit
-    grown = partitioned(current, _grown(current, taken, policy).next, policy.partition_by)
+    next_one = _grown(current, taken, policy, stays).next
+    grown = partitioned(current, next_one, policy.partition_by)
     return Grows(grown) if isinstance(grown, TableSchema) else Unfit(*grown)
 
 
@@ -143,27 +154,29 @@ def plan_evolution(
     current: TableSchema,
     seen: Sequence[tuple[Position, SourceSchema]],
     policy: SchemaPolicy = DEFAULT_POLICY,
+    stays: Stays | None = None,
 ) -> tuple[TableSchema, dict[SourceSchema, Fits | Unfit]]:
     """Return the schema after all sightings and how each image's schema stands to it.
 
     `seen` holds schemas of images with positions where they occurred, in any order: of each run of
     images of one schema the first and the last position at least. They are taken in the order of
     positions; what adds columns evolves the schema. Once a schema is found unfit it stays so, also
-    for images at lower positions.
+    for images at lower positions. `stays` is as for `fit`.
     """
     schema = current
+    met = None if stays is None else dict(stays)
     reached = 0
     verdicts: dict[SourceSchema, Fits | Unfit] = {}
     # Fewer columns first: should two schemas meet at one position, neither is a step back.
     for position, image in sorted(seen, key=lambda met: (met[0], len(met[1].fields))):
         if isinstance(verdicts.get(image), Unfit):
             continue
-        verdict = fit(schema, image, policy)
+        verdict = fit(schema, image, policy, met)
         if isinstance(verdict, Fits):
             late = verdict.until is not None and position >= verdict.until
             # An image of the later version may have been met lower than any known before.
             if late or verdict.version < reached:
-                verdict = anew(schema, image, policy)
+                verdict = anew(schema, image, policy, met)
             else:
                 reached = verdict.version
         verdict = in_time(verdict, schema, image, position, policy)
@@ -171,6 +184,8 @@ def plan_evolution(
             schema = replace(verdict.next, since=(*schema.since, position))
             reached = schema.version
             verdict = _mapped(schema, _taken(schema, image, policy), reached)
+        if met is not None and isinstance(verdict, Fits):
+            met = {c.id: Stay(position) for c in verdict.mapping.values()} | met
         verdicts[image] = verdict
     return schema, {
         image: verdict
@@ -250,15 +265,16 @@ def _names(image: SourceSchema) -> set[str]:
     return {field.name for field in image.fields}
 
 
-def _version_of(current: TableSchema, image: SourceSchema) -> int | None:
+def _version_of(current: TableSchema, image: SourceSchema, stays: Stays | None) -> int | None:
     """Return the latest version of which the image is, or between which and the next it lies: it
-    has what both have, and nothing that neither has.
+    has what both have, and nothing that neither has. That of a shard may lack whatever it likes.
     """
     for version in range(current.version, -1, -1):
         schemas = current.at(version), current.at(version + 1)
         had, following = (schema.by_source.keys() for schema in schemas)
         names = {known_as(field, *schemas) for field in image.fields}
-        if had & following <= names <= had | following:
+        both = had & following if stays is None else set[str]()
+        if both <= names <= had | following:
             met = {_met(current, version, field) for field in image.fields}
             # Of a column that was renamed both names may be known, but one image has one of them.
             if None not in met and len({c.id for c in met if c is not None}) == len(image.fields):
@@ -266,13 +282,15 @@ def _version_of(current: TableSchema, image: SourceSchema) -> int | None:
     return None
 
 
-def _differing(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -> Unfit | None:
+def _differing(
+    current: TableSchema, image: SourceSchema, policy: SchemaPolicy, stays: Stays | None
+) -> Unfit | None:
     """Return which difference between the image and the table the policy doesn't allow, if any."""
     if not current.columns:
         return None
     if image.partial:
         image = image.whole
-    match = matched(current, image, policy)
+    match = matched(current, image, policy, stays)
     declared = {field.name for field in image.unsent}
     unsent = [c.source_name for c in match.missing if c.source_name in declared]
     if unsent:
@@ -294,15 +312,19 @@ def _differing(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) 
     return None
 
 
-def _grown(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -> Grows:
+def _grown(
+    current: TableSchema, image: SourceSchema, policy: SchemaPolicy, stays: Stays | None
+) -> Grows:
     positions = _positions(current, image)
     image = image.whole if image.partial else image
-    match = matched(current, image, policy)
+    match = matched(current, image, policy, stays)
     new = list(match.new)
     # Of a table's first columns too: images that lack one, which come later, are from before it.
     filled = tuple(field for field in new if policy.fills and field.name not in image.key)
-    hidden = policy.hides_dropped and not match.maybe_renamed
-    changed = [replace(column, source_name="", hidden=hidden) for column in match.missing]
+    hidden = policy.hides_dropped and not match.maybe_renamed and stays is None
+    # Other shards have the column still, so it keeps its name unless that is another's now.
+    released = [c for c in match.missing if stays is None or c.source_name in match.handed_on]
+    changed = [replace(column, source_name="", hidden=hidden) for column in released]
     taken = names_ever(current)
     for name, kept in match.renamed.items():
         own = {old.lower() for old, now in current.aliases.items() if now == kept.name}

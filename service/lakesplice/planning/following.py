@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
+from lakesplice.model.stays import Stays, is_there
 from lakesplice.planning.naming import column_of, formerly
 from lakesplice.planning.policy import SchemaPolicy
 from lakesplice.planning.retyping import accepts, keeps_key_hash, widened
@@ -50,8 +51,13 @@ class Matched:
         return tuple(column.source_name for column in self.missing if column.source_name in new)
 
 
-def matched(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -> Matched:
-    """Match the fields of an image with a table's columns. A key's columns aren't renamed."""
+def matched(
+    current: TableSchema, image: SourceSchema, policy: SchemaPolicy, stays: Stays | None = None
+) -> Matched:
+    """Match the fields of an image with a table's columns. A key's columns aren't renamed.
+
+    Where the table has shards (`stays`), only columns are missing that the image's own had.
+    """
     renamed = _renamed(current, image, policy) if policy.follows_renames else {}
     taken = {column.id for column in renamed.values()}
     left = [field for field in image.fields if field.name not in renamed]
@@ -63,7 +69,7 @@ def matched(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -> 
         kept,
         renamed,
         new,
-        tuple(c for c in current.by_source.values() if c.id not in known),
+        tuple(c for c in current.by_source.values() if c.id not in known and is_there(stays, c.id)),
         any(not field.tenures or formerly(current, field) is not None for field in new),
     )
 

@@ -28,6 +28,7 @@ from lakesplice.model.names import (
 )
 from lakesplice.model.promotions import promoted
 from lakesplice.model.schema import Column, TableSchema
+from lakesplice.model.stays import Stays
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.planning.changed import bitmap_bytes, bitmaps
 from lakesplice.planning.columnwise import spelt_positions
@@ -93,6 +94,7 @@ def to_changes(
     position_file: npt.NDArray[np.int64] | None = None,
     *,
     partial: bool = False,
+    stays: Stays | None = None,
 ) -> pa.Table:
     """Return the images as changes in `changes_schema(schema)`, row for row.
 
@@ -102,13 +104,14 @@ def to_changes(
     narrower one, become the column's present one. A delete carries its before-image, a changed set
     without columns and no digest of its own. `position_file` takes the place of that of the images,
     which know nothing of epochs. Of `partial` images the columns outside `mapping` are unknown, and
-    so are digests and changed sets; a delete is whole. `UsageError` if a column is missing or not
-    of its stored type, or a row lacks the image that its operation needs.
+    so are digests and changed sets; a delete is whole. A shard has columns
+    with a fill from where `stays` says. `UsageError` if a column is missing or not of its stored
+    type, or a row lacks the image that its operation needs.
     """
     delete = images.op == Op.DELETE
     _require_images(images, delete)
     file = images.position_file if position_file is None else position_file
-    fills = {} if partial else _fills(file, images.position_offset, schema, mapping)
+    fills = {} if partial else _fills(file, images.position_offset, schema, mapping, stays or {})
     before = _stored(images.before, mapping, schema, fills)
     after = _stored(images.after, mapping, schema, fills)
     values = _values(before, after, delete)
@@ -157,11 +160,13 @@ def _fills(
     offset: npt.NDArray[np.int64],
     schema: TableSchema,
     mapping: Mapping[str, Column],
+    stays: Stays,
 ) -> Mapping[Column, pa.Array]:
     """Return the columns that images from before they were added get all the same."""
     sent = {column.id for column in mapping.values()}
+    since = {i: stays[i].first if i in stays else at for i, at in schema.filled.items()}
     return {
-        column: filled_column(column, schema.filled[column.id], file, offset)
+        column: filled_column(column, since[column.id], file, offset)
         for column in schema.columns
         if column.id in schema.filled and column.id not in sent
     }

@@ -19,7 +19,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.model.change import Op
-from lakesplice.model.epochs import Epoch
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState
 from lakesplice.model.modes import NotInserts
@@ -30,18 +29,18 @@ from lakesplice.planning import insert_only
 from lakesplice.planning.decoded import Block, Decoded
 from lakesplice.planning.epochs import Course, Opening, Places, follow
 from lakesplice.planning.evolution import Fits, SchemaFit, Unfit, anew, fit, in_time
+from lakesplice.planning.facts import NOTHING_KNOWN, Stop, TopicFacts, mixed, shared, with_ordering
 from lakesplice.planning.images import to_changes
 from lakesplice.planning.order import accept_repetitions
 from lakesplice.planning.partial_inserts import partial_inserts
 from lakesplice.planning.policy import DEFAULT_POLICY, SchemaPolicy
-from lakesplice.planning.shared_positions import SHARED, Found, first_shared
+from lakesplice.planning.shared_positions import Found
 from lakesplice.planning.snapshots import SnapshotMet, is_lossy, snapshot_met
+from lakesplice.planning.stays import Fitting, Sighted, judge, sighted_after, stays_after
 from lakesplice.planning.truncations import fence_of, parking_truncations
 from lakesplice.planning.way import Way, first_from
 
 Integers = npt.NDArray[np.int64]
-
-_ANEW = "reset the table to take it anew from the topic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +60,6 @@ class Taken:
     letters: tuple[Letter, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TopicFacts:
-    """What is known of a topic: what its table's changes were written in and ordered by, None if it
-    has none yet, its number of partitions, the epochs after the first, ascending, and whether a
-    snapshot has all rows of the table.
-    """
-
-    format: FormatName | None = None
-    ordering: Ordering | None = None
-    partitions: int = 1
-    epochs: tuple[Epoch, ...] = ()
-    whole_snapshots: bool = True
-
-
 @dataclass(frozen=True)
 class PartitionReport:
     """Where a partition stands after its part of a batch.
@@ -87,6 +72,7 @@ class PartitionReport:
     and `ordering` are those of its changes, None if it brought none. `opening` is what it stopped
     at if that opens an epoch; `entered` maps epochs that it entered to the first offset under them.
     No row at or below `fence` lives. `snapshot` is the newest one of which it brought rows.
+    `sighted` is what a shard's images showed of their columns, by their identities.
     """
 
     partition: int
@@ -102,6 +88,7 @@ class PartitionReport:
     entered: Mapping[int, int] = field(default_factory=dict)
     fence: Position = BEFORE_ALL
     snapshot: SnapshotMet | None = None
+    sighted: Mapping[int, Sighted] = field(default_factory=dict)
 
 
 class PartitionIntake:
@@ -113,12 +100,12 @@ class PartitionIntake:
         partition: int,
         schema: TableSchema,
         state: PartitionState,
-        facts: TopicFacts = TopicFacts(),
+        facts: TopicFacts = NOTHING_KNOWN,
         not_inserts: NotInserts | None = None,
         policy: SchemaPolicy = DEFAULT_POLICY,
     ) -> None:
         self._policy = policy
-        self._facts = _with_ordering(facts, state)
+        self._facts = with_ordering(facts, state)
         self._not_inserts = not_inserts
         self._topic = topic
         self._partition = partition
@@ -135,6 +122,8 @@ class PartitionIntake:
         self._entered: dict[int, int] = {}
         self._fence = BEFORE_ALL
         self._snapshot: SnapshotMet | None = None
+        self._stays = facts.stays
+        self._sighted: dict[int, Sighted] = {}
         self.stopped = False
 
     def take(self, offsets: Integers, decoded: Decoded) -> Taken:
@@ -191,6 +180,7 @@ class PartitionIntake:
             dict(self._entered),
             self._fence,
             self._snapshot,
+            dict(self._sighted),
         )
 
     def _limit(self, offsets: Integers, decoded: Decoded, way: Way) -> tuple[Course, int, Found]:
@@ -199,15 +189,21 @@ class PartitionIntake:
         """
         course = self._follow(way.places, decoded.blocks)
         limit = len(offsets)
-        stops: list[_Stop] = []
+        stops: list[Stop] = []
         if course.end < len(way.places):
             limit = int(way.rows[course.end])
             code = None if course.opening else ParkCode.POSITIONS_FELL_BACK
-            stops.append(_Stop(limit, code, course.detail))
+            stops.append(Stop(limit, code, course.detail))
         # At one record the schema comes first: it says more than a position can.
         files = way.lifted(course)
+        columns = self._column_stops(decoded.blocks, files, limit)
         found = self._found(decoded.blocks, files, limit)
-        stops = [*self._schema_stops(decoded, files, limit), *_shared(decoded, found), *stops]
+        stops = [
+            *self._schema_stops(decoded, files, limit),
+            *columns,
+            *shared(decoded, found),
+            *stops,
+        ]
         first = min(stops, key=lambda stop: stop.row, default=None)
         if first is not None:
             self._stop(offsets, first)
@@ -240,16 +236,16 @@ class PartitionIntake:
 
     def _schema_stops(
         self, decoded: Decoded, files: Sequence[Integers], limit: int
-    ) -> Iterator[_Stop]:
+    ) -> Iterator[Stop]:
         """Yield the records before `limit` that can't be applied for what they are."""
-        yield from (_Stop(halt.row, halt.code, halt.detail) for halt in decoded.stops)
-        yield from _mixed(self._facts, decoded)
+        yield from (Stop(halt.row, halt.code, halt.detail) for halt in decoded.stops)
+        yield from mixed(self._facts, decoded)
         for row, why in insert_only.parking_others(
             self._not_inserts, decoded.blocks, decoded.fences.rows
         ):
-            yield _Stop(row, ParkCode.NOT_AN_INSERT, why)
+            yield Stop(row, ParkCode.NOT_AN_INSERT, why)
         for row, why in parking_truncations(decoded.fences, self._policy):
-            yield _Stop(row, ParkCode.TRUNCATED, why)
+            yield Stop(row, ParkCode.TRUNCATED, why)
         for block, file in zip(decoded.blocks, files, strict=False):
             count = int(np.searchsorted(block.rows, limit))
             if not count:
@@ -266,12 +262,30 @@ class PartitionIntake:
             verdict = in_time(verdict, self._schema, block.schema, position, self._policy)
             unfit_code = verdict.code if isinstance(verdict, Unfit) else None
             detail = verdict.detail if isinstance(verdict, Unfit) else ""
-            yield _Stop(int(block.rows[first]), unfit_code, detail)
+            yield Stop(int(block.rows[first]), unfit_code, detail)
+
+    def _column_stops(
+        self, blocks: Sequence[Block], files: Sequence[Integers], limit: int
+    ) -> list[Stop]:
+        """Return the records of a shard before `limit` that show what its own columns forbid."""
+        if self._stays is None:
+            return []
+        images = []
+        for block, file in zip(blocks, files, strict=False):
+            verdict, count = self._fit(block.schema), int(np.searchsorted(block.rows, limit))
+            if isinstance(verdict, Fits) and count:
+                offset = block.position_offset[:count]
+                fitting = block.schema, verdict.mapping, block.rows[:count], file[:count], offset
+                images.append(Fitting(*fitting))
+        judged = judge(self._schema, images, self._stays, self._policy)
+        self._stays = stays_after(self._stays, [judged.sighted])
+        self._sighted = sighted_after(self._sighted, judged.sighted)
+        return [Stop(row, *why) for row, why in judged.stops]
 
     def _fit(self, image: SourceSchema) -> SchemaFit:
         verdict = self._fits.get(image)
         if verdict is None:
-            verdict = self._fits[image] = fit(self._schema, image, self._policy)
+            verdict = self._fits[image] = fit(self._schema, image, self._policy, self._facts.stays)
         return verdict
 
     def _meet_snapshots(self, way: Way, files: Sequence[Integers], limit: int, lost: int) -> bool:
@@ -302,7 +316,12 @@ class PartitionIntake:
             count = int(np.searchsorted(block.rows, limit))
             if isinstance(verdict, Fits) and count:
                 changes = to_changes(
-                    block, self._schema, verdict.mapping, file, partial=verdict.partial
+                    block,
+                    self._schema,
+                    verdict.mapping,
+                    file,
+                    partial=verdict.partial,
+                    stays=self._stays,
                 )
                 found.append((block.rows[:count], changes.slice(0, count)))
         return found
@@ -327,7 +346,7 @@ class PartitionIntake:
             self._counts[f"ignored:{reason}"] += min(count, left)
             left -= min(count, left)
 
-    def _stop(self, offsets: Integers, stop: _Stop) -> None:
+    def _stop(self, offsets: Integers, stop: Stop) -> None:
         self.stopped = True
         self._parked = None
         if stop.code is not None:
@@ -335,61 +354,10 @@ class PartitionIntake:
             self._parked = ParkReason(stop.code, stop.detail, self._topic, self._partition, offset)
 
 
-@dataclass(frozen=True, slots=True)
-class _Stop:
-    """Where the partition stops; without a code it waits there for the table's schema to grow."""
-
-    row: int
-    code: ParkCode | None
-    detail: str
-
-
 def _records_in(blocks: Sequence[Block], limit: int) -> int:
     """Return how many records before `limit` are changes; one may be two, as an update of a key."""
     rows = [block.rows[: int(np.searchsorted(block.rows, limit))] for block in blocks]
     return sum(1 + int(np.count_nonzero(np.diff(part))) for part in rows if len(part))
-
-
-def _with_ordering(facts: TopicFacts, state: PartitionState) -> TopicFacts:
-    """Positions that were met before orderings were recorded are places in a binlog."""
-    if facts.ordering is not None or state.position == BEFORE_ALL:
-        return facts
-    return replace(facts, ordering=Ordering.BINLOG)
-
-
-def _mixed(facts: TopicFacts, decoded: Decoded) -> list[_Stop]:
-    """Return where changes are written or ordered otherwise than those before them, or where the
-    records' own order would have to be that of several partitions.
-    """
-    blocks = sorted(decoded.blocks, key=lambda block: int(block.rows[0]))
-    if blocks and facts.format not in (None, decoded.format):
-        detail = (
-            f"the records are {decoded.format}, the table was filled from {facts.format}; {_ANEW}"
-        )
-        return [_Stop(int(blocks[0].rows[0]), ParkCode.FORMAT_CHANGED, detail)]
-    stops, ordering = [], facts.ordering
-    for block in blocks:
-        first = int(block.rows[0])
-        if ordering not in (None, block.ordering):
-            detail = f"the changes are ordered by {block.ordering}, those before by {ordering}"
-            stops.append(_Stop(first, ParkCode.ORDER_UNKNOWN, f"{detail}; {_ANEW}"))
-        elif block.ordering is Ordering.KAFKA and facts.partitions > 1:
-            detail = (
-                "the changes carry no position, and the records' own order says nothing across the"
-                f" topic's {facts.partitions} partitions; let the source send positions"
-                " (docs/formats.md says how), or use a topic of one partition"
-            )
-            stops.append(_Stop(first, ParkCode.ORDER_UNKNOWN, detail))
-        ordering = ordering or block.ordering
-    return stops
-
-
-def _shared(decoded: Decoded, found: Found) -> Iterator[_Stop]:
-    """Yield the first record whose position another change has as well."""
-    if all(block.ordering is Ordering.BINLOG for block in decoded.blocks):
-        row = first_shared(found)
-        if row is not None:
-            yield _Stop(row, ParkCode.ORDER_UNKNOWN, SHARED)
 
 
 def _before(limit: int, found: Found, refused: Mapping[int, tuple[str, str]]) -> Iterator[pa.Table]:

@@ -67,6 +67,24 @@ def retyped(column: Column, found: Column | SourceField) -> str:
     )
 
 
+def came_back(column: Column) -> str:
+    """A column that a shard dropped, and that others have."""
+    return (
+        f"column={column.source_name!r} is there again, which this source had dropped: its rows"
+        f" that didn't change since hold what the old column held; {RESET}"
+    )
+
+
+def other_default(column: Column, field: SourceField) -> str:
+    """A column that came with another default in another shard."""
+    return (
+        f"column={column.source_name!r} came with the default {field.fill} in this source, and with"
+        f" {column.fill} in the table: rows of this source from before it have that, which is not"
+        " what the source has in them; to leave them so, set schema_changes.add_column: lenient"
+        f" and give `lakesplice unpark`; or {RESET}"
+    )
+
+
 def added(field: SourceField) -> str:
     """A column that isn't wanted."""
     return (

@@ -13,7 +13,8 @@ from lakesplice.model.manifest import DeadLetterRef, PartitionState
 from lakesplice.model.mappings import TypeMapping
 from lakesplice.model.modes import NotInserts
 from lakesplice.model.names import TableName
-from lakesplice.planning.intake import PartitionReport, TopicFacts
+from lakesplice.planning.facts import TopicFacts
+from lakesplice.planning.intake import PartitionReport
 from lakesplice.planning.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.planning.shaping import Shape
 from lakesplice.table.append import Appended, AppendPlan

@@ -13,7 +13,8 @@ from lakesplice.errors import RetryableError, TableNotFoundError, UsageError
 from lakesplice.model.epochs import Epoch
 from lakesplice.model.manifest import Manifest, ParkCode, ParkReason, PartitionState, SourceState
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.intake import TopicFacts
+from lakesplice.model.stays import Stays
+from lakesplice.planning.facts import TopicFacts
 from lakesplice.planning.shards import joining_problem
 from lakesplice.table.commit import NOTHING_TOLD, Committed, Conflict, commit, create
 from lakesplice.table.fence import with_fence
@@ -117,7 +118,8 @@ class HeldTable:
         source = self.source
         count = len({*source.partitions, *partitions})
         ordering = source.ordering or self.manifest.met_ordering
-        return TopicFacts(source.format, ordering, count, source.epochs, self.whole_snapshots)
+        whole = self.whole_snapshots
+        return TopicFacts(source.format, ordering, count, source.epochs, whole, source.own_stays)
 
     def next_offsets(self, partitions: Iterable[int]) -> dict[int, int]:
         """Return where the table stands in each partition, as `states` has it."""
@@ -173,6 +175,11 @@ class HeldTable:
         replaced = reshape(self.store, read, schema, self._entropy)
         began = planned_on if replaced else None
         return self.commit(Evolve.of(self.generation, read, schema, replaced, began))
+
+    def record_stays(self, stays: Stays) -> Committed | Conflict:
+        """Record what is known of the columns of the source."""
+        source = replace(self.source, stays=stays)
+        return self.commit(Redirect(self.generation, self.version, source))
 
     def fenced(self, intent: Ingest) -> Ingest:
         """Return an ingest with what its fence deletes, if it raises it; see `with_fence`."""

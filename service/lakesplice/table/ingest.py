@@ -16,6 +16,7 @@ from lakesplice.model.manifest import (
 )
 from lakesplice.planning.intake import PartitionReport
 from lakesplice.planning.snapshots import snapshot_after
+from lakesplice.planning.stays import stays_after
 from lakesplice.table.append import Appended
 from lakesplice.table.intents import Ingest
 from lakesplice.table.snapshot import Snapshot
@@ -86,7 +87,10 @@ def _source_to(
         end = report.state.next_offset if report.stopped else ends[report.partition]
         states[report.partition] = replace(report.state, next_offset=end)
     fence = max([source.fence, *(report.fence for report in reports)])
-    source = replace(source, partitions=states, epochs=_entered(source, reports), fence=fence)
+    stays = stays_after(source.stays, [report.sighted for report in reports])
+    source = replace(
+        source, partitions=states, epochs=_entered(source, reports), fence=fence, stays=stays
+    )
     seen = {report.partition: report.snapshot for report in reports if report.snapshot}
     source = snapshot_after(source, states, seen, open_letters=open_letters)
     met = next((report for report in reports if report.ordering), None)

@@ -22,7 +22,7 @@ from lakesplice.model.mappings import TypeMapping
 from lakesplice.model.names import TableName
 from lakesplice.model.position import Position
 from lakesplice.planning.evolution import plan_evolution
-from lakesplice.planning.intake import TopicFacts
+from lakesplice.planning.facts import TopicFacts
 from lakesplice.planning.late import IntakeRules, Retaken, retake
 from lakesplice.planning.metadata import Origin
 from lakesplice.planning.placed import placed
@@ -168,6 +168,7 @@ class LetterBox:
             self.snapshot.manifest.schema,
             [seen for part in again for seen in part.retaken.sightings],
             reading.rules.policy,
+            self._source().own_stays,
         )
         schema = unplaced(schema, self.snapshot.manifest.schema, self._source().shard)
         if schema != self.snapshot.manifest.schema:
@@ -198,7 +199,9 @@ class LetterBox:
     def _retaken(self, letters: Sequence[DeadLetter], reading: Reading) -> list[_Part]:
         source = self._source()
         count = max(1, len(source.partitions))
-        facts = TopicFacts(source.format, source.ordering, count, source.epochs, False)
+        facts = TopicFacts(
+            source.format, source.ordering, count, source.epochs, False, source.own_stays
+        )
         parts = []
         for (topic, partition), share in _by_partition(letters):
             found = retake(

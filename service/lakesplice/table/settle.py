@@ -12,12 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from lakesplice.model.manifest import DeadLetterRef, ParkCode, ParkReason
+from lakesplice.model.manifest import DeadLetterRef, ParkCode, ParkReason, SourceState
+from lakesplice.model.stays import Stays
 from lakesplice.planning.epochs import open_epoch
-from lakesplice.planning.evolution import plan_evolution
+from lakesplice.planning.evolution import Fits, plan_evolution
 from lakesplice.planning.intake import PartitionReport
 from lakesplice.planning.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.planning.shards import unplaced
+from lakesplice.planning.stays import judged_alike, stays_after
 from lakesplice.table.append import Appended
 from lakesplice.table.commit import Conflict, ConflictCode
 from lakesplice.table.held import HeldTable
@@ -58,7 +60,8 @@ def settle(
     A table may be parked afterwards. Blocks; errors as `HeldTable.commit`.
     """
     sightings = [seen for report in brought.reports for seen in report.sightings]
-    schema, _ = plan_evolution(table.schema, sightings, policy)
+    own = table.source.own_stays
+    schema, verdicts = plan_evolution(table.schema, sightings, policy, own)
     schema = unplaced(schema, table.schema, table.source.shard)
     if schema != table.schema:
         if table.snapshot is None:
@@ -69,7 +72,7 @@ def settle(
                 return _overtaken(table, outcome)
         return Settled.AGAIN
     table.be_born(schema)
-    if sightings and table.manifest.is_merged:
+    if table.manifest.is_merged and any(isinstance(v, Fits) for v in verdicts.values()):
         return Settled.AGAIN  # another topic made the table grow by what these tasks met, too
     if mixed := _mixed(brought.reports):
         table.park(mixed)
@@ -80,6 +83,11 @@ def settle(
         if isinstance(recorded, Conflict) and recorded.reason is not ConflictCode.VERSION:
             return recorded
         # Whatever was committed in between, the next round meets the same change again.
+        return Settled.AGAIN
+    if stays := _judged_apart(table.source, brought.reports):
+        recorded = table.record_stays(stays)
+        if isinstance(recorded, Conflict) and recorded.reason is not ConflictCode.VERSION:
+            return recorded
         return Settled.AGAIN
     assert table.snapshot is not None
     intent = ingest_intent(
@@ -104,6 +112,15 @@ def _overtaken(table: HeldTable, conflict: Conflict) -> Conflict | Settled:
     """What other topics of the table may do meanwhile is what the next round plans on."""
     again = conflict.reason in _MOVED_BY_TOPICS and table.manifest.is_merged
     return Settled.AGAIN if again else conflict
+
+
+def _judged_apart(source: SourceState, reports: Sequence[PartitionReport]) -> Stays:
+    """Return what a shard's partitions know of its columns together, if one of them would have
+    judged what it met otherwise by that; else nothing.
+    """
+    sighted = [report.sighted for report in reports]
+    after = stays_after(source.stays, sighted)
+    return {} if judged_alike(after, sighted) else after
 
 
 def _mixed(reports: Sequence[PartitionReport]) -> ParkReason | None:

@@ -228,6 +228,16 @@ class Database:
         for key, image in list(target.rows.items()):
             target.rows.put(key, target.writer.image((*image.values, column.default)))
 
+    def drop_column(self, table: str, column: str) -> None:
+        """ALTER TABLE … DROP COLUMN, not of the key; no event tells of it."""
+        target = self._tables[table]
+        at = target.spec.index(column)
+        self._binlog.begin()
+        target.writer = self._writer(target.spec.without_column(column))
+        for key, image in list(target.rows.items()):
+            kept = (*image.values[:at], *image.values[at + 1 :])
+            target.rows.put(key, target.writer.image(kept))
+
     def truth(self, table: str) -> pa.Table:
         """The table as it stands: the lake's types, the source's column order, rows in no order."""
         target = self._tables[table]

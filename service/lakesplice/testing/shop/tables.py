@@ -62,6 +62,11 @@ class TableSpec:
         """Return the table after an ALTER that added `column` at the end."""
         return replace(self, columns=(*self.columns, column))
 
+    def without_column(self, column: str) -> TableSpec:
+        """Return the table after an ALTER that dropped a column."""
+        kept = tuple(each for each in self.columns if each.name != column)
+        return replace(self, columns=kept)
+
 
 CUSTOMERS = TableSpec(
     "customers",
