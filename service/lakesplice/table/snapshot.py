@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from lakesplice.errors import (
@@ -62,12 +62,14 @@ class HistoryEntry:
     """What one retained version says of itself.
 
     `source` gives, per Kafka partition in which the table moved with it, where from and where to;
-    None if the version before it is no longer there.
+    None if the version before it is no longer there. Of a table of several topics it is empty, and
+    `sources` has the same for each topic that moved.
     """
 
     version: int
     info: CommitInfo
     source: Mapping[int, tuple[int, int]] | None = None
+    sources: Mapping[str, Mapping[int, tuple[int, int]]] = field(default_factory=dict)
 
 
 def open_snapshot(store: Store, version: int | None = None) -> Snapshot:
@@ -107,19 +109,37 @@ def history(store: Store) -> Iterator[HistoryEntry]:
         infos = (a for a in decode_commit(store.read(path), path) if isinstance(a, CommitInfo))
         info = next(infos, CommitInfo(None, ""))
         if newer is not None:
-            yield HistoryEntry(*newer, _moved(_offsets(info), _offsets(newer[1])))
+            before, after = _offsets(info), _offsets(newer[1])
+            sources = _moved_by_topic(before, after)
+            yield HistoryEntry(*newer, _moved(before.get("", {}), after.get("", {})), sources)
         newer = version, info
     if newer is not None:
         yield HistoryEntry(*newer, {} if newer[0] == 0 else None)
 
 
-def _offsets(info: CommitInfo) -> Mapping[int, int]:
-    """The offsets that a commit of ours states; none in anybody else's."""
+def _offsets(info: CommitInfo) -> Mapping[str, Mapping[int, int]]:
+    """The offsets that a commit of ours states, by topic, the only one's under an empty name; none
+    in anybody else's.
+    """
     try:
         stated = json.loads(info.parameters.get("offsets", "{}"))
-        return {int(number): int(offset) for number, offset in stated.items()}
+        by_topic = all(isinstance(one, dict) for one in stated.values())
+        return {
+            str(topic): {int(number): int(offset) for number, offset in offsets.items()}
+            for topic, offsets in (stated if by_topic else {"": stated}).items()
+        }
     except (ValueError, TypeError, AttributeError):
         return {}
+
+
+def _moved_by_topic(
+    before: Mapping[str, Mapping[int, int]], after: Mapping[str, Mapping[int, int]]
+) -> dict[str, dict[int, tuple[int, int]]]:
+    """Topics stand in the order in which they came, so what had no name is the first one's."""
+    topics = [topic for topic in after if topic]
+    known = {**dict(zip(topics[:1], [before.get("", {})], strict=False)), **before}
+    moves = {topic: _moved(known.get(topic, {}), after[topic]) for topic in topics}
+    return {topic: moved for topic, moved in moves.items() if moved}
 
 
 def _moved(before: Mapping[int, int], after: Mapping[int, int]) -> dict[int, tuple[int, int]]:

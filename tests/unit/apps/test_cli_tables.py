@@ -20,6 +20,7 @@ from lakesplice.table.intents import Redirect
 from tests.support.command_line import CommandLine
 from tests.support.indexed import IndexedTable
 from tests.support.made import GENERATION
+from tests.support.shards import Scene
 
 SCHEMA = TableSchema(
     (
@@ -362,3 +363,18 @@ def test_an_offset_that_makes_no_sense_is_refused_and_nothing_changes(
     assert ended.code == 2
     (row,) = lakesplice.rows("tables", root(parked).parents[1])
     assert row["state"] == "parked"
+
+
+def test_history_has_the_topic_of_what_came_from_several(
+    lakesplice: CommandLine, tmp_path: Path
+) -> None:
+    scene = Scene(tmp_path)
+    scene.first.put(0, 1)
+    scene.second.put(0)
+    scene.batch()
+    scene.second.put(5, 6)
+    scene.batch()
+    table = tmp_path / scene.first.driver.name.path
+    rows = lakesplice.rows("history", table)
+    assert rows[0]["source"] == {scene.second.topic.name: {"0": [1, 3]}}
+    assert f"{scene.second.topic.name} 0:1-3" in lakesplice("history", table).out

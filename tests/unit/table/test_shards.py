@@ -13,139 +13,16 @@ from lakesplice.errors import UsageError
 from lakesplice.formats.manifests import decode_manifest, encode_manifest
 from lakesplice.model.manifest import ParkCode, ParkReason
 from lakesplice.model.position import BEFORE_ALL, Position
-from lakesplice.planning.metadata import Metadata
-from lakesplice.planning.policy import DEFAULT_POLICY, Behaviour, SchemaPolicy
-from lakesplice.planning.shaping import Shape
-from lakesplice.storage.local import LocalStore
+from lakesplice.planning.policy import Behaviour, SchemaPolicy
 from lakesplice.table.facade import Table
-from lakesplice.table.index import check
 from lakesplice.table.intents import Redirect
-from lakesplice.table.read import View
 from lakesplice.table.settle import Settled
-from lakesplice.testing.doubles import FixedClock, SeededEntropy
-from lakesplice.testing.shop import Database, Event
 from lakesplice.testing.shop.columns import integer
-from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
-from tests.support.simulated import SMALL, require_tidy, row
+from lakesplice.testing.simulation import SimulatedTopic
+from tests.support.shards import Scene, Shard, by_key
+from tests.support.simulated import SMALL, require_tidy
 
-SHAPE = Shape(metadata=(("database_name", Metadata.DATABASE_NAME),), key=("database_name",))
 ALL_THAT_IS_DELETED = 1 << 60
-
-
-class Shard:
-    """A server with a table of its own, and the driver that takes it."""
-
-    def __init__(
-        self,
-        lake: LocalStore,
-        number: int,
-        beside: Shard | None = None,
-        policy: SchemaPolicy = DEFAULT_POLICY,
-    ) -> None:
-        self.policy = policy
-        # One seed: the servers write the same binlog files, at the same offsets.
-        self.database = Database((SMALL,), server=f"s{number}", database=f"shop_{number}")
-        self.topic = SimulatedTopic(self.database.topic(SMALL.name), 2, f"topic-{number}")
-        self.name = f"shop_{number}"
-        self.lake = lake
-        self.start(beside)
-
-    def start(self, beside: Shard | None, generation: int = 1) -> None:
-        self.driver = SimulatedDriver(
-            self.lake,
-            self.topic,
-            FixedClock(),
-            SeededEntropy(7 * generation + int(self.name[-1])),
-            generation=generation,
-            ranges=2,
-            read_tasks=2,
-            shape=SHAPE,
-            policy=self.policy,
-            beside=beside.driver if beside is not None else None,
-        )
-
-    def send(self, partition: int = 0) -> list[Event]:
-        events = self.database.drain()
-        self.topic.append(partition, events)
-        return events
-
-    def put(self, *keys: int, value: int = 1) -> None:
-        for key in keys:
-            if (key,) in self.database.rows(SMALL.name):
-                self.database.update(SMALL.name, [(key,)], lambda r: (r[0], f"v{value}", *r[2:]))
-            else:
-                more = len(self.database.tables[0].columns) - 3
-                self.database.insert(SMALL.name, [(*row(key, value), *[value] * more)])
-        self.send()
-
-    def drop(self, *keys: int) -> None:
-        for key in keys:
-            self.database.delete(SMALL.name, [(key,)])
-        self.send()
-
-    def truncate(self) -> None:
-        keys = [key for key, _ in self.database.rows(SMALL.name).items()]
-        self.database.delete(SMALL.name, keys)
-        event = self.database.drain()[0]
-        record = json.loads(event.value or b"")
-        record["payload"].update(op="t", before=None, after=None)
-        told = event._replace(key=None, value=json.dumps(record).encode())
-        self.topic.append(0, [told])
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        names = [column.name for column in self.database.tables[0].columns]
-        return [
-            {"database_name": self.name, **dict(zip(names, image.values, strict=True))}
-            for _, image in self.database.rows(SMALL.name).items()
-        ]
-
-
-class Scene:
-    def __init__(self, folder: Path, policy: SchemaPolicy = DEFAULT_POLICY) -> None:
-        self.lake = LocalStore(folder)
-        first = Shard(self.lake, 0, policy=policy)
-        self.shards = [first, Shard(self.lake, 1, first, policy)]
-        self.store = self.lake.within(first.driver.name.path)
-
-    @property
-    def first(self) -> Shard:
-        return self.shards[0]
-
-    @property
-    def second(self) -> Shard:
-        return self.shards[1]
-
-    def batch(self) -> None:
-        for shard in self.shards:
-            assert shard.driver.batch() is Settled.DONE
-
-    def holds(self, *views: View) -> None:
-        table = Table(self.store)
-        assert table.snapshot.manifest.parkings == ()
-        names = table.schema.names
-        truth = [
-            {name: found.get(name) for name in names}
-            for shard in self.shards
-            for found in shard.rows
-        ]
-        for view in views:
-            assert by_key(table.read(view).to_pylist()) == by_key(truth)
-
-    def settle(self) -> None:
-        """Take all there is, compact, and hold both views to be what the shards hold."""
-        self.batch()
-        self.holds(View.REAL_TIME)
-        while self.first.driver.table.manifest.deltas:
-            self.first.driver.compact()
-        self.holds(*View)
-        found = check(self.store, Table(self.store).snapshot)
-        assert found.sound
-        assert not found.duplicates
-
-
-def by_key(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(rows, key=lambda found: (found["database_name"], found["id"]))
 
 
 @pytest.fixture
@@ -316,6 +193,27 @@ def test_what_the_log_says_of_offsets_names_the_topics(scene: Scene) -> None:
     with pytest.raises(UsageError):
         _ = table.offsets
     assert table.offsets_of(scene.second.topic.name) == scene.second.topic.ends
+
+
+def test_the_history_has_what_each_topic_brought(scene: Scene) -> None:
+    scene.first.put(0, 1)
+    scene.first.driver.batch()
+    scene.first.put(2)
+    scene.second.put(0)
+    scene.batch()
+    entries = [entry for entry in Table(scene.store).history() if entry.info.operation == "INGEST"]
+    first, second = scene.first.topic.name, scene.second.topic.name
+    assert [(dict(entry.source or {}), dict(entry.sources)) for entry in entries] == [
+        ({}, {second: {0: (0, 1)}}),
+        ({0: (2, 3)}, {}),
+        ({0: (0, 2)}, {}),
+    ]
+    scene.first.put(3)
+    scene.first.driver.batch()
+    newest = next(Table(scene.store).history())
+    assert (newest.source, newest.sources) == ({}, {first: {0: (3, 4)}})
+    joined = next(e for e in Table(scene.store).history() if e.info.operation == "REDIRECT")
+    assert not joined.sources
 
 
 def test_a_topic_whose_rows_cannot_be_told_apart_does_not_join(scene: Scene) -> None:

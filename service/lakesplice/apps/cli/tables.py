@@ -13,7 +13,7 @@ from lakesplice.errors import LakespliceError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lakesplice.table.snapshot import Snapshot
+    from lakesplice.table.snapshot import HistoryEntry, Snapshot
 
 TableArgument = Annotated[
     str,
@@ -80,7 +80,7 @@ def history(
             "version": entry.version,
             "time": _moment(info.timestamp_ms),
             "operation": info.operation,
-            "source": _ranges(entry.source) if form is Listing.TABLE else entry.source,
+            "source": _moves(entry) if form is Listing.TABLE else entry.sources or entry.source,
             "metrics": counts if form is Listing.JSON else _joined(counts | told),
             **(told if form is Listing.JSON else {}),
         }
@@ -172,6 +172,12 @@ def _moment(timestamp_ms: int | None) -> str | None:
     if not timestamp_ms:
         return None
     return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def _moves(entry: HistoryEntry) -> str:
+    """What a version took, of each topic if there are several."""
+    named = (f"{topic} {_ranges(moved)}" for topic, moved in entry.sources.items())
+    return "; ".join(named) or _ranges(entry.source)
 
 
 def _ranges(source: Mapping[int, tuple[int, int]] | None) -> str:
