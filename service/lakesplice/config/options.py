@@ -51,6 +51,16 @@ class Options(Mapping[str, str]):
         )
 
 
+class ByName(Options):
+    """An immutable mapping by names that users give to things of their own, such as columns: what
+    stands under `password` is no secret but a column's type.
+    """
+
+    def masked(self) -> dict[str, str]:
+        """The mapping as it is."""
+        return dict(self)
+
+
 def _spelled(values: Any) -> Any:
     """YAML reads `true` and `500` as other things than the strings that Kafka and Spark want."""
     if not isinstance(values, Mapping):

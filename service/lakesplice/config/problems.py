@@ -13,6 +13,7 @@ import annotated_types
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from lakesplice.config.options import ByName
 from lakesplice.config.quantities import Unit
 from lakesplice.telemetry.secrets import MASK, is_secret, masked
 
@@ -95,7 +96,8 @@ def described(error: Mapping[str, Any], root: type[BaseModel]) -> str:
     ).replace("Input should", "must")
     # What stands where a section belongs may be one of its secrets, in the wrong place.
     misplaced = info is not None and section_type(info) and isinstance(error["input"], str)
-    met = "a text" if misplaced else _shown(path, error["input"])
+    of_names = info is not None and info.annotation is ByName
+    met = "a text" if misplaced else _shown(() if of_names else path, error["input"])
     return f"{met} cannot be used; {'allowed: ' if allowed else ''}{reason}"
 
 

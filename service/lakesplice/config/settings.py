@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 from pydantic import Field, field_validator, model_validator
 
 from lakesplice.config.kafka import KafkaSettings, pattern_of
-from lakesplice.config.options import Options
+from lakesplice.config.options import ByName, Options
 from lakesplice.config.quantities import Seconds
 from lakesplice.config.routes import check_route, is_regex, route
 from lakesplice.config.schema_changes import (
@@ -168,8 +168,8 @@ class TableSettings(RowSettings):
         default=None,
         description="Format of the change events; without it, it is told from the records.",
     )
-    columns: Options = Field(
-        default=Options(),
+    columns: ByName = Field(
+        default=ByName(),
         description="Types of the columns where nothing else says them, such as `id: bigint`"
         " (docs/types.md has the order).",
     )

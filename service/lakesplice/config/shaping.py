@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import Field, PlainSerializer, field_validator, model_validator
 
-from lakesplice.config.options import Options
+from lakesplice.config.options import ByName, Options
 from lakesplice.config.section import Section
 from lakesplice.errors import ConfigurationError
 from lakesplice.telemetry.secrets import MASK
@@ -106,13 +106,13 @@ class ShapeSettings(Section):
         max_length=10_000,
         description="Columns left out, as names or patterns; a key column parks the table.",
     )
-    masks: Options = Field(
-        default=Options(),
+    masks: ByName = Field(
+        default=ByName(),
         description="Masks by column name or pattern, the first that matches: `hash` (salted with"
         " `masking.secret`), `redact` or `truncate(n)`.",
     )
-    computed: Options = Field(
-        default=Options(),
+    computed: ByName = Field(
+        default=ByName(),
         description="Columns computed from others, by name: expressions such as"
         " `date_format(created_at, 'yyyy-MM')` (docs/shaping.md).",
     )

@@ -42,6 +42,20 @@ def test_secrets_are_masked_in_print() -> None:
     assert "sasl.password: '********'" in as_yaml(settings)
 
 
+def test_what_users_name_like_a_secret_is_none_and_is_read_back(tmp_path: Path) -> None:
+    tables = (
+        "[{match: 'shop.password_resets', columns: {password: string, token: 'decimal(12,2)'},"
+        " key: [token], shape: {masks: {secret: redact, api_key: 'truncate(4)'},"
+        " computed: {private: upper(name)}}}]"
+    )
+    settings = load(None, {**VARIABLES, "LAKESPLICE_TABLES": tables})
+    assert "****" not in as_yaml(settings)
+    file = tmp_path / "printed.yaml"
+    file.write_text(as_yaml(settings), encoding="utf-8")
+    assert load(file, {}) == settings
+    assert as_values(settings)["tables"][0]["columns"]["password"] == "string"
+
+
 def test_every_setting_says_what_it_is_for_and_where_its_bounds_are() -> None:
     for path, info in settings_of(Settings):
         assert purpose(info).endswith("."), path
