@@ -29,6 +29,8 @@ RANDOM_BITS = 64
 _BASE = re.compile(rf"{BASE}/(?:[^/]+=[^/]+/)*[0-9a-f]{{16}}-\d+-[0-9a-f]{{16}}\.parquet")
 # A name that a folder can't have on most file systems.
 _NAME_BYTES_MAX = 255
+# Names in a bucket are 1,024 bytes at most, of which the lake and the file's own need some.
+_FOLDER_BYTES_MAX = 700
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _COMMIT = re.compile(rf"{LOG}/(\d{{20}})\.json")
 _MANIFEST = re.compile(rf"{MANIFESTS}/(\d{{20}})-[0-9a-f]+\.json")
@@ -46,15 +48,15 @@ def partition_folder(columns: Sequence[str], partition: Partition) -> str:
     """The folders of a partition, as Hive names them: `country=de/`, each followed by a slash.
 
     The log has the values; but Polars takes them from here. Where a value makes a name too long
-    there are none, and Polars refuses the table.
+    there are none, and Polars refuses the table. So it is where all of them are too long together.
     """
     names = [
         f"{quote(column, safe='')}={_NULL if value is None else quote(value, safe='')}"
         for column, value in zip(columns, partition, strict=True)
     ]
-    if any(len(name) > _NAME_BYTES_MAX for name in names):
-        return ""
-    return "".join(f"{name}/" for name in names)
+    folder = "".join(f"{name}/" for name in names)
+    too_long = any(len(name) > _NAME_BYTES_MAX for name in names)
+    return "" if too_long or len(folder) > _FOLDER_BYTES_MAX else folder
 
 
 def is_base_path(path: str) -> bool:

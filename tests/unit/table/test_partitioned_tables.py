@@ -405,3 +405,24 @@ def test_a_log_that_names_other_partitions_than_the_manifest_is_noticed(life: Li
     path.write_text(text.replace('{"name":"b"}', '{"name":"c"}'))
     with pytest.raises(CorruptFileError, match="partitions"):
         Table(life.store)
+
+
+def test_a_date_outside_of_what_the_log_can_say_is_none(tmp_path: Path) -> None:
+    shape = Shape(computed=(("day", parse("cast(name, date)")),))
+    life = Life(tmp_path, SchemaPolicy(partition_by=("day",)), shape)
+    texts = ("0000-02-28", "0001-01-01", "9999-12-31", "10000-01-01", "-0001-01-01")
+    life.take(*(event(INT, 10 + at, row(at, at, text)) for at, text in enumerate(texts)))
+    assert set(life.partitions) == {("0001-01-01",), ("9999-12-31",), (None,)}
+    life.take(event(INT, 30, row(1, 1, "0000-12-31"), row(1, 1, "0001-01-01")))
+    assert [found["name"] for found in life.rows][1] == "0000-12-31"
+
+
+def test_values_whose_folders_would_be_too_long_for_a_bucket_have_none(tmp_path: Path) -> None:
+    columns = {"id": "int32", **{name: "string" for name in "abcd"}}
+    life = Life(tmp_path, SchemaPolicy(partition_by=("a", "b", "c", "d")))
+    values = {name: "v" * 200 for name in "abcd"}
+    life.take(event(columns, 10, {"id": 1, **values}))
+    (file,) = life.driver.table.manifest.files.values()
+    assert "=" not in file.path
+    assert file.partition == tuple(values.values())
+    assert len(life.rows) == 1

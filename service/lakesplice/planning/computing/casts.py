@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.errors import ConfigurationError
+from lakesplice.formats.events.encoding import DAY_MIN
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.planning.computing.moments import Pattern
 
@@ -147,6 +148,8 @@ def _read_moments(texts: pa.Array, to: ColumnType) -> pa.Array:
     # A thirteenth month or a thirtieth of February is written otherwise than it was read.
     same = pc.equal(_DATE.written(dates), pc.utf8_slice_codeunits(texts, 0, 10))
     fine = np.asarray(same.fill_null(False)) & np.asarray(found.is_valid())
+    # Year 0 is none of the source's either, nor of most readers.
+    fine &= days >= DAY_MIN
     if to.kind is Kind.DATE:
         return pc.if_else(pa.array(fine & ~timed), dates, None)
     fine &= (numbers["h"] < 24) & (numbers["n"] < 60) & (numbers["s"] < 60) & timed
