@@ -19,18 +19,20 @@ from numpy.typing import NDArray
 from lakesplice.errors import UnsupportedError
 from lakesplice.model.address import Partition
 from lakesplice.model.manifest import ParkCode
-from lakesplice.model.schema import TableSchema
+from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import Kind
+from lakesplice.planning.computing.moments import clock
 from lakesplice.planning.digest import contiguous
 
 Codes = NDArray[np.int64]
 
-# Of floating point equal values have several spellings, of timestamps several readings; delta-rs
-# misreads decimals between -1 and 0; binary has no spelling.
-_KINDS = frozenset(
-    (Kind.STRING, Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG, Kind.DATE, Kind.BOOLEAN)
-)
+# Of floating point equal values have several spellings; delta-rs fails at decimals between -1 and
+# 0, however they are written; binary has no spelling.
+_WHOLE = (Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG)
+_KINDS = frozenset((Kind.STRING, *_WHOLE, Kind.DATE, Kind.TIMESTAMP, Kind.BOOLEAN))
 _DAYS = (-719162, 2932896)  # 0001-01-01 to 9999-12-31: readers disagree about others
+# All digits, so that a moment has one spelling; without the zone readers would take their own.
+_MOMENT = "%Y-%m-%dT%H:%M:%SZ"
 _RESET = "or reset the table to read it anew"
 
 Problem = tuple[ParkCode, str]
@@ -47,7 +49,7 @@ class Partitions:
 def partitions_of(rows: pa.Table, schema: TableSchema) -> Partitions:
     """Return in which partition each row is; `rows` has at least the partition columns.
 
-    `UnsupportedError` for a date that readers of the log don't agree about.
+    `UnsupportedError` for a date or moment that readers of the log don't agree about.
     """
     if not rows.num_rows:
         return Partitions((), np.empty(0, np.int64))
@@ -107,6 +109,15 @@ def _born(schema: TableSchema, by: Sequence[str]) -> TableSchema | Problem:
     return replace(schema, partitioned_by=tuple(schema.by_source[name].name for name in by))
 
 
+def dropped(column: Column) -> Problem:
+    """Return why a table can't go on without one of its partition columns."""
+    return (
+        ParkCode.SCHEMA_CHANGE,
+        f"column={column.source_name!r} is what the table is partitioned by, and it was renamed,"
+        f" dropped or got another type at the source: bring it back as it was, {_RESET}",
+    )
+
+
 def _moved_apart(current: TableSchema, following: TableSchema) -> Problem | None:
     now = {column.id: column for column in following.columns}
     for column in current.columns:
@@ -118,20 +129,17 @@ def _moved_apart(current: TableSchema, following: TableSchema) -> Problem | None
                 column.type,
                 column.hidden,
             ):
-                return (
-                    ParkCode.SCHEMA_CHANGE,
-                    f"column={column.source_name!r} is what the table is partitioned by, and it"
-                    " was renamed, dropped or got another type at the source: bring it back as it"
-                    f" was, {_RESET}",
-                )
+                return dropped(column)
     return None
 
 
 def _spelt(rows: pa.Table, name: str) -> tuple[Codes, list[str | None]]:
     """Return a column's values as numbers, and how the log spells each."""
     values = contiguous(rows.column(name))
-    if pa.types.is_date(values.type):
-        _require_days(values, name)
+    if pa.types.is_temporal(values.type):
+        _require_days(values.cast(pa.date32(), safe=False), name)
+    if pa.types.is_timestamp(values.type):
+        values = pc.strftime(clock(values), _MOMENT)
     encoded = values.cast(pa.string()).dictionary_encode()
     words = [None if word == "" else word for word in encoded.dictionary.to_pylist()]
     # Null, and an empty text with it, is the number behind the last word.

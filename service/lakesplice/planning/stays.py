@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,7 @@ from lakesplice.model.promotions import promoted
 from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
 from lakesplice.model.stays import Stay, Stays, united
 from lakesplice.planning import unfollowed
+from lakesplice.planning.partitions import dropped
 from lakesplice.planning.policy import SchemaPolicy
 from lakesplice.planning.unsent import Why, declared_yet_unsent
 
@@ -44,12 +46,12 @@ class Fitting:
     file: Integers
     offset: Integers
 
-    @property
-    def ids(self) -> set[int]:
+    @cached_property
+    def ids(self) -> frozenset[int]:
         """The identities of the columns that the images have."""
-        return {column.id for column in self.mapping.values()}
+        return frozenset(column.id for column in self.mapping.values())
 
-    @property
+    @cached_property
     def ends(self) -> tuple[Position, Position]:
         """The lowest and the highest position."""
         low, high = int(self.file.min()), int(self.file.max())
@@ -99,8 +101,7 @@ def judge(
 
     A record to stop at comes with the reason; the first one counts.
     """
-    ends = {at: image.ends for at, image in enumerate(images)}
-    first = [{i: Stay(ends[at][0]) for i in image.ids} for at, image in enumerate(images)]
+    first = [dict.fromkeys(image.ids, Stay(image.ends[0])) for image in images]
     stays = united(known, *first)
     stops = [*_other_defaults(schema, images, known, stays, policy)]
     for image in images:
@@ -109,7 +110,11 @@ def judge(
             late = image.from_on(stays[number].first)
             if column is None or late is None or _is_unsent(image.schema, column):
                 continue
-            why = _drop_refused(column, late, stays, policy)
+            why = (
+                dropped(column)
+                if column.name in schema.partitioned_by
+                else _drop_refused(column, late, stays, policy)
+            )
             if why is None:
                 stays[number] = stays[number].united(Stay(stays[number].first, late.ends[0]))
             else:
@@ -122,8 +127,8 @@ def judge(
                 why = (ParkCode.SCHEMA_CHANGE, unfollowed.came_back(column))
                 stops.append((int(back.rows[0]), why))
     sighted: dict[int, Sighted] = {}
-    for at, image in enumerate(images):
-        high = ends[at][1]
+    for image in images:
+        high = image.ends[1]
         sides = {i: (high, None) if i in image.ids else (None, high) for i in schema.by_id}
         seen = {i: Sighted(stays.get(i), *side) for i, side in sides.items()}
         sighted = sighted_after(sighted, seen)

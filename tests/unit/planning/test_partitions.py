@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -41,6 +41,28 @@ def test_values_are_spelt_as_the_protocol_says() -> None:
         "0001-01-01",
         "9999-12-31",
     ]
+    assert spelt(
+        "timestamp",
+        datetime(2024, 3, 31, 2, 30, tzinfo=UTC),
+        datetime(1, 1, 1, tzinfo=UTC),
+        datetime(9999, 12, 31, 23, 59, 59, 999_999, UTC),
+        datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC),
+        None,
+    ) == [
+        "2024-03-31T02:30:00.000000Z",
+        "0001-01-01T00:00:00.000000Z",
+        "9999-12-31T23:59:59.999999Z",
+        "1969-12-31T23:59:59.999999Z",
+        None,
+    ]
+
+
+@given(st.datetimes(timezones=st.just(UTC)))
+def test_a_moment_has_one_spelling_and_is_read_back_from_it(moment: datetime) -> None:
+    (text,) = spelt("timestamp", moment)
+    assert text is not None
+    assert datetime.fromisoformat(text) == moment
+    assert len(text) == len("2024-03-31T02:30:00.000000Z")
 
 
 def test_an_empty_text_is_where_null_is() -> None:
@@ -55,6 +77,10 @@ def test_dates_that_readers_do_not_agree_about_are_refused(days: int) -> None:
     rows = pa.table({"c": pa.array([0, days], pa.int32()).cast(pa.date32())})
     with pytest.raises(UnsupportedError, match="years 1 to 9999"):
         partitions_of(rows, schema(c="date"))
+    micros = pa.array([0, days * 86_400_000_000], pa.int64())
+    moments = pa.table({"c": micros.cast(pa.timestamp("us", tz="UTC"))})
+    with pytest.raises(UnsupportedError, match="years 1 to 9999"):
+        partitions_of(moments, schema(c="timestamp"))
 
 
 def test_no_rows_are_in_no_partition() -> None:

@@ -323,6 +323,17 @@ def test_a_drop_that_is_followed_leaves_the_other_shards_column_and_is_never_hid
     assert all(any(stay.gone for stay in one.stays.values()) for one in stays.values())
 
 
+def test_a_partition_column_that_a_shard_drops_parks_it_whatever_else_is_followed(
+    tmp_path: Path,
+) -> None:
+    policy = SchemaPolicy(drop_column=Behaviour.LENIENT, partition_by=("name",))
+    scene = filled(Scene(tmp_path, policy))
+    scene.first.database.drop_column(SMALL.name, "name")
+    put_narrow(scene.first, 30, 4)
+    scene.batch()
+    assert "is what the table is partitioned by" in parked(scene, 0)
+
+
 def test_what_comes_late_from_before_a_drop_has_its_column_and_what_comes_back_parks(
     tmp_path: Path,
 ) -> None:
