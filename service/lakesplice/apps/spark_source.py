@@ -14,7 +14,7 @@ a stream too (`spark_changes.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -37,7 +37,7 @@ from lakesplice.spark.workers import keep_zip_directories
 from lakesplice.storage.places import open_store
 from lakesplice.table.facade import Asked, ask, asked_version
 from lakesplice.table.ports import Store
-from lakesplice.table.read import View
+from lakesplice.table.read import View, matching_files
 from lakesplice.table.snapshot import (
     Snapshot,
     manifest_ref,
@@ -179,7 +179,8 @@ class _Reader(DataSourceReader):
 
     def __init__(self, store: Store, manifest: FileRef, content: Manifest, wanted: _Wanted) -> None:
         self._store, self._manifest, self._wanted = store, manifest, wanted
-        self._parts = _parts(content)
+        request = wanted.asked(content.schema).request
+        self._parts = _parts(content, matching_files(content, request))
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the parts of the table, one task each."""
@@ -200,10 +201,10 @@ def _named(schema: TableSchema) -> pa.Schema:
     return pa.schema([types.field(s).with_name(n) for n, s in stored_names(schema).items()])
 
 
-def _parts(manifest: Manifest) -> tuple[tuple[str, ...], ...]:
-    """The base files in the order of their names, small ones together."""
+def _parts(manifest: Manifest, left: Collection[str]) -> tuple[tuple[str, ...], ...]:
+    """The base files that are left, in the order of their names, small ones together."""
     parts, held, size = [], list[str](), 0
-    for path in sorted(manifest.files):
+    for path in sorted(left):
         held.append(path)
         size += manifest.files[path].bytes
         if size >= _PARTITION_BYTES:

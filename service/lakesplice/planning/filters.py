@@ -45,6 +45,11 @@ class Filter:
         return frozenset(self._used.values())
 
     @property
+    def expression(self) -> pc.Expression:
+        """The condition, by the names that its author used."""
+        return self._condition
+
+    @property
     def on_stored_names(self) -> pc.Expression | None:
         """The condition itself if every name in it is a stored one, for pruning by statistics."""
         return self._condition if all(n == s for n, s in self._used.items()) else None

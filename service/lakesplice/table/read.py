@@ -2,7 +2,8 @@
 
 One row group is in memory at a time, and in the real-time view the waiting changes with it.
 Files and row groups are pruned by statistics only where no change waits: elsewhere a row may come
-to match by a change, so the filter follows the overlay.
+to match by a change, so the filter follows the overlay. By partition columns files are pruned in
+either case, with their deltas (`planning/pruning.py`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from lakesplice.model.names import IS_DELETED
 from lakesplice.planning.edits import apply_edits
 from lakesplice.planning.filters import Filter
 from lakesplice.planning.overlay import Placed, Waiting, overlay, state_columns
+from lakesplice.planning.pruning import left_by
 from lakesplice.table.base import open_base
 from lakesplice.table.ports import Store
 from lakesplice.table.waiting import read_waiting
@@ -59,7 +61,8 @@ def scan(
     gone, `CorruptFileError` for a damaged one and for a change whose key is not its row's; never
     fewer rows.
     """
-    files = [manifest.files[path] for path in sorted(manifest.files if paths is None else paths)]
+    left = matching_files(manifest, request)
+    files = [manifest.files[path] for path in sorted(left if paths is None else left & set(paths))]
     groups = frozenset(segment.group for file in files for segment in file.segments)
     deltas = manifest.deltas if request.view is View.REAL_TIME else ()
     waiting = None
@@ -70,6 +73,15 @@ def scan(
         rows = _asked_for(_overlaid(raw, manifest, request), request)
         if rows.num_rows:
             yield rows
+
+
+def matching_files(manifest: Manifest, request: Request) -> frozenset[str]:
+    """Return the paths of the base files that may have rows asked for, by their partitions."""
+    schema, condition = manifest.schema, request.condition
+    if condition is None or request.include_deleted or not schema.partitioned_by:
+        return frozenset(manifest.files)
+    left = left_by(condition, schema, (file.partition for file in manifest.files.values()))
+    return frozenset(path for path, file in manifest.files.items() if file.partition in left)
 
 
 @dataclass(frozen=True)

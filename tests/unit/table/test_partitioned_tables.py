@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql.types import StructType
 
-from lakesplice.errors import CorruptFileError
+from lakesplice.apps.spark_source import LakespliceSource
+from lakesplice.errors import CorruptFileError, MissingFileError
 from lakesplice.model.manifest import ParkCode, PartitionState
 from lakesplice.model.modes import NotInserts
 from lakesplice.planning.computing.expression import parse
@@ -418,11 +423,97 @@ def test_a_date_outside_of_what_the_log_can_say_is_none(tmp_path: Path) -> None:
 
 
 def test_values_whose_folders_would_be_too_long_for_a_bucket_have_none(tmp_path: Path) -> None:
-    columns = {"id": "int32", **{name: "string" for name in "abcd"}}
+    columns = {"id": "int32", **dict.fromkeys("abcd", "string")}
     life = Life(tmp_path, SchemaPolicy(partition_by=("a", "b", "c", "d")))
-    values = {name: "v" * 200 for name in "abcd"}
+    values = dict.fromkeys("abcd", "v" * 200)
     life.take(event(columns, 10, {"id": 1, **values}))
     (file,) = life.driver.table.manifest.files.values()
     assert "=" not in file.path
     assert file.partition == tuple(values.values())
     assert len(life.rows) == 1
+
+
+NAME, N = ds.field("name"), ds.field("n")
+CONDITIONS = (
+    NAME == "a",
+    NAME != "a",
+    NAME.is_null(),
+    NAME == "",
+    ~NAME.is_null(),
+    (NAME == "b") & (N > 3),
+    (NAME == "b") | (N == 2),
+    NAME.isin(["a", "", "x"]),
+    pc.starts_with(NAME, "b"),
+    (NAME == "a") | NAME.is_null(),
+    N >= 3,
+    NAME > "a",
+)
+
+
+@pytest.mark.parametrize("condition", CONDITIONS, ids=str)
+def test_a_filter_on_partition_columns_leaves_the_rows_that_match(
+    life: Life, condition: pc.Expression
+) -> None:
+    life.take(event(INT, 20, row(1, 9, "b"), row(1, 1, "a")), event(INT, 21, row(5, 5, "")))
+    life.take(event(INT, 22, row(4, 7, ""), row(4, 4, None)), event(INT, 23, row(3, 3, "bb")))
+    life.take(event(INT, 24, None, row(2, 2, "a")), event(INT, 25, row(6, 2, "a")))
+    table = Table(life.store)
+    for view in View:
+        for deleted in (False, True):
+            everything = table.read(view, include_deleted=deleted)
+            found = table.read(view, filter=condition, include_deleted=deleted)
+            order = [("id", "ascending"), ("n", "ascending")]
+            expected = everything.filter(condition).sort_by(order)
+            assert found.sort_by(order).equals(expected), (view, deleted)
+
+
+def test_a_filter_opens_neither_files_nor_deltas_of_other_partitions(life: Life) -> None:
+    life.take(event(INT, 20, row(3, 9, "b"), row(3, 3, "b")))
+    life.take(event(INT, 21, row(1, 9, "a"), row(1, 1, "a")))
+    manifest = life.driver.table.manifest
+    others = {file.path for file in manifest.files.values() if file.partition != ("b",)}
+    ours = manifest.files.keys() - others
+    groups = {segment.group for path in ours for segment in manifest.files[path].segments}
+    others |= {d.file.path for d in manifest.deltas if groups.isdisjoint(d.waiting)}
+    assert any(path.endswith(".avro") for path in others)
+    for path in others:
+        (life.root / path).unlink()
+    for condition in (NAME == "b", (NAME == "b") & (N > 3), NAME.isin(["b", "zz"])):
+        assert Table(life.store).read(filter=condition).to_pylist() == [row(3, 9, "b")]
+    with pytest.raises(MissingFileError):
+        Table(life.store).read(filter=N == 9)
+    assert Table(life.store).read(filter=NAME == "zz").num_rows == 0
+
+
+def test_a_filter_by_moments_dates_numbers_and_flags_opens_no_other_files(tmp_path: Path) -> None:
+    columns = {"id": "int32", "flag": "boolean", "text": "string"}
+    shape = Shape(computed=(("at", parse("cast(text, timestamp)")),))
+    life = Life(tmp_path, SchemaPolicy(partition_by=("flag", "at", "id")), shape)
+    texts = ("2024-03-31 02:30:00", "2024-03-31 02:30:00.000001", None)
+    rows = [{"id": at, "flag": at % 2 == 0, "text": texts[at % 3]} for at in range(6)]
+    life.take(*(event(columns, 10 + at, found) for at, found in enumerate(rows)))
+    manifest = life.driver.table.manifest
+    keep = [path for path, file in manifest.files.items() if file.partition[2] == "1"]
+    assert manifest.files[keep[0]].partition == ("false", "2024-03-31T02:30:00.000001Z", "1")
+    for path in manifest.files.keys() - set(keep):
+        (life.root / path).unlink()
+    moment = datetime(2024, 3, 31, 2, 30, 0, 1, UTC)
+    for condition in (
+        (ds.field("at") == moment) & ~ds.field("flag") & (ds.field("id") < 3),
+        (ds.field("at") > datetime(2024, 3, 31, 2, 30, tzinfo=UTC)) & (ds.field("id") == 1),
+        ds.field("id") == 1,
+    ):
+        assert Table(life.store).read(filter=condition)["id"].to_pylist() == [1]
+
+
+def test_tasks_of_spark_are_given_no_files_of_other_partitions(life: Life) -> None:
+    def files(**more: str) -> set[tuple[str | None, ...]]:
+        options = {"path": str(life.root), **more}
+        reader = LakespliceSource(options).reader(StructType())
+        paths = [path for part in reader.partitions() for path in part.paths]
+        return {life.driver.table.manifest.files[path].partition for path in paths}
+
+    assert files() == {("a",), ("b",), (None,)}
+    assert files(filter="name = 'b' and n > 3") == {("b",)}
+    assert files(filter="name = 'b'", include_deleted="true") == {("a",), ("b",), (None,)}
+    assert files(filter="name = 'zz'") == set()
