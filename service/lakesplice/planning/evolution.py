@@ -164,19 +164,18 @@ def plan_evolution(
     for images at lower positions. `stays` is as for `fit`.
     """
     schema = current
-    met = None if stays is None else dict(stays)
     reached = 0
     verdicts: dict[SourceSchema, Fits | Unfit] = {}
     # Fewer columns first: should two schemas meet at one position, neither is a step back.
     for position, image in sorted(seen, key=lambda met: (met[0], len(met[1].fields))):
         if isinstance(verdicts.get(image), Unfit):
             continue
-        verdict = fit(schema, image, policy, met)
+        verdict = fit(schema, image, policy, stays)
         if isinstance(verdict, Fits):
             late = verdict.until is not None and position >= verdict.until
             # An image of the later version may have been met lower than any known before.
             if late or verdict.version < reached:
-                verdict = anew(schema, image, policy, met)
+                verdict = anew(schema, image, policy, stays)
             else:
                 reached = verdict.version
         verdict = in_time(verdict, schema, image, position, policy)
@@ -184,8 +183,8 @@ def plan_evolution(
             schema = replace(verdict.next, since=(*schema.since, position))
             reached = schema.version
             verdict = _mapped(schema, _taken(schema, image, policy), reached)
-        if met is not None and isinstance(verdict, Fits):
-            met = {c.id: Stay(position) for c in verdict.mapping.values()} | met
+        if stays is not None and isinstance(verdict, Fits):
+            stays = {c.id: Stay(position) for c in verdict.mapping.values()} | dict(stays)
         verdicts[image] = verdict
     return schema, {
         image: verdict
