@@ -180,7 +180,7 @@ class _Reader(DataSourceReader):
     def __init__(self, store: Store, manifest: FileRef, content: Manifest, wanted: _Wanted) -> None:
         self._store, self._manifest, self._wanted = store, manifest, wanted
         request = wanted.asked(content.schema).request
-        self._parts = _parts(content, matching_files(content, request))
+        self._parts = _parts(content, matching_files(content, request, content.files))
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the parts of the table, one task each."""

@@ -61,8 +61,8 @@ def scan(
     gone, `CorruptFileError` for a damaged one and for a change whose key is not its row's; never
     fewer rows.
     """
-    left = matching_files(manifest, request)
-    files = [manifest.files[path] for path in sorted(left if paths is None else left & set(paths))]
+    left = matching_files(manifest, request, manifest.files if paths is None else paths)
+    files = [manifest.files[path] for path in sorted(left)]
     groups = frozenset(segment.group for file in files for segment in file.segments)
     deltas = manifest.deltas if request.view is View.REAL_TIME else ()
     waiting = None
@@ -75,13 +75,14 @@ def scan(
             yield rows
 
 
-def matching_files(manifest: Manifest, request: Request) -> frozenset[str]:
-    """Return the paths of the base files that may have rows asked for, by their partitions."""
+def matching_files(manifest: Manifest, request: Request, paths: Collection[str]) -> Collection[str]:
+    """Return those of the base files that may have rows asked for, by their partitions."""
     schema, condition = manifest.schema, request.condition
     if condition is None or request.include_deleted or not schema.partitioned_by:
-        return frozenset(manifest.files)
-    left = left_by(condition, schema, (file.partition for file in manifest.files.values()))
-    return frozenset(path for path, file in manifest.files.items() if file.partition in left)
+        return paths
+    partitions = {path: manifest.files[path].partition for path in paths}
+    left = left_by(condition, schema, partitions.values())
+    return [path for path, partition in partitions.items() if partition in left]
 
 
 @dataclass(frozen=True)
