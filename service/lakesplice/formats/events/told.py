@@ -141,7 +141,7 @@ def _fill(column: DefinedColumn, type_: DeclaredType) -> str | None:
         return None
     text = column.default
     if text is None:
-        if column.optional or column.type == "ENUM":
+        if not column.default_told or column.optional or column.type == "ENUM":
             return None
         text = "" if of.kind is Kind.STRING else "0"
     return _as_fill(text, of)

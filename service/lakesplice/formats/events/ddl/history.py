@@ -221,9 +221,9 @@ class SchemaHistory:
             return
         columns, born = {}, {}
         for column in shown.columns:
-            name = column.name
-            columns[name] = agreed(known[name], column) if name in known else column
-            born[name] = state.born[name] if name in known else self._mark()
+            name, own = column.name, _spelt(known, column.name)
+            columns[name] = column if own is None else agreed(known[own], column)
+            born[name] = self._mark() if own is None else state.born[own]
         self._put(shown.table, replace(state, columns=columns, born=born))
 
     def _put(self, table: TableName, state: _State | None) -> None:
@@ -244,9 +244,8 @@ class SchemaHistory:
         moved = set(origins.values())
         born = {}
         for name in columns:
-            origin = origins.get(name, None if name in moved else name)
-            known = origin in base.columns
-            born[name] = base.born[origin] if known and origin is not None else self._mark()
+            origin = _spelt(base.columns, origins.get(name, None if name in moved else name))
+            born[name] = self._mark() if origin is None else base.born[origin]
         self._put(told.table, _State(columns, base.created, born))
 
     def _mark(self) -> str:
@@ -306,22 +305,31 @@ def _altered(
     for action in actions:
         if isinstance(action, ColumnAdded):
             came.append((action.column, mark(), action.unless_there))
-        elif action.name not in kept:
-            if action.name in columns or not action.if_there:
+            continue
+        name = _spelt(kept, action.name)
+        if name is None:
+            if _spelt(columns, action.name) is not None or not action.if_there:
                 raise KeyError(action.name)
-        else:
-            former = kept.pop(action.name)
-            if isinstance(action, ColumnChanged):
-                came.append((action.column, born[action.name], False))
-            elif isinstance(action, ColumnRenamed):
-                came.append((replace(former, name=action.to), born[action.name], False))
+            continue
+        former = kept.pop(name)
+        if isinstance(action, ColumnChanged):
+            came.append((action.column, born[name], False))
+        elif isinstance(action, ColumnRenamed):
+            came.append((replace(former, name=action.to), born[name], False))
     births = {name: born[name] for name in kept}
     for column, birth, unless_there in came:
-        if column.name not in kept:
+        if _spelt(kept, column.name) is None:
             kept[column.name], births[column.name] = column, birth
         elif not unless_there:
             raise KeyError(column.name)
     return kept, births
+
+
+def _spelt(columns: Mapping[str, DefinedColumn], name: str | None) -> str | None:
+    """Return a column's name as the table has it: capitals make no other name."""
+    if name is None or name in columns:
+        return name
+    return next((own for own in columns if own.lower() == name.lower()), None)
 
 
 def _is_meant(gone: TableGone, table: TableName) -> bool:

@@ -114,4 +114,5 @@ def _column(column: Mapping[str, object], charset: object) -> DefinedColumn:
         charset=None if own is None else str(own).lower(),
         members=tuple(map(str, members)) if isinstance(members, Sequence) else (),
         digits_told=type_ not in _WITHOUT_DIGITS,
+        default_told=False,
     )

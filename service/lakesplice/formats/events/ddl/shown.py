@@ -14,12 +14,12 @@ _ALIKE = {"BOOLEAN": "TINYINT", "FLOAT UNSIGNED": "FLOAT", "DOUBLE UNSIGNED": "D
 
 
 def agreed(described: DefinedColumn, shown: DefinedColumn) -> DefinedColumn:
-    """Return the described column if it is the shown one, with its character set; else the shown
-    one.
+    """Return the described column if it is the shown one, with that one's name and character set;
+    else the shown one.
     """
     if _kind(described) != _kind(shown):
         return shown
-    return replace(described, charset=shown.charset if shown.charset else described.charset)
+    return replace(described, name=shown.name, charset=shown.charset or described.charset)
 
 
 def _kind(column: DefinedColumn) -> str:
