@@ -220,3 +220,15 @@ def test_a_default_is_told_if_it_is_one_value(
     (action,) = found.actions
     assert isinstance(action, ColumnAdded)
     assert (action.column.default, action.column.default_told) == (default, told)
+
+
+def test_columns_may_have_names_that_are_words_elsewhere() -> None:
+    (made,) = read_statements(
+        "CREATE TABLE t (period int, system int, PERIOD FOR SYSTEM_TIME (a, b))", "shop"
+    )
+    assert isinstance(made, TableDefined)
+    assert [column.name for column in made.columns] == ["period", "system"]
+    assert read_statements("ALTER TABLE t ADD period int, DROP system", "shop") == [
+        TableAltered(_T, (ColumnAdded(DefinedColumn("period", "INT")), ColumnGone("system")))
+    ]
+    assert not read_statements("ALTER TABLE t DROP SYSTEM VERSIONING, DROP PERIOD FOR p", "shop")

@@ -134,7 +134,7 @@ def _created(words: Words, table: TableName, database: str, *, unless_there: boo
         if part.next.key in _KEYS:
             key = _primary(part) or key
             continue
-        if part.next.key == "PERIOD":
+        if part.accept("PERIOD", "FOR"):
             continue
         definition = column_definition(part)
         columns.append(definition.column)
@@ -197,7 +197,7 @@ def _actions(words: Words) -> Iterator[Action]:
     if words.accept("ADD"):
         yield from _added(words)
     elif words.accept("DROP"):
-        if words.next.key in (*_KEYS, "SYSTEM", "PERIOD"):
+        if words.next.key in _KEYS or _is_history(words):
             return
         words.accept("COLUMN")
         if_there = words.accept("IF", "EXISTS")
@@ -221,8 +221,13 @@ def _actions(words: Words) -> Iterator[Action]:
         raise UnreadableError(f"{words.next.text!r} is no part of ALTER TABLE that is known")
 
 
+def _is_history(words: Words) -> bool:
+    """What makes MariaDB keep a table's past; columns may have such names."""
+    return words.accept("SYSTEM", "VERSIONING") or words.accept("PERIOD", "FOR")
+
+
 def _added(words: Words) -> Iterator[Action]:
-    if words.next.key in _KEYS or words.accept("SYSTEM", "VERSIONING") or words.accept("PERIOD"):
+    if words.next.key in _KEYS or _is_history(words):
         return
     words.accept("COLUMN")
     unless_there = words.accept("IF", "NOT", "EXISTS")
