@@ -11,9 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakesplice.formats.events import DecodeContext
+from lakesplice.formats.events import DecodeContext, TypeHistory
 from lakesplice.formats.events.ddl import SchemaChange, history_of, read_schema_change
 from lakesplice.formats.events.debezium.native import Handling, types_of
+from lakesplice.formats.events.maxwell import told as maxwell
 from lakesplice.model.change import Op
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode
@@ -185,11 +186,21 @@ def take_maxwell(shared: Callable[..., Path], tmp_path: Path) -> Take:
     """Take the records of one table, as Maxwell sends them with a topic for each."""
     (records,) = captured(shared("examples", "captures", "maxwell.jsonl")).values()
 
-    def take(table: str, **more: int) -> SimulatedDriver:
+    def take(table: str, declared: Mapping[str, str] | None = None, **more: Any) -> SimulatedDriver:
         own = [r for r in records if json.loads(r[1] or b"{}").get("table") in (table, None)]
-        return taken_in(tmp_path / table, f"mx.mx.{table}", [own], MAXWELL[table], **more)
+        declared = MAXWELL[table] if declared is None else declared
+        return taken_in(tmp_path / table, f"mx.mx.{table}", [own], declared, **more)
 
     return take
+
+
+@pytest.fixture
+def maxwell_told(shared: Callable[..., Path]) -> Callable[[str], TypeHistory | None]:
+    """What Maxwell told of a table's types."""
+    (records,) = captured(shared("examples", "captures", "maxwell.jsonl")).values()
+    read = [read_schema_change(value) for _, value in records]
+    told = history_of(change for change in read if isinstance(change, SchemaChange))
+    return lambda table: maxwell.types_of(told, TableName("mx", table))
 
 
 @pytest.mark.parametrize("batch_records", [1, 3, 1000])
@@ -218,6 +229,34 @@ def test_maxwells_key_update_moves_the_row_and_a_dropped_column_parks(
     assert {name: row[name] for name in ("id", "email", "phone", "balance", "status")} == {
         "id": 100, "email": None, "phone": "+1", "balance": Decimal("0.00"), "status": "new",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("batch_records", [1, 3, 1000])
+def test_maxwells_rows_need_no_declarations_where_it_told_of_their_table(
+    batch_records: int,
+    take_maxwell: Take,
+    maxwell_told: Callable[[str], TypeHistory | None],
+) -> None:
+    policy = SchemaPolicy(drop_column=Behaviour.EVOLVE)
+    driver = take_maxwell(
+        "t",
+        # All that its DDL can't say.
+        {"at_time": "time_of_day"},
+        history=maxwell_told("t"),
+        batch_records=batch_records,
+        policy=policy,
+    )
+    assert driver.table.parked is None
+    assert not driver.table.manifest.dead_letters
+    read = Table(driver.table.store).read(View.REAL_TIME)
+    assert "vb" not in read.column_names
+    rows = {row["id"]: row for row in read.to_pylist()}
+    assert {id_: (row["email"], row["phone"], row["balance"]) for id_, row in rows.items()} == {
+        3: ("last", "n/a", None),
+        100: (None, "+1", Decimal("0.00")),
+    }
+    assert rows[100]["big_id"] == Decimal(18446744073709551615)
+    assert (rows[100]["flags"], rows[100]["tags"]) == (bytes([165]), "a,b")
 
 
 def test_maxwell_and_debezium_agree_on_the_values_of_one_row(

@@ -1,4 +1,4 @@
-"""Reading a topic of schema changes, with the client and the options that all else is read with."""
+"""Reading topics of schema changes, with the client and the options that all else is read with."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lakesplice.errors import SourceUnavailable
 
 
 class SchemaTopicReader:
-    """Reads ranges of partition 0, in which Debezium writes all of such a topic. Blocks."""
+    """Reads ranges of a topic's partitions. Blocks."""
 
     def __init__(
         self, session: SparkSession, bootstrap_servers: str, options: Mapping[str, str]
@@ -21,29 +21,40 @@ class SchemaTopicReader:
         self._servers = bootstrap_servers
         self._options = options
 
-    def __call__(self, topic: str, start: int, end: int) -> list[tuple[int, bytes | None]]:
-        """Return the records' offsets and values from `start` on and before `end`, in order.
+    def __call__(
+        self, topic: str, ranges: Mapping[int, tuple[int, int]], mark: str | None = None
+    ) -> list[tuple[int, int, bytes | None]]:
+        """Return the records' partitions, offsets and values, in that order: of each partition
+        named those from its first offset on and before its end.
 
-        `SourceUnavailable` if the broker doesn't give them.
+        With `mark`, a regular expression, only those whose text has it; the others don't leave the
+        executors. `SourceUnavailable` if the broker doesn't give them.
         """
         reader = self._session.read.format("kafka")
         options = {
             **{f"kafka.{name}": value for name, value in self._options.items()},
             "kafka.bootstrap.servers": self._servers,
             "kafka.isolation.level": "read_committed",
-            "assign": json.dumps({topic: [0]}),
-            "startingOffsets": json.dumps({topic: {"0": start}}),
-            "endingOffsets": json.dumps({topic: {"0": end}}),
+            "assign": json.dumps({topic: list(ranges)}),
+            "startingOffsets": json.dumps(
+                {topic: {at: start for at, (start, _) in ranges.items()}}
+            ),
+            "endingOffsets": json.dumps({topic: {at: end for at, (_, end) in ranges.items()}}),
             "failOnDataLoss": "true",
         }
         for name, value in options.items():
             reader = reader.option(name, value)
         try:
-            rows = reader.load().select("offset", "value").collect()
+            records = reader.load().select("partition", "offset", "value")
+            if mark is not None:
+                records = records.where(records["value"].cast("string").rlike(mark))
+            rows = records.collect()
         except PySparkException as error:
             raise SourceUnavailable(
                 "a topic of schema changes can't be read; check that it keeps all its records",
                 topic=topic,
                 cause=str(error).splitlines()[0],
             ) from error
-        return sorted((row[0], None if row[1] is None else bytes(row[1])) for row in rows)
+        return sorted(
+            (at, offset, None if value is None else bytes(value)) for at, offset, value in rows
+        )

@@ -9,35 +9,62 @@ went beyond it with other types are parked.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import partial
+from heapq import merge
 from typing import Any
 
 from lakesplice.config.schema_topics import SchemaChangeTopicSettings
 from lakesplice.formats.events import TypeHistory, TypeVersion
-from lakesplice.formats.events.ddl import SchemaChange, SchemaHistory, read_schema_change
-from lakesplice.formats.events.debezium.native import types_of
+from lakesplice.formats.events.ddl import (
+    MAXWELLS_MARK,
+    SchemaChange,
+    SchemaHistory,
+    read_schema_change,
+)
+from lakesplice.formats.events.debezium import native
 from lakesplice.formats.events.declared import DECLARED
+from lakesplice.formats.events.maxwell import told as maxwell
 from lakesplice.model.manifest import ParkCode, ParkReason, SourceState
 from lakesplice.model.names import TableName
-from lakesplice.model.position import Position
+from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.schema import TableSchema
 from lakesplice.spark.topics import Topic
 
-# Topic, first offset, one after the last: offsets and values, in order.
-Read = Callable[[str, int, int], list[tuple[int, bytes | None]]]
+# Topic, per partition the first offset and one after the last, and what the text of records must
+# have that are asked for: their partitions, offsets and values, in order.
+Read = Callable[
+    [str, Mapping[int, tuple[int, int]], str | None], list[tuple[int, int, bytes | None]]
+]
+
+
+@dataclass(frozen=True)
+class _Teller:
+    """How a topic tells: what types its tables' columns have by a history, whether all partitions
+    are used, and what its records have if others are in the topic.
+    """
+
+    types: Callable[[SchemaHistory, TableName], TypeHistory | None]
+    partitioned: bool = False
+    mark: str | None = None
 
 
 @dataclass
 class _Told:
-    """What one topic told up to an offset; `retyped` and `renamed` have, per table, the lowest
-    place of a change of types, or at which a name became another column's, that was met since the
-    driver began.
+    """What one topic told up to offsets; `retyped` and `renamed` have, per table, the lowest place
+    of a change of types, or at which a name became another column's, that was met since the driver
+    began. `changes` are all that were told, by partition.
     """
 
     topic_id: str
-    next_offset: int
-    history: SchemaHistory = field(default_factory=SchemaHistory)
+    next_offsets: dict[int, int]
+    whole: bool
+    teller: _Teller
+    history: SchemaHistory
+    changes: dict[int, list[SchemaChange]] = field(default_factory=dict)
+    reached: Position = BEFORE_ALL
     types: dict[TableName, TypeHistory | None] = field(default_factory=dict)
     retyped: dict[TableName, Position] = field(default_factory=dict)
     renamed: dict[TableName, Position] = field(default_factory=dict)
@@ -49,8 +76,13 @@ class SchemaTopics:
     """
 
     def __init__(self, settings: SchemaChangeTopicSettings, read: Read, log: Any) -> None:
-        self.names = settings.names
-        self._handling = settings.handling
+        debezium = _Teller(partial(native.types_of, handling=settings.handling))
+        self._tellers = dict.fromkeys(settings.names, debezium)
+        for topic in settings.maxwell:
+            mark = MAXWELLS_MARK if fnmatchcase(topic.name, topic.tables) else None
+            self._tellers[topic.name] = _Teller(maxwell.types_of, partitioned=True, mark=mark)
+        self.names = tuple(self._tellers)
+        self._maxwell = settings.maxwell
         self._read = read
         self._log = log
         self._told: dict[str, _Told] = {}
@@ -75,7 +107,7 @@ class SchemaTopics:
         topic tells of it.
         """
         with self._busy:
-            told = self._told.get(_prefix(source))
+            told = self._of(source)
             if told is None:
                 return None
             types = self._types(told, origin)
@@ -91,7 +123,7 @@ class SchemaTopics:
         Events that say their types themselves were read with the right ones all the same.
         """
         with self._busy:
-            told = self._told.get(_prefix(source))
+            told = self._of(source)
             retyped = None if told is None else told.retyped.pop(origin, None)
             renamed = None if told is None else told.renamed.pop(origin, None)
         if not any(c.source_type.startswith(DECLARED) for c in schema.columns):
@@ -111,48 +143,90 @@ class SchemaTopics:
             source.topic,
         )
 
+    def _of(self, source: SourceState) -> _Told | None:
+        """What is told of a table: by its Maxwell, else by the connector whose prefix it has."""
+        globs = ((topic.name, topic.tables) for topic in self._maxwell)
+        prefix = source.topic.rsplit(".", 2)[0]
+        name = next((name for name, tables in globs if fnmatchcase(source.topic, tables)), prefix)
+        return self._told.get(name)
+
     def _look(self, topic: Topic) -> None:
         told = self._told.get(topic.name)
         first = told is None or told.topic_id != topic.id
         if told is None or first:
-            told = self._told[topic.name] = _Told(topic.id, topic.earliest.get(0, 0))
-            if told.next_offset:
-                self._warn(topic.name, "schema-topic-begins-late", topic=topic.name)
-        if any(end > topic.earliest.get(at, 0) for at, end in topic.latest.items() if at):
+            told = self._told[topic.name] = self._begin(topic)
+        if not told.teller.partitioned and any(
+            end > topic.earliest.get(at, 0) for at, end in topic.latest.items() if at
+        ):
             self._warn(f"{topic.name}/", "schema-topic-partitions", topic=topic.name)
-        end = topic.latest.get(0, 0)
-        if end <= told.next_offset:
+        read = topic.latest if told.teller.partitioned else {0: topic.latest.get(0, 0)}
+        ranges = {
+            at: (start, end)
+            for at, end in read.items()
+            if end > (start := told.next_offsets.get(at, topic.earliest.get(at, 0)))
+        }
+        if not ranges:
             return
-        for offset, value in self._read(topic.name, told.next_offset, end):
-            self._take(told, topic.name, offset, value, first=first)
-        told.next_offset = end
+        fresh: dict[int, list[SchemaChange]] = {}
+        for at, offset, value in self._read(topic.name, ranges, told.teller.mark):
+            change = self._parsed(topic.name, at, offset, value)
+            if change is not None:
+                fresh.setdefault(at, []).append(change)
+        self._learn(told, topic.name, fresh, first=first)
+        told.next_offsets.update({at: end for at, (_, end) in ranges.items()})
 
-    def _take(
-        self, told: _Told, topic: str, offset: int, value: bytes | None, *, first: bool
-    ) -> None:
+    def _begin(self, topic: Topic) -> _Told:
+        whole = not any(topic.earliest.values())
+        if not whole:
+            self._warn(topic.name, "schema-topic-begins-late", topic=topic.name)
+        teller = self._tellers[topic.name]
+        return _Told(topic.id, {}, whole, teller, SchemaHistory(whole=whole))
+
+    def _parsed(
+        self, topic: str, partition: int, offset: int, value: bytes | None
+    ) -> SchemaChange | None:
         change = read_schema_change(value)
+        where = {"topic": topic, "partition": partition, "offset": offset}
         if change is None:
-            return
+            return None
         if not isinstance(change, SchemaChange):
-            self._log.warning("ddl-unread", topic=topic, offset=offset, reason=change.detail)
-            return
+            self._log.warning("ddl-unread", **where, reason=change.detail)
+            return None
         for unread in change.unread:
-            self._log.warning(
-                "ddl-unread", topic=topic, offset=offset, reason=unread.reason, ddl=change.ddl
-            )
-        ordered = told.history.ordered
-        changed = told.history.take(change)
-        if ordered != told.history.ordered:
-            self._log.warning("schema-topic-starts-over", topic=topic, offset=offset)
+            self._log.warning("ddl-unread", **where, reason=unread.reason, ddl=change.ddl)
+        if change.place is None and change.after is not None:
+            self._warn(f"{topic}:", "schema-topic-without-positions", topic=topic)
+        return change
+
+    def _learn(
+        self, told: _Told, topic: str, fresh: Mapping[int, list[SchemaChange]], *, first: bool
+    ) -> None:
+        """Take what is new. Partitions come in no order: what stands before changes of another one
+        that were told earlier has the history told anew.
+        """
+        for at, own in fresh.items() if told.teller.partitioned else ():
+            told.changes.setdefault(at, []).extend(own)
+        changes = _in_order(fresh.values())
+        if changes and len(told.changes) > 1 and _place(changes[0]) < told.reached:
+            told.history = SchemaHistory(whole=told.whole)
             told.types.clear()
-        for table in changed:
-            told.types.clear()  # a topic's name may stand for a table of another one
-            if not first and change.place is not None:
-                self._note(told, table, change.place)
+            changes = _in_order(told.changes.values())
+        new = {id(change) for own in fresh.values() for change in own}
+        for change in changes:
+            ordered = told.history.ordered
+            changed = told.history.take(change)
+            told.reached = max(told.reached, _place(change))
+            if ordered != told.history.ordered:
+                self._log.warning("schema-topic-starts-over", topic=topic, place=str(change.place))
+                told.types.clear()
+            for table in changed:
+                told.types.clear()  # a topic's name may stand for a table of another one
+                if not first and change.place is not None and id(change) in new:
+                    self._note(told, table, change.place)
 
     def _note(self, told: _Told, table: TableName, place: Position) -> None:
         """Note what a table's last change means to what was taken with the version before."""
-        types = types_of(told.history, table, self._handling)
+        types = told.teller.types(told.history, table)
         versions = () if types is None else types.versions[-2:]
         if len(versions) < 2:
             return
@@ -163,7 +237,7 @@ class SchemaTopics:
 
     def _types(self, told: _Told, table: TableName) -> TypeHistory | None:
         if table not in told.types:
-            told.types[table] = types_of(told.history, table, self._handling)
+            told.types[table] = told.teller.types(told.history, table)
         return told.types[table]
 
     def _warn(self, key: str, event: str, **facts: str) -> None:
@@ -172,17 +246,23 @@ class SchemaTopics:
             self._log.warning(event, **facts)
 
 
-def _prefix(source: SourceState) -> str:
-    """The connector's name, which is the name of its topic of schema changes."""
-    return source.topic.rsplit(".", 2)[0]
+def _in_order(partitions: Iterable[Sequence[SchemaChange]]) -> list[SchemaChange]:
+    """Return what partitions tell by place, each one's in its own order."""
+    return list(merge(*partitions, key=_place))
+
+
+def _place(change: SchemaChange) -> Position:
+    return BEFORE_ALL if change.place is None else change.place
 
 
 def _differ(before: TypeVersion, after: TypeVersion) -> bool:
-    return any(
-        after.columns[name].name != type_.name
-        for name, type_ in before.columns.items()
-        if name in after.columns
-    )
+    """Whether columns have another type, or one that wasn't known, or none that is known."""
+    kept = {**before.columns, **before.untyped}.keys() & {**after.columns, **after.untyped}.keys()
+    return any(_spelt(before, name) != _spelt(after, name) for name in kept)
+
+
+def _spelt(version: TypeVersion, name: str) -> str | None:
+    return version.columns[name].name if name in version.columns else None
 
 
 def _hands_on(before: TypeVersion, after: TypeVersion) -> bool:

@@ -273,7 +273,7 @@ def _letter_topic(session: SparkSession, kafka: KafkaSettings) -> LetterTopic | 
 
 def _schema_topics(settings: Settings, session: SparkSession, log: Any) -> SchemaTopics | None:
     kafka, topics = settings.kafka, settings.schema_change_topics
-    if not topics.names:
+    if not topics.names and not topics.maxwell:
         return None
     reader = SchemaTopicReader(session, kafka.bootstrap_servers, kafka.options)
     return SchemaTopics(topics, reader, log)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lakesplice.formats.events.ddl import DefinedColumn, SchemaHistory, TableVersion
 from lakesplice.formats.events.declared import DeclaredType
-from lakesplice.formats.events.typed import TypeHistory, TypeVersion
+from lakesplice.formats.events.typed import Partly, TypeHistory, TypeVersion
 from lakesplice.model.fills import fill_text, fill_value
 from lakesplice.model.names import TableName
 from lakesplice.model.position import BEFORE_ALL, Position
@@ -25,15 +25,26 @@ _TEXTS = CHARACTERS | {"ENUM"}
 Written = Callable[[DefinedColumn], DeclaredType | None]
 
 
-def told_types(history: SchemaHistory, table: TableName, written: Written) -> TypeHistory | None:
-    """Return the types of a table's columns by what its source told; None if it told nothing."""
+def told_types(
+    history: SchemaHistory,
+    table: TableName,
+    written: Written,
+    source: str = "the schema-change topic",
+) -> TypeHistory | None:
+    """Return the types of a table's columns by what its source told; None if it told nothing.
+
+    `source` is as in `TypeHistory`.
+    """
     versions = history.table(table)
     if not versions:
         return None
     typed = _with_later_names(versions, _typed(versions, written))
+    typed = _with_next_types(versions, typed)
     held = zip(typed, _tenures(versions), strict=True)
     return TypeHistory(
-        tuple(replace(version, tenures=tenures) for version, tenures in held), history.ordered
+        tuple(replace(version, tenures=tenures) for version, tenures in held),
+        history.ordered,
+        source,
     )
 
 
@@ -66,7 +77,8 @@ def _typed(versions: Sequence[TableVersion], written: Written) -> list[TypeVersi
                 fills[name] = fill
         columns = {name: _filled(type_, fills.get(name)) for name, type_ in typed.items()}
         known = {name: earlier for name, earlier in names.items() if earlier}
-        found.append(TypeVersion(version.place, columns, untyped, formerly=known))
+        partly = {n: Partly(c.type) for n, c in version.columns.items() if not c.digits_told}
+        found.append(TypeVersion(version.place, columns, untyped, formerly=known, partly=partly))
     return found
 
 
@@ -88,13 +100,31 @@ def _with_later_names(
     return found[::-1]
 
 
+def _with_next_types(
+    versions: Sequence[TableVersion], typed: Sequence[TypeVersion]
+) -> list[TypeVersion]:
+    """Say of columns of which too little was told which type they have from some place on."""
+    found: list[TypeVersion] = []
+    told: dict[str, str] = {}
+    for version, types in zip(reversed(versions), reversed(typed), strict=True):
+        partly = {name: replace(p, next=told.get(name, "")) for name, p in types.partly.items()}
+        found.append(replace(types, partly=partly))
+        now = {name: types.columns[name].written for name in types.columns}
+        now |= {name: known.next for name, known in partly.items()}
+        kept = now.keys() - version.added
+        told = {version.renamed.get(name, name): now[name] for name in kept}
+    return found[::-1]
+
+
 def _columns(
     columns: Mapping[str, DefinedColumn], written: Written
 ) -> tuple[dict[str, DeclaredType], dict[str, str]]:
     typed, untyped = {}, {}
     for name, column in columns.items():
-        type_ = written(column)
-        if type_ is None:
+        type_ = written(column) if column.digits_told else None
+        if not column.digits_told:
+            untyped[name] = f"{column.type}, of which the digits were not told"
+        elif type_ is None:
             untyped[name] = f"{column.type} has no exact column without schemas"
         else:
             typed[name] = type_
@@ -111,7 +141,7 @@ def _fill(column: DefinedColumn, type_: DeclaredType) -> str | None:
         return None
     text = column.default
     if text is None:
-        if column.optional or column.type == "ENUM":
+        if not column.default_told or column.optional or column.type == "ENUM":
             return None
         text = "" if of.kind is Kind.STRING else "0"
     return _as_fill(text, of)

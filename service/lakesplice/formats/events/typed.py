@@ -33,9 +33,20 @@ class Span:
 EVERYWHERE = Span()
 
 
+@dataclass(frozen=True, slots=True)
+class Partly:
+    """Of a column it was told what kind of type it has (`DECIMAL`), but not its digits. `next` is
+    the type that it was told to have later, as a declaration spells it; empty if there is none.
+    """
+
+    kind: str
+    next: str = ""
+
+
 @dataclass(frozen=True)
 class TypeVersion:
     """A table's columns from a place on: their types, and of those without one why, in words.
+    `partly` has those of which something was told all the same.
 
     `formerly` has, of columns that were renamed, their earlier names, the latest first, and `later`
     their later ones, the next first. `gap` says, where it isn't known which columns the table has,
@@ -49,6 +60,7 @@ class TypeVersion:
     formerly: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     later: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     tenures: Mapping[str, tuple[Tenure, ...]] = field(default_factory=dict)
+    partly: Mapping[str, Partly] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

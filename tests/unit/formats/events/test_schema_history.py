@@ -111,6 +111,22 @@ def test_columns_that_swap_names_or_take_a_free_one_are_told_apart() -> None:
     ]
 
 
+def test_columns_in_capitals_are_the_same_columns() -> None:
+    history = _raw(
+        "CREATE TABLE x (id int, Price int, qty int)",
+        "ALTER TABLE x MODIFY PRICE bigint, DROP Qty, ADD note text",
+        "ALTER TABLE x RENAME COLUMN price TO cost",
+    )
+    assert [_columns(version) for version in history.table(_X)[1:]] == [
+        [("id", "INT"), ("PRICE", "BIGINT"), ("note", "TEXT")],
+        [("id", "INT"), ("note", "TEXT"), ("cost", "BIGINT")],
+    ]
+    assert [dict(version.renamed) for version in history.table(_X)[1:]] == [
+        {"PRICE": "Price"},
+        {"cost": "PRICE"},
+    ]
+
+
 GH_OST = (
     "CREATE TABLE x (id int, a decimal(12,2))",
     "create /* gh-ost */ table `shop`.`_x_ghc` (id bigint, hint varchar(64), primary key (id))",

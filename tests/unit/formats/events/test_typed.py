@@ -192,6 +192,11 @@ def _told(*statements: str, handling: Handling | None = None) -> TypeHistory:
         ("char(3) CHARACTER SET binary", "binary", None),
         ("float(53)", "double", None),
         ("decimal", "decimal(10,0)", None),
+        ("tinyint(1) NOT NULL DEFAULT TRUE", "byte", "1"),
+        ("int NOT NULL DEFAULT (1 + 1)", "integer", None),
+        ("int AS (id + 1) STORED NOT NULL", "integer", None),
+        ("varchar(36) NOT NULL DEFAULT uuid()", "string", None),
+        ("int NOT NULL AUTO_INCREMENT", "integer", None),
     ],
 )
 def test_a_column_that_was_added_says_what_rows_got_in_it(

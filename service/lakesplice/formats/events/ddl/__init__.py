@@ -1,16 +1,20 @@
 """Schema changes as the source's connectors tell of them: records to a history of tables' columns.
 
-`records.py` reads a record, `statements.py` with `definitions.py` and `words.py` the DDL in it
-where that has to say what columns there are, `history.py` keeps what each table had and since when.
+`records.py` reads a record (Maxwell's `maxwell_records.py`), `statements.py` with `definitions.py`
+and `words.py` the DDL in it where that has to say what columns there are, `history.py` keeps what
+each table had and since when.
 docs/decisions/0032-types-from-ddl.md has the reasons.
 """
 
 from lakesplice.formats.events.ddl.columns import DefinedColumn
 from lakesplice.formats.events.ddl.history import SchemaHistory, TableVersion, history_of
-from lakesplice.formats.events.ddl.records import SchemaChange, read_schema_change
+from lakesplice.formats.events.ddl.maxwell_records import MARK as MAXWELLS_MARK
+from lakesplice.formats.events.ddl.records import read_schema_change
+from lakesplice.formats.events.ddl.schema_change import SchemaChange
 from lakesplice.formats.events.ddl.statements import read_statements
 
 __all__ = [
+    "MAXWELLS_MARK",
     "DefinedColumn",
     "SchemaChange",
     "SchemaHistory",

@@ -15,7 +15,8 @@ class DefinedColumn:
     `type` is MySQL's own name in capitals without what stands in brackets, such as `DECIMAL` or
     `BIGINT UNSIGNED`; `length` and `scale` are the two numbers in brackets, None where the
     definition leaves them out. `default` is the text of a constant, None where there is none or it
-    isn't known.
+    isn't known; with `default_told` there is none, else it is computed, counted or not told at all.
+    Without `digits_told` nobody said what stands in the brackets: `length` and `scale` say nothing.
     """
 
     name: str
@@ -26,6 +27,16 @@ class DefinedColumn:
     optional: bool = True
     default: str | None = None
     members: tuple[str, ...] = ()
+    digits_told: bool = True
+    default_told: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TableShown:
+    """The table's columns before or after a change, as somebody saw them who read its statement."""
+
+    table: TableName
+    columns: tuple[DefinedColumn, ...]
 
 
 @dataclass(frozen=True, slots=True)

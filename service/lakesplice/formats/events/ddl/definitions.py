@@ -22,6 +22,7 @@ _SYNONYMS = {
 _SECOND = frozenset(
     ("PRECISION", "VARYING", "CHAR", "CHARACTER", "VARCHAR", "VARBINARY")
 )  # of a type's name
+_TRUTHS = {"TRUE": "1", "FALSE": "0"}
 _UNSIGNED = frozenset(("UNSIGNED", "ZEROFILL"))  # the latter implies the former
 _WITH_MEMBERS = frozenset(("ENUM", "SET"))
 _NUMBERS = frozenset(
@@ -89,9 +90,9 @@ def _attributes(column: DefinedColumn, words: Words) -> Definition:
         if words.accept("NOT", "NULL"):
             column = replace(column, optional=False)
         elif words.accept("DEFAULT"):
-            column = replace(column, default=_default(words))
+            column = _with_default(column, words)
         elif words.accept("CHARACTER", "SET") or words.accept("CHARSET"):
-            column = replace(column, charset=words.name().lower())
+            column = replace(column, charset=words.take().text.lower())
         elif words.accept("COLLATE"):
             column = _collated(column, words.take().text)
         elif words.accept("UNIQUE"):
@@ -103,6 +104,8 @@ def _attributes(column: DefinedColumn, words: Words) -> Definition:
             column = replace(column, charset="binary")
         elif words.next.key in _UNSIGNED:
             column = replace(column, type=type_name(f"{column.type} {words.take().key}"))
+        elif words.accept("AUTO_INCREMENT") or words.accept("AS"):
+            column = replace(column, default_told=False)
         elif words.accept("REFERENCES"):
             break  # nothing of the column itself follows
         else:
@@ -117,14 +120,19 @@ def _collated(column: DefinedColumn, collation: str) -> DefinedColumn:
     return column
 
 
-def _default(words: Words) -> str | None:
-    """The text of a constant; None for NULL and for what is computed."""
+def _with_default(column: DefinedColumn, words: Words) -> DefinedColumn:
+    """Take the text of a constant; what is computed isn't told."""
     minus = "-" if words.accept("-") else ""
+    if words.accept("NULL"):
+        return replace(column, default=None)
     if words.next.key == "(":
         words.bracketed()
-        return None
+        return replace(column, default_told=False)
     word = words.take()
     words.skip_bracketed()
     if word.kind is Kind.NUMBER:
-        return minus + word.text
-    return word.text if word.kind is Kind.TEXT and not minus else None
+        return replace(column, default=minus + word.text)
+    if word.kind is Kind.TEXT and not minus:
+        return replace(column, default=word.text)
+    truth = _TRUTHS.get(word.key)
+    return replace(column, default=truth, default_told=truth is not None)

@@ -22,11 +22,13 @@ from lakesplice.formats.events.ddl.columns import (
     TableDefined,
     TableGone,
     TableLike,
+    TableShown,
     TableUnread,
 )
-from lakesplice.formats.events.ddl.records import SchemaChange
-from lakesplice.model.names import TableName
-from lakesplice.model.position import Position
+from lakesplice.formats.events.ddl.schema_change import SchemaChange
+from lakesplice.formats.events.ddl.shown import agreed
+from lakesplice.model.names import DEFAULT_DATABASE, TableName
+from lakesplice.model.position import BEFORE_ALL, Position
 
 _NO_TOPIC_CHARACTER = re.compile(r"[^A-Za-z0-9._-]")
 
@@ -84,12 +86,16 @@ class _State:
 class SchemaHistory:
     """The history of one source's tables.
 
-    `ordered` is whether places only rose; where they start over (another server took over), a place
-    doesn't tell which version is meant. `unread` counts statements that couldn't be read.
+    `ordered` is whether places only rose; where they start over (another server took over), or
+    records name none, a place doesn't tell which version is meant. `unread` counts statements that
+    couldn't be read. `whole` says that no record is missing at the beginning: then what a table is
+    shown to have been before the first change of it that is told of, it was from the beginning;
+    else from the first record's place.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, whole: bool = True) -> None:
         self.ordered = True
+        self._begins = BEFORE_ALL if whole else None
         self.unread = 0
         self._last: Position | None = None
         self._met: set[tuple[Position, str, tuple[object, ...]]] = set()
@@ -101,26 +107,34 @@ class SchemaHistory:
     def take(self, change: SchemaChange) -> frozenset[TableName]:
         """Take the topic's next record; return the tables that it changes.
 
-        One that names no place, or was met before (a connector that starts again repeats itself),
-        changes nothing; the former are counted as unread.
+        One that was met before (a connector that starts again repeats itself) changes nothing. Nor
+        does one that names no place, which is counted as unread, unless it shows the columns: then
+        it is known what its table had, and not when.
         """
         place = change.place
         if place is None:
-            self.unread += bool(change.statements)
-            return frozenset()
-        # One statement may come as several records, each of other tables.
-        told = place, change.ddl, tuple(map(_about, change.statements))
+            if change.before is None and change.after is None:
+                self.unread += bool(change.statements)
+                return frozenset()
+            self.ordered = False
+            place = self._last or BEFORE_ALL
+        told = place, change.ddl, change.about
+        repeated = told in self._met
         if self._last is not None and place <= self._last:
-            if told in self._met:
+            if repeated and (change.after is None or place != self._last):
                 return frozenset()
             self.ordered &= place == self._last
         self._met.add(told)
         self._last = place
+        self._begins = place if self._begins is None else self._begins
         self._before = {}
-        self.unread += len(change.unread)
-        for statement in change.statements:
-            self._apply(statement, change.ddl)
-        self._free(change.statements)
+        if not repeated:
+            self._recall(change.before)
+            self.unread += len(change.unread)
+            for statement in change.statements:
+                self._apply(statement, change.ddl)
+            self._free(change.statements)
+        self._show(change.after)
         changed = {
             table for table, state in self._before.items() if state != self._states.get(table)
         }
@@ -133,14 +147,15 @@ class SchemaHistory:
         nothing is known.
 
         Topics hold fewer characters than names do: a name in which `_` stands for others is found
-        if only one table can be meant.
+        if only one table can be meant; so is a name of which the database isn't known.
         """
         if name in self._versions:
             return tuple(version for version, _ in self._versions[name])
         alike = [
             noted
             for table, noted in self._versions.items()
-            if _in_topics(table.database) == name.database and _in_topics(table.table) == name.table
+            if name.database in (_in_topics(table.database), DEFAULT_DATABASE)
+            and name.table in (table.table, _in_topics(table.table))
         ]
         return tuple(version for version, _ in alike[0]) if len(alike) == 1 else ()
 
@@ -183,6 +198,34 @@ class SchemaHistory:
         else:
             self._forget(statement, ddl)
 
+    def _recall(self, shown: TableShown | None) -> None:
+        """Take what a table is shown to have had before a change of it; of one that was never told
+        of it is all that is known.
+        """
+        if shown is None:
+            return
+        met = shown.table in self._versions
+        self._show(shown)
+        begins, here = self._begins or BEFORE_ALL, self._last or BEFORE_ALL
+        if not met and (begins < here or not self.ordered):
+            self._note(shown.table, begins)
+
+    def _show(self, shown: TableShown | None) -> None:
+        """Let a table have the columns that it is shown with: as they are known, if that fits."""
+        if shown is None:
+            return
+        state = self._states.get(shown.table)
+        known = None if state is None else state.columns
+        if state is None or known is None:
+            self._put(shown.table, _State.of({column.name: column for column in shown.columns}))
+            return
+        columns, born = {}, {}
+        for column in shown.columns:
+            name, own = column.name, _spelt(known, column.name)
+            columns[name] = column if own is None else agreed(known[own], column)
+            born[name] = self._mark() if own is None else state.born[own]
+        self._put(shown.table, replace(state, columns=columns, born=born))
+
     def _put(self, table: TableName, state: _State | None) -> None:
         """Let a table be so, or be gone; what it was before the record is kept for comparison."""
         self._before.setdefault(table, self._states.get(table))
@@ -201,9 +244,8 @@ class SchemaHistory:
         moved = set(origins.values())
         born = {}
         for name in columns:
-            origin = origins.get(name, None if name in moved else name)
-            known = origin in base.columns
-            born[name] = base.born[origin] if known and origin is not None else self._mark()
+            origin = _spelt(base.columns, origins.get(name, None if name in moved else name))
+            born[name] = self._mark() if origin is None else base.born[origin]
         self._put(told.table, _State(columns, base.created, born))
 
     def _mark(self) -> str:
@@ -263,28 +305,31 @@ def _altered(
     for action in actions:
         if isinstance(action, ColumnAdded):
             came.append((action.column, mark(), action.unless_there))
-        elif action.name not in kept:
-            if action.name in columns or not action.if_there:
+            continue
+        name = _spelt(kept, action.name)
+        if name is None:
+            if _spelt(columns, action.name) is not None or not action.if_there:
                 raise KeyError(action.name)
-        else:
-            former = kept.pop(action.name)
-            if isinstance(action, ColumnChanged):
-                came.append((action.column, born[action.name], False))
-            elif isinstance(action, ColumnRenamed):
-                came.append((replace(former, name=action.to), born[action.name], False))
+            continue
+        former = kept.pop(name)
+        if isinstance(action, ColumnChanged):
+            came.append((action.column, born[name], False))
+        elif isinstance(action, ColumnRenamed):
+            came.append((replace(former, name=action.to), born[name], False))
     births = {name: born[name] for name in kept}
     for column, birth, unless_there in came:
-        if column.name not in kept:
+        if _spelt(kept, column.name) is None:
             kept[column.name], births[column.name] = column, birth
         elif not unless_there:
             raise KeyError(column.name)
     return kept, births
 
 
-def _about(statement: Statement) -> object:
-    if isinstance(statement, TableGone):
-        return statement.database, statement.table
-    return statement.table
+def _spelt(columns: Mapping[str, DefinedColumn], name: str | None) -> str | None:
+    """Return a column's name as the table has it: capitals make no other name."""
+    if name is None or name in columns:
+        return name
+    return next((own for own in columns if own.lower() == name.lower()), None)
 
 
 def _is_meant(gone: TableGone, table: TableName) -> bool:

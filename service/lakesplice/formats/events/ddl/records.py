@@ -1,15 +1,14 @@
 """Records that tell of schema changes: of Debezium's topic for them, and Maxwell's.
 
-Debezium sends the table's columns after each statement (`tableChanges`), Maxwell only what is too
-little to go by (its `def` has no digits of decimals). Where columns are missing the statement is
-read.
+Debezium sends the table's columns after each statement (`tableChanges`). Where columns are missing
+the statement is read. Maxwell's records are in `maxwell_records.py`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lakesplice.formats.events.ddl.columns import (
     DefinedColumn,
@@ -17,36 +16,18 @@ from lakesplice.formats.events.ddl.columns import (
     TableAltered,
     TableDefined,
     TableGone,
-    TableUnread,
 )
 from lakesplice.formats.events.ddl.definitions import type_name
+from lakesplice.formats.events.ddl.maxwell_records import is_maxwells, read_maxwells
+from lakesplice.formats.events.ddl.schema_change import SchemaChange, first_place
 from lakesplice.formats.events.ddl.statements import read_statements
-from lakesplice.formats.events.places import binlog_place
 from lakesplice.formats.events.strict import Flaw, shown
 from lakesplice.formats.events.template import open_record
 from lakesplice.formats.events.values import DeadReason
 from lakesplice.model.names import TableName
-from lakesplice.model.position import RANK_OTHER, Position
+from lakesplice.model.position import Position
 
 _QUOTED = re.compile(r'"((?:[^"]|"")*)"')
-_MAXWELL = re.compile(r"(table|database)-(create|alter|drop)")
-
-
-@dataclass(frozen=True, slots=True)
-class SchemaChange:
-    """What one record says of tables, at a place in the binlog (epoch 0; None: it names none).
-
-    `ddl` is the statement as the source has it.
-    """
-
-    place: Position | None
-    ddl: str
-    statements: tuple[Statement, ...]
-
-    @property
-    def unread(self) -> tuple[TableUnread, ...]:
-        """What couldn't be read."""
-        return tuple(found for found in self.statements if isinstance(found, TableUnread))
 
 
 def read_schema_change(value: bytes | None) -> SchemaChange | Flaw | None:
@@ -61,20 +42,7 @@ def read_schema_change(value: bytes | None) -> SchemaChange | Flaw | None:
         return None
     if isinstance(payload.get("source"), Mapping) and "ddl" in payload:
         return _debezium(payload, payload["source"])
-    kind = payload.get("type")
-    if isinstance(kind, str) and _MAXWELL.fullmatch(kind):
-        return _maxwell(payload)
-    return None
-
-
-def _maxwell(payload: Mapping[str, object]) -> SchemaChange | Flaw:
-    file, _, offset = str(payload.get("position") or "").rpartition(":")
-    sql = payload.get("sql")
-    if not isinstance(sql, str):
-        return Flaw(DeadReason.WRONG_TYPE, f"sql is {shown(sql)}, not a string")
-    place = _place(file, int(offset)) if offset.isdecimal() else None
-    database = str(payload.get("database") or "")
-    return SchemaChange(place, sql, tuple(read_statements(sql, database)))
+    return read_maxwells(payload) if is_maxwells(payload) else None
 
 
 def _debezium(payload: Mapping[str, object], source: Mapping[str, object]) -> SchemaChange | Flaw:
@@ -82,21 +50,26 @@ def _debezium(payload: Mapping[str, object], source: Mapping[str, object]) -> Sc
     listed = payload.get("tableChanges") or ()
     if not isinstance(ddl, str) or not isinstance(listed, Sequence):
         return Flaw(DeadReason.WRONG_TYPE, "ddl is no string or tableChanges no array")
-    place = _place(source.get("file"), source.get("pos"))
+    place = first_place(source.get("file"), source.get("pos"))
     read = read_statements(ddl, str(payload.get("databaseName") or ""))
     if not listed:
-        return SchemaChange(place, ddl, tuple(read))
+        return _change(place, ddl, read)
     try:
         told = [_told(change) for change in listed]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         return Flaw(DeadReason.MISSING_FIELD, f"tableChanges are none: {error!r}")
-    return SchemaChange(place, ddl, tuple(_with_names(told, read)))
+    return _change(place, ddl, list(_with_names(told, read)))
 
 
-def _place(file: object, offset: object) -> Position | None:
-    """The lowest position at a place in the binlog."""
-    first = binlog_place(file, offset, 0)
-    return None if first is None else Position(first.file, first.offset - RANK_OTHER)
+def _change(place: Position | None, ddl: str, statements: Sequence[Statement]) -> SchemaChange:
+    about = tuple(map(_about, statements))
+    return SchemaChange(place, ddl, tuple(statements), about=about)
+
+
+def _about(statement: Statement) -> object:
+    if isinstance(statement, TableGone):
+        return statement.database, statement.table
+    return statement.table
 
 
 def _told(change: Mapping[str, object]) -> TableDefined | TableGone:

@@ -8,6 +8,7 @@ its columns unknown; nothing is guessed.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 
 from lakesplice.formats.events.ddl.columns import (
     Action,
@@ -24,13 +25,17 @@ from lakesplice.formats.events.ddl.columns import (
     TableUnread,
 )
 from lakesplice.formats.events.ddl.definitions import column_definition
-from lakesplice.formats.events.ddl.words import UnreadableError, Words, statements
+from lakesplice.formats.events.ddl.words import UnreadableError, Word, Words, statements
 from lakesplice.model.names import TableName
 
 _KEYS = frozenset(
     ("PRIMARY", "KEY", "INDEX", "UNIQUE", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK",
      "PARTITION")
 )  # fmt: skip
+_PROGRAMS = frozenset(("PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"))
+_OBJECTS = frozenset(("TABLE", "VIEW", "INDEX", "DATABASE", "SCHEMA"))
+# Words before what is created: CREATE OR REPLACE DEFINER = u @ h AGGREGATE FUNCTION.
+_HEAD_MAX = 12
 # Parts of an ALTER TABLE that leave its columns as they are.
 _OTHERS = frozenset(
     ("ALGORITHM", "ALTER", "ANALYZE", "AUTO_INCREMENT", "AUTOEXTEND_SIZE", "AVG_ROW_LENGTH",
@@ -57,7 +62,16 @@ def read_statements(sql: str, database: str) -> list[Statement]:
         cut = list(statements(sql))
     except UnreadableError as error:
         return [TableUnread(None, str(error))]
-    return [found for words in cut for found in _statement(Words(words), database)]
+    own = takewhile(lambda words: not _is_program(words), cut)
+    return [found for words in own for found in _statement(Words(words), database)]
+
+
+def _is_program(words: list[Word]) -> bool:
+    """Whether a procedure or the like begins, whose own statements are all that follows."""
+    if not words or words[0].key not in ("CREATE", "ALTER"):
+        return False
+    kinds = (word.key for word in words[:_HEAD_MAX])
+    return next((kind for kind in kinds if kind in _PROGRAMS | _OBJECTS), "") in _PROGRAMS
 
 
 def _statement(words: Words, database: str) -> list[Statement]:
@@ -74,7 +88,10 @@ def _statement(words: Words, database: str) -> list[Statement]:
         if words.accept("DROP"):
             return list(_drop(words, database))
         if words.accept("SET", "STATEMENT"):
-            return [TableUnread(None, "SET STATEMENT before a statement")]
+            # MariaDB: settings for one statement.
+            while not words.accept("FOR"):
+                words.take()
+            return _statement(words, database)
     except UnreadableError as error:
         return [TableUnread(None, str(error))]
     return []
@@ -117,7 +134,7 @@ def _created(words: Words, table: TableName, database: str, *, unless_there: boo
         if part.next.key in _KEYS:
             key = _primary(part) or key
             continue
-        if part.next.key == "PERIOD":
+        if part.accept("PERIOD", "FOR"):
             continue
         definition = column_definition(part)
         columns.append(definition.column)
@@ -180,7 +197,7 @@ def _actions(words: Words) -> Iterator[Action]:
     if words.accept("ADD"):
         yield from _added(words)
     elif words.accept("DROP"):
-        if words.next.key in (*_KEYS, "SYSTEM", "PERIOD"):
+        if words.next.key in _KEYS or _is_history(words):
             return
         words.accept("COLUMN")
         if_there = words.accept("IF", "EXISTS")
@@ -204,8 +221,13 @@ def _actions(words: Words) -> Iterator[Action]:
         raise UnreadableError(f"{words.next.text!r} is no part of ALTER TABLE that is known")
 
 
+def _is_history(words: Words) -> bool:
+    """What makes MariaDB keep a table's past; columns may have such names."""
+    return words.accept("SYSTEM", "VERSIONING") or words.accept("PERIOD", "FOR")
+
+
 def _added(words: Words) -> Iterator[Action]:
-    if words.next.key in _KEYS or words.accept("SYSTEM", "VERSIONING") or words.accept("PERIOD"):
+    if words.next.key in _KEYS or _is_history(words):
         return
     words.accept("COLUMN")
     unless_there = words.accept("IF", "NOT", "EXISTS")

@@ -32,7 +32,8 @@ _NAMES = {
     "BIGINT": "bigint", "DOUBLE": "double", "DOUBLE UNSIGNED": "double", "BOOLEAN": "boolean",
     "YEAR": "year", "DATE": "date", "TIMESTAMP": "timestamp", "TIME": "time",
     **dict.fromkeys(CHARACTERS, "string"),
-    **dict.fromkeys(("ENUM", "SET", "JSON", "UUID"), "string"),
+    # As all are sent; the names tell them apart where they are declared for another connector.
+    "ENUM": "enum", "SET": "set", "JSON": "json", "UUID": "string",
     **dict.fromkeys(
         ("BINARY", "VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"), "binary"
     ),

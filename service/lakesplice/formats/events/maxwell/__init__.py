@@ -1,6 +1,7 @@
 """Change events of Maxwell's daemon.
 
-`reader.py` reads a record's head and shape (`types.py` says how Maxwell writes a declared type),
+`reader.py` reads a record's head and shape (`told.py` knows the types at its place, `types.py` says
+how Maxwell writes one),
 `keys.py` names the key, `before.py` finds out what `old` holds, `block.py` makes the images.
 """
 

@@ -16,6 +16,7 @@ from lakesplice.formats.events.encoding import Cell
 from lakesplice.formats.events.ledger import Ledger
 from lakesplice.formats.events.maxwell.before import changed_columns
 from lakesplice.formats.events.maxwell.keys import MaxwellKey
+from lakesplice.formats.events.maxwell.told import KnownTypes
 from lakesplice.formats.events.maxwell.types import cell_of
 from lakesplice.formats.events.places import (
     Positions,
@@ -54,11 +55,16 @@ class _Images:
 
 
 def build_block(
-    group: Group, key: MaxwellKey | None, context: DecodeContext, ledger: Ledger
+    group: Group,
+    key: MaxwellKey | None,
+    types: KnownTypes,
+    context: DecodeContext,
+    ledger: Ledger,
 ) -> None:
     """Settle the records that were read: changes go into the ledger as one block.
 
-    Without `key` their keys are null. Records whose key has other columns stay open.
+    Without `key` their keys are null. Records whose key has other columns stay open, as do those of
+    changes where other types than `types` are in force.
     """
     build = Build(group.records, ledger)
     empty = mask_of(group.payloads.is_null())
@@ -77,6 +83,8 @@ def build_block(
         build.leave(np.flatnonzero(unlike & build.live))
     place, ordering = _places(members, group, op, build)
     build.refuse_places(place)
+    if ordering is Ordering.BINLOG:
+        build.leave_beyond(place, group.template.span)
     times, beyond = source_times((members["ts"], _SECOND))
     build.drop_marked(beyond, DeadReason.OUT_OF_RANGE, "ts is beyond the years 1 to 9999")
     names = key.names if key else ()
@@ -85,7 +93,7 @@ def build_block(
     unknown = pa.nulls(len(op), pa.string())
     block = ImageBlock(
         schema=SourceSchema(
-            tuple(cell.field for cell in cells), names, unsent=_unsent(cells, context)
+            tuple(cell.field for cell in cells), names, unsent=_unsent(cells, types)
         ),
         rows=group.records,
         op=op,
@@ -104,10 +112,10 @@ def build_block(
         ledger.add(block)
 
 
-def _unsent(cells: Sequence[Cell], context: DecodeContext) -> tuple[SourceField, ...]:
-    """Return the declared columns that an image has not."""
-    declared, sent = context.declared or {}, {cell.name for cell in cells}
-    return tuple(cell_of(name, kind).field for name, kind in declared.items() if name not in sent)
+def _unsent(cells: Sequence[Cell], types: KnownTypes) -> tuple[SourceField, ...]:
+    """Return the table's columns that an image has not."""
+    sent = {cell.name for cell in cells}
+    return tuple(cell_of(name, type_).field for name, type_ in types.unsent(sent))
 
 
 def _operations(kinds: pa.Array, build: Build) -> npt.NDArray[np.int8]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 
@@ -14,8 +15,9 @@ from lakesplice.formats.events.ledger import Ledger
 from lakesplice.formats.events.maxwell.before import REQUIRED, prove_parts
 from lakesplice.formats.events.maxwell.block import OPS, build_block
 from lakesplice.formats.events.maxwell.keys import MaxwellKey, key_of
+from lakesplice.formats.events.maxwell.told import KnownTypes
 from lakesplice.formats.events.maxwell.types import cell_of, is_lossy
-from lakesplice.formats.events.places import other_table
+from lakesplice.formats.events.places import binlog_place, other_table
 from lakesplice.formats.events.shape import EventShape, image_type
 from lakesplice.formats.events.strict import Flaw, shown
 from lakesplice.formats.events.template import (
@@ -26,9 +28,11 @@ from lakesplice.formats.events.template import (
     Verdict,
     open_record,
 )
+from lakesplice.formats.events.typed import EVERYWHERE, Span
 from lakesplice.formats.events.values import DeadReason, DecodeContext
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode
+from lakesplice.model.position import Position
 
 _BOOTSTRAP = ("bootstrap-start", "bootstrap-complete")
 _SCHEMA = ("database-create", "database-alter", "database-drop", "table-create", "table-alter",
@@ -51,6 +55,7 @@ _HEAD: dict[str, pa.DataType] = {
     "primary_key_columns": pa.list_(pa.string()),
 }
 _KEY_VALUES = "primary_key"
+_OFFSET = re.compile(r"[0-9]{1,15}")
 
 
 class MaxwellReader:
@@ -59,6 +64,8 @@ class MaxwellReader:
     def __init__(self, context: DecodeContext) -> None:
         self._context = context
         self._stated_key: object = None
+        self._types = KnownTypes(context.declared or {})
+        self._span: Span | None = EVERYWHERE if context.history is None else None
         self._cells: dict[tuple[str, ...], tuple[Cell, ...] | Halt] = {}
 
     def inspect(self, value: bytes) -> Template | Verdict:
@@ -75,11 +82,24 @@ class MaxwellReader:
             )
         if verdict := self._verdict(event):
             return verdict
+        span = self._go_to(_place(event))
         shape = self._shape(event)
         if not isinstance(shape, EventShape):
             return shape
         self._stated_key = event.get("primary_key_columns")
-        return shape.check(event, "payload") or opened.template(shape)
+        return shape.check(event, "payload") or opened.template(shape, span)
+
+    def _go_to(self, place: Position | None) -> Span:
+        """Let types be those at a place; return the places where they are the same."""
+        history = self._context.history
+        if history is None:
+            return EVERYWHERE
+        told, span = history.at(place)
+        if span != self._span:
+            self._span = span
+            self._types = KnownTypes(self._context.declared or {}, told)
+            self._cells = {}
+        return span
 
     def _verdict(self, event: Mapping[str, object]) -> Verdict | None:
         """What becomes of an event that changes no row of the table."""
@@ -108,7 +128,7 @@ class MaxwellReader:
         # Every malformed event is asked for, and most have the columns of the others.
         cells = self._cells.get(names)
         if cells is None:
-            cells = self._cells[names] = _cells_of(names, self._context)
+            cells = self._cells[names] = _cells_of(names, self._types, self._context)
         if isinstance(cells, Halt):
             return cells
         nested = [at for at, value in enumerate(data.values()) if isinstance(value, dict | list)]
@@ -131,19 +151,26 @@ class MaxwellReader:
     def build(self, group: Group, ledger: Ledger) -> None:
         """Make a block of what was read."""
         assert group.key is None or isinstance(group.key, MaxwellKey)
-        build_block(group, group.key, self._context, ledger)
+        build_block(group, group.key, self._types, self._context, ledger)
 
 
-def _cells_of(names: tuple[str, ...], context: DecodeContext) -> tuple[Cell, ...] | Halt:
-    """The declared columns of these names."""
-    declared = context.declared or {}
-    missing = [name for name in names if name not in declared]
-    if missing:
-        return _undeclared(missing, context)
-    lossy = next((name for name in names if is_lossy(declared[name])), None)
+def _place(event: Mapping[str, object]) -> Position | None:
+    """Where in the binlog an event stands, if it says so."""
+    file, _, offset = str(event.get("position") or "").rpartition(":")
+    return binlog_place(file, int(offset), 0) if _OFFSET.fullmatch(offset) else None
+
+
+def _cells_of(
+    names: tuple[str, ...], types: KnownTypes, context: DecodeContext
+) -> tuple[Cell, ...] | Halt:
+    """The columns of these names."""
+    if missing := types.missing(names):
+        return _undeclared(missing, types.why(missing), context)
+    columns = types.columns
+    lossy = next((name for name in names if is_lossy(columns[name])), None)
     if lossy is not None:
         return _lossy(lossy)
-    return tuple(cell_of(name, declared[name]) for name in names)
+    return tuple(cell_of(name, columns[name]) for name in names)
 
 
 def _key_values(event: Mapping[str, object], cells: tuple[Cell, ...]) -> pa.DataType | None:
@@ -176,12 +203,14 @@ def _shape_of(cells: tuple[Cell, ...], key_values: pa.DataType | None) -> EventS
     )
 
 
-def _undeclared(missing: list[str], context: DecodeContext) -> Halt:
+def _undeclared(missing: tuple[str, ...], why: str, context: DecodeContext) -> Halt:
     columns = ", ".join(f"{json.dumps(name)}: TYPE" for name in missing)
     return Halt(
         ParkCode.TYPES_UNDECLARED,
-        f"Maxwell's events don't say types, and none are declared for {', '.join(missing)}; add to"
-        f' the configuration tables: [{{match: "{context.table}", columns: {{{columns}}}}}]',
+        f"Maxwell's events don't say types, and none are known for {', '.join(missing)}"
+        f"{f' ({why})' if why else ''}; add to the configuration tables:"
+        f' [{{match: "{context.table}", columns: {{{columns}}}}}], or have Maxwell tell of schema'
+        " changes (output_ddl, schema_change_topics.maxwell)",
     )
 
 
@@ -230,8 +259,8 @@ MAXWELL = Dialect(
         before="`data` with `old` laid over it",
         changed="those in `old`",
         key="`primary_key_columns`, else the record's key",
-        types="`columns`",
-        lacking="those of `columns` that `data` lacks",
+        types="Maxwell's records of schema changes, `columns`",
+        lacking="the table's columns, told or declared, that `data` lacks",
     ),
     _recognises,
     MaxwellReader,

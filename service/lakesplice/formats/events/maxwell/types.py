@@ -37,14 +37,14 @@ _BY_SPELLING = (Encoding.TIME_TEXT, Encoding.SET_LIST, Encoding.BITS_NUMBER)
 
 def cell_of(name: str, declared: DeclaredType) -> Cell:
     """Return the column `name` of a declared type as Maxwell writes it."""
-    return _cell(name, declared.type, declared.name, declared.written)
+    return _cell(name, declared.type, declared.name, declared.written, declared.fill)
 
 
 @lru_cache(maxsize=4096)
-def _cell(name: str, type_: ColumnType, declared: str, written: str) -> Cell:
+def _cell(name: str, type_: ColumnType, declared: str, written: str, fill: str | None) -> Cell:
     encoding = _encoding(type_, written)
     spelt = written if encoding in _BY_SPELLING else declared
-    return Cell(name, type_, encoding, f"declared:{spelt}")
+    return Cell(name, type_, encoding, f"declared:{spelt}", fill=fill)
 
 
 def _encoding(type_: ColumnType, written: str) -> Encoding:

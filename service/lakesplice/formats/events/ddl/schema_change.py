@@ -1,0 +1,37 @@
+"""What one record tells of a schema change, whoever wrote it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakesplice.formats.events.ddl.columns import Statement, TableShown, TableUnread
+from lakesplice.formats.events.places import binlog_place
+from lakesplice.model.position import RANK_OTHER, Position
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChange:
+    """What one record says of tables, at a place in the binlog (epoch 0; None: it names none).
+
+    `ddl` is the statement as the source has it; several records may tell of one. `statements` are
+    what is read of it, or `about` one table only. `before` and `after` are the columns of the table
+    that the record is about, if it shows them.
+    """
+
+    place: Position | None
+    ddl: str
+    statements: tuple[Statement, ...]
+    before: TableShown | None = None
+    after: TableShown | None = None
+    about: tuple[object, ...] = ()
+
+    @property
+    def unread(self) -> tuple[TableUnread, ...]:
+        """What couldn't be read."""
+        return tuple(found for found in self.statements if isinstance(found, TableUnread))
+
+
+def first_place(file: object, offset: object) -> Position | None:
+    """The lowest position at a place in the binlog."""
+    first = binlog_place(file, offset, 0)
+    return None if first is None else Position(first.file, first.offset - RANK_OTHER)
