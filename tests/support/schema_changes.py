@@ -40,12 +40,16 @@ def connect_record(
     database: str = "shop",
     changes: Sequence[Change] | None = (),
     key: Sequence[str] = ("id",),
+    **source: object,
 ) -> bytes:
-    """A record of Debezium's schema-change topic; `changes` None: it has no `tableChanges`."""
+    """A record of Debezium's schema-change topic; `changes` None: it has no `tableChanges`;
+    `source` overrides members of the record's own.
+    """
     payload: dict[str, Any] = {
         "source": {
             "version": "3.5.0.Final", "connector": "mariadb", "name": "test", "snapshot": "false",
             "db": database, "table": None, "gtid": None, "file": file, "pos": pos, "row": 0,
+            **source,
         },
         "ts_ms": 1795247776558, "databaseName": database, "schemaName": None, "ddl": ddl,
     }  # fmt: skip

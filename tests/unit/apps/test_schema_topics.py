@@ -187,3 +187,37 @@ def test_what_cannot_be_read_is_logged_with_its_statement() -> None:
     events = [entry["event"] for entry in logged]
     assert events == ["schema-topic-missing", "schema-topic-partitions", "ddl-unread", "ddl-unread"]
     assert logged[-1]["ddl"] == "ALTER TABLE x FROBNICATE"
+
+
+def test_drops_are_told_with_those_that_came_since_the_driver_began() -> None:
+    source = _told()
+    source.tell("DROP TABLE x", 20)
+    begun = _Source()
+    begun.records = source.records
+    begun.look()
+    begun.tell("CREATE TABLE x (id int)", 30)
+    begun.tell("DROP TABLE x", 40)
+    begun.look()
+    told = begun.topics.drops(begun.state, _X)
+    assert [(drop.number, drop.place.parts[2], drop.again) for drop in told.drops] == [
+        (0, 20, True),
+        (1, 40, False),
+    ]
+    assert (told.ordered, told.told_since, told.open_since) == (True, 1, 1)
+
+
+def test_what_was_dealt_with_is_open_no_more() -> None:
+    source = _told_late("DROP TABLE x")
+    told = source.topics.drops(source.state, _X)
+    source.topics.drops_met(source.state, _X, told)
+    after = source.topics.drops(source.state, _X)
+    assert (after.told_since, after.open_since) == (0, 1)
+    source.topics.drops_met(source.state, _X, told, parked=True)
+    assert source.topics.drops(source.state, _X).told_since == 1
+
+
+def test_a_table_of_another_connector_was_not_dropped() -> None:
+    source = _told_late("DROP TABLE x")
+    other = replace(source.state, topic="db2.shop.x")
+    assert source.topics.drops(other, _X).drops == ()
+    assert source.topics.drops(source.state, TableName("shop", "y")).drops == ()

@@ -1,4 +1,4 @@
-"""What the source's connectors tell of tables' types, read on before each batch.
+"""What the source's connectors tell of tables' types and DROPs, read on before each batch.
 
 The topics are read up to their ends after a batch's own ends are fixed, so a schema change that the
 connector told of before a change of the batch is known as a rule. Kafka promises no order across
@@ -15,13 +15,19 @@ from typing import Any
 
 from lakesplice.config.schema_topics import SchemaChangeTopicSettings
 from lakesplice.formats.events import TypeHistory, TypeVersion
-from lakesplice.formats.events.ddl import SchemaChange, SchemaHistory, read_schema_change
+from lakesplice.formats.events.ddl import (
+    SchemaChange,
+    SchemaHistory,
+    TableDrop,
+    read_schema_change,
+)
 from lakesplice.formats.events.debezium.native import types_of
 from lakesplice.formats.events.declared import DECLARED
 from lakesplice.model.manifest import ParkCode, ParkReason, SourceState
 from lakesplice.model.names import TableName
 from lakesplice.model.position import Position
 from lakesplice.model.schema import TableSchema
+from lakesplice.planning.drops import DropsTold
 from lakesplice.spark.topics import Topic
 
 # Topic, first offset, one after the last: offsets and values, in order.
@@ -32,15 +38,20 @@ Read = Callable[[str, int, int], list[tuple[int, bytes | None]]]
 class _Told:
     """What one topic told up to an offset; `retyped` and `renamed` have, per table, the lowest
     place of a change of types, or at which a name became another column's, that was met since the
-    driver began.
+    driver began. Drops numbered from `told_since` on were told since; a table's number in `met` is
+    that of the first that nobody dealt with, in `parked` of the first after it last parked.
     """
 
     topic_id: str
     next_offset: int
     history: SchemaHistory = field(default_factory=SchemaHistory)
     types: dict[TableName, TypeHistory | None] = field(default_factory=dict)
+    drops: dict[TableName, tuple[TableDrop, ...]] = field(default_factory=dict)
     retyped: dict[TableName, Position] = field(default_factory=dict)
     renamed: dict[TableName, Position] = field(default_factory=dict)
+    told_since: int = 0
+    met: dict[TableName, int] = field(default_factory=dict)
+    parked: dict[TableName, int] = field(default_factory=dict)
 
 
 class SchemaTopics:
@@ -81,6 +92,31 @@ class SchemaTopics:
             types = self._types(told, origin)
         # Places of another server's binlog aren't comparable with those that the topic has.
         return types.placeless() if types is not None and source.epochs else types
+
+    def drops(self, source: SourceState, origin: TableName) -> DropsTold:
+        """Return the drops of a table, which its source calls `origin`, that were told."""
+        with self._busy:
+            told = self._told.get(_prefix(source))
+            if told is None:
+                return DropsTold()
+            history = told.history
+            since = max(told.told_since, told.parked.get(origin, 0))
+            open_since = max(since, told.met.get(origin, 0))
+            if origin not in told.drops:
+                told.drops[origin] = history.drops(origin)
+            return DropsTold(told.drops[origin], history.ordered, since, open_since)
+
+    def drops_met(
+        self, source: SourceState, origin: TableName, told: DropsTold, *, parked: bool = False
+    ) -> None:
+        """Take note that what was told of a table's drops was dealt with, maybe by parking it."""
+        with self._busy:
+            topic = self._told.get(_prefix(source))
+            if topic is not None and told.drops:
+                after = told.drops[-1].number + 1
+                topic.met[origin] = after
+                if parked:
+                    topic.parked[origin] = after
 
     def overtaken(
         self, source: SourceState, origin: TableName, schema: TableSchema
@@ -126,6 +162,8 @@ class SchemaTopics:
         for offset, value in self._read(topic.name, told.next_offset, end):
             self._take(told, topic.name, offset, value, first=first)
         told.next_offset = end
+        if first:
+            told.told_since = told.history.drop_count
 
     def _take(
         self, told: _Told, topic: str, offset: int, value: bytes | None, *, first: bool
@@ -140,6 +178,7 @@ class SchemaTopics:
             self._log.warning(
                 "ddl-unread", topic=topic, offset=offset, reason=unread.reason, ddl=change.ddl
             )
+        told.drops.clear()
         ordered = told.history.ordered
         changed = told.history.take(change)
         if ordered != told.history.ordered:

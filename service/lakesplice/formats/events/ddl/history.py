@@ -24,6 +24,7 @@ from lakesplice.formats.events.ddl.columns import (
     TableLike,
     TableUnread,
 )
+from lakesplice.formats.events.ddl.drops import Drops, TableDrop
 from lakesplice.formats.events.ddl.records import SchemaChange
 from lakesplice.model.names import TableName
 from lakesplice.model.position import Position
@@ -91,6 +92,7 @@ class SchemaHistory:
     def __init__(self) -> None:
         self.ordered = True
         self.unread = 0
+        self._drops = Drops()
         self._last: Position | None = None
         self._met: set[tuple[Position, str, tuple[object, ...]]] = set()
         self._states: dict[TableName, _State] = {}
@@ -119,7 +121,7 @@ class SchemaHistory:
         self._before = {}
         self.unread += len(change.unread)
         for statement in change.statements:
-            self._apply(statement, change.ddl)
+            self._apply(statement, change, place)
         self._free(change.statements)
         changed = {
             table for table, state in self._before.items() if state != self._states.get(table)
@@ -135,14 +137,29 @@ class SchemaHistory:
         Topics hold fewer characters than names do: a name in which `_` stands for others is found
         if only one table can be meant.
         """
-        if name in self._versions:
-            return tuple(version for version, _ in self._versions[name])
+        meant = self._meant(name)
+        return () if meant is None else tuple(one for one, _ in self._versions.get(meant, ()))
+
+    def drops(self, name: TableName) -> tuple[TableDrop, ...]:
+        """Return where a table was dropped, in the topic's order; names as for `table`."""
+        meant = self._meant(name)
+        return () if meant is None else self._drops.of(meant)
+
+    @property
+    def drop_count(self) -> int:
+        """How many drops were told; the next one's number."""
+        return self._drops.count
+
+    def _meant(self, name: TableName) -> TableName | None:
+        known = self._versions.keys() | self._drops.names
+        if name in known:
+            return name
         alike = [
-            noted
-            for table, noted in self._versions.items()
+            table
+            for table in known
             if _in_topics(table.database) == name.database and _in_topics(table.table) == name.table
         ]
-        return tuple(version for version, _ in alike[0]) if len(alike) == 1 else ()
+        return alike[0] if len(alike) == 1 else None
 
     def _note(self, table: TableName, place: Position) -> None:
         noted = self._versions.setdefault(table, [])
@@ -159,7 +176,7 @@ class SchemaHistory:
         added = state.columns.keys() - formerly.keys() if before is not None else ()
         noted.append((TableVersion(place, state.columns, renamed, frozenset(added)), state))
 
-    def _apply(self, statement: Statement, ddl: str) -> None:
+    def _apply(self, statement: Statement, change: SchemaChange, place: Position) -> None:
         states = self._states
         if isinstance(statement, TableDefined):
             if statement.unless_there and statement.table in states:
@@ -176,20 +193,38 @@ class SchemaHistory:
                 _State(None, {}, unknown=why) if columns is None else _State.of(columns),
             )
         elif isinstance(statement, TableGone):
-            for table in [name for name in states if _is_meant(statement, name)]:
-                self._put(table, None)
+            self._drop(statement, change, place)
         elif isinstance(statement, TableAltered):
             self._alter(statement)
         else:
-            self._forget(statement, ddl)
+            self._forget(statement, change.ddl)
 
-    def _put(self, table: TableName, state: _State | None) -> None:
-        """Let a table be so, or be gone; what it was before the record is kept for comparison."""
+    def _drop(self, gone: TableGone, change: SchemaChange, place: Position) -> None:
+        """Let tables be gone. What a statement dropped is noted, but not of a name that no table is
+        known to have: MySQL tells of that too (IF EXISTS).
+        """
+        there = [name for name in self._states if _is_meant(gone, name)]
+        dropped = there
+        if gone.table is not None:
+            name = TableName(gone.database, gone.table)
+            dropped = there or ([] if name in self._versions else [name])
+        for name in () if change.of_snapshot else dropped:
+            state = self._states.get(name)
+            self._drops.gone(name, place, change.gtid, None if state is None else state.columns)
+        for name in there:
+            self._put(name, None)
+
+    def _put(self, table: TableName, state: _State | None, *, renamed: bool = False) -> None:
+        """Let a table be so, or be gone; what it was before the record is kept for comparison.
+
+        `renamed`: it had another name until now.
+        """
         self._before.setdefault(table, self._states.get(table))
         if state is None:
             self._states.pop(table, None)
         else:
             self._states[table] = state
+            self._drops.there(table, state.created if renamed else None)
 
     def _define(self, told: TableDefined) -> None:
         columns = {column.name: column for column in told.columns}
@@ -204,7 +239,8 @@ class SchemaHistory:
             origin = origins.get(name, None if name in moved else name)
             known = origin in base.columns
             born[name] = base.born[origin] if known and origin is not None else self._mark()
-        self._put(told.table, _State(columns, base.created, born))
+        after = _State(columns, base.created, born)
+        self._put(told.table, after, renamed=told.former is not None)
 
     def _mark(self) -> str:
         """A mark that no name is: MySQL's have no such character."""
@@ -222,7 +258,8 @@ class SchemaHistory:
             except KeyError as error:
                 columns, unknown = None, f"column {error.args[0]!r} isn't as a statement has it"
         self._put(told.table, None)
-        self._put(told.to or told.table, _State(columns, state.created, born, unknown))
+        after = _State(columns, state.created, born, unknown)
+        self._put(told.to or told.table, after, renamed=told.to is not None)
 
     def _forget(self, told: TableUnread, ddl: str) -> None:
         """Of a statement that can't be read every table may be meant whose name is in it."""

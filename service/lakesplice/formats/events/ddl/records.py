@@ -29,6 +29,10 @@ from lakesplice.model.names import TableName
 from lakesplice.model.position import RANK_OTHER, Position
 
 _QUOTED = re.compile(r'"((?:[^"]|"")*)"')
+# Servers tell so of what a session made for itself alone, whose name a real table may have as well.
+_TEMPORARY = re.compile(r"\s*DROP\s+(/\*!\d*\s*)?TEMPORARY\b", re.IGNORECASE)
+# Marks of `source.snapshot` on what is streamed.
+_STREAMED = (None, False, "false", "incremental")
 _MAXWELL = re.compile(r"(table|database)-(create|alter|drop)")
 
 
@@ -36,12 +40,15 @@ _MAXWELL = re.compile(r"(table|database)-(create|alter|drop)")
 class SchemaChange:
     """What one record says of tables, at a place in the binlog (epoch 0; None: it names none).
 
-    `ddl` is the statement as the source has it.
+    `ddl` is the statement as the source has it, `gtid` its transaction. One that is `of_snapshot`
+    was no statement of the source: the connector says so what it finds when it begins.
     """
 
     place: Position | None
     ddl: str
     statements: tuple[Statement, ...]
+    gtid: str | None = None
+    of_snapshot: bool = False
 
     @property
     def unread(self) -> tuple[TableUnread, ...]:
@@ -73,8 +80,9 @@ def _maxwell(payload: Mapping[str, object]) -> SchemaChange | Flaw:
     if not isinstance(sql, str):
         return Flaw(DeadReason.WRONG_TYPE, f"sql is {shown(sql)}, not a string")
     place = _place(file, int(offset)) if offset.isdecimal() else None
-    database = str(payload.get("database") or "")
-    return SchemaChange(place, sql, tuple(read_statements(sql, database)))
+    database, gtid = str(payload.get("database") or ""), payload.get("gtid")
+    read = () if _TEMPORARY.match(sql) else tuple(read_statements(sql, database))
+    return SchemaChange(place, sql, read, gtid if isinstance(gtid, str) else None)
 
 
 def _debezium(payload: Mapping[str, object], source: Mapping[str, object]) -> SchemaChange | Flaw:
@@ -82,15 +90,24 @@ def _debezium(payload: Mapping[str, object], source: Mapping[str, object]) -> Sc
     listed = payload.get("tableChanges") or ()
     if not isinstance(ddl, str) or not isinstance(listed, Sequence):
         return Flaw(DeadReason.WRONG_TYPE, "ddl is no string or tableChanges no array")
-    place = _place(source.get("file"), source.get("pos"))
+    place, gtid = _place(source.get("file"), source.get("pos")), source.get("gtid")
+    change = SchemaChange(
+        place,
+        ddl,
+        (),
+        gtid if isinstance(gtid, str) else None,
+        source.get("snapshot") not in _STREAMED,
+    )
+    if _TEMPORARY.match(ddl):
+        return change
     read = read_statements(ddl, str(payload.get("databaseName") or ""))
     if not listed:
-        return SchemaChange(place, ddl, tuple(read))
+        return replace(change, statements=tuple(read))
     try:
         told = [_told(change) for change in listed]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         return Flaw(DeadReason.MISSING_FIELD, f"tableChanges are none: {error!r}")
-    return SchemaChange(place, ddl, tuple(_with_names(told, read)))
+    return replace(change, statements=tuple(_with_names(told, read)))
 
 
 def _place(file: object, offset: object) -> Position | None:
@@ -148,10 +165,15 @@ def _whole(value: object) -> int | None:
 def _with_names(
     told: Sequence[TableDefined | TableGone], read: Sequence[Statement]
 ) -> Iterator[Statement]:
-    """Add what only the statement says: under which names columns, and the table, were known."""
+    """Add what only the statement says: under which names columns, and the table, were known, and
+    that a table took the place of another (CREATE OR REPLACE).
+    """
     altered = [found for found in read if isinstance(found, TableAltered)]
+    gone = {TableName(f.database, f.table) for f in read if isinstance(f, TableGone) and f.table}
     for found in told:
         if isinstance(found, TableDefined):
+            if found.table in gone:
+                yield TableGone(found.table.database, found.table.table)
             own = [other for other in altered if found.table in (other.to, other.table)]
             origins = next((other.origins for other in own if other.actions), None)
             former = next((other.table for other in own if other.to == found.table), None)
