@@ -179,8 +179,12 @@ class Statements:
         self.connection.commit()
 
     def drop_and_create(self) -> None:
-        """Drop some table with its rows, make it again, and write a row."""
-        table = self.chance.choice(self.tables)
+        """Drop some table with its rows, make it again, and write a row.
+
+        Not the one that had a JSON before the connector began: MariaDB calls that a LONGTEXT when
+        it is asked, and the connector calls it so until a statement says JSON.
+        """
+        table = self.chance.choice([one for one in self.tables if one.name != "everything"])
         self._execute(f"drop table {table.name}")
         self._create(table)
         self._replace(table)

@@ -72,14 +72,18 @@ def due(
     undone = _undone(source, told)
     if undone is not None:
         return undone
-    reached = max((s.position for s in source.partitions.values()), default=BEFORE_ALL)
-    wanted = [drop for drop in told.drops if _counts(drop, reached, policy)]
-    if source.ordering is None or not wanted:
+    if source.ordering is None:
         return None  # nothing was read yet
+    reached = max((s.position for s in source.partitions.values()), default=BEFORE_ALL)
     blind = _blind(source, told, insert_only=insert_only)
+    # Where places tell nothing, how far the table is tells of no new one either.
+    seen = BEFORE_ALL if blind else reached
+    wanted = [drop for drop in told.drops if _counts(drop, seen, policy)]
     if blind:
         new = [drop for drop in wanted if drop.number >= told.open_since]
         return _parking(new[-1], blind) if new else None
+    if not wanted:
+        return None
     newest = max(wanted, key=lambda drop: drop.place)
     if newest.place <= source.fence:
         return None
@@ -103,8 +107,17 @@ def kept(told: DropsTold, policy: SchemaPolicy) -> tuple[TableDrop, ...]:
     return () if policy.drops or policy.parks_dropped else tuple(new)
 
 
+def open_after(told: DropsTold, policy: SchemaPolicy) -> int:
+    """Return from which number on drops are open once those that were told have been dealt with:
+    one whose rows stay until a table has the name again is not done.
+    """
+    waiting = kept(told, policy) if policy.drops_late else ()
+    last = max((drop.number for drop in told.drops), default=-1)
+    return min((drop.number for drop in waiting), default=last + 1)
+
+
 def _counts(drop: TableDrop, reached: Position, policy: SchemaPolicy) -> bool:
-    """Whether the policy lets a DROP do anything, seen from how far the table is."""
+    """Whether the policy lets a DROP do anything, of a table that has met changes up to a place."""
     if drop.lives_on or not (policy.drops or policy.parks_dropped):
         return False
     # A row behind it is of a table that has the name again, whether its creation was told or not.

@@ -208,11 +208,10 @@ def test_drops_are_told_with_those_that_came_since_the_driver_began() -> None:
 
 def test_what_was_dealt_with_is_open_no_more() -> None:
     source = _told_late("DROP TABLE x")
-    told = source.topics.drops(source.state, _X)
-    source.topics.drops_met(source.state, _X, told)
+    source.topics.drops_met(source.state, _X, 1)
     after = source.topics.drops(source.state, _X)
     assert (after.told_since, after.open_since) == (0, 1)
-    source.topics.drops_met(source.state, _X, told, parked=True)
+    source.topics.drops_met(source.state, _X, 1, parked=True)
     assert source.topics.drops(source.state, _X).told_since == 1
 
 

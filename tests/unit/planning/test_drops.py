@@ -10,7 +10,7 @@ from lakesplice.formats.events.ddl import TableDrop
 from lakesplice.formats.events.values import Fences
 from lakesplice.model.manifest import ParkCode, PartitionState, SourceState
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
-from lakesplice.planning.drops import DropsTold, Due, Remedy, due, kept
+from lakesplice.planning.drops import DropsTold, Due, Remedy, due, kept, open_after
 from lakesplice.planning.policy import Behaviour, SchemaPolicy
 from lakesplice.planning.truncations import fence_of, parking_truncations
 
@@ -85,6 +85,16 @@ def test_where_the_topics_places_fell_back_only_a_new_drop_parks() -> None:
     assert due(_source(), _told(OPEN, ordered=False, since=1), policy) is None
     ignoring = SchemaPolicy(drop_table=Behaviour.IGNORE)
     assert due(_source(), _told(OPEN, ordered=False), ignoring) is None
+
+
+def test_where_places_tell_nothing_rows_that_stay_park_once_the_table_is_there_again() -> None:
+    source, lenient = _source(reached=900, ordering=Ordering.KAFKA), SchemaPolicy()
+    assert due(source, _told(OPEN), lenient) is None
+    assert open_after(_told(OPEN), lenient) == 0, "it may still have to be dealt with"
+    found = due(source, _told(OVER), lenient)
+    assert found is not None
+    assert found.remedy is Remedy.PARK
+    assert open_after(_told(OVER), lenient) == 1
 
 
 def test_a_table_that_read_nothing_yet_waits() -> None:

@@ -12,7 +12,7 @@ from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.errors import CorruptFileError, FencedError, LakespliceError, RetryableError
 from lakesplice.model.manifest import ParkCode, ParkReason
 from lakesplice.model.position import Position
-from lakesplice.planning.drops import DropsTold, kept
+from lakesplice.planning.drops import DropsTold, kept, open_after
 from lakesplice.spark.topics import TopicCatalogue
 from lakesplice.table.drops import calls_for, deal_with
 from lakesplice.telemetry import catalogue as metric
@@ -25,6 +25,7 @@ class TableDrops:
         self._driver = driver
         self._tables = tables
         self._catalogue = catalogue
+        self._said: set[tuple[str, int]] = set()
 
     def look(self) -> None:
         """Read on what is told; blocks. `SourceUnavailable` if that can't be read."""
@@ -74,8 +75,11 @@ class TableDrops:
             self._say(table, "parked" if parked else "fenced", dealt.place, rows=dealt.rows)
         else:
             for drop in kept(told, policy):
-                self._say(table, "kept", drop.place)
-        topics.drops_met(table.source, table.origin, told, parked=parked)
+                if (table.topic, drop.number) not in self._said:
+                    self._said.add((table.topic, drop.number))
+                    self._say(table, "kept", drop.place)
+        before = told.drops[-1].number + 1 if parked else open_after(told, policy)
+        topics.drops_met(table.source, table.origin, before, parked=parked)
         return parked
 
     def _told(self, table: ServiceTable) -> DropsTold:

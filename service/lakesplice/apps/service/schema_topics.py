@@ -107,16 +107,17 @@ class SchemaTopics:
             return DropsTold(told.drops[origin], history.ordered, since, open_since)
 
     def drops_met(
-        self, source: SourceState, origin: TableName, told: DropsTold, *, parked: bool = False
+        self, source: SourceState, origin: TableName, before: int, *, parked: bool = False
     ) -> None:
-        """Take note that what was told of a table's drops was dealt with, maybe by parking it."""
+        """Take note that a table's drops with numbers below `before` were dealt with, maybe by
+        parking it.
+        """
         with self._busy:
             topic = self._told.get(_prefix(source))
-            if topic is not None and told.drops:
-                after = told.drops[-1].number + 1
-                topic.met[origin] = after
+            if topic is not None:
+                topic.met[origin] = before
                 if parked:
-                    topic.parked[origin] = after
+                    topic.parked[origin] = before
 
     def overtaken(
         self, source: SourceState, origin: TableName, schema: TableSchema
