@@ -91,7 +91,7 @@ def due(
         return _parking(
             newest,
             f"its transaction {newest.gtid} is newer than all that the table has, and its place is"
-            f" below {reached}: another server took over",
+            f" below {reached}: another server seems to have taken over",
         )
     detail = f"the table was dropped at the source, at {newest.place}; {ADVICE}"
     return Due(Remedy.ASK if policy.parks_dropped else Remedy.FENCE, newest.place, detail)
