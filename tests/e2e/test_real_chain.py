@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from kafka import KafkaConsumer, TopicPartition
 
-from lakesplice.testing.compare import compare
+from lakesplice.testing.compare import Difference, compare
 from tests.support.apicurio import Apicurio
 from tests.support.running import Lake, take_in
 from tests.support.sources import SourceServer, connector, debezium, source_server
@@ -27,7 +27,7 @@ class Form:
     """A form in which events are sent, by the connector's properties; each has a database.
 
     `told`: types are those that the connector tells of in its topic of schema changes; `renames`:
-    that topic is read.
+    that topic is read, for renames and DROPs.
     """
 
     name: str
@@ -107,6 +107,14 @@ class Chain:
         for source in self.sources.values():
             source.run(transactions)
 
+    def drop_tables(self) -> None:
+        """Drop a table and make it again, of each database whose topic of schema changes is read:
+        no event tells of it.
+        """
+        for form, source in self.sources.items():
+            if form.renames:
+                source.drop_and_create()
+
     def all_sent(self) -> dict[tuple[str, int], int]:
         """Wait until every statement's events are in Kafka; return where their topics end."""
         for form, source in self.sources.items():
@@ -134,11 +142,26 @@ class Chain:
                 assert parked is None, f"{form.name}.{table.name}: {parked}"
                 stored = self.lake.table(topic)
                 assert not stored.snapshot.manifest.dead_letters, f"{form.name}.{table.name}"
-                truth = source.truth(table, told=form.told)
-                columns = stored.snapshot.manifest.schema.by_source
-                truth = truth.rename_columns([columns[name].name for name in truth.column_names])
-                difference = compare(truth, stored.read(view), table.key)
+                difference = self._difference(form, table, view)
                 assert difference is None, f"{form.name}.{table.name}: {difference}"
+
+    def drops_followed(self) -> bool:
+        """Whether tables that were dropped, where anything tells of it, are as their database says.
+
+        What tells of a DROP may come to be known after rows that were written later.
+        """
+        return not any(
+            self._difference(form, table, "real_time")
+            for form, source in self.sources.items()
+            for table in source.dropped
+        )
+
+    def _difference(self, form: Form, table: Table, view: str) -> Difference | None:
+        source, stored = self.sources[form], self.lake.table(self.topic(form, table))
+        truth = source.truth(table, told=form.told)
+        columns = stored.snapshot.manifest.schema.by_source
+        truth = truth.rename_columns([columns[name].name for name in truth.column_names])
+        return compare(truth, stored.read(view), table.key)
 
     def all_spliced(self) -> bool:
         return not any(
@@ -182,6 +205,7 @@ def test_tables_equal_their_database_through_kills_and_schema_changes(
             chain.equal("real_time")
             grows_while_the_connector_dies(chain)
             take_in(service, chain.lake, chain.all_sent())
+            service.until(chain.drops_followed, "rows of dropped tables are gone")
             chain.equal("real_time")
             for form, source in chain.sources.items():
                 source.create_late()
@@ -194,11 +218,14 @@ def test_tables_equal_their_database_through_kills_and_schema_changes(
             service.until(lambda: chain.all_kept(altered), "the connectors keep how far they are")
             service.kill()
         chain.run(25)
+        chain.drop_tables()
+        chain.run(5)
         chain.connect.kill()
         chain.connect.start()
         ends = chain.all_sent()
         with chain.lake.running() as service:
             take_in(service, chain.lake, ends)
+            service.until(chain.drops_followed, "rows of dropped tables are gone")
             chain.equal("real_time")
             service.until(chain.all_spliced, "every change is in its base file")
             service.terminate()
@@ -208,11 +235,14 @@ def test_tables_equal_their_database_through_kills_and_schema_changes(
 
 
 def grows_while_the_connector_dies(chain: Chain) -> None:
-    """Columns come, and the connector is killed between statements, so that it repeats some."""
+    """Columns come, tables are dropped and made again, and the connector is killed between
+    statements, so that it repeats some.
+    """
     for _ in range(3):
         chain.run(8)
         for source in chain.sources.values():
             source.add_column()
+        chain.drop_tables()
         chain.run(4)
         chain.connect.kill()
         chain.run(8)

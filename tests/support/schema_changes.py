@@ -40,12 +40,16 @@ def connect_record(
     database: str = "shop",
     changes: Sequence[Change] | None = (),
     key: Sequence[str] = ("id",),
+    **source: object,
 ) -> bytes:
-    """A record of Debezium's schema-change topic; `changes` None: it has no `tableChanges`."""
+    """A record of Debezium's schema-change topic; `changes` None: it has no `tableChanges`;
+    `source` overrides members of the record's own.
+    """
     payload: dict[str, Any] = {
         "source": {
             "version": "3.5.0.Final", "connector": "mariadb", "name": "test", "snapshot": "false",
             "db": database, "table": None, "gtid": None, "file": file, "pos": pos, "row": 0,
+            **source,
         },
         "ts_ms": 1795247776558, "databaseName": database, "schemaName": None, "ddl": ddl,
     }  # fmt: skip
@@ -71,10 +75,9 @@ def _change(
 
 
 def maxwell_record(sql: str, *, pos: int, database: str = "mx") -> bytes:
-    """A record of a schema change as Maxwell writes it."""
-    return compact(
-        {
-            "type": "table-alter", "database": database, "table": "x", "old": {}, "def": {},
-            "ts": 1795248866000, "sql": sql, "position": f"binlog.000001:{pos}", "schema_id": 5,
-        }
-    )  # fmt: skip
+    """A record of a schema change of the table `x`, or of its database, as Maxwell writes it."""
+    of_database = sql.startswith("DROP DATABASE")
+    of = {"type": "database-drop"} if of_database else {"type": "table-alter", "table": "x"}
+    said = {"sql": sql, "position": f"binlog.000001:{pos}", "schema_id": 5}
+    tables = {} if of_database else {"old": {}, "def": {}}
+    return compact({**of, "database": database, **tables, "ts": 1795248866000, **said})

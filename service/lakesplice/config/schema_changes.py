@@ -38,10 +38,17 @@ _DROP = (
     " from its files; `lenient`, `ignore`: it stays, null in rows that change from then on;"
     " `exception`: the table is parked."
 )
+_DROP_TABLE = (
+    "The table was dropped, as the topic of schema changes (`schema_change_topics`) tells, or Canal"
+    " among its messages. `evolve`, `try_evolve`: all rows from before are gone, at its place in"
+    " the order of changes; `lenient`: they stay until the source has a table of the name again,"
+    " then they are gone (Canal's at once); `ignore`: they stay, among those of a table that is"
+    " made later under the name; `exception`: the table is parked if there are any. A table that an"
+    " online tool (gh-ost, pt-online-schema-change) replaced by its copy wasn't dropped."
+)
 _TRUNCATE = (
-    "The table was truncated, or dropped where the format tells of it as the same. `evolve`,"
-    " `try_evolve`: all rows from before are gone, at its place in the order of changes; `lenient`,"
-    " `ignore`: they stay; `exception`: the table is parked."
+    "The table was truncated. `evolve`, `try_evolve`: all rows from before are gone, at its place"
+    " in the order of changes; `lenient`, `ignore`: they stay; `exception`: the table is parked."
 )
 _CREATE = (
     "A topic that is read has no table yet. `evolve`, `try_evolve`, `lenient`: it gets one;"
@@ -57,6 +64,7 @@ class SchemaChangeSettings(Section):
     alter_column_type: AnyBehaviour = Field(default="evolve", description=_ALTER)
     rename_column: AnyBehaviour = Field(default="exception", description=_RENAME)
     drop_column: AnyBehaviour = Field(default="exception", description=_DROP)
+    drop_table: AnyBehaviour = Field(default="lenient", description=_DROP_TABLE)
     truncate_table: AnyBehaviour = Field(default="evolve", description=_TRUNCATE)
     create_table: AnyBehaviour = Field(default="evolve", description=_CREATE)
 
@@ -75,6 +83,9 @@ class TableSchemaChanges(Section):
     )
     drop_column: AnyBehaviour | None = Field(
         default=None, description="As `schema_changes.drop_column`, here."
+    )
+    drop_table: AnyBehaviour | None = Field(
+        default=None, description="As `schema_changes.drop_table`, here."
     )
     truncate_table: AnyBehaviour | None = Field(
         default=None, description="As `schema_changes.truncate_table`, here."

@@ -117,6 +117,7 @@ class ParkCode(StrEnum):
     PARTIAL_IMAGE = "partial-image"
     TOPIC_RECREATED = "topic-recreated"
     TRUNCATED = "truncated"
+    DROPPED = "dropped"
     NEW_TABLE = "new-table"
     CORRUPT = "corrupt"
     JOB_DIED = "job-died"

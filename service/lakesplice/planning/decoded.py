@@ -86,8 +86,8 @@ class Halt(Protocol):
 
 
 class Fences(Protocol):
-    """Records behind which no older row lives: their indexes, ascending, their positions and their
-    transactions.
+    """Records behind which no older row lives, since the table was truncated or dropped: their
+    indexes, ascending, their positions and their transactions.
     """
 
     @property
@@ -108,6 +108,11 @@ class Fences(Protocol):
     @property
     def gtid(self) -> pa.Array:
         """The transaction of each record, null where the source has none."""
+        ...
+
+    @property
+    def dropped(self) -> npt.NDArray[np.bool_]:
+        """Marks the records that tell of a DROP."""
         ...
 
 
@@ -131,7 +136,7 @@ class Decoded(Protocol):
 
     @property
     def fences(self) -> Fences:
-        """Records that truncated the table; they count as ignored, too."""
+        """Records that truncated or dropped the table; they count as ignored, too."""
         ...
 
     @property

@@ -244,8 +244,8 @@ class PartitionIntake:
             self._not_inserts, decoded.blocks, decoded.fences.rows
         ):
             yield Stop(row, ParkCode.NOT_AN_INSERT, why)
-        for row, why in parking_truncations(decoded.fences, self._policy):
-            yield Stop(row, ParkCode.TRUNCATED, why)
+        for row, code, why in parking_truncations(decoded.fences, self._policy):
+            yield Stop(row, code, why)
         for block, file in zip(decoded.blocks, files, strict=False):
             count = int(np.searchsorted(block.rows, limit))
             if not count:

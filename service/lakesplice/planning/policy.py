@@ -48,6 +48,7 @@ class SchemaPolicy:
     alter_column_type: Behaviour = Behaviour.EVOLVE
     rename_column: Behaviour = Behaviour.EXCEPTION
     drop_column: Behaviour = Behaviour.EXCEPTION
+    drop_table: Behaviour = Behaviour.LENIENT
     truncate_table: Behaviour = Behaviour.EVOLVE
     create_table: Behaviour = Behaviour.EVOLVE
     partial_images: PartialImages = PartialImages.PARK
@@ -112,6 +113,21 @@ class SchemaPolicy:
     def parks_new_tables(self) -> bool:
         """Whether a topic without a table gets one that is parked."""
         return self.create_table is Behaviour.EXCEPTION
+
+    @property
+    def drops(self) -> bool:
+        """Whether the rows of a dropped table go, at the latest when a table has its name again."""
+        return self.drop_table not in (Behaviour.IGNORE, Behaviour.EXCEPTION)
+
+    @property
+    def drops_late(self) -> bool:
+        """Whether rows of a dropped table stay until a table has its name again."""
+        return self.drop_table is Behaviour.LENIENT
+
+    @property
+    def parks_dropped(self) -> bool:
+        """Whether the table parks at a DROP that would take rows."""
+        return self.drop_table is Behaviour.EXCEPTION
 
     @property
     def truncates(self) -> bool:

@@ -1,4 +1,4 @@
-"""Fences: every row of a source at or below a position is dead, as after a TRUNCATE.
+"""Fences: every row of a source at or below a position is dead, as after a TRUNCATE or a DROP.
 
 The rows of a table are marked deleted at the fence's position, by deltas that the same commit names
 which raises the fence in the manifest. So both views lose them as they lose other deleted rows, and
@@ -91,6 +91,12 @@ def fence_deltas(
     }
     written = tuple(_deletions(store, after, source, told, entropy))
     return written, {"fenced": sum(delta.rows for delta in written)}
+
+
+def lives_below(store: Store, manifest: Manifest, source: SourceState) -> bool:
+    """Return whether any row of `source` lives at or below its fence. Blocks, raises as above."""
+    files = (manifest.files[path] for path in sorted(manifest.files))
+    return any(True for file in files for _ in _dead_of(store, manifest, file, source))
 
 
 def _deletions(

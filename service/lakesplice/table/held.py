@@ -12,12 +12,13 @@ from dataclasses import replace
 from lakesplice.errors import RetryableError, TableNotFoundError, UsageError
 from lakesplice.model.epochs import Epoch
 from lakesplice.model.manifest import Manifest, ParkCode, ParkReason, PartitionState, SourceState
+from lakesplice.model.position import Position
 from lakesplice.model.schema import TableSchema
 from lakesplice.model.stays import Stays
 from lakesplice.planning.facts import TopicFacts
 from lakesplice.planning.shards import joining_problem
 from lakesplice.table.commit import NOTHING_TOLD, Committed, Conflict, commit, create
-from lakesplice.table.fence import with_fence
+from lakesplice.table.fence import lives_below, with_fence
 from lakesplice.table.intents import Create, Evolve, Ingest, Intent, Redirect
 from lakesplice.table.ports import Clock, Entropy, Store
 from lakesplice.table.reshape import reshape
@@ -184,6 +185,30 @@ class HeldTable:
     def fenced(self, intent: Ingest) -> Ingest:
         """Return an ingest with what its fence deletes, if it raises it; see `with_fence`."""
         return with_fence(self.store, self.manifest, intent, self._clock.now_ms(), self._entropy)
+
+    def lives_below(self, place: Position) -> bool:
+        """Return whether any row of the source lives at or below a position."""
+        fenced = replace(self.source, fence=place)
+        return self.snapshot is not None and lives_below(self.store, self.manifest, fenced)
+
+    def raise_fence(self, place: Position) -> int:
+        """Let no row of the source at or below a position live, in a commit of its own; return how
+        many went. Nothing is committed if none may live there as it is.
+
+        No batch of the source may be under way: its rows would be written by the fence before.
+        """
+        for _ in range(_ATTEMPTS_MAX):
+            if self.snapshot is None or self.source.fence >= place:
+                return 0
+            source = replace(self.source, fence=place)
+            intent = self.fenced(
+                Ingest(self.generation, self.version, {}, source, self.schema.version)
+            )
+            if isinstance(self.commit(intent), Committed):
+                return int(intent.counts.get("fenced", 0))
+        raise RetryableError(
+            "other writers of the table were always faster than a fence", topic=self.source.topic
+        )
 
     def record_epoch(self, epoch: Epoch) -> Committed | Conflict:
         """Record that an epoch is open for all partitions of the source."""

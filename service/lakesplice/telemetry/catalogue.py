@@ -63,7 +63,10 @@ QUERY_RESTARTS = counter(
     "restarts",
     "How often the streaming query was started anew, by reason.",
     "Restarts for `error` more than once an hour: the log names the error.",
-    Label("reason", ("new-topics", "lanes", "redirect", "refused-commit", "request", "error")),
+    Label(
+        "reason",
+        ("new-topics", "lanes", "redirect", "refused-commit", "request", "table-dropped", "error"),
+    ),
 )
 BATCHES = counter(
     "batches",
@@ -164,6 +167,15 @@ PARKED = gauge(
     "`lakesplice tables` says why; mend it, then `lakesplice unpark`.",
     TABLE,
     Label("code"),
+)
+TABLE_DROPS = counter(
+    "table_drops",
+    "drops",
+    "DROPs of the source's table that the topic of schema changes told of: its rows went"
+    " (`fenced`), stay (`kept`), or the table was parked.",
+    "`schema_changes.drop_table` says which; the log's `table-dropped` names the place.",
+    TABLE,
+    Label("outcome", ("fenced", "kept", "parked")),
 )
 TABLES = gauge(
     "tables",

@@ -22,6 +22,7 @@ from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.modes import NotInserts
 from lakesplice.model.names import TableName
 from lakesplice.planning.compaction import tasks, work
+from lakesplice.planning.drops import DropsTold
 from lakesplice.planning.file_merge import FileMergePolicy, plan_file_merge
 from lakesplice.planning.index_merge import RUNS_MAX, plan_merge
 from lakesplice.planning.metadata import Origin
@@ -34,6 +35,7 @@ from lakesplice.storage.places import open_sink
 from lakesplice.table.append import AppendPlan
 from lakesplice.table.commit import Committed, Conflict
 from lakesplice.table.compact import compact_files, splice_of
+from lakesplice.table.drops import Dealt, deal_with
 from lakesplice.table.file_merge import file_merge, merge_base_files
 from lakesplice.table.held import HeldTable
 from lakesplice.table.intents import FileMerge, IndexMerge, Purge, Splice
@@ -194,6 +196,11 @@ class SimulatedDriver:
             if outcome is not Settled.AGAIN:
                 return outcome
         raise AssertionError(f"the batch still has to run again after {_ROUNDS_MAX} rounds")
+
+    def drops(self, told: DropsTold) -> Dealt | None:
+        """Do what the service does between batches about the source's DROPs."""
+        never_changes = self._not_inserts is not None
+        return deal_with(self.table, told, self._policy, insert_only=never_changes)
 
     def run_tasks(
         self, starts: Mapping[int, int], ends: Mapping[int, int]

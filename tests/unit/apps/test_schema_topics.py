@@ -217,6 +217,14 @@ class _Maxwell:
         record = schema_record(sql, pos, table=table, before=before, after=_BORN)
         self.partitions[partition].append(record)
 
+    def drop(self, partition: int, table: str, pos: int) -> None:
+        record = schema_record(f"DROP TABLE {table}", pos, table=table)
+        self.partitions[partition].append(record)
+
+    def open_drops(self, table: TableName) -> list[int]:
+        told = self.topics.drops(self.source(table.table), table)
+        return [d.place.parts[2] for d in told.drops if d.number >= told.open_since]
+
     def look(self) -> None:
         ends = {at: len(records) for at, records in enumerate(self.partitions)}
         self.topic = replace(self.topic, latest=ends)
@@ -290,6 +298,21 @@ def test_partitions_that_come_in_another_order_tell_the_same() -> None:
     assert maxwell.topics.overtaken(reached, _ITEMS, _UNDESCRIBED) is None
 
 
+def test_drops_that_were_dealt_with_are_so_in_another_order() -> None:
+    maxwell = _Maxwell()
+    maxwell.tell(0, "CREATE TABLE items (id int, price decimal(8,2))", 10)
+    maxwell.tell(1, "CREATE TABLE orders (id int, price decimal(9,2))", 20, "orders")
+    maxwell.look()
+    maxwell.drop(0, "items", 40)
+    maxwell.look()
+    assert maxwell.open_drops(_ITEMS) == [40]
+    maxwell.topics.drops_met(maxwell.source(), _ITEMS, 1, parked=True)
+    maxwell.drop(1, "orders", 30)
+    maxwell.look()
+    assert maxwell.open_drops(_ORDERS) == [30]
+    assert maxwell.open_drops(_ITEMS) == []
+
+
 def test_a_first_alteration_that_is_told_late_parks_a_table_that_was_there_before() -> None:
     maxwell = _Maxwell()
     maxwell.tell(0, "CREATE TABLE orders (id int, price decimal(9,2))", 10, "orders")
@@ -320,3 +343,36 @@ def test_a_topic_is_set_once() -> None:
         SchemaChangeTopicSettings(names=("db",), maxwell=(topic,))
     with pytest.raises(ValueError, match="no topic's name"):
         MaxwellTopic(name="maxwell.%{database}", tables="*")
+
+
+def test_drops_are_told_with_those_that_came_since_the_driver_began() -> None:
+    source = _told()
+    source.tell("DROP TABLE x", 20)
+    begun = _Source()
+    begun.records = source.records
+    begun.look()
+    begun.tell("CREATE TABLE x (id int)", 30)
+    begun.tell("DROP TABLE x", 40)
+    begun.look()
+    told = begun.topics.drops(begun.state, _X)
+    assert [(drop.number, drop.place.parts[2], drop.again) for drop in told.drops] == [
+        (0, 20, True),
+        (1, 40, False),
+    ]
+    assert (told.ordered, told.told_since, told.open_since) == (True, 1, 1)
+
+
+def test_what_was_dealt_with_is_open_no_more() -> None:
+    source = _told_late("DROP TABLE x")
+    source.topics.drops_met(source.state, _X, 1)
+    after = source.topics.drops(source.state, _X)
+    assert (after.told_since, after.open_since) == (0, 1)
+    source.topics.drops_met(source.state, _X, 1, parked=True)
+    assert source.topics.drops(source.state, _X).told_since == 1
+
+
+def test_a_table_of_another_connector_was_not_dropped() -> None:
+    source = _told_late("DROP TABLE x")
+    other = replace(source.state, topic="db2.shop.x")
+    assert source.topics.drops(other, _X).drops == ()
+    assert source.topics.drops(source.state, TableName("shop", "y")).drops == ()

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.drops import TableDrops
 from lakesplice.apps.service.letters import send_letters
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.errors import FencedError, LakespliceError
@@ -58,7 +59,7 @@ class BatchRunner:
 
     `fatal` holds the error that must stop the service. `hold_back` is called with the tables of
     each batch before its job, and blocks while compaction has to catch up. `cores` tells how many
-    tasks run at once: executors of a cluster come and go.
+    tasks run at once: executors of a cluster come and go. `drops` are dealt with between queries.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class BatchRunner:
         catalogue: TopicCatalogue,
         cores: Callable[[], int],
         hold_back: Callable[[Sequence[ServiceTable]], None],
+        drops: TableDrops,
         letters: LetterTopic | None = None,
     ) -> None:
         self._driver = driver
@@ -75,6 +77,7 @@ class BatchRunner:
         self._catalogue = catalogue
         self._cores = cores
         self._hold_back = hold_back
+        self._drops = drops
         self._letters = letters
         self._failures: dict[str, int] = {}
         self._busy = threading.Lock()
@@ -156,11 +159,14 @@ class BatchRunner:
         for name, span in spans.items():
             table = span.table
             reason = told.overtaken(table.source, table.origin, table.schema)
-            if reason is None:
-                known[name] = span
-            else:
+            if reason is not None:
                 table.park(reason)
                 self.restart = "redirect"
+            elif self._drops.calls_for(table):
+                table.refused = True
+                self.restart = "table-dropped"
+            else:
+                known[name] = span
         return known
 
     def _continues(self, table: ServiceTable, topic: Topic | None) -> bool:
@@ -322,6 +328,8 @@ class BatchRunner:
                 detail=table.parked.detail,
             )
             self.restart = "redirect"
+        elif self._drops.calls_for(table):  # of one that was told of before its first change
+            self.restart = "table-dropped"
         return "settled"
 
     def _failed(self, table: ServiceTable, errors: Sequence[TaskError]) -> str:

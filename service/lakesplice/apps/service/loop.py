@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
+from lakesplice.apps.service.aside import done_aside
 from lakesplice.apps.service.batches import BatchRunner
 from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.drops import TableDrops
 from lakesplice.apps.service.requests import Requests
 from lakesplice.apps.service.sources import Outlook, Sources
 from lakesplice.apps.service.tables import ServiceTables
@@ -56,6 +58,7 @@ class QueryLoop:
         health: Health,
         stopping: threading.Event,
         tables: ServiceTables,
+        drops: TableDrops,
     ) -> None:
         self._driver = driver
         self._session = session
@@ -63,6 +66,7 @@ class QueryLoop:
         self._main, self._catch_up = Lane("main", runners[0]), Lane("catch-up", runners[1])
         self._health = health
         self._stopping = stopping
+        self._drops = drops
         self._requests = Requests(driver, tables, stopping, self._tick)
         self._failures = 0
 
@@ -77,7 +81,7 @@ class QueryLoop:
             try:
                 # First: they are done also while the broker is away, and say where tables go on.
                 self._requests.execute()
-                outlook = self._sources.look()
+                outlook = self._look()
                 behind = frozenset() if once else self._behind(outlook, frozenset())
                 self._start(outlook.starts, behind, once)
                 self._health.reached("query")
@@ -88,7 +92,7 @@ class QueryLoop:
                 continue
             self._failures = 0
             if once and finished:
-                if not self._sources.any_rests():
+                if not self._sources.any_rests() and not self._drops.any_due():
                     return
                 self._stopping.wait(_TICK_SECONDS)
 
@@ -113,6 +117,19 @@ class QueryLoop:
     @property
     def _lanes(self) -> tuple[Lane, Lane]:
         return self._main, self._catch_up
+
+    def _look(self) -> Outlook:
+        """Return what can be read now, once what was dropped at the source is dealt with."""
+        outlook = self._sources.look()
+        self._drops.look()
+        if self._drops.any_due():
+            # A query that failed may have left a batch behind it, which knows of no fence.
+            self._drain_all()
+            if self._stopping.is_set():
+                return outlook
+        name = "lakesplice-drops"
+        parked = done_aside(self._drops.settle, name, self._tick, self._stopping)
+        return self._sources.look() if parked else outlook
 
     def _behind(self, outlook: Outlook, present: frozenset[str]) -> frozenset[str]:
         most = self._driver.settings.kafka.offsets_per_batch_max
@@ -177,6 +194,9 @@ class QueryLoop:
     def _news(self, starts: Offsets, behind: frozenset[str]) -> str | None:
         """Return why the queries should start anew, by what the broker has now."""
         outlook = self._sources.peek()
+        self._drops.look()
+        if self._drops.any_due():
+            return "table-dropped"
         for topic, offsets in outlook.starts.items():
             if offsets.keys() - starts.get(topic, {}).keys():
                 return "new-topics"
@@ -191,6 +211,10 @@ class QueryLoop:
         """End the queries, each between two batches."""
         self._driver.metrics.add(metric.QUERY_RESTARTS, reason=reason)
         self._driver.log.info("query-restarts", reason=reason)
+        self._drain_all()
+
+    def _drain_all(self) -> None:
+        """Wait for the batches that run, and end the queries; until told to stop."""
         for lane in self._lanes:
             while not lane.runner.drain(_TICK_SECONDS):
                 self._tick()

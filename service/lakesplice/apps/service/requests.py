@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, wait
 
 from lakesplice.apps.commands import answer_of, told_by, workplace
+from lakesplice.apps.service.aside import done_aside
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTables
 from lakesplice.apps.table_work import Workplace
@@ -15,8 +15,6 @@ from lakesplice.formats.events import TypeHistory
 from lakesplice.model.manifest import SourceState
 from lakesplice.model.names import TableName
 from lakesplice.table.requests import Answer, Request, answer, forget_answers, pending
-
-_TICK_SECONDS = 0.2
 
 
 class Requests:
@@ -63,24 +61,9 @@ class Requests:
         forget_answers(self._driver.lake, self._driver.clock.now_ms())
 
     def _executed(self, request: Request) -> Answer | None:
-        """Execute a request in a thread of its own; None if the service is to stop before its end.
-
-        Broken off it is as if the driver had died: each of its commits is whole.
-        """
-        given: Future[Answer] = Future()
-
-        def work() -> None:
-            try:
-                given.set_result(self._answer(request))
-            except BaseException as error:
-                given.set_exception(error)
-
-        threading.Thread(target=work, name="lakesplice-request", daemon=True).start()
-        while not wait([given], _TICK_SECONDS).done:
-            self._tick()
-            if self._stopping.is_set():
-                return None
-        return given.result()
+        """Execute a request; None if the service is to stop before its end."""
+        name = "lakesplice-request"
+        return done_aside(lambda: self._answer(request), name, self._tick, self._stopping)
 
     def _answer(self, request: Request) -> Answer:
         driver = self._driver

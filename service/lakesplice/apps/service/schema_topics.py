@@ -1,4 +1,4 @@
-"""What the source's connectors tell of tables' types, read on before each batch.
+"""What the source's connectors tell of tables' types and DROPs, read on before each batch.
 
 The topics are read up to their ends after a batch's own ends are fixed, so a schema change that the
 connector told of before a change of the batch is known as a rule. Kafka promises no order across
@@ -22,6 +22,7 @@ from lakesplice.formats.events.ddl import (
     MAXWELLS_MARK,
     SchemaChange,
     SchemaHistory,
+    TableDrop,
     read_schema_change,
 )
 from lakesplice.formats.events.debezium import native
@@ -31,6 +32,7 @@ from lakesplice.model.manifest import ParkCode, ParkReason, SourceState
 from lakesplice.model.names import TableName
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.schema import TableSchema
+from lakesplice.planning.drops import DropsTold
 from lakesplice.spark.topics import Topic
 
 # Topic, per partition the first offset and one after the last, and what the text of records must
@@ -55,7 +57,9 @@ class _Teller:
 class _Told:
     """What one topic told up to offsets; `retyped` and `renamed` have, per table, the lowest place
     of a change of types, or at which a name became another column's, that was met since the driver
-    began. `changes` are all that were told, by partition.
+    began. `changes` are all that were told, by partition. Drops numbered from `told_since` on were
+    told since; a table's number in `met` is that of the first that nobody dealt with, in `parked`
+    of the first after it last parked.
     """
 
     topic_id: str
@@ -66,8 +70,19 @@ class _Told:
     changes: dict[int, list[SchemaChange]] = field(default_factory=dict)
     reached: Position = BEFORE_ALL
     types: dict[TableName, TypeHistory | None] = field(default_factory=dict)
+    drops: dict[TableName, tuple[TableDrop, ...]] = field(default_factory=dict)
     retyped: dict[TableName, Position] = field(default_factory=dict)
     renamed: dict[TableName, Position] = field(default_factory=dict)
+    told_since: int = 0
+    met: dict[TableName, int] = field(default_factory=dict)
+    parked: dict[TableName, int] = field(default_factory=dict)
+
+    def carry_drops(self, before: SchemaHistory) -> None:
+        """Take over what was told, met and parked of the drops of a history that was told anew."""
+        carried = self.history.carried
+        self.told_since = carried(self.told_since, before)
+        for numbers in (self.met, self.parked):
+            numbers |= {table: carried(n, before, table) for table, n in numbers.items()}
 
 
 class SchemaTopics:
@@ -113,6 +128,32 @@ class SchemaTopics:
             types = self._types(told, origin)
         # Places of another server's binlog aren't comparable with those that the topic has.
         return types.placeless() if types is not None and source.epochs else types
+
+    def drops(self, source: SourceState, origin: TableName) -> DropsTold:
+        """Return the drops of a table, which its source calls `origin`, that were told."""
+        with self._busy:
+            told = self._of(source)
+            if told is None:
+                return DropsTold()
+            history = told.history
+            since = max(told.told_since, told.parked.get(origin, 0))
+            open_since = max(since, told.met.get(origin, 0))
+            if origin not in told.drops:
+                told.drops[origin] = history.drops(origin)
+            return DropsTold(told.drops[origin], history.ordered, since, open_since)
+
+    def drops_met(
+        self, source: SourceState, origin: TableName, before: int, *, parked: bool = False
+    ) -> None:
+        """Take note that a table's drops with numbers below `before` were dealt with, maybe by
+        parking it.
+        """
+        with self._busy:
+            topic = self._of(source)
+            if topic is not None:
+                topic.met[origin] = before
+                if parked:
+                    topic.parked[origin] = before
 
     def overtaken(
         self, source: SourceState, origin: TableName, schema: TableSchema
@@ -174,6 +215,8 @@ class SchemaTopics:
                 fresh.setdefault(at, []).append(change)
         self._learn(told, topic.name, fresh, first=first)
         told.next_offsets.update({at: end for at, (_, end) in ranges.items()})
+        if first:
+            told.told_since = told.history.drop_count
 
     def _begin(self, topic: Topic) -> _Told:
         whole = not any(topic.earliest.values())
@@ -206,7 +249,8 @@ class SchemaTopics:
         """
         for at, own in fresh.items() if told.teller.partitioned else ():
             told.changes.setdefault(at, []).extend(own)
-        changes = _in_order(fresh.values())
+        told.drops.clear()
+        before, changes = told.history, _in_order(fresh.values())
         if changes and len(told.changes) > 1 and _place(changes[0]) < told.reached:
             told.history = SchemaHistory(whole=told.whole)
             told.types.clear()
@@ -223,6 +267,8 @@ class SchemaTopics:
                 told.types.clear()  # a topic's name may stand for a table of another one
                 if not first and change.place is not None and id(change) in new:
                     self._note(told, table, change.place)
+        if told.history is not before:
+            told.carry_drops(before)
 
     def _note(self, told: _Told, table: TableName, place: Position) -> None:
         """Note what a table's last change means to what was taken with the version before."""

@@ -28,6 +28,7 @@ from lakesplice.apps.registry import registry_of
 from lakesplice.apps.service.batches import BatchRunner
 from lakesplice.apps.service.compactor import Compactor
 from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.drops import TableDrops
 from lakesplice.apps.service.gauges import show_memory
 from lakesplice.apps.service.loop import QueryLoop
 from lakesplice.apps.service.schema_topics import SchemaTopics
@@ -183,12 +184,15 @@ class Service:
         letters = _letter_topic(session, kafka)
         if letters is not None:
             stack.callback(letters.close)
+        drops, held = TableDrops(driver, tables, catalogue), compactor.hold_back
         runners = (
-            BatchRunner(driver, tables, catalogue, at_once, compactor.hold_back, letters),
-            BatchRunner(driver, tables, catalogue, at_once, compactor.hold_back, letters),
+            BatchRunner(driver, tables, catalogue, at_once, held, drops, letters),
+            BatchRunner(driver, tables, catalogue, at_once, held, drops, letters),
         )
         sources = Sources(driver, tables, catalogue)
-        loop = QueryLoop(driver, session, sources, runners, self._health, self._stopping, tables)
+        loop = QueryLoop(
+            driver, session, sources, runners, self._health, self._stopping, tables, drops
+        )
         loop.run(self._started.set, once=self._once)
         if self._stopping.is_set():
             loop.drain(self._stop_timeout)

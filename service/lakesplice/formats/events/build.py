@@ -45,7 +45,7 @@ class Build:
         elif isinstance(verdict, Halt):
             self.ledger.stop(record, verdict.code, verdict.detail)
         elif verdict.position is not None:
-            self.ledger.fence(record, verdict.position, verdict.gtid)
+            self.ledger.fence(record, verdict.position, verdict.gtid, dropped=verdict.dropped)
 
     def drop_marked(self, mask: Mask, reason: DeadReason, detail: str) -> None:
         """Make dead letters of marked rows that are still live."""

@@ -107,7 +107,8 @@ class _Run:
             self.ledger.ignore([row], verdict.kind)
         elif isinstance(verdict, Truncated):
             own = Position.of(0, 0, int(self._offsets[row]), 0, RANK_OTHER)
-            self.ledger.fence(row, verdict.position or own, verdict.gtid)
+            place = verdict.position or own
+            self.ledger.fence(row, place, verdict.gtid, dropped=verdict.dropped)
         else:
             self.ledger.stop(row, verdict.code, verdict.detail)
 

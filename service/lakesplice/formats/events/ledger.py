@@ -12,6 +12,7 @@ from lakesplice.formats.events.strict import Flaw
 from lakesplice.formats.events.values import (
     DeadLetters,
     Decoded,
+    Fence,
     Fences,
     ImageBlock,
     Mask,
@@ -22,7 +23,7 @@ from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import Position
 
-TRUNCATE = "truncate"
+TRUNCATE, DROP = "truncate", "drop"
 
 
 @dataclass
@@ -34,7 +35,7 @@ class Ledger:
     dead: dict[int, Flaw] = field(default_factory=dict)
     ignored: dict[int, str] = field(default_factory=dict)
     stops: dict[int, Stop] = field(default_factory=dict)
-    fences: dict[int, tuple[Position, str | None]] = field(default_factory=dict)
+    fences: dict[int, Fence] = field(default_factory=dict)
     blocks: list[ImageBlock] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -54,11 +55,15 @@ class Ledger:
                 self.open[row] = False
                 self.ignored[row] = kind
 
-    def fence(self, row: int, position: Position, gtid: str | None) -> None:
-        """Let the table lose what stands at or below `position`."""
+    def fence(
+        self, row: int, position: Position, gtid: str | None, *, dropped: bool = False
+    ) -> None:
+        """Let the table lose what stands at or below `position`, since it was truncated or
+        dropped.
+        """
         if self.open[row]:
-            self.ignore([row], TRUNCATE)
-            self.fences[row] = position, gtid
+            self.ignore([row], DROP if dropped else TRUNCATE)
+            self.fences[row] = Fence(position, gtid, dropped)
 
     def stop(self, row: int, code: ParkCode, detail: str) -> None:
         """Let nothing from `row` on be applied."""

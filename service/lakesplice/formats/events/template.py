@@ -78,11 +78,12 @@ class Halt:
 @dataclass(frozen=True, slots=True)
 class Truncated:
     """The record says that the table lost all its rows, at `position` under `gtid`; a position of
-    None is the record's own place in its partition.
+    None is the record's own place in its partition. `dropped`: the table is gone with them.
     """
 
     position: Position | None
     gtid: str | None = None
+    dropped: bool = False
 
 
 Verdict = Flaw | Ignored | Halt | Truncated

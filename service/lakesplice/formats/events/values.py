@@ -183,24 +183,37 @@ class DeadLetters:
 
 
 @dataclass(frozen=True)
+class Fence:
+    """Where a record says that the table was truncated, or `dropped`, and its transaction."""
+
+    position: Position
+    gtid: str | None = None
+    dropped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Fences:
-    """Records that truncated the table: their indexes, ascending, positions and transactions."""
+    """Records that truncated the table, or `dropped` it: their indexes, ascending, positions and
+    transactions.
+    """
 
     rows: Rows = field(default_factory=lambda: np.empty(0, np.int64))
     position_file: Rows = field(default_factory=lambda: np.empty(0, np.int64))
     position_offset: Rows = field(default_factory=lambda: np.empty(0, np.int64))
     gtid: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
+    dropped: Mask = field(default_factory=lambda: np.empty(0, np.bool_))
 
     @classmethod
-    def of(cls, found: Mapping[int, tuple[Position, str | None]]) -> Fences:
+    def of(cls, found: Mapping[int, Fence]) -> Fences:
         """Return fences given by the indexes of their records."""
         rows = sorted(found)
-        positions = [found[row][0] for row in rows]
+        positions = [found[row].position for row in rows]
         return cls(
             np.array(rows, np.int64),
             np.array([position.file for position in positions], np.int64),
             np.array([position.offset for position in positions], np.int64),
-            pa.array([found[row][1] for row in rows], pa.string()),
+            pa.array([found[row].gtid for row in rows], pa.string()),
+            np.array([found[row].dropped for row in rows], np.bool_),
         )
 
 

@@ -129,6 +129,14 @@ def test_what_changes_no_row_is_passed_over_and_a_truncation_is_a_fence() -> Non
     assert decoded.ignored == {"schema-change": 1, "watermark": 1, "truncate": 1}
     assert sorted(images(decoded)) == [2, 4]
     assert decoded.fences.rows.tolist() == [3]
+    assert decoded.fences.dropped.tolist() == [False]
+
+
+def test_an_erase_is_a_drop_and_no_truncate() -> None:
+    ddl = {"isDdl": True, "pkNames": None, "mysqlType": None, "sqlType": None}
+    decoded = decode(message("INSERT", [row(1)]), message("ERASE", None, **ddl))
+    assert decoded.ignored == {"drop": 1}
+    assert decoded.fences.dropped.tolist() == [True]
 
 
 VALUES: dict[str, tuple[str, str, object]] = {

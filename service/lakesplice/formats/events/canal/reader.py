@@ -37,7 +37,8 @@ from lakesplice.model.manifest import ParkCode
 
 _WATERMARK = "TIDB_WATERMARK"
 # Canal calls a dropped table erased; TiCDC's types of DDL are other words.
-_EMPTYING = ("TRUNCATE", "ERASE")
+_ERASED = "ERASE"
+_EMPTYING = ("TRUNCATE", _ERASED)
 _HEAD: dict[str, pa.DataType] = {
     "id": pa.int64(),
     "database": pa.string(),
@@ -169,11 +170,13 @@ def _undeclared(names: list[str], types: Mapping[str, str], context: DecodeConte
 
 def _emptied(message: Mapping[str, object]) -> Truncated | Flaw:
     """The verdict on a table that lost all its rows, by the order of the message's changes."""
-    extension = message.get("_tidb")
+    extension, dropped = message.get("_tidb"), message["type"] == _ERASED
     if extension is None:
-        return Truncated(None)
+        return Truncated(None, dropped=dropped)
     place = tidb_place(extension.get("commitTs") if isinstance(extension, Mapping) else None)
-    return Truncated(place) if place else Flaw(DeadReason.MISSING_POSITION, "no commitTs in DDL")
+    if place is None:
+        return Flaw(DeadReason.MISSING_POSITION, "no commitTs in DDL")
+    return Truncated(place, dropped=dropped)
 
 
 def _recognises(payload: Mapping[str, object]) -> bool:

@@ -2,11 +2,12 @@
 
 `records.py` reads a record (Maxwell's `maxwell_records.py`), `statements.py` with `definitions.py`
 and `words.py` the DDL in it where that has to say what columns there are, `history.py` keeps what
-each table had and since when.
-docs/decisions/0032-types-from-ddl.md has the reasons.
+each table had and since when, and with `drops.py` where it was dropped.
+docs/decisions/0032-types-from-ddl.md and 0036-dropped-tables.md have the reasons.
 """
 
 from lakesplice.formats.events.ddl.columns import DefinedColumn
+from lakesplice.formats.events.ddl.drops import TableDrop
 from lakesplice.formats.events.ddl.history import SchemaHistory, TableVersion, history_of
 from lakesplice.formats.events.ddl.maxwell_records import MARK as MAXWELLS_MARK
 from lakesplice.formats.events.ddl.records import read_schema_change
@@ -18,6 +19,7 @@ __all__ = [
     "DefinedColumn",
     "SchemaChange",
     "SchemaHistory",
+    "TableDrop",
     "TableVersion",
     "history_of",
     "read_schema_change",

@@ -25,6 +25,7 @@ from lakesplice.formats.events.ddl.columns import (
     TableShown,
     TableUnread,
 )
+from lakesplice.formats.events.ddl.drops import Drops, TableDrop
 from lakesplice.formats.events.ddl.schema_change import SchemaChange
 from lakesplice.formats.events.ddl.shown import agreed
 from lakesplice.model.names import DEFAULT_DATABASE, TableName
@@ -97,6 +98,7 @@ class SchemaHistory:
         self.ordered = True
         self._begins = BEFORE_ALL if whole else None
         self.unread = 0
+        self._drops = Drops()
         self._last: Position | None = None
         self._met: set[tuple[Position, str, tuple[object, ...]]] = set()
         self._states: dict[TableName, _State] = {}
@@ -132,7 +134,7 @@ class SchemaHistory:
             self._recall(change.before)
             self.unread += len(change.unread)
             for statement in change.statements:
-                self._apply(statement, change.ddl)
+                self._apply(statement, change, place)
             self._free(change.statements)
         self._show(change.after)
         changed = {
@@ -149,15 +151,35 @@ class SchemaHistory:
         Topics hold fewer characters than names do: a name in which `_` stands for others is found
         if only one table can be meant; so is a name of which the database isn't known.
         """
-        if name in self._versions:
-            return tuple(version for version, _ in self._versions[name])
+        meant = self._meant(name)
+        return () if meant is None else tuple(one for one, _ in self._versions.get(meant, ()))
+
+    def drops(self, name: TableName) -> tuple[TableDrop, ...]:
+        """Return where a table was dropped, in the topic's order; names as for `table`."""
+        meant = self._meant(name)
+        return () if meant is None else self._drops.of(meant)
+
+    @property
+    def drop_count(self) -> int:
+        """How many drops were told; the next one's number."""
+        return self._drops.count
+
+    def carried(self, number: int, before: SchemaHistory, name: TableName | None = None) -> int:
+        """Return what a drop's number in a former telling is in this one (`Drops.carried`)."""
+        table = None if name is None else self._meant(name)
+        return self._drops.carried(number, before._drops, table)
+
+    def _meant(self, name: TableName) -> TableName | None:
+        known = self._versions.keys() | self._drops.names
+        if name in known:
+            return name
         alike = [
-            noted
-            for table, noted in self._versions.items()
+            table
+            for table in known
             if name.database in (_in_topics(table.database), DEFAULT_DATABASE)
             and name.table in (table.table, _in_topics(table.table))
         ]
-        return tuple(version for version, _ in alike[0]) if len(alike) == 1 else ()
+        return alike[0] if len(alike) == 1 else None
 
     def _note(self, table: TableName, place: Position) -> None:
         noted = self._versions.setdefault(table, [])
@@ -174,7 +196,7 @@ class SchemaHistory:
         added = state.columns.keys() - formerly.keys() if before is not None else ()
         noted.append((TableVersion(place, state.columns, renamed, frozenset(added)), state))
 
-    def _apply(self, statement: Statement, ddl: str) -> None:
+    def _apply(self, statement: Statement, change: SchemaChange, place: Position) -> None:
         states = self._states
         if isinstance(statement, TableDefined):
             if statement.unless_there and statement.table in states:
@@ -191,12 +213,11 @@ class SchemaHistory:
                 _State(None, {}, unknown=why) if columns is None else _State.of(columns),
             )
         elif isinstance(statement, TableGone):
-            for table in [name for name in states if _is_meant(statement, name)]:
-                self._put(table, None)
+            self._drop(statement, change, place)
         elif isinstance(statement, TableAltered):
             self._alter(statement)
         else:
-            self._forget(statement, ddl)
+            self._forget(statement, change.ddl)
 
     def _recall(self, shown: TableShown | None) -> None:
         """Take what a table is shown to have had before a change of it; of one that was never told
@@ -226,13 +247,32 @@ class SchemaHistory:
             born[name] = self._mark() if own is None else state.born[own]
         self._put(shown.table, replace(state, columns=columns, born=born))
 
-    def _put(self, table: TableName, state: _State | None) -> None:
-        """Let a table be so, or be gone; what it was before the record is kept for comparison."""
+    def _drop(self, gone: TableGone, change: SchemaChange, place: Position) -> None:
+        """Let tables be gone. What a statement dropped is noted, but not of a name that no table is
+        known to have: MySQL tells of that too (IF EXISTS).
+        """
+        there = [name for name in self._states if _is_meant(gone, name)]
+        dropped = there
+        if gone.table is not None:
+            name = TableName(gone.database, gone.table)
+            dropped = there or ([] if name in self._versions else [name])
+        for name in () if change.of_snapshot else dropped:
+            state = self._states.get(name)
+            self._drops.gone(name, place, change.gtid, None if state is None else state.columns)
+        for name in there:
+            self._put(name, None)
+
+    def _put(self, table: TableName, state: _State | None, *, renamed: bool = False) -> None:
+        """Let a table be so, or be gone; what it was before the record is kept for comparison.
+
+        `renamed`: it had another name until now.
+        """
         self._before.setdefault(table, self._states.get(table))
         if state is None:
             self._states.pop(table, None)
         else:
             self._states[table] = state
+            self._drops.there(table, state.created if renamed else None)
 
     def _define(self, told: TableDefined) -> None:
         columns = {column.name: column for column in told.columns}
@@ -246,7 +286,8 @@ class SchemaHistory:
         for name in columns:
             origin = _spelt(base.columns, origins.get(name, None if name in moved else name))
             born[name] = self._mark() if origin is None else base.born[origin]
-        self._put(told.table, _State(columns, base.created, born))
+        after = _State(columns, base.created, born)
+        self._put(told.table, after, renamed=told.former is not None)
 
     def _mark(self) -> str:
         """A mark that no name is: MySQL's have no such character."""
@@ -264,7 +305,8 @@ class SchemaHistory:
             except KeyError as error:
                 columns, unknown = None, f"column {error.args[0]!r} isn't as a statement has it"
         self._put(told.table, None)
-        self._put(told.to or told.table, _State(columns, state.created, born, unknown))
+        after = _State(columns, state.created, born, unknown)
+        self._put(told.to or told.table, after, renamed=told.to is not None)
 
     def _forget(self, told: TableUnread, ddl: str) -> None:
         """Of a statement that can't be read every table may be meant whose name is in it."""

@@ -19,7 +19,7 @@ from lakesplice.formats.events.ddl.columns import (
     TableUnread,
 )
 from lakesplice.formats.events.ddl.definitions import type_name
-from lakesplice.formats.events.ddl.schema_change import SchemaChange, first_place
+from lakesplice.formats.events.ddl.schema_change import SchemaChange, first_place, is_of_session
 from lakesplice.formats.events.ddl.statements import read_statements
 from lakesplice.formats.events.strict import Flaw, shown
 from lakesplice.formats.events.values import DeadReason
@@ -49,13 +49,14 @@ def read_maxwells(payload: Mapping[str, object]) -> SchemaChange | Flaw:
         before, after = (_shown(payload.get(name)) for name in ("old", "def"))
     except (KeyError, TypeError) as error:
         return Flaw(DeadReason.MISSING_FIELD, f"old or def is no table: {error!r}")
-    place = _PLACE.fullmatch(str(payload.get("position") or ""))
+    place, gtid = _PLACE.fullmatch(str(payload.get("position") or "")), payload.get("gtid")
     return SchemaChange(
         None if place is None else first_place(place[1], int(place[2])),
         sql,
-        tuple(_statements(sql, payload)),
+        () if is_of_session(sql) else tuple(_statements(sql, payload)),
         before,
         after,
+        gtid=gtid if isinstance(gtid, str) else None,
     )
 
 

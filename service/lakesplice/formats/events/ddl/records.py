@@ -19,15 +19,20 @@ from lakesplice.formats.events.ddl.columns import (
 )
 from lakesplice.formats.events.ddl.definitions import type_name
 from lakesplice.formats.events.ddl.maxwell_records import is_maxwells, read_maxwells
-from lakesplice.formats.events.ddl.schema_change import SchemaChange, first_place
+from lakesplice.formats.events.ddl.schema_change import (
+    SchemaChange,
+    first_place,
+    is_of_session,
+)
 from lakesplice.formats.events.ddl.statements import read_statements
 from lakesplice.formats.events.strict import Flaw, shown
 from lakesplice.formats.events.template import open_record
 from lakesplice.formats.events.values import DeadReason
 from lakesplice.model.names import TableName
-from lakesplice.model.position import Position
 
 _QUOTED = re.compile(r'"((?:[^"]|"")*)"')
+# Marks of `source.snapshot` on what is streamed.
+_STREAMED = (None, False, "false", "incremental")
 
 
 def read_schema_change(value: bytes | None) -> SchemaChange | Flaw | None:
@@ -50,20 +55,28 @@ def _debezium(payload: Mapping[str, object], source: Mapping[str, object]) -> Sc
     listed = payload.get("tableChanges") or ()
     if not isinstance(ddl, str) or not isinstance(listed, Sequence):
         return Flaw(DeadReason.WRONG_TYPE, "ddl is no string or tableChanges no array")
-    place = first_place(source.get("file"), source.get("pos"))
+    place, gtid = first_place(source.get("file"), source.get("pos")), source.get("gtid")
+    change = SchemaChange(
+        place,
+        ddl,
+        (),
+        gtid=gtid if isinstance(gtid, str) else None,
+        of_snapshot=source.get("snapshot") not in _STREAMED,
+    )
+    if is_of_session(ddl):
+        return change
     read = read_statements(ddl, str(payload.get("databaseName") or ""))
     if not listed:
-        return _change(place, ddl, read)
+        return _saying(change, read)
     try:
         told = [_told(change) for change in listed]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         return Flaw(DeadReason.MISSING_FIELD, f"tableChanges are none: {error!r}")
-    return _change(place, ddl, list(_with_names(told, read)))
+    return _saying(change, list(_with_names(told, read)))
 
 
-def _change(place: Position | None, ddl: str, statements: Sequence[Statement]) -> SchemaChange:
-    about = tuple(map(_about, statements))
-    return SchemaChange(place, ddl, tuple(statements), about=about)
+def _saying(change: SchemaChange, statements: Sequence[Statement]) -> SchemaChange:
+    return replace(change, statements=tuple(statements), about=tuple(map(_about, statements)))
 
 
 def _about(statement: Statement) -> object:
@@ -121,10 +134,15 @@ def _whole(value: object) -> int | None:
 def _with_names(
     told: Sequence[TableDefined | TableGone], read: Sequence[Statement]
 ) -> Iterator[Statement]:
-    """Add what only the statement says: under which names columns, and the table, were known."""
+    """Add what only the statement says: under which names columns, and the table, were known, and
+    that a table took the place of another (CREATE OR REPLACE).
+    """
     altered = [found for found in read if isinstance(found, TableAltered)]
+    gone = {TableName(f.database, f.table) for f in read if isinstance(f, TableGone) and f.table}
     for found in told:
         if isinstance(found, TableDefined):
+            if found.table in gone:
+                yield TableGone(found.table.database, found.table.table)
             own = [other for other in altered if found.table in (other.to, other.table)]
             origins = next((other.origins for other in own if other.actions), None)
             former = next((other.table for other in own if other.to == found.table), None)

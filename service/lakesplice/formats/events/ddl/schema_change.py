@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from lakesplice.formats.events.ddl.columns import Statement, TableShown, TableUnread
 from lakesplice.formats.events.places import binlog_place
 from lakesplice.model.position import RANK_OTHER, Position
+
+_TEMPORARY = re.compile(r"\s*DROP\s+(/\*!\d*\s*)?TEMPORARY\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +18,9 @@ class SchemaChange:
 
     `ddl` is the statement as the source has it; several records may tell of one. `statements` are
     what is read of it, or `about` one table only. `before` and `after` are the columns of the table
-    that the record is about, if it shows them.
+    that the record is about, if it shows them. `gtid` is the statement's transaction. One that is
+    `of_snapshot` was no statement of the source: so the connector says what it finds when it
+    begins.
     """
 
     place: Position | None
@@ -24,11 +29,20 @@ class SchemaChange:
     before: TableShown | None = None
     after: TableShown | None = None
     about: tuple[object, ...] = ()
+    gtid: str | None = None
+    of_snapshot: bool = False
 
     @property
     def unread(self) -> tuple[TableUnread, ...]:
         """What couldn't be read."""
         return tuple(found for found in self.statements if isinstance(found, TableUnread))
+
+
+def is_of_session(ddl: str) -> bool:
+    """Whether a statement drops what a session made for itself alone: servers tell of that, and a
+    real table may have the name as well.
+    """
+    return _TEMPORARY.match(ddl) is not None
 
 
 def first_place(file: object, offset: object) -> Position | None:

@@ -105,11 +105,13 @@ def _table(words: Words, database: str) -> TableName:
 
 
 def _create(words: Words, database: str) -> Iterator[Statement]:
-    words.accept("OR", "REPLACE")
+    replaces = words.accept("OR", "REPLACE")
     if not words.accept("TABLE"):
         return  # a temporary table among others: its rows are in no binlog
     unless_there = words.accept("IF", "NOT", "EXISTS")
     table = _table(words, database)
+    if replaces:
+        yield TableGone(table.database, table.table)
     try:
         yield _created(words, table, database, unless_there=unless_there)
     except UnreadableError as error:

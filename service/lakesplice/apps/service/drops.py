@@ -1,0 +1,94 @@
+"""What becomes of tables that were dropped at their source, between two queries.
+
+A fence is a commit of its own here, for nothing may follow a DROP. No batch may be under way
+meanwhile, so a runner that meets a table with a DROP to deal with leaves it out and has the queries
+start anew.
+"""
+
+from __future__ import annotations
+
+from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.tables import ServiceTable, ServiceTables
+from lakesplice.errors import CorruptFileError, FencedError, LakespliceError, RetryableError
+from lakesplice.model.manifest import ParkCode, ParkReason
+from lakesplice.model.position import Position
+from lakesplice.planning.drops import DropsTold, kept, open_after
+from lakesplice.spark.topics import TopicCatalogue
+from lakesplice.table.drops import calls_for, deal_with
+from lakesplice.telemetry import catalogue as metric
+
+
+class TableDrops:
+    """The DROPs that topics of schema changes told of, and the driver's tables."""
+
+    def __init__(self, driver: Driver, tables: ServiceTables, catalogue: TopicCatalogue) -> None:
+        self._driver = driver
+        self._tables = tables
+        self._catalogue = catalogue
+        self._said: set[tuple[str, int]] = set()
+
+    def look(self) -> None:
+        """Read on what is told; blocks. `SourceUnavailable` if that can't be read."""
+        topics = self._driver.schema_topics
+        if topics is not None:
+            topics.look(self._catalogue.describe(topics.names))
+
+    def calls_for(self, table: ServiceTable) -> bool:
+        """Return whether a DROP is to be dealt with before the table goes on."""
+        settings = self._driver.settings
+        policy, never_changes = settings.policy(table.origin), settings.not_inserts(table.origin)
+        told = self._told(table)
+        return calls_for(table, told, policy, insert_only=never_changes is not None)
+
+    def any_due(self) -> bool:
+        """Return whether that is so for any table."""
+        return any(self.calls_for(table) for table in self._tables.of_topics())
+
+    def settle(self) -> bool:
+        """Deal with all DROPs; return whether a table was parked. Blocks.
+
+        Called while no batch of any table runs. Raises what may pass, and `FencedError`.
+        """
+        parked = [self._settled(table) for table in self._tables.of_topics()]
+        return any(parked)
+
+    def _settled(self, table: ServiceTable) -> bool:
+        try:
+            return self._settle(table)
+        except (FencedError, RetryableError):
+            raise
+        except LakespliceError as error:
+            code = ParkCode.CORRUPT if isinstance(error, CorruptFileError) else ParkCode.JOB_DIED
+            detail = f"the table was dropped at the source: {error}"
+            table.park(ParkReason(code, detail, table.topic))
+            return True
+
+    def _settle(self, table: ServiceTable) -> bool:
+        told, topics = self._told(table), self._driver.schema_topics
+        if topics is None or not told.drops or table.parked is not None:
+            return False
+        settings = self._driver.settings
+        policy, never_changes = settings.policy(table.origin), settings.not_inserts(table.origin)
+        dealt = deal_with(table, told, policy, insert_only=never_changes is not None)
+        parked = dealt is not None and dealt.parked
+        if dealt is not None:
+            self._say(table, "parked" if parked else "fenced", dealt.place, rows=dealt.rows)
+        else:
+            for drop in kept(told, policy):
+                if (table.topic, drop.number) not in self._said:
+                    self._said.add((table.topic, drop.number))
+                    self._say(table, "kept", drop.place)
+        before = told.drops[-1].number + 1 if parked else open_after(told, policy)
+        topics.drops_met(table.source, table.origin, before, parked=parked)
+        return parked
+
+    def _told(self, table: ServiceTable) -> DropsTold:
+        topics = self._driver.schema_topics
+        return DropsTold() if topics is None else topics.drops(table.source, table.origin)
+
+    def _say(self, table: ServiceTable, outcome: str, place: Position, **facts: int) -> None:
+        name = str(table.name)
+        self._driver.log.warning(
+            "table-dropped", table=name, outcome=outcome, place=str(place), **facts
+        )
+        self._driver.metrics.add(metric.TABLE_DROPS, table=name, outcome=outcome)

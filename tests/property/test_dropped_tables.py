@@ -1,0 +1,106 @@
+"""A table that is dropped and made again at any moment, of which its driver hears at any other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lakesplice.planning.policy import Behaviour, SchemaPolicy
+from lakesplice.storage.local import LocalStore
+from lakesplice.table.facade import Table
+from lakesplice.table.index import check
+from lakesplice.table.read import View
+from lakesplice.table.settle import Settled
+from lakesplice.testing.doubles import FixedClock, SeededEntropy
+from lakesplice.testing.simulation import SimulatedDriver
+from tests.support.dropped import Teller
+from tests.support.simulated import SMALL, Source, folder
+from tests.support.steps import Step, steps, take_step
+
+
+class Life:
+    """A source, its topic of schema changes, and driver after driver."""
+
+    def __init__(self, at: Path, drop_table: Behaviour) -> None:
+        self.source = Source()
+        self.lake, self.policy = LocalStore(at), SchemaPolicy(drop_table=drop_table)
+        self.generation = 0
+        self.start()
+        self.teller = Teller(self.driver.name)
+        self.source.topic.append(0, self.source.put(0))
+        self.driver.batch()
+
+    def start(self) -> None:
+        self.generation += 1
+        self.driver = SimulatedDriver(
+            self.lake,
+            self.source.topic,
+            FixedClock(),
+            SeededEntropy(self.generation),
+            generation=self.generation,
+            ranges=2,
+            read_tasks=2,
+            policy=self.policy,
+        )
+
+    def take(self, step: Step) -> None:
+        what = step[0]
+        if what == "drop":
+            self.drop()
+        elif what == "hear":
+            self.driver.drops(self.teller.told())
+        elif what == "restart":
+            self.start()
+            self.teller.begin_anew()
+            self.driver.drops(self.teller.told())
+        else:
+            take_step(step, self.source, self.driver)
+
+    def drop(self) -> None:
+        """The rows vanish without an event: those that tell of deletes aren't sent."""
+        if not self.source.keys:
+            return
+        database = self.source.database
+        database.delete(SMALL.name, [(key,) for key in self.source.keys])
+        event = database.drain()[0]
+        self.teller.drop(event)
+        self.teller.create(event)
+
+    def finish(self) -> None:
+        """All is told and read: both views are the source's rows."""
+        for _ in range(2):
+            self.driver.drops(self.teller.told())
+            assert self.driver.batch() is Settled.DONE
+        self.require(View.REAL_TIME)
+        while self.driver.table.manifest.deltas:
+            self.driver.compact()
+        for view in View:
+            self.require(view)
+        store = self.driver.table.store
+        assert check(store, Table(store).snapshot).sound
+
+    def require(self, view: View) -> None:
+        assert self.driver.table.parked is None
+        names = [column.name for column in SMALL.columns]
+        truth = [
+            dict(zip(names, image.values, strict=True))
+            for _, image in self.source.database.rows(SMALL.name).items()
+        ]
+        found = Table(self.driver.table.store).read(view).sort_by("id").to_pylist()
+        assert found == sorted(truth, key=lambda row: row["id"])
+
+
+@pytest.mark.parametrize("drop_table", [Behaviour.EVOLVE, Behaviour.LENIENT])
+@settings(max_examples=min(30, settings().max_examples), deadline=None)
+@given(st.lists(steps("drop", "drop", "hear", "restart", puts=4), max_size=20))
+def test_a_table_ends_as_its_source_whenever_that_is_dropped(
+    drop_table: Behaviour, taken: list[Step]
+) -> None:
+    with folder() as at:
+        life = Life(at, drop_table)
+        for step in taken:
+            life.take(step)
+        life.finish()

@@ -1,0 +1,178 @@
+"""Which statements dropped a table, and whether the source has a table of its name again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from lakesplice.formats.events.ddl import SchemaChange, SchemaHistory, read_schema_change
+from lakesplice.model.names import TableName
+from tests.support import machine
+from tests.support.schema_changes import column, connect_record, maxwell_record
+
+_X = TableName("shop", "x")
+_CREATE = "CREATE TABLE x (id int, n int)"
+_COLUMNS = [column("id", "INT"), column("n", "INT")]
+
+
+class _Told:
+    """A history and the places of the statements that it was told."""
+
+    def __init__(self) -> None:
+        self.history = SchemaHistory()
+        self._pos = 0
+
+    def tell(self, *statements: str, snapshot: str = "false", **source: object) -> _Told:
+        for sql in statements:
+            self._pos += 100
+            self.take(connect_record(sql, pos=self._pos, changes=None, snapshot=snapshot, **source))
+        return self
+
+    def take(self, record: bytes | None) -> None:
+        change = read_schema_change(record)
+        if isinstance(change, SchemaChange):
+            self.history.take(change)
+
+    def drops(self, table: TableName = _X) -> list[tuple[int, bool, bool]]:
+        """Places, and whether the name is taken again and the table lives on."""
+        return [
+            (drop.place.parts[2], drop.again, drop.lives_on) for drop in self.history.drops(table)
+        ]
+
+
+def test_a_drop_has_its_place_and_transaction_and_is_over_once_the_name_is_taken() -> None:
+    told = _Told().tell(_CREATE, "DROP TABLE x", gtid="0-1-7")
+    assert told.drops() == [(200, False, False)]
+    assert [drop.gtid for drop in told.history.drops(_X)] == ["0-1-7"]
+    told.tell("CREATE TABLE x (id int)", "DROP TABLE `shop`.`x`, y", "CREATE TABLE x LIKE z")
+    assert told.drops() == [(200, True, False), (400, True, False)]
+    assert told.drops(TableName("shop", "y")) == [(400, False, False)]
+    assert told.history.drop_count == 3
+
+
+def test_what_a_connector_drops_before_its_snapshot_was_not_dropped() -> None:
+    told = _Told().tell(_CREATE)
+    for mark in ("true", "first", "last"):
+        told.tell("DROP TABLE IF EXISTS `shop`.`x`", snapshot=mark)
+        told.tell("DROP DATABASE IF EXISTS `shop`", _CREATE, snapshot=mark)
+    assert told.drops() == []
+    told.tell("DROP TABLE x").tell(_CREATE, snapshot="true")
+    assert [again for _, again, _ in told.drops()] == [True]
+
+
+def test_a_dropped_database_drops_its_tables() -> None:
+    told = _Told().tell(_CREATE, "CREATE TABLE other.x (id int)", "DROP DATABASE shop")
+    assert told.drops() == [(300, False, False)]
+    assert told.drops(TableName("other", "x")) == []
+
+
+def test_create_or_replace_drops_what_it_replaces() -> None:
+    told = _Told().tell(_CREATE, "CREATE OR REPLACE TABLE x (id int)")
+    assert told.drops() == [(200, True, False)]
+    told.take(
+        connect_record(
+            "CREATE OR REPLACE TABLE x (id int)", pos=900, changes=[("CREATE", "x", _COLUMNS)]
+        )
+    )
+    assert told.drops() == [(200, True, False), (900, True, False)]
+
+
+def test_a_name_that_no_table_has_is_not_dropped() -> None:
+    told = _Told().tell(_CREATE, "RENAME TABLE x TO y", "DROP TABLE IF EXISTS x")
+    assert told.drops() == []
+    told.tell("DROP TABLE IF EXISTS z", "DROP TABLE IF EXISTS z")
+    assert len(told.drops(TableName("shop", "z"))) == 2, "nothing was told of it before"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DROP TEMPORARY TABLE x",
+        "DROP /*!40005 TEMPORARY */ TABLE IF EXISTS `x`",
+        "CREATE OR REPLACE TEMPORARY TABLE x (id int)",
+        "TRUNCATE TABLE x",
+        "DROP VIEW x",
+        "ALTER TABLE x DROP n",
+    ],
+)
+def test_other_statements_drop_no_table(sql: str) -> None:
+    assert _Told().tell(_CREATE, sql).drops() == []
+
+
+ONLINE = {
+    "gh-ost": (
+        "CREATE TABLE _x_gho (id int, n int)",
+        "ALTER TABLE _x_gho ADD c int",
+        "RENAME TABLE x TO _x_del, _x_gho TO x",
+        "DROP TABLE IF EXISTS _x_del",
+    ),
+    "pt-online-schema-change": (
+        "CREATE TABLE _x_new (id int, n int)",
+        "ALTER TABLE _x_new ADD c int",
+        "RENAME TABLE x TO _x_old, _x_new TO x",
+        "DROP TABLE IF EXISTS _x_old",
+    ),
+    "by hand": (
+        "CREATE TABLE copy LIKE x",
+        "RENAME TABLE x TO old, copy TO x",
+        "DROP TABLE old",
+    ),
+}
+
+
+@pytest.mark.parametrize("statements", ONLINE.values(), ids=ONLINE)
+def test_a_table_that_is_altered_online_was_not_dropped(statements: tuple[str, ...]) -> None:
+    assert _Told().tell(_CREATE, *statements).drops() == []
+
+
+def test_a_table_that_is_dropped_for_its_copy_lives_on() -> None:
+    told = _Told().tell(_CREATE, "CREATE TABLE _x_new (id int(11), n int(11))")
+    told.tell("ALTER TABLE _x_new ADD c int", "DROP TABLE x")
+    assert told.drops() == [(400, False, False)]
+    told.tell("RENAME TABLE _x_new TO x")
+    assert told.drops() == [(400, True, True)]
+
+
+def test_a_name_that_another_table_gets_was_dropped() -> None:
+    told = _Told().tell(_CREATE, "CREATE TABLE v2 (id int, what text)", "DROP TABLE x")
+    told.tell("RENAME TABLE v2 TO x")
+    assert told.drops() == [(300, True, False)]
+
+
+def test_a_connector_that_repeats_itself_drops_nothing_twice() -> None:
+    told, drop = _Told().tell(_CREATE), connect_record("DROP TABLE x", pos=500, changes=None)
+    again = connect_record(_CREATE, pos=600, changes=None)
+    for record in (drop, again, drop, again):
+        told.take(record)
+    assert told.drops() == [(500, True, False)]
+
+
+def test_maxwell_tells_of_drops_too() -> None:
+    told, table = _Told(), TableName("mx", "x")
+    for at, sql in enumerate((_CREATE, "DROP TABLE x", _CREATE, "DROP DATABASE mx"), 1):
+        told.take(maxwell_record(sql, pos=100 * at))
+    assert told.drops(table) == [(200, True, False), (400, False, False)]
+
+
+def test_a_name_with_other_characters_than_topics_have_is_found() -> None:
+    told = _Told().tell("CREATE TABLE `a-ü` (id int)", "DROP TABLE `a-ü`")
+    assert told.drops(TableName("shop", "a-_")) == [(200, False, False)]
+
+
+def _captured(connector: str) -> Iterator[bytes | None]:
+    captures = machine.shared_dir("examples", "captures")
+    for line in (captures / f"debezium-mariadb-{connector}.jsonl").read_text().splitlines():
+        record = json.loads(line)
+        if record["topic"] == connector:
+            yield None if record["value"] is None else str(record["value"]).encode()
+
+
+@pytest.mark.parametrize("connector", ["dbplain", "dbsch", "dbalt", "dbflat"])
+def test_of_a_capture_only_the_table_counts_that_was_dropped(connector: str) -> None:
+    told = _Told()
+    for record in _captured(connector):
+        told.take(record)
+    assert told.drops(TableName("shop", "nopk")) == [(29_555, False, False)]
+    assert told.history.drop_count == 1

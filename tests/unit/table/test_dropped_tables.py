@@ -1,0 +1,329 @@
+"""A table that was dropped at its source: what its policy says, and rows of the next one stay."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from lakesplice.model.epochs import Epoch
+from lakesplice.model.manifest import ParkCode
+from lakesplice.model.modes import NotInserts
+from lakesplice.planning.policy import Behaviour, SchemaPolicy
+from lakesplice.storage.local import LocalStore
+from lakesplice.table.drops import Dealt
+from lakesplice.table.facade import Table
+from lakesplice.table.index import check
+from lakesplice.table.read import View
+from lakesplice.testing.doubles import FixedClock, SeededEntropy
+from lakesplice.testing.shop import Event
+from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
+from tests.support.dropped import Teller
+from tests.support.ledgers import Ledger
+from tests.support.steps import redirect
+
+EVOLVE, LENIENT = Behaviour.EVOLVE, Behaviour.LENIENT
+
+
+class Scene:
+    """A ledger, its topic of two partitions, the topic of schema changes, and a driver."""
+
+    def __init__(self, folder: Path, drop_table: Behaviour, **more: NotInserts) -> None:
+        self.ledger = Ledger("dropped", "in")
+        self.topic = SimulatedTopic(self.ledger.topic, 2)
+        self.policy, self.more = SchemaPolicy(drop_table=drop_table), more
+        self.lake, self.generation = LocalStore(folder), 0
+        self.start()
+        self.store = self.lake.within(self.driver.name.path)
+        self.teller = Teller(self.driver.name)
+
+    def start(self) -> None:
+        self.generation += 1
+        self.driver = SimulatedDriver(
+            self.lake,
+            self.topic,
+            FixedClock(),
+            SeededEntropy(self.generation),
+            generation=self.generation,
+            ranges=2,
+            read_tasks=2,
+            policy=self.policy,
+            **self.more,
+        )
+
+    def restart(self) -> None:
+        """Another driver, which reads the topic of schema changes from its beginning."""
+        self.start()
+        self.teller.begin_anew()
+
+    def dropped(self, keys: Sequence[int]) -> Event:
+        """Drop the ledger of these keys; the place of the statement, which nothing tells of yet."""
+        return self.ledger.delete(keys)[0]
+
+    def drop(self, keys: Sequence[int]) -> None:
+        """Drop the ledger of these keys, create it again, and tell of both."""
+        place = self.dropped(keys)
+        self.teller.drop(place)
+        self.teller.create(place)
+
+    def deal(self) -> Dealt | None:
+        return self.driver.drops(self.teller.told())
+
+    def take(self, events: Sequence[Event], partition: int = 0) -> None:
+        self.topic.append(partition, events)
+        self.driver.batch()
+
+    @property
+    def rows(self) -> list[dict[str, object]]:
+        return Table(self.store).read().sort_by("id").to_pylist()
+
+    @property
+    def keys(self) -> list[object]:
+        return [row["id"] for row in self.rows]
+
+    @property
+    def parked(self) -> str:
+        parked = self.driver.table.parked
+        if parked is None:
+            return ""
+        assert parked.code is ParkCode.DROPPED
+        return parked.detail
+
+    def settle(self) -> None:
+        """Compact, and hold both views to be the source's rows."""
+        truth = self.ledger.truth.sort_by("id").to_pylist()
+        assert self.rows == truth
+        while self.driver.table.manifest.deltas:
+            self.driver.compact()
+        for view in View:
+            assert Table(self.store).read(view).sort_by("id").to_pylist() == truth
+        assert check(self.store, Table(self.store).snapshot).sound
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path, EVOLVE)
+
+
+@pytest.fixture
+def lenient(tmp_path: Path) -> Scene:
+    return Scene(tmp_path, LENIENT)
+
+
+def test_rows_of_a_dropped_table_go_and_those_of_the_next_one_stay(scene: Scene) -> None:
+    scene.take(scene.ledger.insert(0, 20))
+    scene.take(scene.ledger.update(range(5), "before"))
+    late = scene.ledger.update([7], "late")
+    scene.drop(range(20))
+    assert scene.deal() is not None
+    scene.settle()
+    scene.take(scene.ledger.insert(3, 9))
+    scene.take(late, 1)
+    scene.settle()
+
+
+def test_with_evolve_a_drop_takes_the_rows_though_no_table_follows(scene: Scene) -> None:
+    scene.take(scene.ledger.insert(0, 4))
+    version = scene.driver.table.version
+    scene.teller.drop(scene.dropped(range(4)))
+    dealt = scene.deal()
+    assert dealt is not None
+    assert (dealt.parked, dealt.rows) == (False, 4)
+    assert (scene.keys, scene.driver.table.version) == ([], version + 1)
+
+
+def test_a_drop_is_dealt_with_once_whoever_reads_of_it_again(scene: Scene) -> None:
+    scene.take(scene.ledger.insert(0, 4))
+    scene.drop(range(4))
+    scene.deal()
+    version = scene.driver.table.version
+    assert scene.deal() is None
+    scene.take(scene.ledger.insert(0, 2))
+    scene.restart()
+    assert scene.deal() is None
+    assert scene.driver.table.version == version + 1
+    scene.settle()
+
+
+def test_what_was_dropped_while_no_driver_ran_goes_with_the_next(scene: Scene) -> None:
+    scene.take(scene.ledger.insert(0, 4))
+    scene.drop(range(4))
+    scene.topic.append(0, scene.ledger.insert(2, 6))
+    scene.restart()
+    assert scene.deal() is not None
+    scene.driver.batch()
+    scene.settle()
+
+
+@pytest.mark.parametrize("order", list(permutations(("tell", "old", "new"))))
+def test_when_a_drop_is_told_and_what_comes_late_make_no_difference(
+    scene: Scene, order: tuple[str, ...]
+) -> None:
+    scene.take(scene.ledger.insert(0, 6))
+    old = scene.ledger.update(range(3), "late")
+    place = scene.dropped(range(6))
+    new = scene.ledger.insert(2, 9)
+    for what in order:
+        if what == "tell":
+            scene.teller.drop(place)
+            scene.teller.create(place)
+            scene.deal()
+        else:
+            scene.take(old if what == "old" else new, int(what == "old"))
+            scene.deal()
+    scene.settle()
+
+
+def test_a_table_that_begins_with_an_old_drop_holds_what_came_after(scene: Scene) -> None:
+    scene.topic.append(0, scene.ledger.insert(0, 6))
+    scene.drop(range(6))
+    scene.topic.append(0, scene.ledger.insert(4, 8))
+    assert scene.deal() is None, "nothing was read yet"
+    scene.driver.batch()
+    scene.deal()
+    scene.settle()
+
+
+def test_by_default_rows_stay_until_the_source_has_the_table_again(lenient: Scene) -> None:
+    lenient.take(lenient.ledger.insert(0, 4))
+    place = lenient.dropped(range(4))
+    lenient.teller.drop(place)
+    assert lenient.deal() is None
+    assert lenient.keys == [0, 1, 2, 3]
+    lenient.restart()
+    assert lenient.deal() is None
+    lenient.teller.create(place)
+    assert lenient.deal() is not None
+    assert lenient.keys == []
+    lenient.take(lenient.ledger.insert(1, 3))
+    lenient.settle()
+
+
+def test_by_default_a_row_of_the_next_table_says_that_there_is_one(lenient: Scene) -> None:
+    lenient.take(lenient.ledger.insert(0, 4))
+    lenient.teller.drop(lenient.dropped(range(4)))
+    assert lenient.deal() is None
+    lenient.take(lenient.ledger.insert(2, 6))
+    assert lenient.deal() is not None
+    lenient.settle()
+
+
+def test_rows_may_stay_among_those_of_the_next_table(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, Behaviour.IGNORE)
+    scene.take(scene.ledger.insert(0, 4))
+    scene.drop(range(4))
+    scene.take(scene.ledger.insert(2, 6))
+    assert scene.deal() is None
+    assert scene.keys == [0, 1, 2, 3, 4, 5]
+
+
+def test_the_policy_may_park_and_goes_on_under_another(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, Behaviour.EXCEPTION)
+    scene.take(scene.ledger.insert(0, 4))
+    scene.drop(range(4))
+    dealt = scene.deal()
+    assert dealt is not None
+    assert dealt.parked
+    assert "schema_changes.drop_table to evolve" in scene.parked
+    assert scene.keys == [0, 1, 2, 3]
+    redirect(scene.driver, parked=None)
+    assert scene.deal() is not None, "it parks again"
+    redirect(scene.driver, parked=None)
+    scene.policy = SchemaPolicy(drop_table=EVOLVE)
+    scene.topic.append(0, scene.ledger.insert(2, 6))
+    scene.restart()
+    scene.deal()
+    scene.driver.batch()
+    scene.settle()
+
+
+def test_an_old_drop_that_no_row_lived_before_parks_nothing(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, Behaviour.EXCEPTION)
+    scene.ledger.insert(0, 4)
+    scene.drop(range(4))
+    scene.take(scene.ledger.insert(2, 6))
+    scene.deal()
+    assert scene.parked == ""
+    version = scene.driver.table.version
+    assert scene.deal() is None
+    assert scene.driver.table.version == version
+    scene.settle()
+
+
+def test_a_table_that_is_dropped_for_its_copy_keeps_its_rows(lenient: Scene) -> None:
+    _with_copy(lenient)
+    place = lenient.ledger.update([0], "moves on")[0]
+    lenient.teller.drop(place)
+    lenient.teller.tell("RENAME TABLE _ledger_new TO ledger", place, 1)
+    lenient.take(lenient.ledger.update([1], "of the copy"))
+    assert lenient.deal() is None
+    assert lenient.keys == [0, 1, 2, 3]
+
+
+def test_a_fence_that_proves_wrong_parks_the_table_once(scene: Scene) -> None:
+    _with_copy(scene)
+    place = scene.ledger.update([0], "moves on")[0]
+    scene.teller.drop(place)
+    scene.deal()
+    assert scene.keys == []
+    scene.teller.tell("RENAME TABLE _ledger_new TO ledger", place, 1)
+    scene.deal()
+    assert "take the table anew" in scene.parked
+
+
+def _with_copy(scene: Scene) -> None:
+    """A table with rows, of which a tool that alters it online has a copy."""
+    events = scene.ledger.insert(0, 4)
+    scene.take(events)
+    scene.teller.tell("CREATE TABLE ledger (id int)", events[0])
+    scene.teller.tell("CREATE TABLE _ledger_new LIKE ledger", events[0], 1)
+
+
+def test_behind_a_failover_a_new_drop_parks_and_an_old_one_does_nothing(scene: Scene) -> None:
+    scene.take(scene.ledger.insert(0, 4))
+    redirect(scene.driver, source=replace(scene.driver.table.source, epochs=(Epoch(1),)))
+    scene.drop(range(4))
+    scene.restart()
+    assert scene.deal() is None
+    scene.ledger.insert(0, 1)
+    scene.drop([0])
+    scene.deal()
+    assert "another server took over" in scene.parked
+    assert scene.keys == [0, 1, 2, 3]
+
+
+def test_a_drop_that_is_newer_and_stands_lower_parks_the_table(scene: Scene) -> None:
+    events = scene.ledger.insert(0, 4)
+    scene.take(events)
+    newer = json.loads(scene.ledger.insert(5, 6)[0].value or b"")["payload"]["source"]["gtid"]
+    scene.teller.drop(events[0], gtid=newer)
+    scene.deal()
+    assert f"its transaction {newer} is newer" in scene.parked
+
+
+@pytest.mark.parametrize("behaviour", [EVOLVE, LENIENT, Behaviour.EXCEPTION])
+def test_an_insert_only_table_parks_since_its_rows_cannot_go(
+    tmp_path: Path, behaviour: Behaviour
+) -> None:
+    scene = Scene(tmp_path, behaviour, not_inserts=NotInserts.PARK)
+    scene.take(scene.ledger.insert(0, 4))
+    scene.drop(range(4))
+    scene.deal()
+    assert "insert-only" in scene.parked
+    assert scene.keys == [0, 1, 2, 3]
+
+
+def test_rows_of_a_dropped_table_can_be_purged(scene: Scene) -> None:
+    scene.take(scene.ledger.insert(0, 9))
+    scene.drop(range(9))
+    scene.deal()
+    for partition in (0, 1):
+        scene.take(scene.ledger.insert(10 + partition, 11 + partition), partition)
+    scene.settle()
+    assert scene.driver.purge(FixedClock().now_ms() * 1000 + 1) is not None
+    assert sum(file.rows for file in scene.driver.table.manifest.files.values()) == 2
+    scene.settle()
