@@ -224,7 +224,7 @@ def test_a_default_is_told_if_it_is_one_value(
 
 def test_columns_may_have_names_that_are_words_elsewhere() -> None:
     (made,) = read_statements(
-        "CREATE TABLE t (period int, system int, PERIOD FOR SYSTEM_TIME (a, b))", "shop"
+        "CREATE TABLE t (t.period int, system int, PERIOD FOR SYSTEM_TIME (a, b))", "shop"
     )
     assert isinstance(made, TableDefined)
     assert [column.name for column in made.columns] == ["period", "system"]

@@ -52,6 +52,8 @@ def type_name(text: str) -> str:
 def column_definition(words: Words) -> Definition:
     """Read `name type attributes` to the end of the words; `UnreadableError` if they are none."""
     name = words.name()
+    while words.accept("."):  # the table's name may be before it
+        name = words.name()
     column, rest = _typed(name, words)
     return _attributes(column, rest)
 
