@@ -63,10 +63,7 @@ QUERY_RESTARTS = counter(
     "restarts",
     "How often the streaming query was started anew, by reason.",
     "Restarts for `error` more than once an hour: the log names the error.",
-    Label(
-        "reason",
-        ("new-topics", "lanes", "redirect", "refused-commit", "request", "table-dropped", "error"),
-    ),
+    Label("reason", ("new-topics", "lanes", "redirect", "refused-commit", "request", "error")),
 )
 BATCHES = counter(
     "batches",
@@ -171,8 +168,7 @@ PARKED = gauge(
 TABLE_DROPS = counter(
     "table_drops",
     "drops",
-    "DROPs of the source's table that the topic of schema changes told of: its rows went"
-    " (`fenced`), stay (`kept`), or the table was parked.",
+    "DROPs of the source's table that were told: rows went (`fenced`), are `kept`, or it parked.",
     "`schema_changes.drop_table` says which; the log's `table-dropped` names the place.",
     TABLE,
     Label("outcome", ("fenced", "kept", "parked")),

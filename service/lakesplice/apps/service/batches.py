@@ -164,7 +164,7 @@ class BatchRunner:
                 self.restart = "redirect"
             elif self._drops.calls_for(table):
                 table.refused = True
-                self.restart = "table-dropped"
+                self.restart = "redirect"
             else:
                 known[name] = span
         return known
@@ -329,7 +329,7 @@ class BatchRunner:
             )
             self.restart = "redirect"
         elif self._drops.calls_for(table):  # of one that was told of before its first change
-            self.restart = "table-dropped"
+            self.restart = "redirect"
         return "settled"
 
     def _failed(self, table: ServiceTable, errors: Sequence[TaskError]) -> str:

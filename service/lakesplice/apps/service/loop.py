@@ -196,7 +196,7 @@ class QueryLoop:
         outlook = self._sources.peek()
         self._drops.look()
         if self._drops.any_due():
-            return "table-dropped"
+            return "redirect"
         for topic, offsets in outlook.starts.items():
             if offsets.keys() - starts.get(topic, {}).keys():
                 return "new-topics"
