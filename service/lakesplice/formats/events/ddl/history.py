@@ -8,7 +8,7 @@ the table it is one alteration, with the columns' new names.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lakesplice.formats.events.ddl.columns import (
@@ -151,12 +151,12 @@ class SchemaHistory:
         Topics hold fewer characters than names do: a name in which `_` stands for others is found
         if only one table can be meant; so is a name of which the database isn't known.
         """
-        meant = self._meant(name)
-        return () if meant is None else tuple(one for one, _ in self._versions.get(meant, ()))
+        meant = _meant(name, self._versions)
+        return () if meant is None else tuple(version for version, _ in self._versions[meant])
 
     def drops(self, name: TableName) -> tuple[TableDrop, ...]:
         """Return where a table was dropped, in the topic's order; names as for `table`."""
-        meant = self._meant(name)
+        meant = self._dropped_as(name)
         return () if meant is None else self._drops.of(meant)
 
     @property
@@ -166,20 +166,12 @@ class SchemaHistory:
 
     def carried(self, number: int, before: SchemaHistory, name: TableName | None = None) -> int:
         """Return what a drop's number in a former telling is in this one (`Drops.carried`)."""
-        table = None if name is None else self._meant(name)
+        table = None if name is None else self._dropped_as(name)
         return self._drops.carried(number, before._drops, table)
 
-    def _meant(self, name: TableName) -> TableName | None:
-        known = self._versions.keys() | self._drops.names
-        if name in known:
-            return name
-        alike = [
-            table
-            for table in known
-            if name.database in (_in_topics(table.database), DEFAULT_DATABASE)
-            and name.table in (table.table, _in_topics(table.table))
-        ]
-        return alike[0] if len(alike) == 1 else None
+    def _dropped_as(self, name: TableName) -> TableName | None:
+        """Nothing but its DROP may have been told of a table."""
+        return _meant(name, self._versions) or _meant(name, self._drops.names)
 
     def _note(self, table: TableName, place: Position) -> None:
         noted = self._versions.setdefault(table, [])
@@ -372,6 +364,19 @@ def _spelt(columns: Mapping[str, DefinedColumn], name: str | None) -> str | None
     if name is None or name in columns:
         return name
     return next((own for own in columns if own.lower() == name.lower()), None)
+
+
+def _meant(name: TableName, known: Collection[TableName]) -> TableName | None:
+    """Return the one of the known tables whose topic would have the name."""
+    if name in known:
+        return name
+    alike = [
+        table
+        for table in known
+        if name.database in (_in_topics(table.database), DEFAULT_DATABASE)
+        and name.table in (table.table, _in_topics(table.table))
+    ]
+    return alike[0] if len(alike) == 1 else None
 
 
 def _is_meant(gone: TableGone, table: TableName) -> bool:
