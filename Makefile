@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV   := .venv/bin
 PYTEST := $(VENV)/python -m pytest
 # Each is a process with servers of its own, of some 4 GiB at its most.
-WORKERS ?= 2
+WORKERS ?= 0
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-crash check lint format bench bench-splice ci lock clean
@@ -14,7 +14,7 @@ help: ## What there is to make (this list)
 	@echo
 	@echo "  Needs Python 3.11+, Java 17+ and make; the rest is fetched into .venv and a cache."
 	@echo "  PYTHON=python3.12 picks an interpreter, ARGS=\"-k fold\" goes on to pytest, demo or bench."
-	@echo "  WORKERS=4 runs four test files at a time; WORKERS=0 none beside another, in one process."
+	@echo "  WORKERS=4 runs four test files at a time, each with servers of its own: four cores and more."
 
 setup: ## Make .venv and fetch the jars; done by every command below, quick the second time
 	@$(PYTHON) tools/bootstrap.py
@@ -22,7 +22,7 @@ setup: ## Make .venv and fetch the jars; done by every command below, quick the 
 demo: setup ## A broker, a shop's changes, the service, and its tables compared with the truth
 	@$(VENV)/lakesplice demo $(ARGS)
 
-test: setup ## Every test, two files at a time, with five kills of the service
+test: setup ## Every test, with five kills of the service
 	@$(PYTEST) --numprocesses $(WORKERS) --dist loadfile $(ARGS)
 
 test-crash: setup ## The crash tests with fifty kills of the service (long)
