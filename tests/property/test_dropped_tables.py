@@ -14,10 +14,8 @@ from lakesplice.table.facade import Table
 from lakesplice.table.index import check
 from lakesplice.table.read import View
 from lakesplice.table.settle import Settled
-from lakesplice.testing.doubles import FixedClock, SeededEntropy
-from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.dropped import Teller
-from tests.support.simulated import SMALL, Source, folder
+from tests.support.simulated import SMALL, Source, driver_of, folder
 from tests.support.steps import Step, steps, take_step
 
 
@@ -35,16 +33,8 @@ class Life:
 
     def start(self) -> None:
         self.generation += 1
-        self.driver = SimulatedDriver(
-            self.lake,
-            self.source.topic,
-            FixedClock(),
-            SeededEntropy(self.generation),
-            generation=self.generation,
-            ranges=2,
-            read_tasks=2,
-            policy=self.policy,
-        )
+        numbered = {"generation": self.generation, "seed": self.generation}
+        self.driver = driver_of(self.source, self.lake, **numbered, policy=self.policy)
 
     def take(self, step: Step) -> None:
         what = step[0]

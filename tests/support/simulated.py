@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from lakesplice.model.position import Position
 from lakesplice.planning.retention import named_files
@@ -91,8 +91,21 @@ class Source:
         return sorted(rows, key=lambda found: found["id"])
 
 
+class Fed(Protocol):
+    """What has a topic."""
+
+    @property
+    def topic(self) -> SimulatedTopic: ...
+
+
 def driver_of(
-    source: Source, lake: Store, *, generation: int = 1, seed: int = 1, clock: Clock | None = None
+    source: Fed,
+    lake: Store,
+    *,
+    generation: int = 1,
+    seed: int = 1,
+    clock: Clock | None = None,
+    **more: Any,
 ) -> SimulatedDriver:
     """A driver with two ranges and two read tasks."""
     return SimulatedDriver(
@@ -103,6 +116,7 @@ def driver_of(
         generation=generation,
         ranges=2,
         read_tasks=2,
+        **more,
     )
 
 

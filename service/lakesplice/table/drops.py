@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lakesplice.model.manifest import ParkCode, ParkReason
 from lakesplice.model.position import Position
-from lakesplice.planning.drops import DropsTold, Remedy, due
+from lakesplice.planning.drops import DropsTold, Due, Remedy, due
 from lakesplice.planning.policy import SchemaPolicy
 from lakesplice.table.held import HeldTable
 
@@ -22,11 +22,11 @@ class Dealt:
 
 def calls_for(
     table: HeldTable, told: DropsTold, policy: SchemaPolicy, *, insert_only: bool = False
-) -> bool:
-    """Return whether a DROP is to be dealt with before the table's topic is read on."""
+) -> Due | None:
+    """Return what is to be dealt with before the table's topic is read on, None if nothing."""
     if not told.drops or table.snapshot is None or table.parked is not None:
-        return False
-    return due(table.source, told, policy, insert_only=insert_only) is not None
+        return None
+    return due(table.source, told, policy, insert_only=insert_only)
 
 
 def deal_with(
@@ -35,10 +35,9 @@ def deal_with(
     """Do what the drops of a table call for, None if that is nothing. May be called again, but not
     while a batch of the table's topic runs. Blocks; errors as `HeldTable.commit` and `with_fence`.
     """
-    if not calls_for(table, told, policy, insert_only=insert_only):
+    found = calls_for(table, told, policy, insert_only=insert_only)
+    if found is None:
         return None
-    found = due(table.source, told, policy, insert_only=insert_only)
-    assert found is not None
     asks = found.remedy is Remedy.ASK and table.lives_below(found.place)
     if asks or found.remedy is Remedy.PARK:
         table.park(ParkReason(ParkCode.DROPPED, found.detail, table.source.topic))

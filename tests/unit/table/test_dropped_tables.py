@@ -19,11 +19,12 @@ from lakesplice.table.drops import Dealt
 from lakesplice.table.facade import Table
 from lakesplice.table.index import check
 from lakesplice.table.read import View
-from lakesplice.testing.doubles import FixedClock, SeededEntropy
+from lakesplice.testing.doubles import FixedClock
 from lakesplice.testing.shop import Event
-from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
+from lakesplice.testing.simulation import SimulatedTopic
 from tests.support.dropped import Teller
 from tests.support.ledgers import Ledger
+from tests.support.simulated import driver_of
 from tests.support.steps import redirect
 
 EVOLVE, LENIENT = Behaviour.EVOLVE, Behaviour.LENIENT
@@ -43,17 +44,8 @@ class Scene:
 
     def start(self) -> None:
         self.generation += 1
-        self.driver = SimulatedDriver(
-            self.lake,
-            self.topic,
-            FixedClock(),
-            SeededEntropy(self.generation),
-            generation=self.generation,
-            ranges=2,
-            read_tasks=2,
-            policy=self.policy,
-            **self.more,
-        )
+        numbered = {"generation": self.generation, "seed": self.generation}
+        self.driver = driver_of(self, self.lake, **numbered, policy=self.policy, **self.more)
 
     def restart(self) -> None:
         """Another driver, which reads the topic of schema changes from its beginning."""

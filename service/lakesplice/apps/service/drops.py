@@ -38,7 +38,7 @@ class TableDrops:
         settings = self._driver.settings
         policy, never_changes = settings.policy(table.origin), settings.not_inserts(table.origin)
         told = self._told(table)
-        return calls_for(table, told, policy, insert_only=never_changes is not None)
+        return calls_for(table, told, policy, insert_only=never_changes is not None) is not None
 
     def any_due(self) -> bool:
         """Return whether that is so for any table."""
