@@ -46,7 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--bucket-calls", type=int, default=10, help="store calls failed in a bucket (10; 0: all)"
     )
     group.addoption(
-        "--image-base", default=None, help="build and run the image, on this base (not at all)"
+        "--image-base", default=None, help="base of the image that is built (a Debian made here)"
     )
     group.addoption(
         "--splice-examples", type=int, default=10, help="files drawn per test of readers (10)"

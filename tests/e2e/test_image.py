@@ -1,4 +1,4 @@
-"""The image, built from the Dockerfile and run: only when a base is given by --image-base.
+"""The image, built from the Dockerfile and run, on a Debian made here or the base of --image-base.
 
 pytest tests/e2e/test_image.py --image-base python:3.11-slim-bookworm
 """
@@ -32,8 +32,12 @@ _START_SECONDS_MAX = 120.0
 
 
 @pytest.fixture(scope="module")
-def built(request: pytest.FixtureRequest) -> Image:
-    return image(request.config.getoption("--image-base"))
+def built(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Image]:
+    base = request.config.getoption("--image-base")
+    with image(base, tmp_path_factory.mktemp("images")) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
