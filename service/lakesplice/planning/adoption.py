@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
 
 import pyarrow as pa
 
@@ -185,12 +184,6 @@ def _of_properties(metadata: TableMetadata) -> list[str]:
     ]
     if properties.get("delta.columnMapping.mode", "none") != "none":
         found.append("its columns are mapped to other names: write it anew without column mapping")
-    if metadata.partition_columns:
-        names = ", ".join(metadata.partition_columns)
-        found.append(
-            f"it is partitioned by {names}, and the files lack these columns: write it anew"
-            " unpartitioned"
-        )
     return found
 
 
@@ -203,13 +196,15 @@ def _of_domains(log: LogState) -> list[str]:
 
 def _of_paths(log: LogState) -> list[str]:
     outside = [path for path in log.adds if _FOREIGN_PATH.match(path)]
-    strange = [path for path in log.adds if path not in outside and quote(path) != path]
+    stay = () if log.metadata.partition_columns else log.adds.values()
+    strange = [add.path for add in stay if add.path not in outside and add.spelt]
     found = []
     if outside:
         found.append(f"its files lie elsewhere, such as {outside[0]}: a clone must be a deep one")
     if strange:
         found.append(
-            f"files have names with unusual characters, such as {strange[0]}: write them anew"
+            f"its log has names of files in unusual escapes, such as that of {strange[0]}: write"
+            " them anew"
         )
     return found
 

@@ -2,7 +2,8 @@
 
     survey     the log or the folder, and every file's footer: columns, rows, what must be rewritten
     index      the keys of all files, by ranges of their hashes; null and repeated keys are refused
-    rewrite    only files with columns that Delta readers would not know as the table's
+    rewrite    only files with columns that Delta readers would not know as the table's, and those
+               of partitions, which get the partition's values as columns beside their pages
     commit     one version that names the files as they are; for a folder it is version 0
 
 A crash before the commit leaves files that nothing names. Nobody else may write meanwhile: to a
@@ -11,8 +12,9 @@ Delta table that would make the commit impossible, and a folder is listed again 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import pyarrow as pa
 
@@ -24,11 +26,13 @@ from lakesplice.formats.parquet.adopted import in_layout
 from lakesplice.model.address import GROUP_BITS, BaseFile, Segment
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.schema import TableSchema
+from lakesplice.planning.adopted_partitions import Constants, of_folders, of_log
 from lakesplice.planning.adoption import common_columns, delta_columns, kept_properties, refuse
 from lakesplice.planning.hand_fed import adopted_schema
 from lakesplice.table.adopted_files import ForeignFile, FoundFile, data_files, look_into
 from lakesplice.table.adopted_keys import indexed
-from lakesplice.table.base import create_base_of
+from lakesplice.table.adopted_pages import with_constants
+from lakesplice.table.base import create_base, create_base_of
 from lakesplice.table.commit import Committed, adopt
 from lakesplice.table.intents import Adopt, NewFile
 from lakesplice.table.layout import base_path, commit_path, run_path
@@ -117,7 +121,7 @@ def adopt_table(
         schema,
         files=tuple(_taken(store, file, group, schema, entropy) for group, file in groups.items()),
         runs=(run,) if run.entries else (),
-        gone={file.path: file.bytes for file in survey.files if file.unfit and log is not None},
+        gone=() if log is None else tuple(log.adds[f.path] for f in survey.files if f.unfit),
         properties={} if log is None else kept_properties(log.metadata),
         log_retention_hours=LOG_RETENTION_HOURS,
         insert_only=insert_only,
@@ -136,18 +140,37 @@ def _survey(store: Store, key: Sequence[str]) -> Survey:
     log = _log(store)
     if log is not None:
         columns = delta_columns(log)
+        constants, obstacles = of_log(log, columns)
         sizes: dict[str, int | None] = {path: add.bytes for path, add in sorted(log.adds.items())}
+        refuse(obstacles)
     else:
         sizes = dict.fromkeys(data_files(store))
-        _require_parquet_alone(store, sizes)
+        _require_parquet_alone(store)
         if not sizes:
             raise TableNotFoundError(
                 "there is nothing to adopt, neither a Delta table nor *.parquet", store=repr(store)
             )
-        columns = common_columns([(path, _columns(store, path)) for path in sizes])
+        columns, constants = _columns_of(store, list(sizes))
     schema = adopted_schema(columns, key)
-    files = tuple(look_into(store, path, schema, size) for path, size in sizes.items())
+    files = tuple(
+        look_into(store, path, schema, size, constants.get(path)) for path, size in sizes.items()
+    )
     return Survey(log, schema, files)
+
+
+def _columns_of(store: Store, paths: Sequence[str]) -> tuple[pa.Schema, Constants]:
+    """The columns of a folder's files, with those that its folders are named by."""
+    constants, named, obstacles = of_folders(paths)
+    met = [(path, _columns(store, path)) for path in paths]
+    obstacles += [
+        f"{path} has a column {name!r}, and so has its folder's name: write it anew"
+        for path, columns in met
+        for name in named.names
+        if name in columns.names
+    ][:1]
+    refuse(obstacles)
+    columns = common_columns([*met, *([("the folders' names", named)] if named.names else [])])
+    return columns, constants
 
 
 def _log(store: Store) -> LogState | None:
@@ -176,20 +199,14 @@ def _columns(store: Store, path: str) -> pa.Schema:
 _OTHERS = {".hoodie": "a Hudi table", "metadata": "an Iceberg table", "_spark_metadata": "a stream"}
 
 
-def _require_parquet_alone(store: Store, paths: Collection[str]) -> None:
+def _require_parquet_alone(store: Store) -> None:
     folders = set(store.folders())
-    partitions = {path.rpartition("/")[0] for path in paths if "=" in path.rpartition("/")[0]}
     refuse(
         [
             f"the folder {name} says that it is {what}, whose files are not all its rows: write it"
             " anew as Delta or plain Parquet"
             for name, what in _OTHERS.items()
             if name in folders
-        ]
-        + [
-            f"the folder {name} names a partition's value, which the files lack: write it anew"
-            " unpartitioned"
-            for name in sorted(partitions)[:1]
         ]
     )
 
@@ -211,10 +228,17 @@ def _taken(
         tail = file.tail_bytes, file.tail_checksum
         return NewFile(BaseFile(file.path, file.bytes, (segment,), 0, *tail), file.stats)
     path = base_path(group, 0, entropy)
+    if file.fits_with_them:
+        try:
+            return create_base(
+                store, path, (segment,), partial(with_constants, store, file, schema)
+            )
+        except UnsupportedError:
+            pass  # pages that can't be copied; nothing was written
     return create_base_of(store, path, segment, _rows(store, file, schema), schema)
 
 
 def _rows(store: Store, file: FoundFile, schema: TableSchema) -> Iterator[pa.Table]:
-    with ForeignFile(store, file.path) as source:
+    with ForeignFile(store, file.path, file.constants) as source:
         for row_group in range(source.row_groups):
             yield in_layout(source.read(row_group, schema.columns), list(schema.arrow), {})

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import pyarrow as pa
@@ -26,7 +26,10 @@ _SUFFIX = ".parquet"
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file as its footer describes it; `unfit` is why it can't stay as it is, if so."""
+    """A file as its footer describes it; `unfit` is why it can't stay as it is, if so.
+
+    `constants` are its values of columns that it lacks; `fits_with_them`: else it could stay.
+    """
 
     path: str
     bytes: int
@@ -35,17 +38,22 @@ class FoundFile:
     tail_checksum: str
     stats: str
     unfit: tuple[str, ...] = ()
+    constants: Mapping[str, pa.Scalar] = field(default_factory=dict)
+    fits_with_them: bool = True
 
 
 class ForeignFile:
-    """An open Parquet file of any writer, read row group by row group.
+    """An open Parquet file of any writer, read row group by row group, with `constants` as columns.
 
     Every method blocks and raises `CorruptFileError` naming the file; opening also
     `UnsupportedError` for one that is encrypted.
     """
 
-    def __init__(self, store: Store, path: str) -> None:
+    def __init__(
+        self, store: Store, path: str, constants: Mapping[str, pa.Scalar] | None = None
+    ) -> None:
         self._path = path
+        self._constants = constants or {}
         with ExitStack() as closing:
             self._source = closing.enter_context(store.open(path))
             read_footer(self._source, path)  # first: pyarrow ends the process on encrypted files
@@ -69,8 +77,9 @@ class ForeignFile:
         """Return the columns by the Arrow types that their values come to."""
         if not is_flat(self._file):
             return self._file.schema_arrow
-        names = self._file.schema_arrow.names
-        return pa.schema([pa.field(n, type_of(self._file, at)) for at, n in enumerate(names)])
+        own = {n: type_of(self._file, at) for at, n in enumerate(self._file.schema_arrow.names)}
+        constants = {name: value.type for name, value in self._constants.items()}
+        return pa.schema([*(own | constants).items()])
 
     def read(self, row_group: int, columns: Sequence[Column]) -> pa.Table:
         """Return those of the columns that the file has, in the types of `columns`.
@@ -78,11 +87,16 @@ class ForeignFile:
         `UsageError` for values that a type can't hold.
         """
         there = {name: at for at, name in enumerate(self._file.schema_arrow.names)}
-        wanted = [column for column in columns if column.name in there]
+        wanted = [c for c in columns if c.name in there or c.name in self._constants]
+        own = [column.name for column in wanted if column.name not in self._constants]
         with named(self._path):
-            table = self._file.read_row_group(row_group, columns=[c.name for c in wanted])
+            table = self._file.read_row_group(row_group, columns=own)
+        rows = self._file.metadata.row_group(row_group).num_rows
         arrays = []
         for column in wanted:
+            if column.name in self._constants:
+                arrays.append(pa.repeat(self._constants[column.name], rows))
+                continue
             values, kind = table.column(column.name), type_of(self._file, there[column.name])
             if values.type != kind:
                 values = values.cast(kind)
@@ -95,16 +109,30 @@ class ForeignFile:
         end = pages_end(footer)
         self._source.seek(end)
         tail = self._source.read_buffer(size - end)
-        unfit = unfit_columns(self._file, schema)
+        constants, own = self._constants, self._file.schema_arrow.names
+        unfit = unfit_columns(self._file, schema, constants.keys())
+        fits_with_them = not unfit and constants.keys().isdisjoint(own)
+        unfit += tuple(
+            f"{name} = {value.as_py()!r} is said of its partition alone"
+            for name, value in constants.items()
+        )
         stats = "" if unfit else delta_stats(footer, schema)
-        return FoundFile(self._path, size, footer.num_rows, len(tail), checksum(tail), stats, unfit)
+        rows, sum_ = footer.num_rows, checksum(tail)
+        found = FoundFile(self._path, size, rows, len(tail), sum_, stats, unfit)
+        return replace(found, constants=constants, fits_with_them=fits_with_them)
 
 
 def look_into(
-    store: Store, path: str, schema: TableSchema, recorded_bytes: int | None
+    store: Store,
+    path: str,
+    schema: TableSchema,
+    recorded_bytes: int | None,
+    constants: Mapping[str, pa.Scalar] | None = None,
 ) -> FoundFile:
-    """Return what a file is; `CorruptFileError` if it has another size than the log says."""
-    with ForeignFile(store, path) as file:
+    """Return what a file is, with values of columns that it lacks; `CorruptFileError` if it has
+    another size than the log says.
+    """
+    with ForeignFile(store, path, constants) as file:
         found = file.found(schema)
         if recorded_bytes is not None and found.bytes != recorded_bytes:
             raise CorruptFileError(

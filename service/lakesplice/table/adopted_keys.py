@@ -58,7 +58,7 @@ def _keys_of(
     faults: _Faults,
 ) -> Iterator[Entries]:
     start = 0
-    with ForeignFile(store, found.path) as file:
+    with ForeignFile(store, found.path, found.constants) as file:
         for row_group in range(file.row_groups):
             keys = file.read(row_group, _key_columns(schema))
             rows = np.arange(start, start + keys.num_rows)
@@ -127,12 +127,12 @@ class _Faults:
             )
 
     def _key_at(self, group: int, row: int) -> dict[str, object]:
-        start, path = 0, self.files[group].path
-        with ForeignFile(self.store, path) as file:
+        start, found = 0, self.files[group]
+        with ForeignFile(self.store, found.path, found.constants) as file:
             for row_group in range(file.row_groups):
                 keys = file.read(row_group, _key_columns(self.schema))
                 if row < start + keys.num_rows:
                     key: dict[str, object] = keys.slice(row - start, 1).to_pylist()[0]
                     return key
                 start += keys.num_rows
-        raise AssertionError(f"{path} has fewer rows than were read")
+        raise AssertionError(f"{found.path} has fewer rows than were read")

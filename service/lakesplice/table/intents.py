@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from lakesplice.formats.log.actions import Add
 from lakesplice.model.address import BaseFile
 from lakesplice.model.manifest import (
     DeadLetterRef,
@@ -56,15 +57,15 @@ class Create:
 class Adopt:
     """What others wrote becomes a table fed by hand, its files as they are.
 
-    `files` are all of its base files, `gone` those of the log that were rewritten, with their
-    sizes; `properties` those that the table keeps.
+    `files` are all of its base files, `gone` those of the log that were rewritten; `properties`
+    those that the table keeps.
     """
 
     generation: int
     schema: TableSchema
     files: tuple[NewFile, ...]
     runs: tuple[RunRef, ...]
-    gone: Mapping[str, int]
+    gone: tuple[Add, ...]
     properties: Mapping[str, str]
     log_retention_hours: int
     insert_only: bool = False

@@ -69,7 +69,7 @@ class PageRewriter:
                 raise  # found too late: the sink has the beginning of another file
             reason = str(error.facts.get("reason", "unsupported"))
             return self._plain(source, file, edits, schema, sink, reason)
-        return WrittenBase(done.rows, _stats(done.footer, schema), done.pages_end, _counts(done))
+        return WrittenBase(done.rows, stats_of(done, schema), done.pages_end, _counts(done))
 
     def _plain(
         self,
@@ -84,8 +84,9 @@ class PageRewriter:
         return replace(written, counts={FALLBACK + reason: 1})
 
 
-def _stats(footer: bytes, schema: TableSchema) -> str:
-    return delta_stats(pq.read_metadata(pa.BufferReader(MAGIC + footer)), schema)
+def stats_of(done: Spliced, schema: TableSchema) -> str:
+    """Return the log's statistics of a file that was written page by page."""
+    return delta_stats(pq.read_metadata(pa.BufferReader(MAGIC + done.footer)), schema)
 
 
 def _counts(done: Spliced) -> Mapping[str, int]:

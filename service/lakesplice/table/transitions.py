@@ -169,8 +169,8 @@ def _adopt(intent: Adopt, moment: Moment) -> Transition:
         properties["delta.inCommitTimestampEnablementTimestamp"] = str(moment.timestamp_ms)
     metadata = _with_schema(replace(moment.metadata, properties=properties), intent.schema)
     gone = tuple(
-        Remove(path, size, moment.timestamp_ms, data_change=False)
-        for path, size in intent.gone.items()
+        Remove(add.path, add.bytes, moment.timestamp_ms, False, add.partition_values, add.spelt)
+        for add in intent.gone
     )
     adds = adds_of(intent.schema, intent.files, moment.timestamp_ms, data_change=not version)
     return Transition(manifest, ADOPT, (OUR_PROTOCOL, metadata, *gone, *adds), intent.counts)

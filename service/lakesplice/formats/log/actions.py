@@ -45,7 +45,11 @@ class TableMetadata:
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """A data file becomes part of the table. `stats` is Delta statistics as JSON text."""
+    """A data file becomes part of the table. `stats` is Delta statistics as JSON text.
+
+    `spelt` is the path as the log has it where we would escape it otherwise: not all readers know
+    two spellings for one file.
+    """
 
     path: str
     bytes: int
@@ -53,17 +57,19 @@ class Add:
     data_change: bool
     stats: str | None = None
     partition_values: Mapping[str, str | None] = field(default_factory=dict)
+    spelt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """A data file leaves the table; earlier versions still name it."""
+    """A data file leaves the table; earlier versions still name it. `spelt` is as in `Add`."""
 
     path: str
     bytes: int | None
     deleted_ms: int | None
     data_change: bool
     partition_values: Mapping[str, str | None] = field(default_factory=dict)
+    spelt: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import quote
 
 from lakesplice.errors import CorruptFileError
 from lakesplice.formats.log.actions import (
@@ -22,6 +21,7 @@ from lakesplice.formats.log.actions import (
     TableProtocol,
 )
 from lakesplice.formats.log.decoding import decode_action
+from lakesplice.formats.log.paths import escaped
 
 
 def encode_commit(actions: Sequence[Action]) -> bytes:
@@ -127,7 +127,7 @@ def _metadata(metadata: TableMetadata) -> dict[str, Any]:
 
 def _add(add: Add) -> dict[str, Any]:
     return {
-        "path": _quoted(add.path),
+        "path": add.spelt or escaped(add.path),
         "partitionValues": dict(add.partition_values),
         "size": add.bytes,
         "modificationTime": add.modified_ms,
@@ -138,15 +138,10 @@ def _add(add: Add) -> dict[str, Any]:
 
 def _remove(remove: Remove) -> dict[str, Any]:
     return {
-        "path": _quoted(remove.path),
+        "path": remove.spelt or escaped(remove.path),
         "deletionTimestamp": remove.deleted_ms,
         "dataChange": remove.data_change,
         "extendedFileMetadata": True,
         "partitionValues": dict(remove.partition_values),
         "size": remove.bytes,
     }
-
-
-def _quoted(path: str) -> str:
-    # As other writers do, folders such as `country=de` stay readable.
-    return quote(path, safe="/=")

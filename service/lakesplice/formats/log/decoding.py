@@ -17,6 +17,7 @@ from lakesplice.formats.log.actions import (
     TableProtocol,
 )
 from lakesplice.formats.log.fields import Fields
+from lakesplice.formats.log.paths import escaped
 
 
 def decode_action(name: str, values: object, path: str) -> Action | None:
@@ -48,24 +49,35 @@ def _metadata(fields: Fields) -> TableMetadata:
 
 
 def _add(fields: Fields) -> Add:
+    path, spelt = _path(fields)
     return Add(
-        path=unquote(fields.text("path")),
+        path=path,
         bytes=fields.integer("size"),
         modified_ms=fields.integer("modificationTime", 0),
         data_change=fields.flag("dataChange", default=True),
         stats=fields.optional_text("stats"),
         partition_values=dict(fields.mapping("partitionValues")),
+        spelt=spelt,
     )
 
 
 def _remove(fields: Fields) -> Remove:
+    path, spelt = _path(fields)
     return Remove(
-        path=unquote(fields.text("path")),
+        path=path,
         bytes=fields.optional_integer("size"),
         deleted_ms=fields.optional_integer("deletionTimestamp"),
         data_change=fields.flag("dataChange", default=True),
         partition_values=dict(fields.mapping("partitionValues")),
+        spelt=spelt,
     )
+
+
+def _path(fields: Fields) -> tuple[str, str]:
+    """Return a path, and how it is spelt if we would escape it otherwise."""
+    spelt = fields.text("path")
+    path = unquote(spelt)
+    return path, "" if escaped(path) == spelt else spelt
 
 
 def _domain(fields: Fields) -> DomainMetadata:

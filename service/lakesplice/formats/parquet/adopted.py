@@ -12,7 +12,7 @@ protocol, "Schema Serialization Format"; the Parquet format, "LogicalTypes".
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -65,11 +65,14 @@ def is_flat(file: pq.ParquetFile) -> bool:
     )
 
 
-def unfit_columns(file: pq.ParquetFile, schema: TableSchema) -> tuple[str, ...]:
+def unfit_columns(
+    file: pq.ParquetFile, schema: TableSchema, elsewhere: Collection[str] = ()
+) -> tuple[str, ...]:
     """Return what keeps a file from being read as one of the table's, a text per column.
 
     Empty if it may stay as it is: its columns are some of the table's, the whole key among them,
-    each once and of its column's type as Delta readers know it.
+    each once and of its column's type as Delta readers know it. The values of columns that are
+    `elsewhere` are known without the file.
     """
     if not is_flat(file):
         return ("it has nested columns",)
@@ -77,7 +80,9 @@ def unfit_columns(file: pq.ParquetFile, schema: TableSchema) -> tuple[str, ...]:
     types |= {name: types[now] for name, now in schema.aliases.items()}
     names = file.schema_arrow.names
     found = [f"column {name!r} is not the table's" for name in names if name not in types]
-    found += [f"column {name!r} is missing" for name in schema.key if name not in names]
+    found += [
+        f"column {name!r} is missing" for name in schema.key if name not in (*names, *elsewhere)
+    ]
     found += [f"column {name!r} is there twice" for name in _repeated(names)]
     for at, name in enumerate(names):
         if name in types and not _is_as_known(file.schema.column(at), types[name]):
