@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -66,3 +67,45 @@ def test_a_running_service_does_what_commands_ask_of_its_tables(
         service.ends_well(60)
     for view in ("real_time", "read_optimised"):
         assert compare(goods.truth, lake.table(goods.topic).read(view), ["id"]) is None
+
+
+def test_a_running_service_reads_a_topic_again_as_it_is_told_to(
+    kafka_broker: str, topic_name: str, tmp_path: Path
+) -> None:
+    goods = Ledger(topic_name, "goods")
+    make_topics(kafka_broker, {goods.topic: PARTITIONS})
+    sender = Sender(kafka_broker)
+    lake = Lake(tmp_path, kafka_broker, rf"{topic_name}\..*", **SECTIONS)
+    path = lake.path(goods.topic)
+
+    def reset(*arguments: str) -> str:
+        return lakesplice("reset", path, "--why", "a probe", *arguments)
+
+    with lake.running() as service:
+        first = send(sender, goods.insert(0, 200))
+        take_in(service, lake, ends_of(first))
+        between = datetime.now(UTC).isoformat()
+        later = send(sender, [*goods.update(range(0, 200, 3), "later"), *goods.delete(range(5))])
+        take_in(service, lake, ends_of([*first, *later]))
+        version = lake.table(goods.topic).version
+        ends = lake.table(goods.topic).offsets
+        assert f"partition 0 goes from {ends[0]} to 0" in reset("--to", "earliest", "--dry-run")
+        assert "nothing done" in reset("--offset", f"0:{ends[0] - 1}", "--dry-run")
+        reset("--to", "earliest")
+        take_in(service, lake, ends_of([*first, *later]))
+        said = reset("--to", between)
+        assert all(f"partition {at} goes from {end} to " in said for at, end in ends.items())
+        assert f" to {ends[0]}" not in said
+        take_in(service, lake, ends_of([*first, *later]))
+        assert compare(goods.truth, lake.table(goods.topic).read(), ["id"]) is None
+        assert f"{200} rows would leave" in reset("--anew", "--dry-run")
+        made = reset("--anew")
+        assert "rows left in version" in made
+        take_in(service, lake, ends_of(send(sender, goods.insert(200, 220))))
+        service.terminate()
+        service.ends_well(60)
+    table = lake.table(goods.topic)
+    assert compare(goods.truth, table.read(), ["id"]) is None
+    whys = [e.info for e in table.history() if e.info.parameters.get("why") == "a probe"]
+    assert [info.operation for info in whys] == ["RESET", "REDIRECT", "REDIRECT"]
+    assert table.read(version=version).num_rows == 195

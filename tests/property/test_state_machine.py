@@ -33,9 +33,10 @@ from lakesplice.table.maintenance import Maintenance
 from lakesplice.table.orphans import Orphans
 from lakesplice.table.ports import Store
 from lakesplice.table.read import View
+from lakesplice.table.reset import TopicStart, plan_reset
 from lakesplice.table.restore import restore
 from lakesplice.testing.doubles import FixedClock
-from lakesplice.testing.faulty_store import Call, Crash, Fault, FaultyStore, How
+from lakesplice.testing.faulty_store import Crash, FaultyStore, How
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.clocked import ClockedStore
@@ -54,6 +55,7 @@ from tests.support.simulated import (
     rows_of,
     truth_for,
 )
+from tests.support.traps import CALLS, CRASHES, FAULTS, Trap
 
 KEYS = 3
 COLUMNS_MAX = 2
@@ -64,35 +66,6 @@ ATTEMPTS_MAX = 20
 
 PARTITIONS = st.integers(0, 1)
 FEW = st.integers(0, 5)
-CALLS = st.integers(0, 60)
-FAULTS = st.sampled_from([How.LOST, How.ANSWER_LOST])
-CRASHES = st.sampled_from([How.CRASH_BEFORE, How.CRASH_AFTER])
-
-
-class Trap:
-    """Fails the nth call from now on, once."""
-
-    def __init__(self) -> None:
-        self._left = -1
-        self._how = How.LOST
-
-    def arm(self, calls: int, how: How) -> None:
-        self._left, self._how = calls, how
-
-    def disarm(self) -> None:
-        self._left = -1
-
-    def faults(self) -> list[Fault]:
-        return [Fault(self._hits(how), how) for how in How]
-
-    def _hits(self, how: How) -> Callable[[Call], bool]:
-        def hits(_call: Call) -> bool:
-            if how is not self._how or self._left < 0:
-                return False
-            self._left -= 1
-            return self._left < 0
-
-        return hits
 
 
 def restored(table: Table) -> int | None:
@@ -421,6 +394,20 @@ class TableMachine(RuleBasedStateMachine):
             self.require_expired(version)
         except UsageError:
             assert version == self.version
+
+    @precondition(lambda self: self.driver.table.snapshot is not None)
+    @rule(calls=CALLS, how=st.none() | FAULTS | CRASHES)
+    def take_anew(self, calls: int, how: How | None) -> None:
+        table = self.driver.table
+        assert table.snapshot is not None
+        start = TopicStart(self.source.topic.topic_id, {0: 0, 1: 0})
+        intent = plan_reset(table.snapshot, {table.source.topic: start}, table.generation)
+        if how is not None:
+            self.trap.arm(calls, how)
+        self.guarded(lambda: table.commit(intent))
+        newest = Table(self.bare)
+        if newest.version > self.version and next(newest.history()).info.operation == "RESET":
+            self.offsets = {}
 
     @precondition(lambda self: len(self.seen) > 1)
     @rule(back=st.integers(1, 20))

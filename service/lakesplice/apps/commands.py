@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from lakesplice.apps.lake import lake_of
-from lakesplice.apps.table_work import ONCE, Done, Workplace, do
+from lakesplice.apps.table_work import ONCE, do
+from lakesplice.apps.workplace import Done, Workplace
 from lakesplice.config import Settings
 from lakesplice.errors import FencedError, LakespliceError, UsageError
 from lakesplice.storage.places import AnyStore

@@ -7,96 +7,32 @@ died before it answered, looks into the table's history first.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, TypeVar
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from lakesplice.apps.letters import chosen_letters, reading_of
+from lakesplice.apps.resetting import reset, way_back
+from lakesplice.apps.workplace import Done, Workplace
 from lakesplice.config import Settings
-from lakesplice.errors import ParkedTableError, RetryableError, UsageError
-from lakesplice.formats.events import TypeHistory
-from lakesplice.model.manifest import Manifest, ParkReason, RunRef, SourceState
+from lakesplice.errors import ParkedTableError, UsageError
+from lakesplice.model.manifest import Manifest, ParkReason
 from lakesplice.model.names import TableName
 from lakesplice.planning.directions import FallBack, onward
 from lakesplice.planning.file_merge import FILE_MERGE_POLICY, plan_file_merge
 from lakesplice.storage.places import open_sink
-from lakesplice.table.commit import Committed, Conflict
 from lakesplice.table.dead_letters import Chosen
 from lakesplice.table.file_merge import file_merge, merge_base_files
 from lakesplice.table.index import rebuild
-from lakesplice.table.intents import FileMerge, Intent, Purge, Redirect
-from lakesplice.table.ports import Clock, Entropy, Store
+from lakesplice.table.intents import FileMerge, Purge, Redirect
 from lakesplice.table.purge import PurgeRules, purge
 from lakesplice.table.replay import LetterBox, Letters
 from lakesplice.table.restore import restore
-from lakesplice.table.snapshot import Snapshot, latest
 from lakesplice.table.vacuum import vacuum
 
 UNPARK, RESTORE, REBUILD = "unpark", "restore", "index rebuild"
 VACUUM, MERGE, PURGE = "vacuum", "merge", "purge"
-REPLAY, DROP = "dlq replay", "dlq drop"
-ONCE = frozenset((UNPARK, RESTORE))
-
-_ATTEMPTS_MAX = 20
-_Planned = TypeVar("_Planned", bound=Intent)
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """What came of a command: in words, and as values of JSON for those that show more."""
-
-    text: str
-    facts: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass
-class Workplace:
-    """A table, and the right to commit to it: `committing` makes an intent its next version.
-
-    `told` goes into the history with every commit. `history` gives the types that a source told of.
-    Not thread-safe.
-    """
-
-    store: Store
-    snapshot: Snapshot
-    generation: int
-    clock: Clock
-    entropy: Entropy
-    committing: Callable[[Intent, Mapping[str, str]], Committed | Conflict]
-    told: Mapping[str, str]
-    history: Callable[[SourceState], TypeHistory | None] | None = None
-
-    def commit(self, intent: Intent) -> Committed | Conflict:
-        """Commit, and hold the new version; after a conflict, the one that stood in the way."""
-        outcome = self.committing(intent, self.told)
-        if isinstance(outcome, Committed):
-            self.snapshot = outcome.snapshot
-        else:
-            self.snapshot = latest(self.store, self.snapshot)
-        return outcome
-
-    def insistently(self, plan: Callable[[], _Planned | None]) -> _Planned | None:
-        """Plan and commit until nothing came between, and return what was committed.
-
-        None if there was nothing to do. `RetryableError` if others are always faster.
-        """
-        for _ in range(_ATTEMPTS_MAX):
-            intent = plan()
-            if intent is None or isinstance(self.commit(intent), Committed):
-                return intent
-        raise RetryableError(
-            "other writers of this table were always faster; try again later",
-            attempts=_ATTEMPTS_MAX,
-        )
-
-    def redirected(
-        self,
-        *,
-        source: SourceState | None = None,
-        parked: ParkReason | None = None,
-        runs: tuple[RunRef, ...] | None = None,
-    ) -> Redirect:
-        """Return a new direction of the table; `source` and `runs` stay if None."""
-        return Redirect(self.generation, self.snapshot.version, source, parked, runs)
+REPLAY, DROP, RESET = "dlq replay", "dlq drop", "reset"
+ONCE = frozenset((UNPARK, RESTORE, RESET))
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +212,7 @@ def _direction(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 _KINDS: Mapping[str, _Kind] = {
     UNPARK: _Kind(_direction, _unpark),
+    RESET: _Kind(way_back, reset),
     RESTORE: _Kind(lambda given: {"version": int(given["version"])}, _restore),
     REBUILD: _Kind(_nothing, _rebuild),
     VACUUM: _Kind(lambda given: {"seconds": float(given["retention_seconds"])}, _vacuum),

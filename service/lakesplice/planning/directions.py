@@ -1,4 +1,4 @@
-"""Directions: where a parked table's source goes on, as an operator says."""
+"""Directions: where a table's source goes on, as an operator says."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def onward(
     until it reaches its highest position again. `UsageError` for a partition that wasn't read, and
     for positions that don't come from a binlog or didn't fall back.
     """
-    source = _moved(source, offsets)
+    source = moved(source, offsets)
     if fall_back is None:
         return source
     if (source.ordering or Ordering.BINLOG) is not Ordering.BINLOG:
@@ -48,7 +48,22 @@ def onward(
     return replace(source, partitions=again)
 
 
-def _moved(source: SourceState, offsets: Mapping[int, int]) -> SourceState:
+def skipping(source: SourceState, offsets: Mapping[int, int]) -> dict[int, int]:
+    """Return by partition how many offsets would never be read if it went on at `offsets`."""
+    ways = {
+        at: offset - source.partitions[at].next_offset
+        for at, offset in offsets.items()
+        if at in source.partitions
+    }
+    return {at: way for at, way in ways.items() if way > 0}
+
+
+def moved(source: SourceState, offsets: Mapping[int, int]) -> SourceState:
+    """Return the source as it goes on at `offsets`, given by partition.
+
+    What was read before is known as such when it is read again. `UsageError` for a partition that
+    wasn't read.
+    """
     partitions = dict(source.partitions)
     for partition, offset in offsets.items():
         if partition not in partitions:

@@ -27,7 +27,7 @@ ADVICE = (
     " `lakesplice unpark`"
 )
 _ANEW = (
-    "reset the table to take it anew, or set schema_changes.drop_table to ignore and give"
+    "give `lakesplice reset --anew`, or set schema_changes.drop_table to ignore and give"
     " `lakesplice unpark`: its rows stay"
 )
 

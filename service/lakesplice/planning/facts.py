@@ -13,7 +13,7 @@ from lakesplice.model.stays import Stays
 from lakesplice.planning.decoded import Decoded
 from lakesplice.planning.shared_positions import SHARED, Found, first_shared
 
-_ANEW = "reset the table to take it anew from the topic"
+_ANEW = "give `lakesplice reset --anew` to take the table anew from the topic"
 
 
 @dataclass(frozen=True, slots=True)

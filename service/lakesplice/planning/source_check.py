@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState, SourceState
 
-_RESTART = "to take the table anew, remove its folder and restart"
+_ANEW = "give `lakesplice reset --anew` to take the table anew"
 
 
 def check_source(
@@ -25,7 +25,8 @@ def check_source(
         return ParkReason(
             ParkCode.TOPIC_RECREATED,
             f"the table was filled from topic {source.topic!r}, whose positions say nothing about"
-            f" another topic's; let kafka.topic_pattern match that one; {_RESTART}",
+            f" another topic's; let kafka.topic_pattern match that one, or remove the table's"
+            " folder and restart",
             topic_name,
         )
     topic = source.topic
@@ -33,7 +34,7 @@ def check_source(
         return ParkReason(
             ParkCode.TOPIC_RECREATED,
             f"the topic was deleted and created again (id {source.topic_id} was applied, it is"
-            f" {topic_id} now); {_RESTART}",
+            f" {topic_id} now); {_ANEW} from it",
             topic,
         )
     for partition in sorted(source.partitions.keys() | earliest.keys()):
@@ -41,7 +42,7 @@ def check_source(
         if partition not in earliest:
             return ParkReason(
                 ParkCode.OFFSETS_GONE,
-                f"the partition is gone; {_RESTART}",
+                f"the partition is gone; {_ANEW}",
                 topic,
                 partition,
                 wanted,
@@ -50,7 +51,7 @@ def check_source(
             return ParkReason(
                 ParkCode.OFFSETS_GONE,
                 f"the broker has dropped offsets {wanted} to {earliest[partition]} (exclusive)"
-                f" before they were applied; lengthen the topic's retention; {_RESTART}",
+                f" before they were applied; lengthen the topic's retention; {_ANEW}",
                 topic,
                 partition,
                 wanted,
@@ -59,7 +60,7 @@ def check_source(
             return ParkReason(
                 ParkCode.OFFSETS_GONE,
                 f"the topic ends at offset {latest[partition]}, before what was applied; it has"
-                f" lost records; {_RESTART}",
+                f" lost records; {_ANEW}",
                 topic,
                 partition,
                 wanted,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lakesplice.model.schema import Column, SourceField
 
-RESET = "reset the table to read it anew under the source's present schema"
+RESET = "give `lakesplice reset --anew` to read it anew under the source's present schema"
 
 
 def gone(column: Column, new: Sequence[SourceField]) -> str:

@@ -98,6 +98,16 @@ class TopicCatalogue:
             for name, numbers in partitions.items()
         }
 
+    def since(self, topic: Topic, moment_ms: int) -> dict[int, int]:
+        """Return per partition the first offset of a record from a moment or later, by the records'
+        own times; the next offset where there is none.
+        """
+        pairs = [(topic.name, at) for at in sorted(topic.latest)]
+        spec = self._jvm.org.apache.kafka.clients.admin.OffsetSpec.forTimestamp(moment_ms)
+        found = self._listed(self._specified(pairs, spec), pairs)
+        offsets = {at: found[topic.name, at] for at in topic.latest}
+        return {at: topic.latest[at] if first < 0 else first for at, first in offsets.items()}
+
     def close(self) -> None:
         """Give the connection back; the next question opens a new one."""
         if self._client is not None:
@@ -120,6 +130,9 @@ class TopicCatalogue:
     ) -> dict[tuple[str, int], int]:
         asked = tuple((name, at) for name in sorted(partitions) for at in partitions[name])
         request = self._remembered(which, asked, lambda pairs: self._at(pairs, which))
+        return self._listed(request, asked)
+
+    def _listed(self, request: Any, asked: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
         # Latest means the last stable offset: what a read_committed consumer can reach.
         level = self._jvm.org.apache.kafka.common.IsolationLevel.valueOf("READ_COMMITTED")
         options = self._jvm.org.apache.kafka.clients.admin.ListOffsetsOptions(level)
@@ -143,9 +156,12 @@ class TopicCatalogue:
         return request
 
     def _at(self, pairs: Iterable[tuple[str, int]], which: str) -> Any:
+        spec = getattr(self._jvm.org.apache.kafka.clients.admin.OffsetSpec, which)()
+        return self._specified(pairs, spec)
+
+    def _specified(self, pairs: Iterable[tuple[str, int]], spec: Any) -> Any:
         request = self._jvm.java.util.HashMap()
         partition = self._jvm.org.apache.kafka.common.TopicPartition
-        spec = getattr(self._jvm.org.apache.kafka.clients.admin.OffsetSpec, which)()
         for topic, number in pairs:
             request.put(partition(topic, number), spec)
         return request

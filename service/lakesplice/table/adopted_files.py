@@ -113,7 +113,7 @@ class ForeignFile:
         unfit = unfit_columns(self._file, schema, constants.keys())
         fits_with_them = not unfit and constants.keys().isdisjoint(own)
         unfit += tuple(
-            f"{name} = {value.as_py()!r} is said of its partition alone"
+            f"{name} = {value.as_py()!r} is its partition's, not in the file"
             for name, value in constants.items()
         )
         stats = "" if unfit else delta_stats(footer, schema)

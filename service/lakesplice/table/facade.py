@@ -229,10 +229,11 @@ def asked_version(store: Store, version: int | None, as_of: Moment | None) -> in
         return version
     if version is not None:
         raise UsageError("give a version or a moment, not both", version=version)
-    return version_at(store, _moment_ms(as_of))
+    return version_at(store, moment_ms(as_of))
 
 
-def _moment_ms(moment: Moment) -> int:
+def moment_ms(moment: Moment) -> int:
+    """Return a moment in milliseconds since 1970, of UTC if it has no zone; raises `UsageError`."""
     if isinstance(moment, str):
         try:
             moment = datetime.fromisoformat(moment)

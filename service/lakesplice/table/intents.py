@@ -290,14 +290,15 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """The state of an older `version`, as `manifest` has it, becomes the newest one.
+    """The state of an older `version`, as `manifest` has it, becomes the newest one; without
+    `version` it is a new one, of a table that begins anew.
 
     `stats` maps each base file that comes back to its Delta statistics, None where it has none.
     """
 
     generation: int
     planned_on: int
-    version: int
+    version: int | None
     manifest: Manifest
     stats: Mapping[str, str | None]
 

@@ -51,6 +51,7 @@ from lakesplice.table.offsets import offsets_from, reached
 STATS_COLUMNS = "delta.dataSkippingStatsColumns"
 
 RESTORE = "RESTORE"
+RESET = "RESET"
 ADOPT = "ADOPT"
 PURGE = "PURGE"
 _COMMIT_TIMES = "delta.enableInCommitTimestamps"
@@ -370,6 +371,8 @@ def _restore(before: Manifest, intent: Restore, moment: Moment) -> Transition:
         )
         for file in back
     )
+    if intent.version is None:
+        return Transition(manifest, RESET, schema + removes, {"files_gone": len(gone)})
     counts = {"version": intent.version, "files_back": len(back), "files_gone": len(gone)}
     return Transition(manifest, RESTORE, schema + removes + adds, counts)
 

@@ -10,7 +10,17 @@ from typing import Any
 import pytest
 
 from lakesplice.apps.commands import Patience, answer_of, give, workplace
-from lakesplice.apps.table_work import DROP, MERGE, PURGE, REBUILD, REPLAY, RESTORE, UNPARK, VACUUM
+from lakesplice.apps.table_work import (
+    DROP,
+    MERGE,
+    PURGE,
+    REBUILD,
+    REPLAY,
+    RESET,
+    RESTORE,
+    UNPARK,
+    VACUUM,
+)
 from lakesplice.config import Settings
 from lakesplice.errors import (
     FencedError,
@@ -38,6 +48,15 @@ from tests.support.made import GENERATION, MadeTable
 
 REASON = ParkReason(ParkCode.NO_KEY, "no key")
 ONWARD: dict[str, Any] = {"offsets": [], "stated": None}
+AGAIN: dict[str, Any] = {
+    "offsets": [],
+    "to": None,
+    "topic": "",
+    "anew": False,
+    "skip": False,
+    "dry_run": False,
+    "why": "a probe",
+}
 LETTERS: dict[str, Any] = {"places": [], "reasons": [], "why": "a probe"}
 
 
@@ -194,6 +213,8 @@ def test_what_a_driver_did_before_it_died_is_not_done_twice(
         (UNPARK, {**ONWARD, "offsets": [1]}),
         (UNPARK, {**ONWARD, "stated": "maybe"}),
         (RESTORE, {"version": "the last"}),
+        (RESET, {"anew": True}),
+        (RESET, {**AGAIN, "to": "latest"}),
         (VACUUM, {}),
         (PURGE, {"older_than_seconds": None}),
         (REPLAY, {}),

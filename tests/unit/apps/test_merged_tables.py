@@ -11,7 +11,8 @@ import structlog
 
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTables, unborn_source
-from lakesplice.apps.table_work import DROP, REPLAY, UNPARK, Workplace, do
+from lakesplice.apps.table_work import DROP, REPLAY, UNPARK, do
+from lakesplice.apps.workplace import Workplace
 from lakesplice.config import Settings
 from lakesplice.errors import UsageError
 from lakesplice.model.manifest import ParkCode, ParkReason
@@ -78,7 +79,7 @@ def test_a_table_that_was_made_without_the_shard_takes_no_further_topic(tmp_path
     take_up(held, "a.shop_0.goods")
     next(iter(held)).be_born(TableSchema())
     held = tables(tmp_path, {**ROUTE, **KEY})
-    with pytest.raises(UsageError, match="reset the table"):
+    with pytest.raises(UsageError, match="reset --anew"):
         take_up(held, "a.shop_1.goods")
 
 

@@ -16,11 +16,8 @@ from lakesplice.table.commit import Conflict
 from lakesplice.table.expiry import Expiry
 from lakesplice.table.facade import Table
 from lakesplice.table.read import View
-from lakesplice.table.restore import restore
 from lakesplice.table.snapshot import history, open_snapshot
-from lakesplice.testing.doubles import FixedClock
 from lakesplice.testing.faulty_store import Call, FaultyStore
-from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.by_hand import (
     COLUMNS,
     created,
@@ -30,54 +27,23 @@ from tests.support.by_hand import (
     require_sound_index,
     rows_of,
 )
-from tests.support.simulated import Source, driver_of, require_finished, require_tidy, require_true
+from tests.support.hourly import HOUR, Hourly
+from tests.support.simulated import require_finished, require_tidy, require_true
 from tests.support.simulated import rows_of as fed_rows
-
-HOUR = 3_600
-
-
-class Fed:
-    """A table that a source feeds; its versions are hours apart."""
-
-    def __init__(self, folder: Path) -> None:
-        self.source, self.clock, self.folder = Source(), FixedClock(), folder
-        self.driver = self.new_driver(1)
-
-    @property
-    def store(self) -> LocalStore:
-        return LocalStore(self.folder).within(self.driver.name.path)
-
-    def new_driver(self, generation: int) -> SimulatedDriver:
-        lake = LocalStore(self.folder)
-        return driver_of(
-            self.source, lake, generation=generation, seed=generation, clock=self.clock
-        )
-
-    def live(self, *keys: int) -> int:
-        """Change rows, take them in and compact; the version after it."""
-        for key in keys:
-            self.source.topic.append(key % 2, self.source.put(key))
-        self.clock.advance(HOUR)
-        self.driver.batch()
-        self.driver.compact()
-        return self.driver.table.version
-
-    def restore(self, version: int) -> int:
-        table = self.driver.table
-        assert table.snapshot is not None
-        return restore(table.store, table.snapshot, version, table.commit, table.generation).version
 
 
 @pytest.fixture
-def fed(tmp_path: Path) -> Fed:
-    return Fed(tmp_path)
+def fed(tmp_path: Path) -> Hourly:
+    return Hourly(tmp_path)
 
 
-def both(fed: Fed, version: int | None = None) -> list[object]:
+def both(fed: Hourly, version: int | None = None) -> list[object]:
     return [fed_rows(fed.store, view, version) for view in View]
 
 
-def test_the_old_rows_are_the_newest_version_in_both_views_and_for_delta_readers(fed: Fed) -> None:
+def test_the_old_rows_are_the_newest_version_in_both_views_and_for_delta_readers(
+    fed: Hourly,
+) -> None:
     old = fed.live(0, 1, 2)
     fed.live(1, 2, 3)
     fed.driver.merge_runs(2)
@@ -95,7 +61,7 @@ def test_the_old_rows_are_the_newest_version_in_both_views_and_for_delta_readers
     assert both(fed) == both(fed, old)
 
 
-def test_what_came_since_is_read_again_and_no_row_is_lost_or_falls_back(fed: Fed) -> None:
+def test_what_came_since_is_read_again_and_no_row_is_lost_or_falls_back(fed: Hourly) -> None:
     old = fed.live(0, 1, 2)
     fed.source.topic.append(0, fed.source.delete(1))
     fed.live(0, 2, 3)
@@ -114,7 +80,7 @@ def test_what_came_since_is_read_again_and_no_row_is_lost_or_falls_back(fed: Fed
     require_finished(fed.source, driver)
 
 
-def test_whoever_was_writing_has_to_write_again(fed: Fed) -> None:
+def test_whoever_was_writing_has_to_write_again(fed: Hourly) -> None:
     old = fed.live(0, 1)
     fed.source.topic.append(0, fed.source.put(0))
     fed.driver.batch()
@@ -130,7 +96,9 @@ def test_whoever_was_writing_has_to_write_again(fed: Fed) -> None:
     require_finished(fed.source, fed.driver)
 
 
-def test_a_deposed_driver_restores_nothing_and_one_deposed_by_it_writes_nothing(fed: Fed) -> None:
+def test_a_deposed_driver_restores_nothing_and_one_deposed_by_it_writes_nothing(
+    fed: Hourly,
+) -> None:
     old = fed.live(0)
     fed.live(1)
     zombie = fed.driver
@@ -144,7 +112,7 @@ def test_a_deposed_driver_restores_nothing_and_one_deposed_by_it_writes_nothing(
     require_finished(fed.source, fed.driver)
 
 
-def test_a_version_without_its_files_and_the_newest_one_are_refused(fed: Fed) -> None:
+def test_a_version_without_its_files_and_the_newest_one_are_refused(fed: Hourly) -> None:
     old = fed.live(0, 1)
     fed.live(0, 1)
     newest = fed.live(0, 1)
@@ -160,7 +128,7 @@ def test_a_version_without_its_files_and_the_newest_one_are_refused(fed: Fed) ->
         fed.restore(newest + 1)
 
 
-def test_a_vacuum_keeps_what_a_restore_brought_back_until_that_expires_too(fed: Fed) -> None:
+def test_a_vacuum_keeps_what_a_restore_brought_back_until_that_expires_too(fed: Hourly) -> None:
     old = fed.live(0, 1, 2)
     fed.live(0, 1)
     fed.live(0)
@@ -185,7 +153,7 @@ def test_a_vacuum_keeps_what_a_restore_brought_back_until_that_expires_too(fed: 
     require_true(fed.source, fed.store)
 
 
-def test_a_restore_can_be_undone_by_another(fed: Fed) -> None:
+def test_a_restore_can_be_undone_by_another(fed: Hourly) -> None:
     old = fed.live(0, 1)
     newest = fed.live(0, 1, 2)
     there = both(fed)
@@ -197,7 +165,7 @@ def test_a_restore_can_be_undone_by_another(fed: Fed) -> None:
     require_finished(fed.source, fed.driver)
 
 
-def test_history_tells_a_restore_and_each_versions_range_of_the_source(fed: Fed) -> None:
+def test_history_tells_a_restore_and_each_versions_range_of_the_source(fed: Hourly) -> None:
     old = fed.live(0, 1, 2)
     fed.live(1, 3)
     made = fed.restore(old)
@@ -212,7 +180,7 @@ def test_history_tells_a_restore_and_each_versions_range_of_the_source(fed: Fed)
     assert all(moved == {} for moved in splices)
 
 
-def test_a_moment_means_the_version_that_was_the_newest_then(fed: Fed) -> None:
+def test_a_moment_means_the_version_that_was_the_newest_then(fed: Hourly) -> None:
     fed.live(0, 1)
     fed.live(0, 1, 2)
     for version in range(fed.driver.table.version + 1):

@@ -17,6 +17,7 @@ from lakesplice.apps.cli import (
     indexes,
     inspection,
     reading,
+    resetting,
     service,
     splicing,
     tables,
@@ -48,6 +49,7 @@ app.command("tables")(tables.tables)
 app.command("unpark")(tables.unpark)
 app.command("merge")(upkeep.merge)
 app.command("purge")(upkeep.purge)
+app.command("reset")(resetting.reset)
 app.command("restore")(upkeep.restore)
 app.command("vacuum")(upkeep.vacuum)
 app.add_typer(indexes.app, name="index")

@@ -135,7 +135,7 @@ def parse_offset(text: str) -> tuple[int, int]:
     """Read `partition:offset`; `UsageError` for anything else."""
     partition, _, offset = text.partition(":")
     if not (partition.isdecimal() and offset.isdecimal()):
-        raise UsageError("write --from-offset as partition:offset, such as 0:1234", given=text)
+        raise UsageError("write offsets as partition:offset, such as 0:1234", given=text)
     return int(partition), int(offset)
 
 

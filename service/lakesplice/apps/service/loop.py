@@ -67,7 +67,7 @@ class QueryLoop:
         self._health = health
         self._stopping = stopping
         self._drops = drops
-        self._requests = Requests(driver, tables, stopping, self._tick)
+        self._requests = Requests(driver, tables, sources, stopping, self._tick)
         self._failures = 0
 
     def run(self, on_start: Callable[[], None], *, once: bool) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 from lakesplice.apps.commands import answer_of, told_by, workplace
 from lakesplice.apps.service.aside import done_aside
 from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.sources import Sources
 from lakesplice.apps.service.tables import ServiceTables
-from lakesplice.apps.table_work import Workplace
+from lakesplice.apps.workplace import Workplace
 from lakesplice.errors import FencedError, LakespliceError
 from lakesplice.formats.events import TypeHistory
 from lakesplice.model.manifest import SourceState
@@ -27,11 +29,13 @@ class Requests:
         self,
         driver: Driver,
         tables: ServiceTables,
+        sources: Sources,
         stopping: threading.Event,
         tick: Callable[[], None],
     ) -> None:
         self._driver = driver
         self._tables = tables
+        self._sources = sources
         self._stopping = stopping
         self._tick = tick
 
@@ -85,7 +89,8 @@ class Requests:
         driver = self._driver
         held = next((table for table in self._tables if table.name.path == request.table), None)
         if held is None or held.snapshot is None:
-            return workplace(driver.lake, request, driver.generation, driver.clock, driver.entropy)
+            found = workplace(driver.lake, request, driver.generation, driver.clock, driver.entropy)
+            return replace(found, starts=self._sources.starts)
         return Workplace(
             held.store,
             held.snapshot,
@@ -95,6 +100,7 @@ class Requests:
             held.commit,
             told_by(request),
             self._history,
+            self._sources.starts,
         )
 
     def _history(self, source: SourceState) -> TypeHistory | None:

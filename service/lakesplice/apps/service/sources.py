@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lakesplice.apps.service.driver import Driver
@@ -10,9 +10,12 @@ from lakesplice.apps.service.newcomers import Newcomers
 from lakesplice.apps.service.tables import ServiceTables, unborn_source
 from lakesplice.errors import LakespliceError, UsageError
 from lakesplice.model.names import TableName
+from lakesplice.planning.metadata import Origin
+from lakesplice.planning.shaping import shard_of
 from lakesplice.planning.source_check import check_source
 from lakesplice.spark.query import Offsets
 from lakesplice.spark.topics import Topic, TopicCatalogue
+from lakesplice.table.reset import TopicStart
 from lakesplice.telemetry import catalogue as metric
 
 
@@ -52,6 +55,23 @@ class Sources:
                 starts[name] = offsets
                 lags[name] = topic.behind(offsets)
         return Outlook(starts, lags)
+
+    def starts(self, names: Sequence[str], since_ms: int | None) -> dict[str, TopicStart]:
+        """Return where topics begin, or where what was written at a moment or later does.
+
+        `UsageError` if the broker hasn't got one; `SourceUnavailable` if it doesn't answer.
+        """
+        found = self._catalogue.describe(names)
+        if missing := [name for name in names if name not in found]:
+            raise UsageError("the broker has no such topic", topics=missing)
+        return {name: self._start_of(topic, since_ms) for name, topic in found.items()}
+
+    def _start_of(self, topic: Topic, since_ms: int | None) -> TopicStart:
+        origin = TableName.from_topic(topic.name)
+        shard = shard_of(self._driver.settings.shape(origin), Origin(topic.name, origin))
+        earliest = topic.earliest
+        offsets = earliest if since_ms is None else self._catalogue.since(topic, since_ms)
+        return TopicStart(topic.id, offsets, shard)
 
     def peek(self) -> Outlook:
         """Return what could be read now; takes nothing up and parks nothing.

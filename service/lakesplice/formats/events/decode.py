@@ -55,8 +55,8 @@ def decode(records: pa.RecordBatch, context: DecodeContext) -> Decoded:
             return None
         return Halt(
             ParkCode.FORMAT_CHANGED,
-            f"the record is {other}, the topic's records so far are {dialect.name}; reset the table"
-            f" to take it anew, or state its format: tables:"
+            f"the record is {other}, the topic's records so far are {dialect.name}; give"
+            f" `lakesplice reset --anew`, or state its format: tables:"
             f' [{{match: "{context.table}", format: {other}}}]',
         )
 

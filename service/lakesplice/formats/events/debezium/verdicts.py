@@ -31,7 +31,8 @@ def truncated_somewhere() -> Halt:
     """The verdict on a truncated table of which nothing says when."""
     return Halt(
         ParkCode.TRUNCATED,
-        "the source table was truncated; reset the table, or set skipped.operations=t at the"
+        "the source table was truncated; give `lakesplice reset --anew`, or set"
+        " skipped.operations=t at the"
         " connector to keep rows that a TRUNCATE removes",
     )
 

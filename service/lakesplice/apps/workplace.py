@@ -1,0 +1,80 @@
+"""Where commands work: a table, and the right to commit to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from lakesplice.errors import RetryableError
+from lakesplice.formats.events import TypeHistory
+from lakesplice.model.manifest import ParkReason, RunRef, SourceState
+from lakesplice.table.commit import Committed, Conflict
+from lakesplice.table.intents import Intent, Redirect
+from lakesplice.table.ports import Clock, Entropy, Store
+from lakesplice.table.reset import TopicStart
+from lakesplice.table.snapshot import Snapshot, latest
+
+_ATTEMPTS_MAX = 20
+_Planned = TypeVar("_Planned", bound=Intent)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What came of a command: in words, and as values of JSON for those that show more."""
+
+    text: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Workplace:
+    """A table, and the right to commit to it: `committing` makes an intent its next version.
+
+    `told` goes into the history with every commit. `history` gives the types that a source told of,
+    `starts` where topics begin, or what was written at a moment (milliseconds) or later; both only
+    where a driver works. Not thread-safe.
+    """
+
+    store: Store
+    snapshot: Snapshot
+    generation: int
+    clock: Clock
+    entropy: Entropy
+    committing: Callable[[Intent, Mapping[str, str]], Committed | Conflict]
+    told: Mapping[str, str]
+    history: Callable[[SourceState], TypeHistory | None] | None = None
+    starts: Callable[[Sequence[str], int | None], Mapping[str, TopicStart]] | None = None
+
+    def commit(self, intent: Intent) -> Committed | Conflict:
+        """Commit, and hold the new version; after a conflict, the one that stood in the way."""
+        outcome = self.committing(intent, self.told)
+        if isinstance(outcome, Committed):
+            self.snapshot = outcome.snapshot
+        else:
+            self.snapshot = latest(self.store, self.snapshot)
+        return outcome
+
+    def insistently(self, plan: Callable[[], _Planned | None]) -> _Planned | None:
+        """Plan and commit until nothing came between, and return what was committed.
+
+        None if there was nothing to do. `RetryableError` if others are always faster.
+        """
+        for _ in range(_ATTEMPTS_MAX):
+            intent = plan()
+            if intent is None or isinstance(self.commit(intent), Committed):
+                return intent
+        raise RetryableError(
+            "other writers of this table were always faster; try again later",
+            attempts=_ATTEMPTS_MAX,
+        )
+
+    def redirected(
+        self,
+        *,
+        source: SourceState | None = None,
+        parked: ParkReason | None = None,
+        runs: tuple[RunRef, ...] | None = None,
+    ) -> Redirect:
+        """Return a new direction of the table; `source` and `runs` stay if None."""
+        return Redirect(self.generation, self.snapshot.version, source, parked, runs)

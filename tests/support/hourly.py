@@ -1,0 +1,45 @@
+"""A simulated driver's table whose versions are hours apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lakesplice.storage.local import LocalStore
+from lakesplice.table.restore import restore
+from lakesplice.testing.doubles import FixedClock
+from lakesplice.testing.simulation import SimulatedDriver
+from tests.support.simulated import Source, driver_of
+
+HOUR = 3_600
+
+
+class Hourly:
+    """A table that a source feeds; its versions are hours apart."""
+
+    def __init__(self, folder: Path) -> None:
+        self.source, self.clock, self.folder = Source(), FixedClock(), folder
+        self.driver = self.new_driver(1)
+
+    @property
+    def store(self) -> LocalStore:
+        return LocalStore(self.folder).within(self.driver.name.path)
+
+    def new_driver(self, generation: int) -> SimulatedDriver:
+        lake = LocalStore(self.folder)
+        return driver_of(
+            self.source, lake, generation=generation, seed=generation, clock=self.clock
+        )
+
+    def live(self, *keys: int) -> int:
+        """Change rows, take them in and compact; the version after it."""
+        for key in keys:
+            self.source.topic.append(key % 2, self.source.put(key))
+        self.clock.advance(HOUR)
+        self.driver.batch()
+        self.driver.compact()
+        return self.driver.table.version
+
+    def restore(self, version: int) -> int:
+        table = self.driver.table
+        assert table.snapshot is not None
+        return restore(table.store, table.snapshot, version, table.commit, table.generation).version

@@ -1,0 +1,150 @@
+"""`lakesplice reset`: what is asked of a table's offsets, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lakesplice.apps.commands import workplace
+from lakesplice.apps.resetting import EARLIEST, Reset, reset
+from lakesplice.apps.table_work import RESET
+from lakesplice.apps.workplace import Workplace
+from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState, SourceState
+from lakesplice.model.schema import TableSchema
+from lakesplice.storage.local import LocalStore
+from lakesplice.table.generation import claim_generation
+from lakesplice.table.intents import Redirect
+from lakesplice.table.requests import Request
+from lakesplice.table.reset import TopicStart
+from lakesplice.table.snapshot import open_snapshot
+from lakesplice.testing.doubles import FixedClock, SeededEntropy
+from tests.support.by_hand import created
+from tests.support.command_line import CommandLine
+from tests.support.made import GENERATION, MadeTable
+
+WHY = ("--why", "a probe")
+NOTHING = Reset({}, None, "", anew=False, skip=False, dry_run=False, why="a probe")
+
+
+@pytest.fixture
+def lakesplice(capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    return CommandLine(capsys)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> MadeTable:
+    made = MadeTable(tmp_path / "shop" / "orders", TableSchema())
+    partitions = {0: PartitionState(100), 1: PartitionState(50)}
+    (source,) = made.manifest.sources.values()
+    moved = replace(source, partitions=partitions)
+    made._commit(Redirect(GENERATION, made.snapshot.version, moved))
+    return made
+
+
+def source_of(table: MadeTable) -> SourceState:
+    (source,) = open_snapshot(table.store).manifest.sources.values()
+    return source
+
+
+def driven(table: MadeTable) -> Workplace:
+    """The table as a driver's request has it, whose broker has the topic from offset 10 on."""
+    lake = LocalStore(Path(table.store.root).parents[1])
+    generation = claim_generation(lake, FixedClock(), lambda _: True)
+    assert generation is not None
+    asked = Request("00ff", RESET, "shop/orders", "ann@host", FixedClock().now_ms() + 60_000, {})
+    place = workplace(lake, asked, generation, FixedClock(), SeededEntropy(1))
+
+    def starts(topics: Sequence[str], since_ms: int | None) -> Mapping[str, TopicStart]:
+        offsets = {0: 10, 1: 10, 2: 0} if since_ms is None else {0: 70, 1: 90, 2: 0}
+        return {topic: TopicStart("its new id", offsets) for topic in topics}
+
+    return replace(place, starts=starts)
+
+
+def test_a_table_goes_back_to_offsets_and_knows_what_it_reads_again(
+    lakesplice: CommandLine, table: MadeTable
+) -> None:
+    ended = lakesplice("reset", table.store.root, "--offset", "0:20", *WHY)
+    assert ended.out == "partition 0 goes from 100 to 20, in version 2\n"
+    first, other = source_of(table).partitions.values()
+    assert (first.next_offset, first.met_until, first.lossy) == (20, 100, False)
+    assert other.next_offset == 50
+    newest = lakesplice.rows("history", table.store.root)[0]
+    assert (newest["operation"], newest["why"]) == ("REDIRECT", "a probe")
+    assert "@" in newest["by"]
+
+
+def test_a_dry_run_only_says_what_would_be_done(lakesplice: CommandLine, table: MadeTable) -> None:
+    ended = lakesplice("reset", table.store.root, "--offset", "1:20", "--dry-run", *WHY)
+    assert ended.out == "partition 1 goes from 50 to 20: nothing done yet\n"
+    assert source_of(table).partitions[1].next_offset == 50
+
+
+def test_records_are_left_out_only_if_that_is_meant(
+    lakesplice: CommandLine, table: MadeTable
+) -> None:
+    refused = lakesplice("reset", table.store.root, "--offset", "0:101", *WHY)
+    assert (refused.code, "offsets_by_partition={0: 1}" in refused.err) == (2, True)
+    done = lakesplice("reset", table.store.root, "--offset", "0:101", "--skip", *WHY)
+    assert done.code == 0, done.err
+    assert source_of(table).partitions[0].lossy
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--offset", "7:0"], "no such partition"),
+        (["--offset", "0"], "partition:offset"),
+        (["--to", EARLIEST], "no driver runs"),
+        (["--anew"], "no driver runs"),
+        (["--to", "tomorrow"], "no moment"),
+        ([], "one of --offset, --to and --anew"),
+        (["--anew", "--to", EARLIEST], "one of --offset, --to and --anew"),
+        (["--anew", "--topic", "shop.orders"], "leave --topic out"),
+        (["--offset", "0:1", "--topic", "shop.others"], "no such topic"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_and_nothing_changes(
+    lakesplice: CommandLine, table: MadeTable, arguments: list[str], says: str
+) -> None:
+    before = open_snapshot(table.store).version
+    ended = lakesplice("reset", table.store.root, *arguments, *WHY)
+    assert (ended.code, open_snapshot(table.store).version) == (2, before)
+    assert says in " ".join(ended.err.split())
+
+
+def test_a_parked_table_is_not_moved_but_may_begin_anew(
+    lakesplice: CommandLine, table: MadeTable
+) -> None:
+    parked = ParkReason(ParkCode.NO_KEY, "no key", "shop.orders")
+    table._commit(Redirect(GENERATION, open_snapshot(table.store).version, parked=parked))
+    refused = lakesplice("reset", table.store.root, "--offset", "0:20", *WHY)
+    assert (refused.code, "unpark --from-offset" in refused.err) == (1, True)
+    said = reset(driven(table), replace(NOTHING, anew=True)).text
+    assert said.startswith("0 rows left in version 3")
+    assert said.endswith("of shop.orders the broker has lost the beginning")
+    manifest = open_snapshot(table.store).manifest
+    assert manifest.parked is None
+    source = source_of(table)
+    assert (source.topic_id, source.partitions[0]) == ("its new id", PartitionState(10))
+
+
+def test_a_driver_knows_where_a_topic_begins_and_what_came_since(table: MadeTable) -> None:
+    place = driven(table)
+    said = reset(place, replace(NOTHING, to=1_700_000_000_000, skip=True)).text
+    assert said.startswith("partition 0 goes from 100 to 70; partition 1 goes from 50 to 90, in")
+    reset(place, replace(NOTHING, to=EARLIEST))
+    offsets = {at: state.next_offset for at, state in source_of(table).partitions.items()}
+    assert offsets == {0: 10, 1: 10}
+
+
+def test_a_table_fed_by_hand_has_nothing_to_read_again(
+    lakesplice: CommandLine, tmp_path: Path
+) -> None:
+    store = LocalStore(tmp_path / "shop" / "prices")
+    created(store, [{"id": 1, "name": "a", "n": 0, "price": None}])
+    ended = lakesplice("reset", store.root, "--anew", *WHY)
+    assert (ended.code, "fed by hand" in ended.err) == (2, True)

@@ -1,0 +1,111 @@
+"""Reset: a table is taken anew from its topic, as if nothing had been."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from lakesplice.errors import UnsupportedError, UsageError
+from lakesplice.model.manifest import ParkCode, ParkReason
+from lakesplice.storage.local import LocalStore
+from lakesplice.storage.log_keeper import DeltaLogKeeper
+from lakesplice.table.changes import changes_of
+from lakesplice.table.commit import Committed, Conflict
+from lakesplice.table.read import View
+from lakesplice.table.reset import TopicStart, plan_reset
+from lakesplice.table.snapshot import history, open_snapshot
+from tests.support.by_hand import created
+from tests.support.hourly import Hourly
+from tests.support.simulated import require_finished, require_true, rows_of
+
+ANEW = TopicStart("another topic's id", {0: 0, 1: 0})
+
+
+@pytest.fixture
+def fed(tmp_path: Path) -> Hourly:
+    return Hourly(tmp_path)
+
+
+def reset(fed: Hourly) -> int:
+    table = fed.driver.table
+    assert table.snapshot is not None
+    intent = plan_reset(table.snapshot, {table.source.topic: ANEW}, table.generation)
+    assert isinstance(table.commit(intent), Committed)
+    return table.version
+
+
+def test_a_table_that_begins_anew_is_empty_and_older_versions_stay(fed: Hourly) -> None:
+    before = fed.live(0, 1, 2)
+    there = [rows_of(fed.store, view, before) for view in View]
+    version = reset(fed)
+    manifest = open_snapshot(fed.store).manifest
+    assert (manifest.files, manifest.deltas, manifest.runs) == ({}, (), ())
+    assert not manifest.schema.columns
+    (source,) = manifest.sources.values()
+    assert (source.topic_id, source.ordering, dict(source.partitions).keys()) == (
+        ANEW.id,
+        None,
+        {0, 1},
+    )
+    assert [rows_of(fed.store, view, before) for view in View] == there
+    assert next(history(fed.store)).info.operation == "RESET"
+    folder = fed.folder / fed.driver.name.path
+    assert DeltaTable(str(folder)).to_pyarrow_table().num_rows == 0
+    DeltaLogKeeper(folder).checkpoint(version)
+    assert not open_snapshot(fed.store).manifest.files
+    with pytest.raises(UnsupportedError):
+        list(changes_of(fed.store, version, [], manifest.schema))
+
+
+@pytest.mark.parametrize("waiting", [False, True])
+def test_all_of_the_topic_is_read_again_into_the_same_rows(fed: Hourly, waiting: bool) -> None:
+    fed.live(0, 1, 2)
+    fed.source.topic.append(0, fed.source.delete(2))
+    fed.source.add_column("added", 5)
+    fed.live(1, 3)
+    if waiting:
+        fed.source.topic.append(1, fed.source.put(1))
+        fed.driver.batch()
+    reset(fed)
+    driver = fed.driver = fed.new_driver(2)
+    driver.batch({at: end - 1 for at, end in fed.source.topic.ends.items()})
+    require_true(fed.source, fed.store)
+    driver.batch()
+    driver.compact()
+    driver.merge_runs(2)
+    require_finished(fed.source, driver)
+    fed.live(0, 2, 9)
+    require_finished(fed.source, driver)
+
+
+def test_what_parked_the_table_is_forgotten(fed: Hourly) -> None:
+    fed.live(0, 1)
+    fed.driver.table.park(ParkReason(ParkCode.TOPIC_RECREATED, "the topic is another one"))
+    reset(fed)
+    assert fed.driver.table.parked is None
+    fed.driver.batch()
+    require_true(fed.source, fed.store)
+
+
+def test_whoever_was_writing_has_to_write_again(fed: Hourly) -> None:
+    fed.live(0, 1)
+    fed.source.topic.append(0, fed.source.put(0))
+    fed.driver.batch()
+    splice = fed.driver.plan_compaction()
+    starts = fed.driver.table.next_offsets((0, 1))
+    reset(fed)
+    assert splice is not None
+    assert isinstance(fed.driver.table.commit(splice), Conflict)
+    fed.source.topic.append(0, fed.source.put(0))
+    assert isinstance(fed.driver.batch(starts=starts), Conflict)
+    fed.driver.batch()
+    require_true(fed.source, fed.store)
+
+
+def test_a_table_fed_by_hand_is_refused(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    created(store, [{"id": 1, "name": "a", "n": 0, "price": None}])
+    with pytest.raises(UsageError, match="fed by hand"):
+        plan_reset(open_snapshot(store), {}, 1)
