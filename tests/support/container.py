@@ -25,6 +25,8 @@ from tests.support.machine import ROOT
 from tests.support.tools import beside_python
 
 _BUILD_SECONDS_MAX, _RUN_SECONDS_MAX = 1800.0, 600.0
+# Without overlays every layer is a copy of all below it, some 2 GB each.
+_DISK_BYTES_MIN = 16 << 30
 # The libraries are those that few machines have.
 _PACKAGES = ("buildah", "golang-github-containers-common", "golang-github-containers-image",
              "libgpgme11", "libassuan0", "libdevmapper1.02.1", "libseccomp2")  # fmt: skip
@@ -161,6 +163,8 @@ def image(base: str | None, folder: Path) -> Iterator[Image]:
     nothing can build it. `folder` is gone in the end.
     """
     try:
+        if shutil.disk_usage(folder).free < _DISK_BYTES_MIN:
+            pytest.skip("too little room on the disk to build the image")
         buildah = Buildah(folder)
         yield Image(buildah, base or _own_base(buildah))
     finally:
