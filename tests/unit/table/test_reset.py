@@ -13,11 +13,13 @@ from lakesplice.storage.local import LocalStore
 from lakesplice.storage.log_keeper import DeltaLogKeeper
 from lakesplice.table.changes import changes_of
 from lakesplice.table.commit import Committed, Conflict
+from lakesplice.table.facade import Table
 from lakesplice.table.read import View
 from lakesplice.table.reset import TopicStart, plan_reset
 from lakesplice.table.snapshot import history, open_snapshot
 from tests.support.by_hand import created
 from tests.support.hourly import Hourly
+from tests.support.shards import Scene
 from tests.support.simulated import require_finished, require_true, rows_of
 
 ANEW = TopicStart("another topic's id", {0: 0, 1: 0})
@@ -102,6 +104,27 @@ def test_whoever_was_writing_has_to_write_again(fed: Hourly) -> None:
     assert isinstance(fed.driver.batch(starts=starts), Conflict)
     fed.driver.batch()
     require_true(fed.source, fed.store)
+
+
+def test_a_table_of_several_topics_begins_anew_as_a_whole(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    for shard in scene.shards:
+        shard.put(0, 1, 2)
+    scene.settle()
+    scene.first.put(1, value=2)
+    scene.second.drop(0)
+    scene.settle()
+    table = scene.first.driver.table
+    assert table.snapshot is not None
+    starts = {
+        topic: TopicStart(source.topic_id, {0: 0, 1: 0}, source.shard)
+        for topic, source in table.manifest.sources.items()
+    }
+    assert isinstance(table.commit(plan_reset(table.snapshot, starts, 1)), Committed)
+    assert Table(scene.store).topics == tuple(starts)
+    assert Table(scene.store).read().num_rows == 0
+    scene.second.put(9)
+    scene.settle()
 
 
 def test_a_table_fed_by_hand_is_refused(tmp_path: Path) -> None:
