@@ -157,6 +157,9 @@ def data_files(store: Store) -> Iterator[str]:
     What an adoption that was broken off wrote is none of them.
     """
     for path in store.list(""):
-        hidden = any(part.startswith(("_", ".")) for part in path.split("/"))
+        hidden = any(
+            part.startswith(".") or (part.startswith("_") and "=" not in part)
+            for part in path.split("/")
+        )
         if path.endswith(_SUFFIX) and not hidden and not is_base_path(path):
             yield path

@@ -127,6 +127,14 @@ def test_files_within_and_without_partitions_are_refused(tmp_path: Path) -> None
     assert "c.parquet is in no folder of a name" in refusal(folder(tmp_path, c=TWO))
 
 
+def test_a_partition_is_not_hidden_by_the_first_letter_of_its_name(tmp_path: Path) -> None:
+    pq.write_to_dataset(TWO.rename_columns(["id", "_name"]), tmp_path, partition_cols=["_name"])
+    folder(tmp_path / "_temporary", a=TWO)
+    folder(tmp_path / ".hidden", a=TWO)
+    table = Table.adopt(tmp_path, key=["id"])
+    assert sorted(table.read()["_name"].to_pylist()) == ["a", "b"]
+
+
 def test_a_column_that_folders_are_named_by_and_files_have_is_refused(tmp_path: Path) -> None:
     folder(tmp_path / "name=a", a=TWO)
     assert "has a column 'name'" in refusal(tmp_path)
