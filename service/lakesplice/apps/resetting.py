@@ -105,7 +105,7 @@ def _starts(
     if table.starts is None:
         raise UsageError(
             "no driver runs, and only that asks the broker where a topic begins; start the service"
-            " and ask again, or give --offset"
+            " and ask again (without one only --offset can be given)"
         )
     return table.starts(topics, since_ms)
 

@@ -10,8 +10,6 @@ from lakesplice.apps.service.newcomers import Newcomers
 from lakesplice.apps.service.tables import ServiceTables, unborn_source
 from lakesplice.errors import LakespliceError, UsageError
 from lakesplice.model.names import TableName
-from lakesplice.planning.metadata import Origin
-from lakesplice.planning.shaping import shard_of
 from lakesplice.planning.source_check import check_source
 from lakesplice.spark.query import Offsets
 from lakesplice.spark.topics import Topic, TopicCatalogue
@@ -67,11 +65,9 @@ class Sources:
         return {name: self._start_of(topic, since_ms) for name, topic in found.items()}
 
     def _start_of(self, topic: Topic, since_ms: int | None) -> TopicStart:
-        origin = TableName.from_topic(topic.name)
-        shard = shard_of(self._driver.settings.shape(origin), Origin(topic.name, origin))
         earliest = topic.earliest
         offsets = earliest if since_ms is None else self._catalogue.since(topic, since_ms)
-        return TopicStart(topic.id, offsets, shard)
+        return TopicStart(topic.id, offsets, self._tables.shard(topic.name))
 
     def peek(self) -> Outlook:
         """Return what could be read now; takes nothing up and parks nothing.

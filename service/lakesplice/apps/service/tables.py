@@ -171,7 +171,7 @@ class ServiceTables:
             return table
         origin = TableName.from_topic(topic)
         name = self._driver.settings.target(origin)
-        shard = shard_of(self._driver.settings.shape(origin), Origin(topic, origin))
+        shard = self.shard(topic)
         source = replace(source, shard=shard)
         first = self._first.get(name)
         if first is not None or shard:
@@ -181,6 +181,11 @@ class ServiceTables:
         self._tables[topic] = table
         self._first.setdefault(name, table)
         return table
+
+    def shard(self, topic: str) -> tuple[tuple[str, str], ...]:
+        """Return the shard that a topic is of its table, empty if all rows are its own."""
+        origin = TableName.from_topic(topic)
+        return shard_of(self._driver.settings.shape(origin), Origin(topic, origin))
 
     def _require_apart(
         self, name: TableName, source: SourceState, first: ServiceTable | None
