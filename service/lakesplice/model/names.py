@@ -22,6 +22,8 @@ POSITION_OFFSET = "_position_offset"
 ROW_DIGEST = "_row_digest"
 IS_DELETED = "_is_deleted"
 SOURCE_TS = "_source_ts"
+# Hive's word for null in the name of a partition's folder.
+HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 # Only in tables that take partial images, and never shown to readers (`model/schema.py`).
 COLUMN_POSITIONS = "_column_positions"
 SYSTEM_COLUMNS = (POSITION_FILE, POSITION_OFFSET, ROW_DIGEST, IS_DELETED, SOURCE_TS)

@@ -16,11 +16,11 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from lakesplice.formats.log.state import LogState
+from lakesplice.model.names import HIVE_NULL
 
 # Per file the values of columns that it lacks.
 Constants: TypeAlias = Mapping[str, Mapping[str, pa.Scalar]]
 
-_NULL = "__HIVE_DEFAULT_PARTITION__"
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
@@ -69,7 +69,7 @@ def _named(path: str) -> list[tuple[str, str | None]]:
     """What a file's folders say, the outermost first."""
     pairs = [part.partition("=") for part in path.split("/")[:-1]]
     values = ((unquote(name), unquote(value)) for name, equals, value in pairs if equals)
-    return [(name, None if value == _NULL else value) for name, value in values]
+    return [(name, None if value == HIVE_NULL else value) for name, value in values]
 
 
 def _kind(texts: Sequence[str | None]) -> pa.DataType:

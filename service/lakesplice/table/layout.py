@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from urllib.parse import quote
 
 from lakesplice.model.address import Partition, group_name
+from lakesplice.model.names import HIVE_NULL
 from lakesplice.table.ports import Entropy
 
 LOG = "_delta_log"
@@ -31,7 +32,6 @@ _BASE = re.compile(rf"{BASE}/(?:[^/]+=[^/]+/)*[0-9a-f]{{16}}-\d+-[0-9a-f]{{16}}\
 _NAME_BYTES_MAX = 255
 # Names in a bucket are 1,024 bytes at most, of which the lake and the file's own need some.
 _FOLDER_BYTES_MAX = 700
-_NULL = "__HIVE_DEFAULT_PARTITION__"
 _COMMIT = re.compile(rf"{LOG}/(\d{{20}})\.json")
 _MANIFEST = re.compile(rf"{MANIFESTS}/(\d{{20}})-[0-9a-f]+\.json")
 
@@ -51,7 +51,7 @@ def partition_folder(columns: Sequence[str], partition: Partition) -> str:
     there are none, and Polars refuses the table. So it is where all of them are too long together.
     """
     names = [
-        f"{quote(column, safe='')}={_NULL if value is None else quote(value, safe='')}"
+        f"{quote(column, safe='')}={HIVE_NULL if value is None else quote(value, safe='')}"
         for column, value in zip(columns, partition, strict=True)
     ]
     folder = "".join(f"{name}/" for name in names)
