@@ -6,7 +6,6 @@ import datetime as dt
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import deltalake
 import duckdb
@@ -21,12 +20,11 @@ from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.index import check
 from lakesplice.table.read import View
-from tests.support import machine
-from tests.support.adopting import files_of, some_rows
+from tests.support import adopting, machine
+from tests.support.adopting import Rows, files_of, live_elsewhere, some_rows
 from tests.support.delta_spark import run_delta_spark
 from tests.support.readers import READERS
 
-Rows = dict[int, dict[str, Any]]
 ROWS = 600
 BY = ["country", "n"]
 COUNTRIES = ["de", "fr ü/=%", None, "a'b"]
@@ -70,16 +68,11 @@ WRITERS: Mapping[str, Callable[[Path], None]] = {
 
 
 def by_key(table: pa.Table) -> Rows:
-    rows = table.select(COLUMNS).to_pylist()
-    found = {row["id"]: row for row in rows}
-    assert len(found) == len(rows)
-    return found
+    return adopting.by_key(table, COLUMNS)
 
 
 def elsewhere(path: Path, version: int, engine: str) -> Rows:
-    found = READERS[engine](path, version)
-    deleted = found.column("_is_deleted").to_pylist()
-    return by_key(found.filter(pa.array([flag is not True for flag in deleted])))
+    return by_key(live_elsewhere(path, version, engine))
 
 
 @pytest.mark.parametrize("writer", WRITERS)

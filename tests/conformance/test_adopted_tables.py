@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -15,26 +14,20 @@ from lakesplice.spark.jars import DELTA
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.index import check
 from lakesplice.table.read import View
-from tests.support import machine
-from tests.support.adopting import ROWS, WRITERS, files_of, some_rows
+from tests.support import adopting, machine
+from tests.support.adopting import ROWS, WRITERS, Rows, files_of, live_elsewhere, some_rows
 from tests.support.delta_spark import run_delta_spark
 from tests.support.readers import READERS
 
-Rows = dict[int, dict[str, Any]]
 COLUMNS = some_rows(0, 0).column_names
 
 
 def by_key(table: pa.Table) -> Rows:
-    rows = table.select(COLUMNS).to_pylist()
-    found = {row["id"]: row for row in rows}
-    assert len(found) == len(rows)
-    return found
+    return adopting.by_key(table, COLUMNS)
 
 
 def elsewhere(path: Path, version: int, engine: str) -> Rows:
-    found = READERS[engine](path, version)
-    deleted = found.column("_is_deleted").to_pylist()
-    return by_key(found.filter(pa.array([flag is not True for flag in deleted])))
+    return by_key(live_elsewhere(path, version, engine))
 
 
 def changed(truth: Rows, table: Table) -> Rows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,8 @@ import duckdb
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from tests.support.readers import READERS
 
 ROWS = 3000
 START = dt.datetime(2020, 2, 29, 23, 59, 59, 123456, tzinfo=dt.UTC)
@@ -101,6 +103,24 @@ WRITERS: Mapping[str, Callable[[Path], None]] = {
     "deltalake": by_deltalake,
     "deltalake with a checkpoint": by_deltalake_with_checkpoint,
 }
+
+
+Rows = dict[int, dict[str, Any]]
+
+
+def by_key(table: pa.Table, columns: Sequence[str]) -> Rows:
+    """These columns of a table's rows by `id`, which no two share."""
+    rows = table.select(columns).to_pylist()
+    found = {row["id"]: row for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+def live_elsewhere(path: Path, version: int, engine: str) -> pa.Table:
+    """A version's rows that aren't deleted, as another engine reads an adopted table."""
+    found = READERS[engine](path, version)
+    deleted = found.column("_is_deleted").to_pylist()
+    return found.filter(pa.array([flag is not True for flag in deleted]))
 
 
 def files_of(path: Path) -> dict[str, bytes]:

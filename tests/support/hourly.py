@@ -8,7 +8,7 @@ from lakesplice.storage.local import LocalStore
 from lakesplice.table.restore import restore
 from lakesplice.testing.doubles import FixedClock
 from lakesplice.testing.simulation import SimulatedDriver
-from tests.support.simulated import Source, driver_of
+from tests.support.simulated import Source, driver_of, require_finished, require_true
 
 HOUR = 3_600
 
@@ -38,6 +38,18 @@ class Hourly:
         self.driver.batch()
         self.driver.compact()
         return self.driver.table.version
+
+    def read_again(self) -> None:
+        """Take in what the table, which went back, has not got, by another driver in two batches;
+        it ends in the truth.
+        """
+        driver = self.driver = self.new_driver(2)
+        driver.batch({at: end - 1 for at, end in self.source.topic.ends.items()})
+        require_true(self.source, self.store)
+        driver.batch()
+        driver.compact()
+        driver.merge_runs(2)
+        require_finished(self.source, driver)
 
     def restore(self, version: int) -> int:
         table = self.driver.table

@@ -71,15 +71,9 @@ def test_all_of_the_topic_is_read_again_into_the_same_rows(fed: Hourly, waiting:
         fed.source.topic.append(1, fed.source.put(1))
         fed.driver.batch()
     reset(fed)
-    driver = fed.driver = fed.new_driver(2)
-    driver.batch({at: end - 1 for at, end in fed.source.topic.ends.items()})
-    require_true(fed.source, fed.store)
-    driver.batch()
-    driver.compact()
-    driver.merge_runs(2)
-    require_finished(fed.source, driver)
+    fed.read_again()
     fed.live(0, 2, 9)
-    require_finished(fed.source, driver)
+    require_finished(fed.source, fed.driver)
 
 
 def test_what_parked_the_table_is_forgotten(fed: Hourly) -> None:

@@ -69,15 +69,9 @@ def test_what_came_since_is_read_again_and_no_row_is_lost_or_falls_back(fed: Hou
     fed.live(3, 4)
     fed.restore(old)
     assert fed.driver.table.next_offsets((0, 1)) == Table(fed.store, old).offsets
-    driver = fed.driver = fed.new_driver(2)
     for key in (0, 5):
         fed.source.topic.append(key % 2, fed.source.put(key))
-    driver.batch({at: end - 1 for at, end in fed.source.topic.ends.items()})
-    require_true(fed.source, fed.store)
-    driver.batch()
-    driver.compact()
-    driver.merge_runs(2)
-    require_finished(fed.source, driver)
+    fed.read_again()
 
 
 def test_whoever_was_writing_has_to_write_again(fed: Hourly) -> None:
