@@ -44,6 +44,18 @@ def _rebuild(
     return kind(message, **facts)
 
 
+def class_in_tree(error: BaseException) -> type[LakespliceError] | None:
+    """Return the class above that an error is of, or its nearest parent among them; None if the
+    error is no `LakespliceError`.
+
+    Every process knows these classes, so this one can be sent where a subclass's module isn't.
+    """
+    ancestors = type(error).__mro__
+    found = (kind for kind in ancestors if kind.__module__ == __name__)
+    kind = next(found, None)
+    return kind if kind is not None and issubclass(kind, LakespliceError) else None
+
+
 class RetryableError(LakespliceError):
     """Nothing was changed, or nothing that can be seen; the same call may succeed later."""
 

@@ -75,7 +75,7 @@ def stage_row(topic: int, share: int, target: int, payload: bytes) -> pa.RecordB
 
 def task_error(error: Exception) -> TaskError:
     """Return an exception as a value, so that one table's failure does not fail the job."""
-    return TaskError(type(error).__name__, str(error), traceback.format_exc(limit=8))
+    return TaskError.of(error, traceback.format_exc(limit=8))
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[tuple[str, int, pa.RecordBatch]]:

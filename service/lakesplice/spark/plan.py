@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from lakesplice.errors import LakespliceError, class_in_tree
 from lakesplice.formats.events import DeclaredType, TypeHistory
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import DeadLetterRef, PartitionState
@@ -65,11 +66,25 @@ class BatchPlan:
 
 @dataclass(frozen=True)
 class TaskError:
-    """An exception of a task, as a value: the table's part of the batch came to nothing."""
+    """An exception of a task, as a value: the table's part of the batch came to nothing.
+
+    `kind` is its class's name, for people; `category` its class in the tree of `errors.py`, by
+    which it is judged. None there means that it is no error of ours.
+    """
 
     kind: str
     message: str
     trace: str
+    category: type[LakespliceError] | None = None
+
+    @classmethod
+    def of(cls, error: Exception, trace: str = "") -> TaskError:
+        """Return an exception as a value that can be sent to the driver, whatever its class."""
+        return cls(type(error).__name__, str(error), trace, class_in_tree(error))
+
+    def is_a(self, *categories: type[LakespliceError]) -> bool:
+        """Whether the error is of one of these classes, or of a subclass."""
+        return self.category is not None and issubclass(self.category, categories)
 
 
 @dataclass(frozen=True)

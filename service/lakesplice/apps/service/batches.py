@@ -18,7 +18,7 @@ from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.drops import TableDrops
 from lakesplice.apps.service.letters import send_letters
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
-from lakesplice.errors import FencedError, LakespliceError
+from lakesplice.errors import CorruptFileError, FencedError, LakespliceError, RetryableError
 from lakesplice.formats.events import DeclaredType, TypeHistory, declare
 from lakesplice.model.manifest import ParkCode, ParkReason
 from lakesplice.model.mappings import TypeMapping
@@ -39,10 +39,6 @@ _COMMIT_THREADS = 8
 _READ_TASKS_PER_CORE = 1
 # A table whose part fails this often in a row is parked with the reason.
 _FAILURES_MAX = 3
-_PARKING_ERRORS = {"CorruptFileError": ParkCode.CORRUPT, "MissingFileError": ParkCode.CORRUPT}
-# A full disk or a store that stays away is no fault of the table: it goes on once that is mended,
-# without anybody having to unpark it.
-_PASSING_ERRORS = {"StorageError", "SourceUnavailable", "RetryableError"}
 
 
 @dataclass(frozen=True)
@@ -334,11 +330,13 @@ class BatchRunner:
 
     def _failed(self, table: ServiceTable, errors: Sequence[TaskError]) -> str:
         error, topic = errors[0], table.source.topic
-        if error.kind in _PASSING_ERRORS:
+        # A full disk or a store that stays away is no fault of the table: it goes on once that is
+        # mended, without anybody having to unpark it.
+        if error.is_a(RetryableError):
             table.rest()
         else:
             self._failures[topic] = self._failures.get(topic, 0) + 1
-        code = _PARKING_ERRORS.get(error.kind)
+        code = ParkCode.CORRUPT if error.is_a(CorruptFileError) else None
         if code is None and self._failures.get(topic, 0) >= _FAILURES_MAX:
             code = ParkCode.JOB_DIED
         self._driver.log.error(

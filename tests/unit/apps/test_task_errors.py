@@ -1,0 +1,39 @@
+"""Errors of tasks are judged by their classes: a new subclass is treated as its parent."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from lakesplice import errors
+from lakesplice.errors import CorruptFileError, LakespliceError, MissingFileError, RetryableError
+from lakesplice.spark.plan import TaskError
+
+TREE = [
+    kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, LakespliceError)
+]
+
+
+@pytest.mark.parametrize("parent", TREE, ids=lambda kind: kind.__name__)
+def test_a_subclass_that_the_driver_lacks_is_judged_as_its_parent(
+    parent: type[LakespliceError],
+) -> None:
+    # A class made within a function can't be pickled: it stands for one of another module.
+    subclass = type("BucketIsAway", (parent,), {})
+    sent = pickle.loads(pickle.dumps(TaskError.of(subclass("no answer", bucket="b"))))
+    assert sent.kind == "BucketIsAway"
+    for category in TREE:
+        assert sent.is_a(category) == issubclass(parent, category)
+
+
+def test_an_error_of_others_is_of_no_category() -> None:
+    sent = pickle.loads(pickle.dumps(TaskError.of(ValueError("no number"))))
+    assert not any(sent.is_a(category) for category in TREE)
+
+
+def test_what_is_damaged_and_what_passes_are_told_apart() -> None:
+    assert TaskError.of(MissingFileError("gone")).is_a(CorruptFileError)
+    assert not TaskError.of(MissingFileError("gone")).is_a(RetryableError)
