@@ -1,4 +1,6 @@
-"""Names that columns had before and got since, where the source told of renames."""
+"""What the source's statements tell of columns beside their types: names that they had before and
+got since, and what rows that were there got in those that were added.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,12 @@ def _parts(block: ImageBlock, turns: tuple[Position, ...]) -> Iterator[ImageBloc
 def _with(block: ImageBlock, version: TypeVersion | None, history: TypeHistory) -> ImageBlock:
     """Name the block's columns as seen from a version; None: its place doesn't tell which."""
     known = None if version is None or version.gap else version
-    if known is not None and not (known.formerly or known.later or known.tenures):
+    if known is not None and not (
+        known.formerly
+        or known.later
+        or known.tenures
+        or any(type_.fill is not None for type_ in known.columns.values())
+    ):
         return block
     if known is None and not history.handed_on:
         return block
@@ -61,8 +68,11 @@ def _field(field: SourceField, version: TypeVersion | None, history: TypeHistory
     name = field.name
     if version is None:
         return replace(field, tenures=None) if name in history.handed_on else field
+    told = version.columns.get(name)
+    filled = told is not None and told.fill is not None and told.type == field.type
     return replace(
         field,
+        fill=told.fill if told is not None and filled else field.fill,
         formerly=version.formerly.get(name, ()),
         later=version.later.get(name, ()),
         tenures=version.tenures.get(name, ()),

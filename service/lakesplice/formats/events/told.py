@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 
-import pyarrow as pa
-
+from lakesplice.formats.events.added import NUMBERS, as_fill, fill_of
 from lakesplice.formats.events.ddl import DefinedColumn, SchemaHistory, TableVersion
 from lakesplice.formats.events.declared import DeclaredType
 from lakesplice.formats.events.typed import Partly, TypeHistory, TypeVersion
-from lakesplice.model.fills import fill_text, fill_value
 from lakesplice.model.names import TableName
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.schema import Tenure
 from lakesplice.model.types import ColumnType, Kind
 
-CHARACTERS = frozenset(("CHAR", "VARCHAR", "TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT"))
-_FILLED = (Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG, Kind.FLOAT, Kind.DOUBLE, Kind.DECIMAL)
-_TEXTS = CHARACTERS | {"ENUM"}
-
 # How a column's values are written; None if no exact column can be made of them.
 Written = Callable[[DefinedColumn], DeclaredType | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Fill:
+    """What rows got in a column when it was added, as the type that it had then."""
+
+    text: str
+    type: ColumnType
+    written: str
 
 
 def told_types(
@@ -50,7 +53,7 @@ def told_types(
 
 def _typed(versions: Sequence[TableVersion], written: Written) -> list[TypeVersion]:
     found: list[TypeVersion] = []
-    fills: dict[str, str] = {}
+    fills: dict[str, _Fill] = {}
     names: dict[str, tuple[str, ...]] = {}
     for version in versions:
         if version.columns is None:
@@ -72,9 +75,10 @@ def _typed(versions: Sequence[TableVersion], written: Written) -> list[TypeVersi
         }
         typed, untyped = _columns(version.columns, written)
         for name in version.added & typed.keys():
-            fill = _fill(version.columns[name], typed[name])
+            type_ = typed[name]
+            fill = fill_of(version.columns[name], type_.type)
             if fill is not None:
-                fills[name] = fill
+                fills[name] = _Fill(fill, type_.type, type_.written)
         columns = {name: _filled(type_, fills.get(name)) for name, type_ in typed.items()}
         known = {name: earlier for name, earlier in names.items() if earlier}
         partly = {n: Partly(c.type) for n, c in version.columns.items() if not c.digits_told}
@@ -131,33 +135,14 @@ def _columns(
     return typed, untyped
 
 
-def _fill(column: DefinedColumn, type_: DeclaredType) -> str | None:
-    """What MySQL puts into rows when it adds the column: its default, or without one and not null
-    zero or an empty text. Moments are left: the present is told as 1970.
-    """
-    of = type_.type
-    numbers = of.kind in _FILLED and column.type not in ("TIME", "YEAR")
-    if not numbers and column.type not in _TEXTS:
-        return None
-    text = column.default
-    if text is None:
-        if not column.default_told or column.optional or column.type == "ENUM":
-            return None
-        text = "" if of.kind is Kind.STRING else "0"
-    return _as_fill(text, of)
-
-
-def _as_fill(text: str, of: ColumnType) -> str | None:
-    try:
-        return fill_text(fill_value(text, of), of)
-    except (pa.ArrowException, ValueError):
-        return None
-
-
-def _filled(type_: DeclaredType, fill: str | None) -> DeclaredType:
+def _filled(type_: DeclaredType, fill: _Fill | None) -> DeclaredType:
     """The type with what rows hold, as they do after a change of type too: if that kept it."""
-    known = None if fill is None or type_.type.kind not in (*_FILLED, Kind.STRING) else fill
-    return type_ if known is None else replace(type_, fill=_as_fill(known, type_.type))
+    if fill is None:
+        return type_
+    if fill.type == type_.type and fill.written == type_.written:
+        return replace(type_, fill=fill.text)
+    kept = {fill.type.kind, type_.type.kind} <= NUMBERS | {Kind.STRING}
+    return replace(type_, fill=as_fill(fill.text, type_.type)) if kept else type_
 
 
 def _tenures(versions: Sequence[TableVersion]) -> list[dict[str, tuple[Tenure, ...]]]:

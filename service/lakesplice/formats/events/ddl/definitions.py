@@ -130,10 +130,11 @@ def _with_default(column: DefinedColumn, words: Words) -> DefinedColumn:
     if words.next.key == "(":
         words.bracketed()
         return replace(column, default_told=False)
+    point = "0." if words.accept(".") else ""
     word = words.take()
     words.skip_bracketed()
     if word.kind is Kind.NUMBER:
-        return replace(column, default=minus + word.text)
+        return replace(column, default=minus + point + word.text)
     if word.kind is Kind.TEXT and not minus:
         return replace(column, default=word.text)
     truth = _TRUTHS.get(word.key)

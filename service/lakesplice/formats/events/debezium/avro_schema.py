@@ -7,6 +7,7 @@ Avro count where these attributes lack.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -26,7 +27,7 @@ from lakesplice.formats.events.avro import (
     parse_schema,
     read_values,
 )
-from lakesplice.formats.events.debezium.connect import NoShape, cell_of
+from lakesplice.formats.events.debezium.connect import NoShape, cell_of, with_fill
 from lakesplice.formats.events.debezium.flattened import is_added
 from lakesplice.formats.events.encoding import Cell, Encoding
 from lakesplice.formats.events.shape import EventShape
@@ -154,8 +155,19 @@ def _besides_null(node: Node) -> Node:
 
 
 def _cell(name: str, node: Node) -> Cell:
-    cell = cell_of(name, _connect(_besides_null(node)))
+    field = _connect(_besides_null(node))
+    said = {**field, "default": _default(node), "optional": isinstance(node, Union)}
+    cell = with_fill(cell_of(name, field), said)
     return replace(cell, encoding=_BINARY.get(cell.encoding, cell.encoding))
+
+
+def _default(node: Node) -> object:
+    """Return a column's default as Connect's JSON has it: bytes in base64, not as characters."""
+    found = _besides_null(node)
+    default = found.attributes.get("connect.default") if isinstance(found, Scalar) else None
+    if isinstance(default, str) and isinstance(found, Scalar) and found.kind in ("bytes", "fixed"):
+        return b64encode(default.encode("latin-1", "replace")).decode()
+    return default
 
 
 def _connect(node: Node) -> Mapping[str, object]:

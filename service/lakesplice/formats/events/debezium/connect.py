@@ -6,6 +6,7 @@ Exact or refused: a semantic type that has no exact column type stops the table,
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -14,7 +15,10 @@ from typing import cast
 import pyarrow as pa
 
 from lakesplice.errors import UnsupportedError
+from lakesplice.formats.events.added import fill_of
 from lakesplice.formats.events.cells import convert
+from lakesplice.formats.events.ddl import DefinedColumn
+from lakesplice.formats.events.ddl.definitions import type_name
 from lakesplice.formats.events.encoding import Cell, Encoding
 from lakesplice.formats.events.shape import EventShape, image_type
 from lakesplice.formats.events.strict import Flaw
@@ -30,7 +34,23 @@ _UNSIGNED = ColumnType(Kind.DECIMAL, 20, 0)
 _GEOMETRY = "io.debezium.data.geometry."
 _PRECISION_MAX = 65
 _SOURCE_TYPE = "__debezium.source.column.type"
+_SOURCE_LENGTH = "__debezium.source.column.length"
 _DECIMAL = "org.apache.kafka.connect.data.Decimal"
+_ENUMERATED = {"io.debezium.data.Enum": "ENUM", "io.debezium.data.EnumSet": "SET"}
+_BETWEEN_MEMBERS = re.compile(r"(?<!\\),")
+# MySQL's types, one for all that are alike where rows get a value without a default.
+_TYPES = {
+    **{(whole, ""): "INT" for whole in ("int8", "int16", "int32", "int64", "float", "double")},
+    ("boolean", ""): "BIT",
+    ("string", ""): "TEXT",
+    ("string", "io.debezium.data.Json"): "JSON",
+    ("bytes", "io.debezium.data.Bits"): "BIT",
+    ("int32", "io.debezium.time.Year"): "YEAR",
+    ("int32", "io.debezium.time.Time"): "TIME",
+    ("int32", "org.apache.kafka.connect.data.Time"): "TIME",
+    ("int64", "io.debezium.time.MicroTime"): "TIME",
+    ("int64", "io.debezium.time.NanoTime"): "TIME",
+}
 
 _PRIMITIVES: dict[str, tuple[Kind, pa.DataType]] = {
     "int8": (Kind.BYTE, pa.int64()),
@@ -87,7 +107,7 @@ def shape_of_schema(text: str) -> EventShape | NoShape:
             cell_of(name, field) for name, field in _fields(members["before"]).items()
         ):
             return NoShape("before and after have different schemas", unsupported=True)
-        cells = tuple(_with_fill(cell, columns[cell.name]) for cell in cells)
+        cells = tuple(with_fill(cell, columns[cell.name]) for cell in cells)
         images = image_type(cells)
         types = [
             pa.field(name, images if name in ("before", "after") else _json_type(name, field))
@@ -108,7 +128,7 @@ def shape_of_row(text: str, beside: Callable[[str], bool]) -> EventShape | NoSha
     try:
         members = _fields(json.loads(text))
         cells = tuple(
-            _with_fill(cell_of(name, field), field)
+            with_fill(cell_of(name, field), field)
             for name, field in members.items()
             if not beside(name)
         )
@@ -172,29 +192,52 @@ def _geometry(name: str, field: Mapping[str, object]) -> Cell:
     return Cell(name, ColumnType(Kind.BINARY), Encoding.GEOMETRY, source_type, members)
 
 
-def _with_fill(cell: Cell, field: Mapping[str, object]) -> Cell:
-    """Note what MySQL puts into rows when it adds the column: its default, or without one and not
-    null zero or an empty text.
+def with_fill(cell: Cell, field: Mapping[str, object]) -> Cell:
+    """Note what MySQL puts into rows when it adds the column, as far as its schema tells.
 
     A moment's default may stand for the present, which is sent as 1970.
     """
     raw = field.get("default")
-    plain = cell.type.kind in _IMPLICIT and ":" not in cell.source_type
     if cell.type.kind is Kind.TIMESTAMP:
         return cell
     if raw is None:
-        missing = field.get("optional") is False and plain
-        return replace(cell, fill=_IMPLICIT[cell.type.kind]) if missing else cell
+        column = _defined(cell.name, field)
+        return cell if column is None else replace(cell, fill=fill_of(column, cell.type))
     try:
-        (column,) = convert([(pa.array([raw], cell.json_type), cell)])
+        (column_of,) = convert([(pa.array([raw], cell.json_type), cell)])
     except (pa.ArrowException, TypeError, ValueError):
         return cell
-    wrong = any(bool(mask.any()) for mask, _ in column.flaws) or column.values.null_count
-    return cell if wrong else replace(cell, fill=fill_text(column.values[0], cell.type))
+    wrong = any(bool(mask.any()) for mask, _ in column_of.flaws) or column_of.values.null_count
+    return cell if wrong else replace(cell, fill=fill_text(column_of.values[0], cell.type))
 
 
-_WHOLE = (Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG, Kind.FLOAT, Kind.DOUBLE)
-_IMPLICIT: dict[Kind, str] = {**dict.fromkeys(_WHOLE, "0"), Kind.STRING: ""}
+def _defined(name: str, field: Mapping[str, object]) -> DefinedColumn | None:
+    """Return a column without a default as MySQL would define it; None if its schema leaves open
+    what counts: of plain bytes whether they are BINARY(n), unless the connector says the type.
+    """
+    primitive, semantic = str(field["type"]), str(field.get("name") or "")
+    parameters = field.get("parameters")
+    told = parameters if isinstance(parameters, Mapping) else {}
+    optional = field.get("optional") is not False
+    if semantic == _DECIMAL:
+        return DefinedColumn(name, "DECIMAL", scale=_number(told.get("scale")), optional=optional)
+    if semantic in _ENUMERATED:
+        members = _members(str(told.get("allowed") or ""))
+        return DefinedColumn(name, _ENUMERATED[semantic], optional=optional, members=members)
+    stated = type_name(str(told.get(_SOURCE_TYPE) or _TYPES.get((primitive, semantic), "")))
+    length = _number(told.get("length", told.get(_SOURCE_LENGTH)))
+    return DefinedColumn(name, stated, length, optional=optional) if stated else None
+
+
+def _members(allowed: str) -> tuple[str, ...]:
+    """The members of an enumeration; a comma in one has a backslash before it."""
+    parts = _BETWEEN_MEMBERS.split(allowed) if allowed else ()
+    return tuple(part.replace("\\,", ",") for part in parts)
+
+
+def _number(value: object) -> int | None:
+    text = str(value)
+    return int(text) if text.isdecimal() else None
 
 
 def _decimal(name: str, field: Mapping[str, object]) -> Cell:

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lakesplice.errors import ConfigurationError
+from lakesplice.formats.events.added import CHARACTERS
 from lakesplice.formats.events.ddl import DefinedColumn, SchemaHistory
 from lakesplice.formats.events.declared import DeclaredType
 from lakesplice.formats.events.encoding import Encoding
-from lakesplice.formats.events.told import CHARACTERS, told_types
+from lakesplice.formats.events.told import told_types
 from lakesplice.formats.events.typed import TypeHistory
 from lakesplice.model.names import TableName
 from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Kind

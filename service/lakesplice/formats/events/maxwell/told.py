@@ -15,9 +15,10 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from lakesplice.errors import ConfigurationError
+from lakesplice.formats.events.added import CHARACTERS
 from lakesplice.formats.events.ddl import DefinedColumn, SchemaHistory
 from lakesplice.formats.events.declared import DeclaredType
-from lakesplice.formats.events.told import CHARACTERS, told_types
+from lakesplice.formats.events.told import told_types
 from lakesplice.formats.events.typed import Partly, TypeHistory, TypeVersion
 from lakesplice.model.names import TableName
 from lakesplice.model.types import Kind
