@@ -13,7 +13,8 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from lakesplice.telemetry.catalogue import CATALOGUE, PARKED, TABLE, TABLES
+from lakesplice.model.driver_status import TopicState
+from lakesplice.telemetry.catalogue import CATALOGUE, PARKED, TABLE, TABLES, TOPIC_STATE
 from lakesplice.telemetry.health import Health
 from lakesplice.telemetry.http import MetricsServer
 from lakesplice.telemetry.metric import Kind, Metric
@@ -50,8 +51,9 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
 
     def work() -> None:
         for metric in CATALOGUE:
-            if metric not in (PARKED, TABLES):
+            if metric not in (PARKED, TABLES, TOPIC_STATE):
                 show(metrics, metric, 1.0)
+        metrics.show_topics({f"a.{state}": (TABLE_NAME, state) for state in TopicState})
         metrics.park(TABLE_NAME, "no-key")
 
     # Counters move with each scrape, so that rates have something to measure.

@@ -25,6 +25,7 @@ GENERATIONS = "_lakesplice/generations"
 HEARTBEATS = "_lakesplice/heartbeats"
 REQUESTS = "_lakesplice/requests"
 ANSWERS = "_lakesplice/answers"
+STATUS = "_lakesplice/status"
 
 RANDOM_BITS = 64
 _BASE = re.compile(rf"{BASE}/(?:[^/]+=[^/]+/)*[0-9a-f]{{16}}-\d+-[0-9a-f]{{16}}\.parquet")
@@ -124,6 +125,16 @@ def request_path(request: str) -> str:
 def answer_path(request: str) -> str:
     """What the driver answered."""
     return f"{ANSWERS}/{request}.json"
+
+
+def probe_path(entropy: Entropy) -> str:
+    """A file in the log's folder that says nothing: whether it can be written is the question."""
+    return f"{LOG}/_lakesplice_probe_{_random(entropy)}"
+
+
+def status_path(generation: int, number: int) -> str:
+    """One status document of a generation's driver."""
+    return f"{STATUS}/{generation:020d}/{number:020d}.json"
 
 
 def _random(entropy: Entropy) -> str:

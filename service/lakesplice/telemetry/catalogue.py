@@ -11,6 +11,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lakesplice.telemetry.metric import TABLE, Label, Metric, age, counter, durations, gauge
+from lakesplice.telemetry.topic_metrics import LAG as LAG
+from lakesplice.telemetry.topic_metrics import TABLES_NOT_MADE as TABLES_NOT_MADE
+from lakesplice.telemetry.topic_metrics import TOPIC_STATE as TOPIC_STATE
 
 READ_OPTIMISED = "read_optimised"
 REAL_TIME = "real_time"
@@ -63,7 +66,10 @@ QUERY_RESTARTS = counter(
     "restarts",
     "How often the streaming query was started anew, by reason.",
     "Restarts for `error` more than once an hour: the log names the error.",
-    Label("reason", ("new-topics", "lanes", "redirect", "refused-commit", "request", "error")),
+    Label(
+        "reason",
+        ("new-topics", "lanes", "redirect", "refused-commit", "rested", "request", "error"),
+    ),
 )
 BATCHES = counter(
     "batches",
@@ -82,13 +88,6 @@ LAST_BATCH = age(
     "last_batch_age_seconds",
     "Time since a batch last ended, or since there was last nothing to read.",
     "Well above the trigger: the query hangs or restarts; see /healthz and the log.",
-)
-LAG = gauge(
-    "kafka_consumer_lag_records",
-    "records",
-    "Records of the table's topic that aren't committed yet, over all its partitions.",
-    "Rising: ingest can't keep up, or the table is parked.",
-    TABLE,
 )
 FRESHNESS = age(
     "table_freshness_seconds",
@@ -179,12 +178,6 @@ TABLES = gauge(
     "Tables of the lake, by state.",
     "See table_parked.",
     Label("state", ("running", "parked")),
-)
-TABLES_NOT_MADE = gauge(
-    "tables_not_made",
-    "topics",
-    "Topics without a table that get none, by `schema_changes.create_table: ignore`.",
-    "The log's `table-not-made` names them; they aren't read, so nothing of them is passed over.",
 )
 COMMITS = counter(
     "commits",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 
 class Health:
@@ -26,6 +26,7 @@ class Health:
         self._deadline_seconds = deadline_seconds
         self._ticked = monotonic()
         self._awaited = dict(awaited or {})
+        self._troubles: dict[str, str] = {}
 
     def tick(self, deadline_seconds: float | None = None) -> None:
         """Say that the main loop lives; a deadline holds until the next tick that gives one."""
@@ -42,6 +43,16 @@ class Health:
         """Wait no longer for `what`."""
         with self._lock:
             self._awaited.pop(what, None)
+
+    def note_troubles(self, troubles: Mapping[str, str]) -> None:
+        """Say, by topic, what keeps some from going on; the service is ready all the same."""
+        with self._lock:
+            self._troubles = dict(troubles)
+
+    def troubles(self) -> dict[str, str]:
+        """Return what was noted last."""
+        with self._lock:
+            return dict(self._troubles)
 
     def why_dead(self) -> dict[str, str]:
         """Return the reasons why the service isn't alive; none means that it is."""

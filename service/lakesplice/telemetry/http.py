@@ -151,7 +151,8 @@ class _Handler(BaseHTTPRequestHandler):
             case "/healthz":
                 self._judge("alive", self.server.health.why_dead())
             case "/readyz":
-                self._judge("ready", self.server.health.why_unready())
+                health = self.server.health
+                self._judge("ready", health.why_unready(), topics=health.troubles())
             case _:
                 pages = {"pages": ["/metrics", "/healthz", "/readyz"]}
                 self._answer(HTTPStatus.NOT_FOUND, _JSON, json.dumps(pages).encode())
@@ -161,9 +162,9 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the parent's name
         """Say nothing: a scrape every few seconds is no news."""
 
-    def _judge(self, question: str, reasons: dict[str, str]) -> None:
+    def _judge(self, question: str, reasons: dict[str, str], **told: dict[str, str]) -> None:
         status = HTTPStatus.SERVICE_UNAVAILABLE if reasons else HTTPStatus.OK
-        body = {question: not reasons, "reasons": reasons}
+        body = {question: not reasons, "reasons": reasons, **told}
         self._answer(status, _JSON, json.dumps(body).encode() + b"\n")
 
     def _answer(self, status: HTTPStatus, kind: str, body: bytes) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from prometheus_client import (
@@ -19,7 +19,7 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from lakesplice.telemetry.catalogue import CATALOGUE, PARKED, TABLES
+from lakesplice.telemetry.catalogue import CATALOGUE, PARKED, TABLES, TOPIC_STATE
 from lakesplice.telemetry.metric import NOT_PARKED, TABLE, Kind, Metric
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -42,6 +42,7 @@ class Metrics:
         self._histograms: dict[str, Histogram] = {}
         self._ages: dict[str, _Ages] = {}
         self._tables: dict[str, str] = {}
+        self._topics: dict[str, tuple[str, str]] = {}
         self._lock = threading.Lock()
         self._measures: list[Callable[[], None]] = []
         for metric in CATALOGUE:
@@ -107,6 +108,19 @@ class Metrics:
                 if metric.is_per_table:
                     self._drop(metric, table)
             self._count_tables()
+
+    def show_topics(self, states: Mapping[str, tuple[str, str]]) -> None:
+        """Show per topic its table and the state that it is in, in one series each; nothing more of
+        topics that were shown before and aren't among these.
+        """
+        gauge = self._gauges[TOPIC_STATE.name]
+        with self._lock:
+            for topic, (table, state) in self._topics.items():
+                if states.get(topic) != (table, state):
+                    gauge.remove_by_labels({"topic": topic})
+            for topic, (table, state) in states.items():
+                gauge.labels(topic=topic, table=table, state=state).set(1)
+            self._topics = dict(states)
 
     def before_page(self, measure: Callable[[], None]) -> None:
         """Have `measure` called before each page, to set what is only measured when it is read."""

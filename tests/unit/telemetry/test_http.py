@@ -85,10 +85,18 @@ def test_ready_when_nothing_is_awaited(server: MetricsServer, health: Health, ti
     assert json.loads(body) == {
         "ready": False,
         "reasons": {"tables": "not loaded yet", "query": "not started"},
+        "topics": {},
     }
     health.reached("tables")
     health.reached("query")
-    assert get(server, "/readyz") == (200, b'{"ready": true, "reasons": {}}\n')
+    assert get(server, "/readyz") == (200, b'{"ready": true, "reasons": {}, "topics": {}}\n')
+    # What one topic meets doesn't make the service unready for the others.
+    health.note_troubles({"a.shop.goods": "resting: the disk is full"})
+    status, body = get(server, "/readyz")
+    assert (status, json.loads(body)["topics"]) == (
+        200,
+        {"a.shop.goods": "resting: the disk is full"},
+    )
     health.expect("query", "restarting")
     assert get(server, "/readyz")[0] == 503
     health.reached("query")

@@ -67,11 +67,15 @@ def json_line(row: Row) -> str:
 
 def printable(text: str) -> str:
     """Return `text` on one line, with control characters as escapes and cut when it is long."""
-    short = text if len(text) <= _CELL_CHARS_MAX else f"{text[:_CELL_CHARS_MAX]}…"
-    if short.isprintable():
-        return short
+    return visible(text if len(text) <= _CELL_CHARS_MAX else f"{text[:_CELL_CHARS_MAX]}…")
+
+
+def visible(text: str) -> str:
+    """Return all of `text` on one line, with control characters as escapes."""
+    if text.isprintable():
+        return text
     return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode() for char in short
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
     )
 
 

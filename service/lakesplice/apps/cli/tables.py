@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lakesplice.apps.cli.output import Listing, ListingOption, age, show
-from lakesplice.errors import LakespliceError, UsageError
+from lakesplice.apps.cli.output import Listing, ListingOption, show
+from lakesplice.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lakesplice.table.snapshot import HistoryEntry, Snapshot
+    from lakesplice.table.snapshot import HistoryEntry
 
 TableArgument = Annotated[
     str,
@@ -37,28 +37,25 @@ WaitOption = Annotated[
     float, typer.Option("--wait", min=1, max=3600, help="Seconds to wait for a driver's answer.")
 ]
 
-_TABLE_COLUMNS = ("table", "version", "rows", "deltas", "waiting", "dead", "committed", "state")
 _HISTORY_COLUMNS = ("version", "time", "operation", "source", "metrics")
 
 
 def tables(lake: LakeArgument, form: ListingOption = Listing.TABLE) -> None:
-    """List a lake's tables: version, rows, what waits, when they last moved, why they don't."""
-    from lakesplice.apps.lake import table_names
+    """List a lake's tables, and topics that have none: how each is doing, and why it isn't."""
+    from lakesplice.apps.cli.lake_overview import print_overview
+    from lakesplice.apps.lake_listing import listing
     from lakesplice.storage.places import is_there, open_store
-    from lakesplice.table.snapshot import open_snapshot
+    from lakesplice.table.driver_status import newest_status
 
-    rows, root = [], open_store(lake)
+    root = open_store(lake)
     if not is_there(root):
         raise UsageError("there is no such folder", lake=lake)
-    for name in table_names(root):
-        try:
-            facts = _facts(open_snapshot(root.within(name.path)))
-        except LakespliceError as error:
-            facts = {"state": "unreadable", "detail": str(error)}
-        rows.append({"table": str(name), **facts})
-    if form is Listing.TABLE:
-        rows = [_for_people(row) for row in rows]
-    show(rows, _TABLE_COLUMNS, form, f"no tables in {lake}")
+    status, now_ms = newest_status(root), round(time.time() * 1000)
+    rows = listing(root, status, now_ms)
+    if form is Listing.JSON:
+        show(rows, (), form, "")
+    else:
+        print_overview(rows, status, now_ms, str(lake))
 
 
 def history(
@@ -70,6 +67,7 @@ def history(
     from itertools import islice
 
     from lakesplice.apps.lake import table_store
+    from lakesplice.apps.lake_listing import moment
     from lakesplice.table.snapshot import history as versions
 
     def row(entry: Any) -> dict[str, Any]:
@@ -78,7 +76,7 @@ def history(
         told = {name: info.parameters[name] for name in ("by", "why") if name in info.parameters}
         return {
             "version": entry.version,
-            "time": _moment(info.timestamp_ms),
+            "time": moment(info.timestamp_ms),
             "operation": info.operation,
             "source": _moves(entry) if form is Listing.TABLE else entry.sources or entry.source,
             "metrics": counts if form is Listing.JSON else _joined(counts | told),
@@ -137,41 +135,6 @@ def parse_offset(text: str) -> tuple[int, int]:
     if not (partition.isdecimal() and offset.isdecimal()):
         raise UsageError("write offsets as partition:offset, such as 0:1234", given=text)
     return int(partition), int(offset)
-
-
-def _facts(snapshot: Snapshot) -> dict[str, Any]:
-    manifest = snapshot.manifest
-    parked = next(iter(manifest.parkings), None)
-    return {
-        "version": snapshot.version,
-        "rows": sum(file.rows for file in manifest.files.values()),
-        "base_files": len(manifest.files),
-        "deltas": len(manifest.deltas),
-        "waiting": sum(sum(delta.waiting.values()) for delta in manifest.deltas),
-        "delta_bytes": sum(delta.file.bytes for delta in manifest.deltas),
-        "index_runs": len(manifest.runs),
-        "dead": sum(letters.rows for letters in manifest.dead_letters),
-        "committed": _moment(snapshot.timestamp_ms),
-        "state": "parked" if parked else "running",
-        **({"code": parked.code, "detail": parked.detail} if parked else {}),
-    }
-
-
-def _for_people(row: dict[str, Any]) -> dict[str, Any]:
-    shown = dict(row)
-    if row.get("committed"):
-        passed = datetime.now(UTC) - datetime.fromisoformat(row["committed"])
-        shown["committed"] = f"{age(passed.total_seconds())} ago"
-    if "detail" in row:
-        code = f" ({row['code']})" if "code" in row else ""
-        shown["state"] = f"{row['state']}{code}: {row['detail']}"
-    return shown
-
-
-def _moment(timestamp_ms: int | None) -> str | None:
-    if not timestamp_ms:
-        return None
-    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 
 def _moves(entry: HistoryEntry) -> str:

@@ -7,6 +7,7 @@ time; whatever dies in the middle leaves the tables at offsets that the next sta
 from __future__ import annotations
 
 import threading
+import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,8 +18,9 @@ from pyspark.sql import DataFrame
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.drops import TableDrops
 from lakesplice.apps.service.letters import send_letters
+from lakesplice.apps.service.table_failures import TableFailures
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
-from lakesplice.errors import CorruptFileError, FencedError, LakespliceError, RetryableError
+from lakesplice.errors import FencedError
 from lakesplice.formats.events import DeclaredType, TypeHistory, declare
 from lakesplice.model.manifest import ParkCode, ParkReason
 from lakesplice.model.mappings import TypeMapping
@@ -37,8 +39,6 @@ from lakesplice.telemetry import catalogue as metric
 
 _COMMIT_THREADS = 8
 _READ_TASKS_PER_CORE = 1
-# A table whose part fails this often in a row is parked with the reason.
-_FAILURES_MAX = 3
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class BatchRunner:
         self._hold_back = hold_back
         self._drops = drops
         self._letters = letters
-        self._failures: dict[str, int] = {}
+        self._failures = TableFailures(driver)
         self._busy = threading.Lock()
         self.draining = threading.Event()
         self.restart: str | None = None
@@ -301,21 +301,20 @@ class BatchRunner:
         table = span.table
         try:
             if result.errors:
-                return self._failed(table, result.errors)
+                return self._failed(table, result.errors[0])
             brought = result.brought(planned_on, span.starts, span.ends)
             if self._letters is not None and brought.dead_letters:
                 send_letters(self._driver, table, brought.dead_letters, self._letters)
             outcome = settle(table, brought, self._driver.settings.policy(table.origin))
         except FencedError:
             raise
-        except LakespliceError as error:
-            return self._refuse(table, str(error))
+        except Exception as error:  # whatever it is concerns one table, and the others go on
+            return self._failed(table, TaskError.of(error, traceback.format_exc(limit=8)))
         if isinstance(outcome, Conflict):
-            return self._refuse(table, f"{outcome.reason}: {outcome.detail}")
+            return self._overtaken(table, f"{outcome.reason}: {outcome.detail}")
         if outcome is Settled.AGAIN:
             return "again"
-        self._failures.pop(table.source.topic, None)
-        table.go_on()
+        self._failures.went_well(table)
         if table.parked is not None:
             self._driver.log.warning(
                 "table-parked",
@@ -328,27 +327,15 @@ class BatchRunner:
             self.restart = "redirect"
         return "settled"
 
-    def _failed(self, table: ServiceTable, errors: Sequence[TaskError]) -> str:
-        error, topic = errors[0], table.source.topic
-        # A full disk or a store that stays away is no fault of the table: it goes on once that is
-        # mended, without anybody having to unpark it.
-        if error.is_a(RetryableError):
-            table.rest()
-        else:
-            self._failures[topic] = self._failures.get(topic, 0) + 1
-        code = ParkCode.CORRUPT if error.is_a(CorruptFileError) else None
-        if code is None and self._failures.get(topic, 0) >= _FAILURES_MAX:
-            code = ParkCode.JOB_DIED
-        self._driver.log.error(
-            "table-failed",
-            table=str(table.name),
-            kind=error.kind,
-            error=error.message,
-            trace=error.trace,
-        )
-        if code is not None:
-            table.park(ParkReason(code, f"{error.kind}: {error.message}", topic))
-        return self._refuse(table, f"{error.kind}: {error.message}")
+    def _failed(self, table: ServiceTable, error: TaskError) -> str:
+        if self._failures.failed(table, error):
+            self.restart = "redirect"
+        return "refused"
+
+    def _overtaken(self, table: ServiceTable, detail: str) -> str:
+        if self._failures.overtaken(table, detail):
+            return self._refuse(table, detail)
+        return "refused"
 
     def _refuse(self, table: ServiceTable, detail: str) -> str:
         """Pass the table over until the query starts anew from where the table stands."""

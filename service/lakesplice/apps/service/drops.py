@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
-from lakesplice.errors import CorruptFileError, FencedError, LakespliceError, RetryableError
+from lakesplice.errors import (
+    CorruptFileError,
+    FencedError,
+    LakespliceError,
+    RetryableError,
+    StorageError,
+)
 from lakesplice.model.manifest import ParkCode, ParkReason
 from lakesplice.model.position import Position
 from lakesplice.planning.drops import DropsTold, kept, open_after
@@ -42,21 +48,27 @@ class TableDrops:
 
     def any_due(self) -> bool:
         """Return whether that is so for any table."""
-        return any(self.calls_for(table) for table in self._tables.of_topics())
+        tables = (table for table in self._tables.of_topics() if not table.rests)
+        return any(self.calls_for(table) for table in tables)
 
     def settle(self) -> bool:
-        """Deal with all DROPs; return whether a table was parked. Blocks.
+        """Deal with all DROPs; return whether a table was parked, or rests. Blocks.
 
-        Called while no batch of any table runs. Raises what may pass, and `FencedError`.
+        Called while no batch of any table runs. Raises `FencedError`.
         """
         parked = [self._settled(table) for table in self._tables.of_topics()]
         return any(parked)
 
     def _settled(self, table: ServiceTable) -> bool:
         try:
-            return self._settle(table)
-        except (FencedError, RetryableError):
+            return not table.rests and self._settle(table)
+        except FencedError:
             raise
+        except RetryableError as error:
+            table.refused = True
+            told = f"the table was dropped at the source, which can't be followed: {error}"
+            table.rest(told, unwritable=isinstance(error, StorageError))
+            return True
         except LakespliceError as error:
             code = ParkCode.CORRUPT if isinstance(error, CorruptFileError) else ParkCode.JOB_DIED
             detail = f"the table was dropped at the source: {error}"

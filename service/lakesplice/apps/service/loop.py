@@ -14,6 +14,7 @@ from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.drops import TableDrops
 from lakesplice.apps.service.requests import Requests
 from lakesplice.apps.service.sources import Outlook, Sources
+from lakesplice.apps.service.status_reporter import StatusReporter
 from lakesplice.apps.service.tables import ServiceTables
 from lakesplice.errors import RetryableError
 from lakesplice.planning.lanes import catching_up
@@ -59,6 +60,7 @@ class QueryLoop:
         stopping: threading.Event,
         tables: ServiceTables,
         drops: TableDrops,
+        reporter: StatusReporter,
     ) -> None:
         self._driver = driver
         self._session = session
@@ -67,6 +69,7 @@ class QueryLoop:
         self._health = health
         self._stopping = stopping
         self._drops = drops
+        self._reporter = reporter
         self._requests = Requests(driver, tables, sources, stopping, self._tick)
         self._failures = 0
 
@@ -182,7 +185,7 @@ class QueryLoop:
                 asked = self._driver.clock.monotonic()
                 if self._requests.waiting():
                     self._main.runner.restart = self._main.runner.restart or "request"
-            reason = self._restart_reason()
+            reason = self._restart_reason() or ("rested" if self._sources.any_due() else None)
             if reason is not None:
                 self._restart(reason)
                 return False
@@ -240,3 +243,4 @@ class QueryLoop:
     def _tick(self) -> None:
         self._health.tick()
         self._driver.generation.check()
+        self._reporter.tick()

@@ -34,6 +34,7 @@ from lakesplice.apps.service.loop import QueryLoop
 from lakesplice.apps.service.schema_topics import SchemaTopics
 from lakesplice.apps.service.sources import Sources
 from lakesplice.apps.service.status import ServiceStatus, TableStatus
+from lakesplice.apps.service.status_reporter import StatusReporter
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.config import KafkaSettings, Settings
 from lakesplice.spark.folders import remove_leftovers
@@ -190,14 +191,16 @@ class Service:
             BatchRunner(driver, tables, catalogue, at_once, held, drops, letters),
         )
         sources = Sources(driver, tables, catalogue)
+        reporter = StatusReporter(driver, tables, sources, self._health)
         loop = QueryLoop(
-            driver, session, sources, runners, self._health, self._stopping, tables, drops
+            driver, session, sources, runners, self._health, self._stopping, tables, drops, reporter
         )
         loop.run(self._started.set, once=self._once)
         if self._stopping.is_set():
             loop.drain(self._stop_timeout)
         elif self._once:
             compactor.finish()
+        reporter.close()
 
     def _take_lake(self, lake: Store) -> Generation | None:
         """Become the lake's driver, as a standby for as long as another one lives; None if the

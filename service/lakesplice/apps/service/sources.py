@@ -7,14 +7,19 @@ from dataclasses import dataclass
 
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.newcomers import Newcomers
+from lakesplice.apps.service.resting import Rest
 from lakesplice.apps.service.tables import ServiceTables, unborn_source
-from lakesplice.errors import LakespliceError, UsageError
+from lakesplice.errors import FencedError, UnsupportedError, UsageError
+from lakesplice.model.driver_status import Standing, TopicState
 from lakesplice.model.names import TableName
 from lakesplice.planning.source_check import check_source
 from lakesplice.spark.query import Offsets
 from lakesplice.spark.topics import Topic, TopicCatalogue
 from lakesplice.table.reset import TopicStart
 from lakesplice.telemetry import catalogue as metric
+
+OTHER_TOPICS_MAX = 20
+_ANY = ".*"
 
 
 @dataclass(frozen=True)
@@ -25,15 +30,41 @@ class Outlook:
     lags: Mapping[str, int]
 
 
+@dataclass
+class _Unopened:
+    """A topic whose table could not be opened; without `rest` only another configuration helps."""
+
+    topic: Topic
+    reason: str
+    rest: Rest | None = None
+
+    @property
+    def rests(self) -> bool:
+        return self.rest is not None and self.rest.is_on
+
+    @property
+    def standing(self) -> Standing:
+        if self.rest is None:
+            return Standing(TopicState.REFUSED, self.reason)
+        return Standing(TopicState.RESTING, self.reason, "", self.rest.retry_ms)
+
+
 class Sources:
-    """Looks at the broker's topics and takes up their tables; blocks on broker and store."""
+    """Looks at the broker's topics and takes up their tables; blocks on broker and store.
+
+    Used by one thread, `starts` excepted.
+    """
 
     def __init__(self, driver: Driver, tables: ServiceTables, catalogue: TopicCatalogue) -> None:
         self._driver = driver
         self._tables = tables
         self._catalogue = catalogue
-        self._broken: set[str] = set()
+        self._unopened: dict[str, _Unopened] = {}
+        self._excluded: dict[str, str] = {}
+        self._matching: tuple[str, ...] = ()
         self._newcomers = Newcomers(driver, tables)
+        self.has_looked = False
+        self.other_topics: tuple[str, ...] = ()
 
     def look(self) -> Outlook:
         """Return what can be read now, with the tables that are new taken up.
@@ -44,15 +75,37 @@ class Sources:
         starts: dict[str, dict[int, int]] = {}
         lags = {}
         for name, topic in self._topics().items():
-            try:
-                offsets = self._start(topic)
-            except LakespliceError as error:
-                self._report(name, error)
-                continue
+            offsets = self._try_to_start(topic)
             if offsets:
                 starts[name] = offsets
                 lags[name] = topic.behind(offsets)
         return Outlook(starts, lags)
+
+    def standings(self) -> dict[str, Standing]:
+        """Return the state of each topic that matched when the broker was last asked; without any,
+        `other_topics` are those that it has.
+        """
+        return {topic: self._standing(topic) for topic in self._matching}
+
+    def _standing(self, topic: str) -> Standing:
+        if topic in self._excluded:
+            return Standing(TopicState.EXCLUDED, self._excluded[topic])
+        if topic in self._unopened:
+            return self._unopened[topic].standing
+        table = self._tables.get(topic)
+        return Standing(TopicState.WAITING, "it is new") if table is None else table.standing
+
+    def any_due(self) -> bool:
+        """Return whether something that rested, and is left out of the queries, can go on now.
+
+        What can't be written to yet, or opened, rests on: no query is restarted for it.
+        """
+        due = [table.may_go_on() for table in self._tables.of_topics()]
+        opened = [bool(self._try_to_start(one.topic)) for one in self._resting_unopened()]
+        return any(due) or any(opened)
+
+    def _resting_unopened(self) -> list[_Unopened]:
+        return [one for one in self._unopened.values() if one.rest is not None]
 
     def starts(self, names: Sequence[str], since_ms: int | None) -> dict[str, TopicStart]:
         """Return where topics begin, or where what was written at a moment or later does.
@@ -70,7 +123,8 @@ class Sources:
         return TopicStart(topic.id, offsets, self._tables.shard(topic.name))
 
     def peek(self) -> Outlook:
-        """Return what could be read now; takes nothing up and parks nothing.
+        """Return what could be read now; takes nothing up and parks nothing. What rested and is due
+        again is left to `any_due`.
 
         A silent source makes no batch: that its tables are fresh all the same is noted here.
         """
@@ -79,31 +133,77 @@ class Sources:
         lags = {}
         for name, topic in self._topics().items():
             table = self._tables.get(name)
-            if name in self._broken or (table is not None and (table.parked or table.rests)):
+            if table is not None:
+                table.sight(topic, moment)
+            if name in self._unopened or (
+                table is not None and (table.parked or table.is_left_out)
+            ):
                 continue
             starts[name] = table.next_offsets(topic.earliest) if table else dict(topic.earliest)
             lags[name] = topic.behind(starts[name])
-            if table is not None:
-                table.sight(topic, moment)
         if not any(lags.values()):
             self._driver.metrics.since(metric.LAST_BATCH, moment)
         return Outlook(starts, lags)
 
     def any_rests(self) -> bool:
         """Whether some table rests: what it has to read is not among what could be read now."""
-        return any(table.rests for table in self._tables.of_topics())
+        return any(table.is_left_out for table in self._tables.of_topics()) or bool(
+            self._resting_unopened()
+        )
 
     def _topics(self) -> dict[str, Topic]:
         pattern = self._driver.settings.kafka.topic_pattern.pattern
         matching = self._catalogue.matching(pattern)
+        self._note_matching(matching)
         return self._catalogue.describe([topic for topic in matching if self._read(topic)])
 
+    def _note_matching(self, matching: Sequence[str]) -> None:
+        self._matching = tuple(matching)
+        for topic in self._unopened.keys() - set(matching):
+            del self._unopened[topic]
+        others = () if matching else tuple(self._catalogue.matching(_ANY))
+        if others != self.other_topics or (not matching and not self.has_looked):
+            self._say_nothing_matches(others)
+        self.other_topics, self.has_looked = others, True
+
+    def _say_nothing_matches(self, others: Sequence[str]) -> None:
+        pattern = self._driver.settings.kafka.topic_pattern.pattern
+        if self._matching:
+            self._driver.log.info("topics-match", pattern=pattern, topics=len(self._matching))
+        else:
+            self._driver.log.warning(
+                "no-topic-matches",
+                pattern=pattern,
+                topics=len(others),
+                such_as=list(others[:OTHER_TOPICS_MAX]),
+            )
+
     def _read(self, topic: str) -> bool:
+        self._excluded.pop(topic, None)
         try:
             wanted = self._driver.settings.reads(TableName.from_topic(topic))
         except UsageError:
             return True  # what it lacks is told where its table is taken up
-        return wanted and not self._newcomers.leaves_out(topic)
+        if not wanted:
+            self._excluded[topic] = "`read: false` under `tables`"
+        elif self._newcomers.leaves_out(topic):
+            self._excluded[topic] = "it has no table, and schema_changes.create_table is ignore"
+        return topic not in self._excluded
+
+    def _try_to_start(self, topic: Topic) -> dict[int, int]:
+        """Return where the topic is read from; nothing if its table can't go on now."""
+        before = self._unopened.get(topic.name)
+        if before is not None and before.rests:
+            return {}
+        try:
+            offsets = self._start(topic)
+        except FencedError:
+            raise
+        except Exception as error:  # whatever it is concerns one table, and the others go on
+            self._report(topic, error)
+            return {}
+        self._unopened.pop(topic.name, None)
+        return offsets
 
     def _start(self, topic: Topic) -> dict[int, int]:
         if self._tables.get(topic.name) is None:
@@ -111,9 +211,11 @@ class Sources:
         table = self._tables.take_up(
             topic.name, unborn_source(topic.name, topic.id, topic.earliest)
         )
+        if table.is_left_out and not table.may_go_on():
+            return {}
         table.refused = False
         self._newcomers.park_if_refused(table)
-        if table.parked or table.rests:
+        if table.parked:
             return {}
         reason = check_source(table.source, topic.name, topic.id, topic.earliest, topic.latest)
         if reason is not None:
@@ -127,7 +229,15 @@ class Sources:
         if dropped:
             self._driver.log.warning("topic-begins-late", topic=topic.name, earliest=dropped)
 
-    def _report(self, topic: str, error: LakespliceError) -> None:
-        if topic not in self._broken:
-            self._broken.add(topic)
-            self._driver.log.error("table-not-opened", topic=topic, error=str(error))
+    def _report(self, topic: Topic, error: Exception) -> None:
+        """Note why a topic's table isn't there; what may be mended elsewhere is tried again."""
+        reason = str(error) or repr(error)
+        known = self._unopened.get(topic.name)
+        if known is None or known.reason != reason:
+            name = topic.name
+            self._driver.log.warning("table-not-opened", topic=name, error=reason)
+        rest = None
+        if not isinstance(error, UsageError | UnsupportedError):
+            rest = (known.rest if known else None) or Rest(self._driver.clock)
+            rest.begin(reason)
+        self._unopened[topic.name] = _Unopened(topic, reason, rest)

@@ -8,7 +8,9 @@ from dataclasses import replace
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.freshness import Freshness, Sightings, least_fresh
 from lakesplice.apps.service.gauges import CHANGE_OPS, count_commit, show_snapshot
-from lakesplice.errors import UsageError
+from lakesplice.apps.service.resting import Rest
+from lakesplice.errors import FencedError, LakespliceError, StorageError, UsageError
+from lakesplice.model.driver_status import Standing, TopicState
 from lakesplice.model.manifest import Manifest, ParkReason, PartitionState, SourceState
 from lakesplice.model.names import TableName
 from lakesplice.planning.metadata import Origin
@@ -18,10 +20,9 @@ from lakesplice.spark.topics import Topic
 from lakesplice.table.commit import NOTHING_TOLD, Committed, Conflict
 from lakesplice.table.held import HeldTable
 from lakesplice.table.intents import Ingest, Intent, Splice
+from lakesplice.table.probe import probe_log
 from lakesplice.table.snapshot import Snapshot
 from lakesplice.telemetry.catalogue import COMMIT_SECONDS, LAG
-
-_REST_SECONDS = (1.0, 2.0, 5.0, 10.0, 30.0)
 
 
 class ServiceTable(HeldTable):
@@ -60,30 +61,83 @@ class ServiceTable(HeldTable):
         self.refused = False
         self.changes_in = 0
         self.compactions = 0
-        self._trips = 0
-        self._rests_until = 0.0
+        self._rest = Rest(driver.clock)
+        self._unwritable = False
         self._sightings = Sightings()
-        self._lag = 0
+        self._lag: int | None = None
         self.holders.append(self)
         self.show()
 
     @property
     def rests(self) -> bool:
-        """Whether it is too early to try again what failed."""
-        return self._driver.clock.monotonic() < self._rests_until
+        """Whether it is too early to retry what failed."""
+        return self._rest.is_on
 
-    def rest(self) -> None:
+    @property
+    def is_failing(self) -> bool:
+        """Whether the last attempt to bring the table further failed, and none went well since."""
+        return self._rest.failures > 0
+
+    @property
+    def is_left_out(self) -> bool:
+        """Whether the running query passes the table over until a pause is over."""
+        return self.is_failing and self.refused
+
+    def rest(self, reason: str, *, unwritable: bool = False) -> None:
         """Rest after a failure that may pass, longer each time until `go_on` is called.
 
-        Else queries, which start anew after a failure, would do so without end, for all tables.
+        `unwritable`: the store failed, so it is tried before anything else is written.
         """
-        seconds = _REST_SECONDS[min(self._trips, len(_REST_SECONDS) - 1)]
-        self._trips += 1
-        self._rests_until = self._driver.clock.monotonic() + seconds
+        self._unwritable = unwritable
+        seconds = self._rest.begin(reason)
+        self._driver.log.warning(
+            "table-rests",
+            table=str(self.name),
+            topic=self.topic,
+            reason=reason,
+            seconds=seconds,
+            failures=self._rest.failures,
+        )
+
+    def may_go_on(self) -> bool:
+        """Return whether the table was left out and can be read again; blocks on the store.
+
+        One that can't be written to still rests on.
+        """
+        if self.rests or not self.is_left_out:
+            return False
+        if self._unwritable:
+            try:
+                probe_log(self.store, self._driver.entropy)
+            except StorageError as error:
+                self.rest(str(error), unwritable=True)
+                return False
+        return True
+
+    @property
+    def is_unwritable(self) -> bool:
+        """Whether the store failed when the table was last written to."""
+        return self.is_failing and self._unwritable
 
     def go_on(self) -> None:
         """Forget failures that have passed."""
-        self._trips = 0
+        self._rest.end()
+
+    @property
+    def standing(self) -> Standing:
+        """The topic's state and why."""
+        if self.parked is not None:
+            return Standing(TopicState.PARKED, self.parked.detail, self.parked.code.value)
+        if self.is_failing:
+            return Standing(TopicState.RESTING, self._rest.reason, "", self._rest.retry_ms)
+        if self.snapshot is None:
+            return Standing(TopicState.WAITING, "the topic has brought no change yet")
+        return Standing(TopicState.RUNNING)
+
+    @property
+    def lag_records(self) -> int | None:
+        """How many records of the topic weren't committed when it was last looked at."""
+        return self._lag
 
     def commit(
         self, intent: Intent, told: Mapping[str, str] = NOTHING_TOLD
@@ -100,17 +154,24 @@ class ServiceTable(HeldTable):
         return outcome
 
     def park(self, reason: ParkReason) -> None:
-        """See `HeldTable.park`."""
+        """See `HeldTable.park`; if that fails the table rests, and meets its reason again."""
         self._driver.log.warning(
             "table-parked", table=str(self.name), code=reason.code.value, detail=reason.detail
         )
-        super().park(reason)
+        try:
+            super().park(reason)
+        except FencedError:
+            raise
+        except LakespliceError as error:
+            told = f"the table is to be parked ({reason.detail}), which fails: {error}"
+            self.refused = True
+            self.rest(told, unwritable=isinstance(error, StorageError))
 
     def sight(self, topic: Topic, moment: float) -> None:
         """Note how far the topic reached at `moment`, in seconds since the epoch."""
         self._sightings.add(topic.latest, moment)
         self._lag = topic.behind(self.next_offsets(topic.earliest))
-        offsets = sum(holder._lag for holder in self.holders)  # noqa: SLF001
+        offsets = sum(holder._lag or 0 for holder in self.holders)  # noqa: SLF001
         self._driver.metrics.set(LAG, offsets, table=str(self.name))
         self.show()
 

@@ -1,0 +1,101 @@
+"""How a lake is doing, for people: a line per table in 80 columns, and why some don't go on."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from lakesplice.apps.cli.output import age, print_table, visible
+from lakesplice.model.driver_status import DriverStatus, TopicState
+
+Row = dict[str, Any]
+
+_COLUMNS = ("table", "state", "rows", "lag", "fresh", "waiting", "dead")
+_QUIET = (TopicState.RUNNING.value, TopicState.EXCLUDED.value)
+# A driver publishes every ten seconds.
+_SILENT_SECONDS = 60.0
+
+
+def print_overview(
+    rows: Sequence[Row], status: DriverStatus | None, now_ms: int, lake: str
+) -> None:
+    """Print a lake's tables to standard output, then each topic that doesn't go on, with its whole
+    reason. What concerns no table goes to standard error.
+    """
+    if rows:
+        print_table(map(_line, rows), _COLUMNS, sys.stdout)
+    elif status is None or status.topics:
+        print(f"no tables in {lake}", file=sys.stderr)
+    for text in _troubles(rows, now_ms):
+        print(_wrapped(text))
+    for text in _of_driver(status, now_ms):
+        print(_wrapped(text), file=sys.stderr)
+
+
+def _line(row: Row) -> Row:
+    counted = row.get("rows")
+    most = row.get("physical_rows")
+    rows = None if most is None else f"{counted:,}" if counted is not None else f"≤{most:,}"
+    lag, fresh = row.get("lag"), row.get("freshness_seconds")
+    return {
+        "table": row["table"] or f"(topic) {row['topic']}",
+        "state": row["state"],
+        "rows": rows,
+        "lag": None if lag is None else f"{lag:,}",
+        "fresh": None if fresh is None else age(fresh),
+        "waiting": row.get("waiting"),
+        "dead": row.get("dead"),
+    }
+
+
+def _troubles(rows: Iterable[Row], now_ms: int) -> list[str]:
+    found = []
+    for row in rows:
+        several = len(row["topics"]) > 1
+        for one in row["topics"] or [row]:
+            if one["state"] in _QUIET or not one.get("detail"):
+                continue
+            name = one["topic"] if several or not row["table"] else row["table"]
+            found.append(f"{name}: {_why(one, now_ms)}")
+        if row["state"] == "unreadable" and row["topics"]:
+            found.append(f"{row['table']}: {_why(row, now_ms)}")
+    return ["", *found] if found else []
+
+
+def _why(one: Row, now_ms: int) -> str:
+    code = f" ({one['code']})" if one.get("code") else ""
+    since = one.get("since")
+    long = f" (for {age(_seconds_since(since, now_ms))})" if since else ""
+    return f"{one['state']}{code}: {visible(one['detail'])}{long}"
+
+
+def _seconds_since(moment: str, now_ms: int) -> float:
+    return max(0.0, now_ms / 1000 - datetime.fromisoformat(moment).timestamp())
+
+
+def _of_driver(status: DriverStatus | None, now_ms: int) -> list[str]:
+    if status is None:
+        return []
+    told = []
+    if not status.topics:
+        others = ", ".join(map(visible, status.other_topics)) or "no topics at all"
+        pattern = visible(status.pattern)
+        told.append(f"no topic matches kafka.topic_pattern {pattern}; the broker has {others}")
+    silent = max(0.0, (now_ms - status.written_ms) / 1000)
+    if not status.running:
+        told.append(f"no driver runs: the last one ended {age(silent)} ago; states are of then")
+    elif silent > _SILENT_SECONDS:
+        told.append(f"the driver was last heard {age(silent)} ago; states are of then")
+    return told
+
+
+def _wrapped(text: str) -> str:
+    """Fit a text into a terminal's width; elsewhere it stays one line."""
+    if not sys.stdout.isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    return textwrap.fill(text, width, subsequent_indent="  ", break_on_hyphens=False)

@@ -1,0 +1,163 @@
+"""What a lake holds and how it is doing: each table as its manifest and the driver tell of it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any
+
+from lakesplice.apps.lake import table_names
+from lakesplice.errors import LakespliceError, TableNotFoundError
+from lakesplice.model.driver_status import DriverStatus, TopicState, TopicStatus
+from lakesplice.model.manifest import Manifest, ParkReason
+from lakesplice.model.names import IS_DELETED, TableName
+from lakesplice.storage.places import AnyStore
+from lakesplice.table.ports import Store
+from lakesplice.table.read import Request, scan
+from lakesplice.table.snapshot import Snapshot, open_snapshot
+
+_THREADS = 8
+# Rows are counted by reading one small column of every file. Beyond this that takes too long for a
+# first look, and only the upper bound is told.
+_FILES_COUNTED_MAX = 256
+_ROWS_COUNTED_MAX = 50_000_000
+# Of a table's topics the one in the worst state says how the table is doing.
+_WORST_FIRST = (
+    TopicState.PARKED,
+    TopicState.REFUSED,
+    TopicState.RESTING,
+    TopicState.WAITING,
+    TopicState.RUNNING,
+    TopicState.EXCLUDED,
+)
+UNREADABLE = "unreadable"
+
+Row = dict[str, Any]
+
+
+def listing(lake: AnyStore, status: DriverStatus | None, now_ms: int) -> list[Row]:
+    """Return a row for each table of the lake, and for each topic that has none, in order of name.
+
+    `rows` are those that a reader of the real-time view gets, None where they are too many to be
+    counted; `physical_rows` those in base files, deleted ones included. Blocks on the store.
+    """
+    topics: dict[str, list[TopicStatus]] = defaultdict(list)
+    for topic in () if status is None else status.topics:
+        topics[topic.table].append(topic)
+    names = {str(name): name for name in table_names(lake)}
+    shown = sorted({*names, *topics} - {""})
+
+    def row(table: str) -> Row:
+        facts = _facts(lake, names[table]) if table in names else {}
+        return _row(table, facts, topics.get(table, []), now_ms)
+
+    with ThreadPoolExecutor(_THREADS, "listing") as pool:
+        rows = list(pool.map(row, shown))
+    return rows + [_row("", {}, [topic], now_ms) for topic in topics.get("", [])]
+
+
+def moment(timestamp_ms: int | None) -> str | None:
+    """Return a moment as text in ISO 8601; None where there is none."""
+    if not timestamp_ms:
+        return None
+    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def _row(table: str, facts: Row, topics: Sequence[TopicStatus], now_ms: int) -> Row:
+    told = [_of_topic(topic, facts.get("parked", {}), now_ms) for topic in topics]
+    for topic, parked in facts.pop("parked", {}).items():
+        if topic not in {one["topic"] for one in told}:
+            told.append({"topic": topic, "state": TopicState.PARKED.value, **_why(parked)})
+    told.sort(key=lambda one: (_WORST_FIRST.index(TopicState(one["state"])), one["topic"]))
+    worst = told[0] if told else {"topic": None, "state": TopicState.RUNNING.value}
+    lags = [one["lag"] for one in told if one.get("lag") is not None]
+    return {
+        "table": table or None,
+        **worst,
+        "lag": sum(lags) if lags else None,
+        "freshness_seconds": _oldest(told, "freshness_seconds"),
+        "read_optimised_seconds": _oldest(told, "read_optimised_seconds"),
+        **facts,
+        "topics": told,
+    }
+
+
+def _of_topic(topic: TopicStatus, parked: dict[str, ParkReason], now_ms: int) -> Row:
+    """A topic as its driver saw it; but whether it is parked the manifest knows."""
+    standing, why = topic.standing, parked.get(topic.topic)
+    row: Row = {"topic": topic.topic, "state": standing.state.value}
+    if why is not None:
+        row |= {"state": TopicState.PARKED.value, **_why(why)}
+    elif standing.state is TopicState.PARKED and topic.table and standing.code != "fed-by-hand":
+        row["state"] = TopicState.RUNNING.value
+    elif standing.reason:
+        row |= {"code": standing.code or None, "detail": standing.reason}
+    if standing.retry_ms is not None and row["state"] == standing.state.value:
+        row["retry"] = moment(standing.retry_ms)
+    return row | {
+        "since": moment(topic.since_ms),
+        "lag": topic.lag_records,
+        "freshness_seconds": _age(topic.real_time_ms, now_ms),
+        "read_optimised_seconds": _age(topic.read_optimised_ms, now_ms),
+    }
+
+
+def _why(parked: ParkReason) -> Row:
+    return {"code": parked.code.value, "detail": parked.detail}
+
+
+def _age(then_ms: int | None, now_ms: int) -> float | None:
+    return None if then_ms is None else max(0, now_ms - then_ms) / 1000
+
+
+def _oldest(told: Iterable[Row], name: str) -> float | None:
+    ages = [one.get(name) for one in told]
+    known = [age for age in ages if age is not None]
+    return max(known) if known and len(known) == len(ages) else None
+
+
+def _facts(lake: AnyStore, name: TableName) -> Row:
+    store = lake.within(name.path)
+    try:
+        snapshot = open_snapshot(store)
+        rows = _live_rows(store, snapshot)
+    except TableNotFoundError:
+        return {}  # its first version isn't written yet
+    except LakespliceError as error:
+        return {"state": UNREADABLE, "detail": str(error)}
+    manifest = snapshot.manifest
+    return {
+        "version": snapshot.version,
+        "rows": rows,
+        "physical_rows": _physical_rows(manifest),
+        "base_files": len(manifest.files),
+        "deltas": len(manifest.deltas),
+        "waiting": sum(sum(delta.waiting.values()) for delta in manifest.deltas),
+        "delta_bytes": sum(delta.file.bytes for delta in manifest.deltas),
+        "index_runs": len(manifest.runs),
+        "dead": sum(letters.rows for letters in manifest.dead_letters),
+        "committed": moment(snapshot.timestamp_ms),
+        "parked": _parked(manifest),
+    }
+
+
+def _parked(manifest: Manifest) -> dict[str, ParkReason]:
+    """Why topics are parked; a table is so for all of its topics."""
+    if manifest.parked is not None:
+        topics = list(manifest.sources) or [manifest.parked.topic]
+        return dict.fromkeys(topics, manifest.parked)
+    return {parked.topic: parked for parked in manifest.parkings}
+
+
+def _physical_rows(manifest: Manifest) -> int:
+    return sum(file.rows for file in manifest.files.values())
+
+
+def _live_rows(store: Store, snapshot: Snapshot) -> int | None:
+    manifest = snapshot.manifest
+    if len(manifest.files) > _FILES_COUNTED_MAX or _physical_rows(manifest) > _ROWS_COUNTED_MAX:
+        return None
+    counts = [int(part.num_rows) for part in scan(store, manifest, Request((IS_DELETED,)))]
+    return sum(counts)

@@ -1,0 +1,49 @@
+"""Pauses after failures that may pass, each longer than the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lakesplice.table.ports import Clock
+
+PAUSES_SECONDS = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+
+
+class Rest:
+    """The pauses of one thing that fails again and again, until `end` says that it went well.
+
+    Without them a query would be restarted without end, for all tables, and each attempt may leave
+    files that nothing names.
+    """
+
+    def __init__(self, clock: Clock, pauses_seconds: Sequence[float] = PAUSES_SECONDS) -> None:
+        self._clock = clock
+        self._pauses_seconds = pauses_seconds
+        self._until = 0.0
+        self.failures = 0
+        self.reason = ""
+
+    @property
+    def is_on(self) -> bool:
+        """Whether it is too early for the next attempt."""
+        return self.failures > 0 and self._clock.monotonic() < self._until
+
+    @property
+    def retry_ms(self) -> int | None:
+        """When the next attempt is made, in milliseconds since the epoch; None if none failed."""
+        if not self.failures:
+            return None
+        left = max(0.0, self._until - self._clock.monotonic())
+        return self._clock.now_ms() + round(left * 1000)
+
+    def begin(self, reason: str) -> float:
+        """Rest after a failure; return for how many seconds."""
+        seconds = self._pauses_seconds[min(self.failures, len(self._pauses_seconds) - 1)]
+        self.failures += 1
+        self.reason = reason
+        self._until = self._clock.monotonic() + seconds
+        return seconds
+
+    def end(self) -> None:
+        """Forget failures that have passed."""
+        self.failures, self.reason, self._until = 0, "", 0.0

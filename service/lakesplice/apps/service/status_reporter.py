@@ -1,0 +1,145 @@
+"""Tells the state of every topic: to the lake's status document, to metrics and to /readyz."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.sources import OTHER_TOPICS_MAX, Sources
+from lakesplice.apps.service.tables import ServiceTables
+from lakesplice.errors import LakespliceError
+from lakesplice.model.driver_status import (
+    TROUBLES,
+    DriverStatus,
+    Standing,
+    TopicStatus,
+)
+from lakesplice.table.driver_status import StatusPublisher, newest_status
+from lakesplice.telemetry.health import Health
+
+# A change of state is shown about this soon; lag and freshness are shown this often.
+_LOOK_SECONDS = 1.0
+_PUBLISH_SECONDS = 10.0
+
+
+class StatusReporter:
+    """Reports for one driver; used by the main loop's thread. Blocks on the store.
+
+    A store that fails only makes the document old: what is reported elsewhere goes on.
+    """
+
+    def __init__(
+        self, driver: Driver, tables: ServiceTables, sources: Sources, health: Health
+    ) -> None:
+        self._driver = driver
+        self._tables = tables
+        self._sources = sources
+        self._health = health
+        self._publisher = StatusPublisher(driver.lake, driver.generation.number)
+        self._before = _before(driver)
+        self._known: dict[str, TopicStatus] = {}
+        self._looked = self._published = float("-inf")
+        self._unsaid = True
+
+    def tick(self) -> None:
+        """Report what is due; called again and again."""
+        now = self._driver.clock.monotonic()
+        if not self._sources.has_looked or now - self._looked < _LOOK_SECONDS:
+            return
+        self._looked = now
+        topics = self._topics()
+        changed = _states(topics) != _states(self._known)
+        self._known = topics
+        if changed or self._unsaid:
+            self._show()
+        if changed or now - self._published >= _PUBLISH_SECONDS:
+            self._published = now
+            self._publish(running=True)
+
+    def close(self) -> None:
+        """Publish the last document, of a driver that ends in order."""
+        self._known = self._topics()
+        self._publish(running=False)
+
+    def status(self, *, running: bool) -> DriverStatus:
+        """Return the document as it would be published now."""
+        driver = self._driver
+        return DriverStatus(
+            driver.generation.number,
+            driver.clock.now_ms(),
+            running,
+            driver.settings.kafka.topic_pattern.pattern,
+            tuple(self._known[topic] for topic in sorted(self._known)),
+            self._sources.other_topics[:OTHER_TOPICS_MAX],
+        )
+
+    def _topics(self) -> dict[str, TopicStatus]:
+        standings = self._sources.standings()
+        return {topic: self._topic(topic, standing) for topic, standing in standings.items()}
+
+    def _topic(self, topic: str, standing: Standing) -> TopicStatus:
+        table, known = self._tables.get(topic), self._known.get(topic, self._before.get(topic))
+        same = known is not None and _state(known.standing) == _state(standing)
+        since_ms = known.since_ms if known is not None and same else self._driver.clock.now_ms()
+        if table is None:
+            return TopicStatus(topic, "", standing, since_ms)
+        fresh = table.freshness()
+        return TopicStatus(
+            topic,
+            str(table.name),
+            standing,
+            since_ms,
+            table.lag_records,
+            _ms(fresh.real_time),
+            _ms(fresh.read_optimised),
+        )
+
+    def _show(self) -> None:
+        """Bring metrics and /readyz up to date."""
+        self._unsaid = False
+        self._driver.metrics.show_topics(
+            {
+                topic: (status.table, status.standing.state.value)
+                for topic, status in self._known.items()
+            }
+        )
+        self._health.note_troubles(
+            {
+                topic: f"{status.standing.state}: {status.standing.reason}"
+                for topic, status in self._known.items()
+                if status.standing.state in TROUBLES
+            }
+        )
+
+    def _publish(self, *, running: bool) -> None:
+        try:
+            self._publisher.publish(self.status(running=running))
+        except LakespliceError as error:
+            self._driver.log.warning("status-not-published", error=str(error))
+
+
+def _before(driver: Driver) -> dict[str, TopicStatus]:
+    """What the driver before said, so that states go on from when they began."""
+    with suppress(LakespliceError):
+        status = newest_status(driver.lake)
+        if status is not None:
+            return {topic.topic: topic for topic in status.topics}
+    return {}
+
+
+def _states(topics: Mapping[str, TopicStatus]) -> dict[str, tuple[str, str]]:
+    return {topic: _told(status.standing) for topic, status in topics.items()}
+
+
+def _state(standing: Standing) -> tuple[str, str]:
+    """What makes a state another one: its moment of retry and its words don't."""
+    return standing.state.value, standing.code
+
+
+def _told(standing: Standing) -> tuple[str, str]:
+    return standing.state.value, standing.reason
+
+
+def _ms(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds * 1000)

@@ -1,0 +1,68 @@
+"""What becomes of a table whose part of a batch failed: it rests, or it is parked.
+
+The running query passes it over meanwhile and goes on with the others.
+"""
+
+from __future__ import annotations
+
+from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.tables import ServiceTable
+from lakesplice.errors import CorruptFileError, RetryableError, StorageError
+from lakesplice.model.manifest import ParkCode, ParkReason
+from lakesplice.spark.plan import TaskError
+
+# A table whose part fails this often in a row, for a reason that doesn't pass, is parked with it.
+_FAILURES_MAX = 3
+
+
+class TableFailures:
+    """Counts the failures of a lane's tables; safe from several threads, one per table."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._failures: dict[str, int] = {}
+        self._conflicts: set[str] = set()
+
+    def went_well(self, table: ServiceTable) -> None:
+        """The table's part was committed: what failed before is over."""
+        self._failures.pop(table.topic, None)
+        self._conflicts.discard(table.topic)
+        table.go_on()
+
+    def failed(self, table: ServiceTable, error: TaskError) -> bool:
+        """Have the table rest, or park it; return whether it was parked.
+
+        A full disk or a store that stays away is no fault of the table: it goes on once that is
+        mended, without anybody having to unpark it.
+        """
+        told = f"{error.kind}: {error.message}"
+        table.refused = True
+        if error.is_a(RetryableError):
+            table.rest(error.message, unwritable=error.is_a(StorageError))
+            return False
+        failures = self._failures[table.topic] = self._failures.get(table.topic, 0) + 1
+        self._driver.log.error(
+            "table-failed",
+            table=str(table.name),
+            kind=error.kind,
+            error=error.message,
+            trace=error.trace,
+        )
+        if error.is_a(CorruptFileError):
+            table.park(ParkReason(ParkCode.CORRUPT, told, table.topic))
+        elif failures >= _FAILURES_MAX:
+            table.park(ParkReason(ParkCode.JOB_DIED, told, table.topic))
+        else:
+            table.rest(told)
+        return table.parked is not None
+
+    def overtaken(self, table: ServiceTable, detail: str) -> bool:
+        """Another writer was faster. Return whether to read on at once from where the table stands
+        now; False if that happened before, with nothing committed since: then the table rests.
+        """
+        if table.topic not in self._conflicts:
+            self._conflicts.add(table.topic)
+            return True
+        table.refused = True
+        table.rest(f"another writer commits to the table ({detail})")
+        return False

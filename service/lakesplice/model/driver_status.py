@@ -1,0 +1,72 @@
+"""What a driver says of every topic that its configuration matches, for whoever is on call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class TopicState(StrEnum):
+    """What becomes of a topic's records now.
+
+    `RUNNING`: they are read and committed. `WAITING`: the topic has no table yet, since none of its
+    records is committed. `RESTING`: the last attempt failed for a reason that may pass; it is made
+    again after a pause. `PARKED`: somebody has to decide. `REFUSED`: the configuration or the
+    topic's name has to change. `EXCLUDED`: the configuration leaves the topic out.
+    """
+
+    RUNNING = "running"
+    WAITING = "waiting"
+    RESTING = "resting"
+    PARKED = "parked"
+    REFUSED = "refused"
+    EXCLUDED = "excluded"
+
+
+TROUBLES = (TopicState.RESTING, TopicState.PARKED, TopicState.REFUSED)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A topic's state and why: `code` as `ParkCode` has it for a parked one, `reason` for people,
+    `retry_ms` when a resting one is tried again.
+    """
+
+    state: TopicState
+    reason: str = ""
+    code: str = ""
+    retry_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicStatus:
+    """One topic, and the table of the lake (`database.table`) that it feeds; empty if it has none.
+
+    `since_ms` says when the state began, over restarts of the driver. `lag_records` are those not
+    committed yet. The last two are the moments up to which the views are sure to be complete. None
+    stands for unknown; moments are milliseconds since the epoch.
+    """
+
+    topic: str
+    table: str
+    standing: Standing
+    since_ms: int
+    lag_records: int | None = None
+    real_time_ms: int | None = None
+    read_optimised_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DriverStatus:
+    """All topics that match `pattern`, in order of name, as the driver of a generation saw them.
+
+    `running` is False in the last one, of a driver that ended in order. `other_topics` are some of
+    those that the broker has, only where none matches.
+    """
+
+    generation: int
+    written_ms: int
+    running: bool
+    pattern: str
+    topics: tuple[TopicStatus, ...] = ()
+    other_topics: tuple[str, ...] = ()

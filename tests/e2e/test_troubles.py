@@ -1,0 +1,186 @@
+"""One service, and topics in every trouble: each is shown with its reason and harms no other.
+
+Only a whole service shows that queries aren't restarted for what rests, and that it is told
+everywhere alike: in the lake, on the pages and in the log. All troubles share one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakesplice.model.driver_status import TopicState
+from lakesplice.testing.servers.process import free_port
+from tests.support.command_line import CommandLine
+from tests.support.ledgers import PARTITIONS, Ledger, send
+from tests.support.running import Lake, RunningService, ends_of, take_in
+from tests.support.topics import Sender, make_topics
+
+LONG = "x" * 256
+
+
+@contextmanager
+def unwritable(folder: Path) -> Iterator[None]:
+    """Nothing can be put into the folder while the block runs, by root either."""
+    if os.geteuid() != 0:
+        folder.chmod(0o555)
+        yield
+        folder.chmod(0o755)
+        return
+    done = subprocess.run(["chattr", "+i", folder], capture_output=True, check=False)
+    if done.returncode:
+        pytest.skip("as root, and the file system knows no immutable folders")
+    try:
+        yield
+    finally:
+        subprocess.run(["chattr", "-i", folder], check=True)
+
+
+@dataclass
+class Scene:
+    """A lake, its service's pages, and a source to each topic."""
+
+    lake: Lake
+    servers: str
+    prefix: str
+    port: int
+    cli: CommandLine
+    ledgers: dict[str, Ledger] = field(default_factory=dict)
+
+    def ledger(self, name: str, server: str = "") -> Ledger:
+        return self.ledgers.setdefault(server + name, Ledger(server or self.prefix, name))
+
+    def topic(self, name: str) -> str:
+        return self.ledger(name).topic
+
+    def tables(self) -> dict[str, dict[str, Any]]:
+        """What `lakesplice tables` says, by topic."""
+        return {row["topic"]: row for row in self.cli.rows("tables", self.lake.root)}
+
+    def state(self, topic: str) -> str:
+        return str(self.tables().get(topic, {}).get("state"))
+
+    def page(self, name: str) -> str:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/{name}", timeout=10) as answer:
+            return str(answer.read().decode())
+
+    def restarts(self) -> int:
+        return len(self.lake.said("query-restarts"))
+
+    def files(self, name: str) -> set[Path]:
+        folder = self.lake.path(self.topic(name))
+        return {path for path in folder.rglob("*") if path.is_file()}
+
+    def rests(self, name: str) -> int:
+        """How often the topic's table has rested."""
+        said = self.lake.said("table-rests")
+        return len([one for one in said if one["topic"] == self.topic(name)])
+
+
+@pytest.fixture
+def scene(kafka_broker: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Scene:
+    prefix, port = f"troubles-{secrets.token_hex(4)}", free_port()
+    lake = Lake(
+        tmp_path,
+        kafka_broker,
+        rf"{prefix}(-again)?\..*",
+        metrics={"enabled": True, "port": port},
+        tables=[
+            {"match": "long.ledger", "to": f"long.{LONG}"},
+            {"match": "left.ledger", "read": False},
+        ],
+    )
+    return Scene(lake, kafka_broker, prefix, port, CommandLine(capsys))
+
+
+def test_each_topic_in_trouble_is_shown_and_goes_on_once_it_is_mended(scene: Scene) -> None:
+    lake, sender = scene.lake, Sender(scene.servers)
+    names = ("steady", "stuck", "unborn", "long", "left", "empty")
+    for name in names:
+        scene.ledger(name)
+    again = scene.ledger("steady", f"{scene.prefix}-again")
+    nameless = f"{scene.prefix}.nameless."
+    topics = {ledger.topic: PARTITIONS for ledger in scene.ledgers.values()} | {nameless: 1}
+    make_topics(scene.servers, topics)
+    lake.root.mkdir()
+    in_the_way = lake.root / "unborn"
+    in_the_way.write_text("no folder")
+    with lake.running() as service:
+        first = [event for name in ("steady", "stuck") for event in scene.ledger(name).insert(0, 9)]
+        take_in(service, lake, ends_of(send(sender, first)))
+        with unwritable(lake.path(scene.topic("stuck")) / "_delta_log"):
+            troubled = [e for n in names[1:4] for e in scene.ledger(n).insert(100, 120)]
+            ends = ends_of(record for record in send(sender, troubled))
+            rests_without_harm(scene, service, sender)
+            is_told_everywhere(scene, service, again.topic, nameless)
+        in_the_way.unlink()
+        there = {place: end for place, end in ends.items() if LONG not in place[0]}
+        there = {k: v for k, v in there.items() if k[0] != scene.topic("long")}
+        take_in(service, lake, there)
+        for name in ("stuck", "unborn"):
+            topic = scene.topic(name)
+            service.until(lambda topic=topic: scene.state(topic) == "running", f"{name} is well")  # type: ignore[misc]
+            assert lake.table(topic).read().num_rows == scene.ledger(name).truth.num_rows
+        service.terminate()
+        service.ends_well(60)
+
+
+def rests_without_harm(scene: Scene, service: RunningService, sender: Sender) -> None:
+    """The others go on, no file is written for what rests, and no query restarts for it."""
+    service.until(
+        lambda: min(scene.rests("stuck"), scene.rests("unborn")) >= 2,
+        "both rest for the second time",
+    )
+    files, restarts = scene.files("stuck"), scene.restarts()
+    records = send(sender, scene.ledger("steady").update(range(9), "goes on"))
+    take_in(service, scene.lake, ends_of(records))
+    service.until(lambda: scene.rests("stuck") >= 4, "it rests for the fourth time")
+    assert scene.files("stuck") == files
+    assert scene.restarts() == restarts
+    assert not scene.lake.said("query-failed")
+    pauses = [
+        one["seconds"]
+        for one in scene.lake.said("table-rests")
+        if one["topic"] == scene.topic("stuck")
+    ]
+    assert pauses == sorted(pauses)
+    assert {one["level"] for one in scene.lake.said("table-rests")} == {"warning"}
+
+
+def is_told_everywhere(scene: Scene, service: RunningService, again: str, nameless: str) -> None:
+    expected = {
+        scene.topic("steady"): TopicState.RUNNING,
+        scene.topic("stuck"): TopicState.RESTING,
+        scene.topic("unborn"): TopicState.RESTING,
+        scene.topic("long"): TopicState.RESTING,
+        scene.topic("left"): TopicState.EXCLUDED,
+        scene.topic("empty"): TopicState.WAITING,
+        again: TopicState.REFUSED,
+        nameless: TopicState.REFUSED,
+    }
+    shown: Callable[[], dict[str, str]] = lambda: {t: scene.state(t) for t in expected}  # noqa: E731
+    service.until(lambda: shown() == expected, f"the tables' states are {expected}")
+    rows = scene.tables()
+    assert "not permitted" in rows[scene.topic("stuck")]["detail"].lower()
+    assert "too long" in rows[scene.topic("long")]["detail"]
+    assert "same table" in rows[again]["detail"] or "told apart" in rows[again]["detail"]
+    assert "must end in database.table" in rows[nameless]["detail"]
+    assert all(rows[topic]["since"] for topic in expected)
+    ready = json.loads(scene.page("readyz"))
+    troubles = {t for t, state in expected.items() if state in ("resting", "refused")}
+    assert ready["ready"]
+    assert ready["topics"].keys() == troubles
+    page = scene.page("metrics").splitlines()
+    for topic, state in expected.items():
+        (series,) = [line for line in page if f'topic="{topic}"' in line]
+        assert f'state="{state}"' in series

@@ -1,0 +1,73 @@
+"""The status document: what one driver publishes the newest reader finds, whole or not at all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakesplice.model.driver_status import DriverStatus, Standing, TopicState, TopicStatus
+from lakesplice.storage.local import LocalStore
+from lakesplice.table.driver_status import (
+    StatusPublisher,
+    decode_status,
+    encode_status,
+    newest_status,
+)
+from lakesplice.table.layout import STATUS
+
+MOMENTS = st.integers(0, 2**53)
+MAYBE = st.none() | MOMENTS
+STANDINGS = st.builds(Standing, st.sampled_from(TopicState), st.text(), st.text(), MAYBE)
+TOPICS = st.builds(TopicStatus, st.text(), st.text(), STANDINGS, MOMENTS, MAYBE, MAYBE, MAYBE)
+STATUSES = st.builds(
+    DriverStatus,
+    MOMENTS,
+    MOMENTS,
+    st.booleans(),
+    st.text(),
+    st.lists(TOPICS, max_size=3).map(tuple),
+    st.lists(st.text(), max_size=3).map(tuple),
+)
+
+
+def status(generation: int, written_ms: int, *topics: TopicStatus) -> DriverStatus:
+    return DriverStatus(generation, written_ms, True, ".*", topics)
+
+
+@given(STATUSES)
+def test_a_document_is_read_as_it_was_written(written: DriverStatus) -> None:
+    assert decode_status(encode_status(written)) == written
+
+
+@given(st.binary())
+def test_bytes_that_are_none_are_no_document(data: bytes) -> None:
+    assert decode_status(data) is None
+
+
+def test_what_a_newer_driver_added_is_passed_over() -> None:
+    topic = TopicStatus("a.b.c", "b.c", Standing(TopicState.RUNNING), 5)
+    told = json.loads(encode_status(status(1, 2, topic)))
+    told["new"] = told["topics"][0]["new"] = told["topics"][0]["standing"]["new"] = 1
+    assert decode_status(json.dumps(told).encode()) == status(1, 2, topic)
+    told["format"] = 2
+    assert decode_status(json.dumps(told).encode()) is None
+
+
+def test_the_newest_document_of_the_newest_driver_counts_and_is_the_only_one(
+    tmp_path: Path,
+) -> None:
+    lake = LocalStore(tmp_path)
+    assert newest_status(lake) is None
+    first = StatusPublisher(lake, 9)
+    for at in range(11):
+        first.publish(status(9, at))
+    assert newest_status(lake) == status(9, 10)
+    second = StatusPublisher(lake, 10)
+    second.publish(status(10, 1))
+    assert newest_status(lake) == status(10, 1)
+    assert len(list(lake.list(f"{STATUS}/"))) == 1
+    first.publish(status(9, 99))
+    assert newest_status(lake) == status(10, 1), "a driver that was deposed says nothing more"
