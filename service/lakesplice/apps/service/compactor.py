@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.resting import Rest
 from lakesplice.apps.service.slots import Slots
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.apps.service.upkeep import Upkeep
@@ -45,9 +46,9 @@ _TASK_BYTES = 256 * 2**20
 _HOLD_SECONDS = 0.1
 _JOIN_SECONDS = 1.0
 _FINISH_SECONDS = 0.05
-# A table whose compaction failed is left alone for so long, so that it cannot keep the others
-# waiting.
-_PAUSE_SECONDS = 30.0
+# A table whose compaction failed is left alone, so that it cannot keep the others waiting; longer
+# each time, since each attempt leaves files that nothing names.
+_PAUSES_SECONDS = (30.0, 60.0, 120.0, 300.0)
 
 
 class Compactor:
@@ -72,7 +73,7 @@ class Compactor:
         self._slots = Slots(self._tasks)
         self._lock = threading.Lock()
         self._running: set[str] = set()
-        self._paused_until: dict[str, float] = {}
+        self._rests: dict[str, Rest] = {}
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
 
@@ -154,7 +155,7 @@ class Compactor:
         free = {
             str(table.name): table
             for table in self._tables
-            if table.snapshot is not None and not self._is_paused(table)
+            if table.snapshot is not None and not table.is_unwritable and not self._is_paused(table)
         }
         pressures = {name: self._pressure(table) for name, table in free.items()}
         cap = len(self._running) + 1
@@ -172,8 +173,8 @@ class Compactor:
         return pressure(waiting, self._policy, self._driver.clock.now_ms())
 
     def _is_paused(self, table: ServiceTable) -> bool:
-        until = self._paused_until.get(str(table.name), 0.0)
-        return self._driver.clock.monotonic() < until
+        rest = self._rests.get(str(table.name))
+        return rest is not None and rest.is_on
 
     def _compact(self, table: ServiceTable) -> None:
         driver, name = self._driver, str(table.name)
@@ -189,6 +190,7 @@ class Compactor:
         except (LakespliceError, PySparkException) as error:
             self._pause(table, error)
             return
+        self._rests.pop(name, None)
         result = "committed" if committed else "conflict"
         driver.metrics.add(metric.COMPACTIONS, table=name, result=result)
 
@@ -248,7 +250,7 @@ class Compactor:
         )
 
     def _pause(self, table: ServiceTable, error: Exception) -> None:
-        until = self._driver.clock.monotonic() + _PAUSE_SECONDS
-        self._paused_until[str(table.name)] = until
+        rest = self._rests.setdefault(str(table.name), Rest(self._driver.clock, _PAUSES_SECONDS))
+        rest.begin(str(error))
         self._driver.metrics.add(metric.COMPACTIONS, table=str(table.name), result="failed")
         self._driver.log.error("compaction-failed", table=str(table.name), error=str(error))

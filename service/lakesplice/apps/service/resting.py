@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from lakesplice.table.ports import Clock
 
 PAUSES_SECONDS = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+# Some 20 seconds with the pauses above.
+_GIVEN_UP_AFTER = 5
 
 
 class Rest:
@@ -35,6 +37,11 @@ class Rest:
             return None
         left = max(0.0, self._until - self._clock.monotonic())
         return self._clock.now_ms() + round(left * 1000)
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether it failed so often that who waits for an end need not wait for it."""
+        return self.failures >= _GIVEN_UP_AFTER
 
     def begin(self, reason: str) -> float:
         """Rest after a failure; return for how many seconds."""

@@ -31,6 +31,7 @@ from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.drops import TableDrops
 from lakesplice.apps.service.gauges import show_memory
 from lakesplice.apps.service.loop import QueryLoop
+from lakesplice.apps.service.once_summary import say_what_was_done
 from lakesplice.apps.service.schema_topics import SchemaTopics
 from lakesplice.apps.service.sources import Sources
 from lakesplice.apps.service.status import ServiceStatus, TableStatus
@@ -55,12 +56,14 @@ from lakesplice.telemetry.registry import Metrics
 
 _TICK_SECONDS = 0.2
 _ALIVE_SECONDS = 120.0
+EXIT_NOT_ALL = 1
 
 
 class Service:
     """One driver. `start` returns once it reads; `stop` once nothing of it runs any more.
 
     `start` and `stop` are called once each, from one thread; `status` may be called from any.
+    `exit_code` is what a process that did nothing else should end with.
     """
 
     def __init__(self, settings: Settings, *, once: bool = False) -> None:
@@ -79,6 +82,7 @@ class Service:
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
         self._stop_timeout = settings.stop_timeout
+        self.exit_code = 0
 
     @property
     def metrics_url(self) -> str:
@@ -200,7 +204,9 @@ class Service:
             loop.drain(self._stop_timeout)
         elif self._once:
             compactor.finish()
-        reporter.close()
+        status = reporter.close()
+        if self._once and not self._stopping.is_set():
+            self.exit_code = 0 if say_what_was_done(self._log, status, tables) else EXIT_NOT_ALL
 
     def _take_lake(self, lake: Store) -> Generation | None:
         """Become the lake's driver, as a standby for as long as another one lives; None if the
@@ -235,7 +241,8 @@ class Service:
 def run(settings: Settings, *, once: bool = False) -> int:
     """Run the service until SIGTERM or SIGINT, or with `once` until all is taken in; the exit code.
 
-    0 after a clean end, also when a batch had to be dropped. Must be called in the main thread.
+    0 after a clean end, also when a batch had to be dropped; 1 with `once` if no topic matches, or
+    the store or the registry failed for one to the end. Must be called in the main thread.
     """
     configure_logs(settings.logging.level, settings.logging.format)
     service = Service(settings, once=once)
@@ -247,7 +254,7 @@ def run(settings: Settings, *, once: bool = False) -> int:
         if wished.is_set():
             break
     service.stop()
-    return 0
+    return service.exit_code
 
 
 def _status(table: ServiceTable, now: float) -> TableStatus:

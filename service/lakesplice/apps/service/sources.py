@@ -146,10 +146,12 @@ class Sources:
         return Outlook(starts, lags)
 
     def any_rests(self) -> bool:
-        """Whether some table rests: what it has to read is not among what could be read now."""
-        return any(table.is_left_out for table in self._tables.of_topics()) or bool(
-            self._resting_unopened()
-        )
+        """Whether some table rests: what it has to read is not among what could be read now. One
+        that failed too often counts no more.
+        """
+        tables = any(t.is_left_out and not t.is_given_up for t in self._tables.of_topics())
+        unopened = (one.rest for one in self._resting_unopened())
+        return tables or any(rest is not None and not rest.is_given_up for rest in unopened)
 
     def _topics(self) -> dict[str, Topic]:
         pattern = self._driver.settings.kafka.topic_pattern.pattern

@@ -57,10 +57,12 @@ class StatusReporter:
             self._published = now
             self._publish(running=True)
 
-    def close(self) -> None:
-        """Publish the last document, of a driver that ends in order."""
+    def close(self) -> DriverStatus:
+        """Publish the last document, of a driver that ends in order, and return it."""
         self._known = self._topics()
-        self._publish(running=False)
+        if self._sources.has_looked:
+            self._publish(running=False)
+        return self.status(running=False)
 
     def status(self, *, running: bool) -> DriverStatus:
         """Return the document as it would be published now."""

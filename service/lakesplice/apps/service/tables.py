@@ -116,8 +116,13 @@ class ServiceTable(HeldTable):
 
     @property
     def is_unwritable(self) -> bool:
-        """Whether the store failed when the table was last written to."""
-        return self.is_failing and self._unwritable
+        """Whether the store failed when the table was last written to, for any of its topics."""
+        return any(one.is_failing and one._unwritable for one in self.holders)  # noqa: SLF001
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether the table failed so often that who waits for an end need not wait for it."""
+        return self._rest.is_given_up
 
     def go_on(self) -> None:
         """Forget failures that have passed."""

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.purges import Purges
+from lakesplice.apps.service.resting import Rest
 from lakesplice.apps.service.tables import ServiceTable
 from lakesplice.apps.service.vacuums import Vacuums
 from lakesplice.errors import FencedError, LakespliceError
@@ -27,6 +28,8 @@ from lakesplice.telemetry import catalogue as metric
 
 # After a merge of files failed, until the next one is tried.
 _PAUSE_SECONDS = 300.0
+# After any upkeep failed: what fails at once would be tried again at once, and leave files.
+_PAUSES_SECONDS = (5.0, 30.0, 60.0, 120.0, 300.0)
 
 
 class Upkeep:
@@ -38,6 +41,7 @@ class Upkeep:
         self._logs: dict[str, Maintenance] = {}
         self._seen: dict[str, int] = {}
         self._no_file_merge_until: dict[str, float] = {}
+        self._rests: dict[str, Rest] = {}
         self._vacuums = Vacuums(driver)
         self._purges = Purges(driver, partial(purge_table, session))
 
@@ -45,7 +49,8 @@ class Upkeep:
         """Whether there are too many index runs or small files, the log has grown enough to look at
         it, or it is time for a vacuum or a purge.
         """
-        if table.snapshot is None:
+        rest = self._rests.get(str(table.name))
+        if table.snapshot is None or (rest is not None and rest.is_on):
             return False
         grown = table.snapshot.version - self._seen.get(str(table.name), 0)
         every = self._driver.settings.log.checkpoint_every
@@ -54,7 +59,7 @@ class Upkeep:
         return merges or grown >= every or timed
 
     def see_to(self, table: ServiceTable) -> None:
-        """Do what is due. Failures are logged, and the table's turn comes again."""
+        """Do what is due. Failures are logged, and the table's turn comes again after a pause."""
         try:
             if self._merge_plan(table) is not None:
                 self._merge(table)
@@ -69,6 +74,12 @@ class Upkeep:
             raise
         except (LakespliceError, PySparkException) as error:
             self._driver.log.error("upkeep-failed", table=str(table.name), error=str(error))
+            rest = self._rests.setdefault(
+                str(table.name), Rest(self._driver.clock, _PAUSES_SECONDS)
+            )
+            rest.begin(str(error))
+        else:
+            self._rests.pop(str(table.name), None)
 
     def _merge_plan(self, table: ServiceTable) -> range | None:
         sizes = [run.entries for run in table.manifest.runs]

@@ -1,0 +1,229 @@
+"""Each topic that matches has a state, with its reason; what rests writes nothing meanwhile."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import structlog
+from structlog.testing import capture_logs
+
+from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.sources import Sources
+from lakesplice.apps.service.status_reporter import StatusReporter
+from lakesplice.apps.service.table_failures import TableFailures
+from lakesplice.apps.service.tables import ServiceTable, ServiceTables
+from lakesplice.config import Settings
+from lakesplice.errors import CorruptFileError, LakespliceError, StorageError
+from lakesplice.model.driver_status import Standing, TopicState
+from lakesplice.model.manifest import ParkCode
+from lakesplice.model.schema import TableSchema
+from lakesplice.spark.plan import TaskError
+from lakesplice.spark.topics import Topic
+from lakesplice.storage.local import LocalStore
+from lakesplice.table.driver_status import newest_status
+from lakesplice.table.generation import Generation
+from lakesplice.telemetry.health import Health
+from lakesplice.telemetry.registry import Metrics
+from lakesplice.testing.doubles import FixedClock, SeededEntropy
+
+GOODS = "a.shop.goods"
+
+
+@dataclass
+class Broker:
+    """Topics of one partition, by name their next offset; answers as `TopicCatalogue`."""
+
+    ends: dict[str, int] = field(default_factory=dict)
+
+    def matching(self, pattern: str) -> list[str]:
+        return sorted(name for name in self.ends if re.fullmatch(pattern, name))
+
+    def describe(self, names: Iterable[str]) -> dict[str, Topic]:
+        return {name: Topic(name, f"id of {name}", {0: 0}, {0: self.ends[name]}) for name in names}
+
+
+class Scene:
+    """A driver without Spark over a lake on the disk, and the broker that it asks."""
+
+    def __init__(
+        self, root: Path, pattern: str = r"a\..*", generation: int = 1, **topics: int
+    ) -> None:
+        settings = Settings(
+            kafka={"bootstrap_servers": "127.0.0.1:1", "topic_pattern": pattern},
+            lake={"root": str(root)},
+            tables=[
+                {"match": "shop.left", "read": False},
+                {"match": "shop.long", "to": f"shop.{'x' * 256}"},
+                {"match": "shop.ignored", "schema_changes": {"create_table": "ignore"}},
+                {"match": "other.goods", "to": "shop.goods"},
+            ],
+        )
+        self.root, self.clock, self.metrics = root, FixedClock(), Metrics()
+        self.lake = LocalStore(root)
+        self.broker = Broker({name.replace("_", "."): end for name, end in topics.items()})
+        self.driver = Driver(
+            settings,
+            self.lake,
+            self.clock,
+            SeededEntropy(1),
+            Generation(self.lake, generation),
+            self.metrics,
+            structlog.get_logger(),
+        )
+        self.tables = ServiceTables(self.driver)
+        self.sources = Sources(self.driver, self.tables, self.broker)  # type: ignore[arg-type]
+        self.failures = TableFailures(self.driver)
+        self.health = Health(60.0)
+        self.reporter = StatusReporter(self.driver, self.tables, self.sources, self.health)
+
+    def standing(self, topic: str = GOODS) -> Standing:
+        return self.sources.standings()[topic]
+
+    def table(self, topic: str = GOODS) -> ServiceTable:
+        table = self.tables.get(topic)
+        assert table is not None
+        return table
+
+    def fail(self, error: Exception) -> None:
+        self.failures.failed(self.table(), TaskError.of(error))
+
+    def files(self) -> set[Path]:
+        return {path for path in self.root.rglob("*") if path.is_file()}
+
+
+def test_every_topic_that_matches_has_a_state(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, a_shop_goods=3, a_shop_new=0, a_shop_left=1, a_shop_ignored=1)
+    scene.broker.ends |= {"a.other.goods": 1, "a.shop.long": 1, "a.x.": 1, "b.shop.none": 1}
+    (tmp_path / "shop").mkdir()
+    scene.sources.look()
+    scene.table("a.other.goods").be_born(TableSchema())
+    states = {topic: one.state.value for topic, one in scene.sources.standings().items()}
+    assert states == {
+        "a.other.goods": "running",
+        "a.shop.goods": "refused",
+        "a.shop.new": "waiting",
+        "a.shop.left": "excluded",
+        "a.shop.ignored": "excluded",
+        "a.shop.long": "resting",
+        "a.x.": "refused",
+    }
+    assert "too long" in scene.standing("a.shop.long").reason
+    assert "must end in database.table" in scene.standing("a.x.").reason
+    assert "create_table" in scene.standing("a.shop.ignored").reason
+
+
+def test_a_pattern_that_matches_nothing_is_said_once_with_topics_that_there_are(
+    tmp_path: Path,
+) -> None:
+    scene = Scene(tmp_path, "shop", a_shop_goods=3, a_shop_orders=1)
+    with capture_logs() as logged:
+        for _ in range(3):
+            scene.sources.look()
+            scene.reporter.tick()
+            scene.clock.advance(20)
+    (said,) = [one for one in logged if one["event"] == "no-topic-matches"]
+    assert (said["log_level"], said["pattern"], said["such_as"]) == (
+        "warning",
+        "shop",
+        ["a.shop.goods", "a.shop.orders"],
+    )
+    status = newest_status(scene.lake)
+    assert status is not None
+    assert (status.topics, status.other_topics) == ((), ("a.shop.goods", "a.shop.orders"))
+
+
+def test_a_table_whose_log_takes_no_file_rests_on_and_writes_none(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, a_shop_goods=3)
+    scene.sources.look()
+    scene.fail(StorageError("the disk is full"))
+    in_the_way = tmp_path / "shop" / "goods"
+    in_the_way.parent.mkdir()
+    in_the_way.write_text("no folder")
+    files = scene.files()
+    for _ in range(600):
+        scene.clock.advance(0.5)
+        assert not scene.sources.any_due()
+        assert not scene.sources.look().starts, "nor is it read, so that nothing else is written"
+        assert scene.files() == files
+    assert scene.standing().state is TopicState.RESTING
+    assert "shop/goods" in scene.standing().reason or "folder" in scene.standing().reason
+    in_the_way.unlink()
+    scene.clock.advance(60)
+    assert scene.sources.any_due()
+    assert scene.sources.look().starts == {GOODS: {0: 0}}
+    assert not scene.sources.any_due(), "it is read again: nothing is to be restarted for it"
+    assert not scene.files() - {tmp_path / "_lakesplice" / "tmp"}
+
+
+def test_a_log_that_cannot_be_read_is_opened_again_once_it_is_mended(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, a_shop_goods=3)
+    damaged = tmp_path / "shop" / "goods" / "_delta_log" / f"{0:020d}.json"
+    damaged.parent.mkdir(parents=True)
+    damaged.write_text("{")
+    with capture_logs() as logged:
+        assert not scene.sources.look().starts
+        scene.clock.advance(1)
+        assert not scene.sources.any_due()
+    assert [one["event"] for one in logged] == ["table-not-opened"], "said once"
+    assert scene.standing().state is TopicState.RESTING
+    damaged.unlink()
+    assert not scene.sources.any_due(), "its pause isn't over"
+    scene.clock.advance(60)
+    assert scene.sources.any_due()
+    assert scene.sources.look().starts == {GOODS: {0: 0}}
+
+
+def test_failures_park_or_rest_a_table_by_what_they_are(tmp_path: Path) -> None:
+    def after(*errors: Exception) -> Standing:
+        scene = Scene(tmp_path / str(len(list(tmp_path.iterdir()))), a_shop_goods=3)
+        scene.root.mkdir()
+        scene.sources.look()
+        for error in errors:
+            scene.fail(error)
+        return scene.standing()
+
+    away = StorageError("away")
+    assert after(*[away] * 9).state is TopicState.RESTING
+    assert after(CorruptFileError("damaged")).code == ParkCode.CORRUPT
+    defect = LakespliceError("no idea")
+    assert after(defect, away, defect).state is TopicState.RESTING
+    assert after(defect, away, defect, ValueError()).code == ParkCode.JOB_DIED
+
+
+def test_a_lost_race_is_followed_at_once_and_the_next_after_a_pause(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, a_shop_goods=3)
+    scene.sources.look()
+    assert scene.failures.overtaken(scene.table(), "offsets")
+    assert not scene.table().rests
+    assert not scene.failures.overtaken(scene.table(), "offsets")
+    assert scene.standing().state is TopicState.RESTING
+    scene.failures.went_well(scene.table())
+    assert scene.failures.overtaken(scene.table(), "offsets")
+
+
+def test_what_is_reported_is_the_same_everywhere_and_outlives_a_restart(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, a_shop_goods=3, a_shop_new=0)
+    scene.sources.look()
+    scene.fail(StorageError("the disk is full"))
+    scene.reporter.tick()
+    began = scene.clock.now_ms()
+    status = newest_status(scene.lake)
+    assert status is not None
+    goods, new = status.topics
+    assert (goods.topic, goods.table, goods.since_ms) == (GOODS, "shop.goods", began)
+    assert (goods.standing.state, goods.standing.reason) == ("resting", "the disk is full")
+    assert new.standing.state is TopicState.WAITING
+    assert scene.health.troubles() == {GOODS: "resting: the disk is full"}
+    assert not scene.health.why_unready()
+    assert 'state="resting",table="shop.goods"' in scene.metrics.page().decode()
+    again = Scene(tmp_path, generation=2, a_shop_goods=3)
+    again.clock.advance(3600)
+    again.sources.look()
+    again.fail(StorageError("the disk is full"))
+    again.reporter.tick()
+    status = newest_status(scene.lake)
+    assert status is not None
+    assert [topic.since_ms for topic in status.topics] == [began], "the topic that went is gone"
