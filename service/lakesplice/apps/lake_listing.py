@@ -35,6 +35,7 @@ _WORST_FIRST = (
 UNREADABLE = "unreadable"
 
 Row = dict[str, Any]
+Parkings = dict[str | None, ParkReason]
 
 
 def listing(lake: AnyStore, status: DriverStatus | None, now_ms: int) -> list[Row]:
@@ -66,10 +67,12 @@ def moment(timestamp_ms: int | None) -> str | None:
 
 
 def _row(table: str, facts: Row, topics: Sequence[TopicStatus], now_ms: int) -> Row:
-    told = [_of_topic(topic, facts.get("parked", {}), now_ms) for topic in topics]
-    for topic, parked in facts.pop("parked", {}).items():
-        if topic not in {one["topic"] for one in told}:
-            told.append({"topic": topic, "state": TopicState.PARKED.value, **_why(parked)})
+    parked = facts.pop("parked", {})
+    told = [_of_topic(topic, parked, now_ms) for topic in topics]
+    known = {one["topic"] for one in told}
+    for topic, why in parked.items():
+        if topic not in known and (topic is not None or not told):
+            told.append({"topic": why.topic, "state": TopicState.PARKED.value, **_why(why)})
     told.sort(key=lambda one: (_WORST_FIRST.index(TopicState(one["state"])), one["topic"]))
     worst = told[0] if told else {"topic": None, "state": TopicState.RUNNING.value}
     lags = [one["lag"] for one in told if one.get("lag") is not None]
@@ -84,9 +87,9 @@ def _row(table: str, facts: Row, topics: Sequence[TopicStatus], now_ms: int) -> 
     }
 
 
-def _of_topic(topic: TopicStatus, parked: dict[str, ParkReason], now_ms: int) -> Row:
+def _of_topic(topic: TopicStatus, parked: Parkings, now_ms: int) -> Row:
     """A topic as its driver saw it; but whether it is parked the manifest knows."""
-    standing, why = topic.standing, parked.get(topic.topic)
+    standing, why = topic.standing, parked.get(topic.topic, parked.get(None))
     row: Row = {"topic": topic.topic, "state": standing.state.value}
     if why is not None:
         row |= {"state": TopicState.PARKED.value, **_why(why)}
@@ -143,11 +146,10 @@ def _facts(lake: AnyStore, name: TableName) -> Row:
     }
 
 
-def _parked(manifest: Manifest) -> dict[str, ParkReason]:
-    """Why topics are parked; a table is so for all of its topics."""
+def _parked(manifest: Manifest) -> Parkings:
+    """Why topics are parked, by topic; None stands for all of the table's."""
     if manifest.parked is not None:
-        topics = list(manifest.sources) or [manifest.parked.topic]
-        return dict.fromkeys(topics, manifest.parked)
+        return {None: manifest.parked}
     return {parked.topic: parked for parked in manifest.parkings}
 
 

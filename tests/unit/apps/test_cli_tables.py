@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -11,11 +14,16 @@ from typing import Any
 import polars as pl
 import pytest
 
+from lakesplice.apps.cli.lake_overview import print_overview
+from lakesplice.apps.lake_listing import listing
 from lakesplice.model.change import Op
+from lakesplice.model.driver_status import DriverStatus, Standing, TopicState, TopicStatus
 from lakesplice.model.manifest import ParkCode, ParkReason
 from lakesplice.model.names import SYSTEM_COLUMNS
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
+from lakesplice.storage.local import LocalStore
+from lakesplice.table.driver_status import StatusPublisher, newest_status
 from lakesplice.table.intents import Redirect
 from tests.support.command_line import CommandLine
 from tests.support.indexed import IndexedTable
@@ -267,6 +275,88 @@ def test_tables_lists_a_lake_with_what_is_parked_and_what_cannot_be_read(
     assert rows["shop.broken"]["state"] == "unreadable"
     out = lakesplice("tables", lake).out
     assert "parked (no-key): the table has no primary key" in out
+
+
+def told(lake: Path, *topics: TopicStatus, **other: Any) -> None:
+    """Publish what a driver says of its topics a moment ago."""
+    facts = {"written_ms": now_ms(), "running": True, "pattern": "a\\..*", **other}
+    store = LocalStore(lake)
+    before = newest_status(store)
+    number = 1 if before is None else before.generation + 1
+    StatusPublisher(store, number).publish(DriverStatus(number, topics=topics, **facts))
+
+
+def now_ms() -> int:
+    return round(time.time() * 1000)
+
+
+def topic(name: str, table: str, standing: Standing, **facts: Any) -> TopicStatus:
+    return TopicStatus(name, table, standing, now_ms() - 7_500_000, **facts)
+
+
+LONG = "the store refuses " + "again and " * 40 + "so mend its folder"
+
+
+def test_tables_shows_what_the_driver_says_of_every_topic(
+    lakesplice: CommandLine, lake: Path, items: IndexedTable, parked: IndexedTable
+) -> None:
+    well = {"lag_records": 1234, "real_time_ms": now_ms() - 65_000}
+    told(
+        lake,
+        topic("a.shop.items", "shop.items", Standing(TopicState.RUNNING), **well),
+        topic("a.shop.no_key", "shop.no_key", Standing(TopicState.RUNNING)),
+        topic("a.shop.stuck", "shop.stuck", Standing(TopicState.RESTING, LONG, "", now_ms())),
+        topic("a.x.", "", Standing(TopicState.REFUSED, "a topic must end in database.table")),
+    )
+    rows = {row["topic"]: row for row in lakesplice.rows("tables", lake)}
+    facts = rows["a.shop.items"]
+    assert (facts["table"], facts["state"], facts["lag"]) == ("shop.items", "running", 1234)
+    assert 60 < facts["freshness_seconds"] < 120
+    assert rows["a.shop.no_key"]["state"] == "parked", "the manifest knows it better"
+    stuck = rows["a.shop.stuck"]
+    assert (stuck["state"], stuck["detail"], "rows" in stuck) == ("resting", LONG, False)
+    assert stuck["retry"] > stuck["since"]
+    assert (rows["a.x."]["table"], rows["a.x."]["state"]) == (None, "refused")
+    out = lakesplice("tables", lake).out
+    assert f"shop.stuck: resting: {LONG} (for 2h5m)" in out.splitlines()
+    assert "a.x.: refused: a topic must end in database.table (for 2h5m)" in out
+    (line,) = [line for line in out.splitlines() if line.startswith("shop.items")]
+    assert line.split() == ["shop.items", "running", "9", "1,234", "1m5s", "2", "0"]
+
+
+def test_tables_fits_a_terminal_of_80_columns_and_cuts_no_reason(
+    lakesplice: CommandLine, lake: Path, items: IndexedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    well = {"lag_records": 12_345_678, "real_time_ms": now_ms() - 100_000_000}
+    stuck = Standing(TopicState.RESTING, LONG)
+    name = "warehouse.a_table_with_a_rather_long_name"
+    told(lake, topic("a.shop.items", "shop.items", Standing(TopicState.RUNNING), **well))
+    told(lake, topic("a", name, stuck, **well))
+    screen = Terminal()
+    monkeypatch.setenv("COLUMNS", "80")
+    status = newest_status(LocalStore(lake))
+    with monkeypatch.context() as patched:
+        patched.setattr("sys.stdout", screen)
+        print_overview(listing(LocalStore(lake), status, now_ms()), status, now_ms(), "lake")
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", screen.getvalue()).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert LONG in " ".join(line.strip() for line in lines)
+
+
+def test_tables_says_that_nothing_matches_and_that_nobody_drives(
+    lakesplice: CommandLine, lake: Path, items: IndexedTable
+) -> None:
+    told(lake, pattern="shop", other_topics=("a.shop.items",))
+    said = lakesplice("tables", lake).err
+    assert "no topic matches kafka.topic_pattern shop; the broker has a.shop.items" in said
+    told(lake, written_ms=now_ms() - 7_200_000)
+    assert "the driver was last heard 2h ago" in lakesplice("tables", lake).err
+    told(lake, written_ms=now_ms() - 7_200_000, running=False)
+    assert "the last one ended 2h ago" in lakesplice("tables", lake).err
 
 
 def test_an_empty_lake_has_no_tables_and_a_missing_one_is_an_error(
