@@ -118,6 +118,9 @@ def test_topics_that_meet_without_the_shard_in_the_key_are_refused_with_what_to_
     (refused,) = lake.said("table-not-opened")
     assert refused["topic"] == servers[1].topic
     assert "shape: {key: [database_name]}" in refused["error"]
+    (ended,) = lake.said("once-ended")
+    assert (ended["topics"], ended["running"], ended["refused"], ended["changes"]) == (2, 1, 1, 1)
+    assert [one["topic"] for one in lake.said("not-taken-in")] == [servers[1].topic]
     assert len(Table.open(str(lake.root / "shop" / "goods")).read()) == 1
 
 

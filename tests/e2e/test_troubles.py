@@ -180,3 +180,19 @@ def is_told_everywhere(scene: Scene, service: RunningService, again: str, namele
     for topic, state in expected.items():
         (series,) = [line for line in page if f'topic="{topic}"' in line]
         assert f'state="{state}"' in series
+
+
+def test_once_over_a_pattern_that_matches_nothing_says_so_and_fails(
+    kafka_broker: str, topic_name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_topics(kafka_broker, {f"{topic_name}.shop.goods": 1})
+    lake = Lake(tmp_path, kafka_broker, topic_name.replace(".", r"\."))
+    with lake.running("--once") as service:
+        assert service.ends(240) == 1, service.tail()
+    (said,) = lake.said("no-topic-matches")
+    assert said["level"] == "warning"
+    assert said["topics"] >= 1
+    (ended,) = lake.said("once-ended")
+    assert (ended["level"], ended["topics"], ended["changes"]) == ("error", 0, 0)
+    told = CommandLine(capsys)("tables", lake.root)
+    assert "no topic matches kafka.topic_pattern" in told.err
