@@ -107,6 +107,12 @@ class TableSchema:
         """The present version, counted from zero; deltas are stamped with it."""
         return len(self.versions) - 1
 
+    def stores_like(self, other: TableSchema) -> bool:
+        """Return whether rows are stored alike under both: all is equal but since when versions
+        hold.
+        """
+        return replace(self, since=()) == replace(other, since=())
+
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Stored names of the user's columns."""

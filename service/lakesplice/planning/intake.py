@@ -3,8 +3,9 @@
 Records are taken in offset order. The first one that its table can't go on with (no usable key, a
 type nobody declared, a schema that doesn't fit, a position that falls back unexplained) stops the
 partition: everything before it is applied, nothing from it on. A schema that only adds columns
-stops it too, until the table has them and the batch is taken again; so does a change that opens an
-epoch, until the epoch is recorded.
+stops it too, until the table has them and the batch is retried; so does a change that opens an
+epoch, until the epoch is recorded. A table that has no columns yet takes those of its first image
+(`first_schema`), so that its first batch runs once.
 """
 
 from __future__ import annotations
@@ -28,7 +29,15 @@ from lakesplice.model.schema import SourceSchema, TableSchema
 from lakesplice.planning import insert_only
 from lakesplice.planning.decoded import Block, Decoded
 from lakesplice.planning.epochs import Course, Opening, Places, follow
-from lakesplice.planning.evolution import Fits, SchemaFit, Unfit, anew, fit, in_time
+from lakesplice.planning.evolution import (
+    Fits,
+    SchemaFit,
+    Unfit,
+    anew,
+    fit,
+    in_time,
+    plan_evolution,
+)
 from lakesplice.planning.facts import NOTHING_KNOWN, Stop, TopicFacts, mixed, shared, with_ordering
 from lakesplice.planning.images import to_changes
 from lakesplice.planning.order import accept_repetitions
@@ -72,7 +81,8 @@ class PartitionReport:
     and `ordering` are those of its changes, None if it brought none. `opening` is what it stopped
     at if that opens an epoch; `entered` maps epochs that it entered to the first offset under them.
     No row at or below `fence` lives. `snapshot` is the newest one of which it brought rows.
-    `sighted` is what a shard's images showed of their columns, by their identities.
+    `sighted` is what a shard's images showed of their columns, by their identities. `first_schema`
+    is, where the table has no columns yet, the schema that the changes are made for.
     """
 
     partition: int
@@ -89,10 +99,15 @@ class PartitionReport:
     fence: Position = BEFORE_ALL
     snapshot: SnapshotMet | None = None
     sighted: Mapping[int, Sighted] = field(default_factory=dict)
+    first_schema: TableSchema | None = None
 
 
 class PartitionIntake:
-    """Takes one partition's records, in offset order; not thread-safe."""
+    """Takes one partition's records, in offset order; not thread-safe.
+
+    `schema` is the table's. `first_schema` is what another partition of the topic found to be the
+    schema of a table that has no columns yet.
+    """
 
     def __init__(
         self,
@@ -103,13 +118,15 @@ class PartitionIntake:
         facts: TopicFacts = NOTHING_KNOWN,
         not_inserts: NotInserts | None = None,
         policy: SchemaPolicy = DEFAULT_POLICY,
+        first_schema: TableSchema | None = None,
     ) -> None:
         self._policy = policy
         self._facts = with_ordering(facts, state)
         self._not_inserts = not_inserts
         self._topic = topic
         self._partition = partition
-        self._schema = schema
+        self._schema = first_schema or schema
+        self.first_schema = first_schema
         self._state = state
         self._fits: dict[SourceSchema, SchemaFit] = {}
         self._parked: ParkReason | None = None
@@ -181,6 +198,7 @@ class PartitionIntake:
             self._fence,
             self._snapshot,
             dict(self._sighted),
+            self.first_schema,
         )
 
     def _limit(self, offsets: Integers, decoded: Decoded, way: Way) -> tuple[Course, int, Found]:
@@ -196,6 +214,7 @@ class PartitionIntake:
             stops.append(Stop(limit, code, course.detail))
         # At one record the schema comes first: it says more than a position can.
         files = way.lifted(course)
+        self._take_first_schema(decoded.blocks, files, limit)
         columns = self._column_stops(decoded.blocks, files, limit)
         found = self._found(decoded.blocks, files, limit)
         stops = [
@@ -254,15 +273,42 @@ class PartitionIntake:
             if isinstance(verdict, Fits):
                 late = first_from(file[:count], block.position_offset[:count], verdict.until)
                 if late is None:
+                    if self.first_schema is not None:
+                        self._sight(block, file, (count - 1, first))
                     continue
                 verdict, first = anew(self._schema, block.schema, self._policy), late
-            for at in (count - 1, first):
-                position = Position(int(file[at]), int(block.position_offset[at]))
-                self._sightings.append((position, block.schema))
+            position = self._sight(block, file, (count - 1, first))
             verdict = in_time(verdict, self._schema, block.schema, position, self._policy)
             unfit_code = verdict.code if isinstance(verdict, Unfit) else None
             detail = verdict.detail if isinstance(verdict, Unfit) else ""
             yield Stop(int(block.rows[first]), unfit_code, detail)
+
+    def _sight(self, block: Block, file: Integers, places: Sequence[int]) -> Position:
+        """Note that images of a schema were met at these places; return the last one's position."""
+        positions = [Position(int(file[at]), int(block.position_offset[at])) for at in places]
+        self._sightings += [(position, block.schema) for position in positions]
+        return positions[-1]
+
+    def _take_first_schema(
+        self, blocks: Sequence[Block], files: Sequence[Integers], limit: int
+    ) -> None:
+        """Take the schema of the first image before `limit` for that of a table without columns.
+
+        The driver makes the table by what all partitions met, and retries the batch if that comes
+        to another schema. Which columns a shard has is known to the driver only.
+        """
+        if self._schema.columns or self._facts.stays is not None:
+            return
+        met = [(int(b.rows[0]), at) for at, b in enumerate(blocks) if int(b.rows[0]) < limit]
+        if not met:
+            return
+        at = min(met)[1]
+        position = Position(int(files[at][0]), int(blocks[at].position_offset[0]))
+        seen = [(position, blocks[at].schema)]
+        schema, _ = plan_evolution(self._schema, seen, self._policy)
+        if schema.columns:
+            self._schema = self.first_schema = schema
+            self._fits.clear()
 
     def _column_stops(
         self, blocks: Sequence[Block], files: Sequence[Integers], limit: int

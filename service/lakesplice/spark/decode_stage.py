@@ -2,7 +2,8 @@
 range.
 
 A row it passes on is (topic number, range, target, payload): the payload is an Arrow IPC stream of
-changes, or, under topic number -1, the pickled answers of the task.
+changes, or, under topic number -1, the pickled answers of the task. Changes of a table that has no
+columns yet carry the schema that they are made for, pickled, as metadata of the stream's schema.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from lakesplice.formats.events import DecodeContext, SchemaText, decode, schema_
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import DeadLetterRef
 from lakesplice.model.names import KEY_HIGH
+from lakesplice.model.schema import TableSchema
 from lakesplice.planning.fold import fold
 from lakesplice.planning.insert_only import in_key_order
 from lakesplice.planning.intake import Letter, PartitionIntake
@@ -34,6 +36,7 @@ from lakesplice.table.dead_letters import LETTER_SCHEMA, headers_json, write_dea
 
 ANSWERS = -1
 PAYLOAD_BYTES_MAX = 32 << 20
+FIRST_SCHEMA = b"lakesplice.first_schema"
 WITHHELD = "withheld: the table has masks; the record is in its topic"
 # A hot key's changes are folded away long before they fill memory.
 FOLD_ROWS = 200_000
@@ -96,7 +99,7 @@ class _TopicTask:
 
     def __init__(self, plan: BatchPlan, topic: TopicPlan) -> None:
         self._topic = topic
-        self._schema = topic.append.schema
+        self._first_schema: TableSchema | None = None
         self._store = plan.lake.within(topic.table.path)
         self._entropy = plan.entropy
         known = topic.format or topic.facts.format
@@ -138,11 +141,12 @@ class _TopicTask:
             intake = PartitionIntake(
                 topic.topic,
                 partition,
-                self._schema,
+                topic.append.schema,
                 state,
                 topic.facts,
                 topic.not_inserts,
                 topic.policy,
+                self._first_schema,
             )
             self._intakes[partition] = intake
         if intake.stopped:
@@ -154,6 +158,7 @@ class _TopicTask:
         decoded = with_kept_types(decoded, self._schema, self._topic.policy)
         offsets = records.column("offset").to_numpy()
         taken = intake.take(offsets, placed(decoded, offsets, partition))
+        self._first_schema = intake.first_schema
         self._changes += taken.changes
         self._rows += sum(table.num_rows for table in taken.changes)
         if taken.letters:
@@ -178,6 +183,10 @@ class _TopicTask:
             return
         started = time.perf_counter()
         folded = self._folded()
+        if self._first_schema is not None:
+            folded = folded.replace_schema_metadata(
+                {FIRST_SCHEMA: pickle.dumps(self._first_schema)}
+            )
         ranges = len(self._topic.targets)
         owner = range_of(folded[KEY_HIGH].to_numpy(), ranges)
         bounds = np.searchsorted(owner, np.arange(ranges + 1))
@@ -197,6 +206,10 @@ class _TopicTask:
                 self._error = self._failure(error)
         reports = tuple(intake.report() for intake in self._intakes.values())
         return TopicRead(self._topic.topic, reports, letters, self._seconds, self._error)
+
+    @property
+    def _schema(self) -> TableSchema:
+        return self._first_schema or self._topic.append.schema
 
     def _folded(self) -> pa.Table:
         changes = pa.concat_tables(self._changes)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import pickle
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import groupby
 
 import pyarrow as pa
 
-from lakesplice.spark.decode_stage import ANSWERS, task_error
+from lakesplice.model.schema import TableSchema
+from lakesplice.spark.decode_stage import ANSWERS, FIRST_SCHEMA, task_error
 from lakesplice.spark.plan import BatchPlan, RangeWritten, TopicRead
-from lakesplice.table.append import append
+from lakesplice.table.append import AppendPlan, append
 from lakesplice.table.runs import RunCache
 
 ANSWER_SCHEMA = pa.schema([("answer", pa.binary())])
@@ -50,13 +52,27 @@ def _rows(batch: pa.RecordBatch) -> Iterator[tuple[int, int, bytes]]:
         yield topic, share, batch.column("payload")[at].as_buffer()
 
 
+def _schema_of(told: AppendPlan, changes: pa.Table) -> TableSchema:
+    """Return the schema that changes are made for: the table's, or their own where it has none."""
+    own = (changes.schema.metadata or {}).get(FIRST_SCHEMA)
+    return told.schema if own is None else pickle.loads(own)
+
+
+def _plain(changes: pa.Table) -> pa.Table:
+    return changes.replace_schema_metadata(None) if changes.schema.metadata else changes
+
+
 def _write(plan: BatchPlan, number: int, payloads: list[pa.Buffer], runs: RunCache) -> RangeWritten:
     topic = plan.topics[number]
     started = time.perf_counter()
     try:
         changes = [pa.ipc.open_stream(payload).read_all() for payload in payloads]
+        schemas = [_schema_of(topic.append, part) for part in changes]
+        if not all(schemas[0].stores_like(other) for other in schemas):
+            return RangeWritten(topic.topic, None, time.perf_counter() - started)
+        told = replace(topic.append, schema=schemas[0])
         store = plan.lake.within(topic.table.path)
-        appended = append(store, topic.append, changes, runs, plan.entropy)
+        appended = append(store, told, [_plain(part) for part in changes], runs, plan.entropy)
     except Exception as error:  # noqa: BLE001  # errors become values here: other tables go on
         return RangeWritten(topic.topic, None, time.perf_counter() - started, task_error(error))
     return RangeWritten(topic.topic, appended, time.perf_counter() - started)

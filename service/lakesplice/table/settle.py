@@ -3,7 +3,8 @@ versions.
 
 An image with further columns makes the schema grow first, a change of another server that took over
 is told of as an epoch. What was written until then is named by nothing, and the batch's tasks run
-again for this topic. So they do if another topic of the table was quicker to change its schema.
+again for this topic. So they do if another topic of the table was quicker to change its schema. The
+first batch of a new table runs once, as long as all of its partitions found the same columns.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from lakesplice.model.manifest import DeadLetterRef, ParkCode, ParkReason, SourceState
+from lakesplice.model.schema import TableSchema
 from lakesplice.model.stays import Stays
 from lakesplice.planning.epochs import open_epoch
 from lakesplice.planning.evolution import Fits, plan_evolution
@@ -66,6 +68,8 @@ def settle(
     if schema != table.schema:
         if table.snapshot is None:
             table.be_born(schema)
+            if _made_for(table.schema, brought.reports):
+                return _commit(table, brought)
         else:
             outcome = table.evolve(schema)
             if isinstance(outcome, Conflict) and outcome.reason not in _MOVED_BY_COMPACTION:
@@ -74,6 +78,17 @@ def settle(
     table.be_born(schema)
     if table.manifest.is_merged and any(isinstance(v, Fits) for v in verdicts.values()):
         return Settled.AGAIN  # another topic made the table grow by what these tasks met, too
+    return _commit(table, brought)
+
+
+def _made_for(schema: TableSchema, reports: Sequence[PartitionReport]) -> bool:
+    """Whether the tasks, which were given a table without columns, made changes for this schema."""
+    made_for = [report.first_schema for report in reports if report.first_schema is not None]
+    return bool(made_for) and all(schema.stores_like(other) for other in made_for)
+
+
+def _commit(table: HeldTable, brought: Brought) -> Settled | Conflict:
+    """Commit changes that were made for the table's schema."""
     if mixed := _mixed(brought.reports):
         table.park(mixed)
         return Settled.DONE

@@ -16,6 +16,7 @@ from lakesplice.storage.local import LocalStore
 from lakesplice.table.base import open_base
 from lakesplice.table.facade import Table
 from lakesplice.table.read import View
+from lakesplice.table.settle import Settled
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
@@ -41,10 +42,13 @@ def row(id_: int, n: int | None, name: str) -> dict[str, Any]:
 class Life:
     """A topic of two partitions and its driver."""
 
-    def __init__(self, lake: LocalStore, policy: SchemaPolicy = DEFAULT_POLICY) -> None:
+    def __init__(
+        self, lake: LocalStore, policy: SchemaPolicy = DEFAULT_POLICY, read_tasks: int = 2
+    ) -> None:
         self.topic = SimulatedTopic("t.s.t", 2)
+        clock, entropy = FixedClock(), SeededEntropy(1)
         self.driver = SimulatedDriver(
-            lake, self.topic, FixedClock(), SeededEntropy(1), ranges=2, read_tasks=2, policy=policy
+            lake, self.topic, clock, entropy, ranges=2, read_tasks=read_tasks, policy=policy
         )
         self.store = lake.within("s/t")
 
@@ -61,6 +65,30 @@ class Life:
 @pytest.fixture
 def lake(tmp_path: Any) -> LocalStore:
     return LocalStore(str(tmp_path / "lake"))
+
+
+def test_the_first_batch_of_a_new_table_runs_once(lake: LocalStore) -> None:
+    life = Life(lake)
+    life.topic.append(0, [event(INT, 1, row(1, 1, "a")), event(INT, 2, row(2, 2, "b"))])
+    life.topic.append(1, [event(INT, 3, row(3, 3, "c"))])
+    starts = life.driver.table.next_offsets(life.topic.ends)
+    assert life.driver.run_tasks(starts, life.topic.ends)() is Settled.DONE
+    assert life.rows == [row(1, 1, "a"), row(2, 2, "b"), row(3, 3, "c")]
+    life.take(event(MORE, 4, {**row(4, 4, "d"), "c": 1}))
+    assert life.rows[-1] == {**row(4, 4, "d"), "c": 1}
+
+
+@pytest.mark.parametrize("read_tasks", [1, 2])
+def test_partitions_of_a_new_table_that_met_other_columns_are_read_again(
+    lake: LocalStore, read_tasks: int
+) -> None:
+    life = Life(lake, read_tasks=read_tasks)
+    life.topic.append(0, [event(MORE, 5, {**row(1, 1, "a"), "c": 7})])
+    life.topic.append(1, [event(INT, 3, row(2, 2, "b"))])
+    starts = life.driver.table.next_offsets(life.topic.ends)
+    assert life.driver.run_tasks(starts, life.topic.ends)() is Settled.AGAIN
+    life.take()
+    assert life.rows == [{**row(1, 1, "a"), "c": 7}, {**row(2, 2, "b"), "c": 5}]
 
 
 def test_old_rows_waiting_changes_and_stragglers_are_of_the_new_type(lake: LocalStore) -> None:
