@@ -54,7 +54,9 @@ class BatchRunner:
     """Runs the batches of one lane; `restart` is set to a reason when the query must start anew.
 
     `fatal` holds the error that must stop the service. `hold_back` is called with the tables of
-    each batch before its job, and blocks while compaction has to catch up. `cores` tells how many
+    each batch before its job, blocks while compaction has to catch up, and tells whether it had to.
+    A batch that began is finished when the query is to end: what another table's parking calls for
+    waits for it. `cores` tells how many
     tasks run at once: executors of a cluster come and go. `drops` are dealt with between queries.
     """
 
@@ -64,7 +66,7 @@ class BatchRunner:
         tables: ServiceTables,
         catalogue: TopicCatalogue,
         cores: Callable[[], int],
-        hold_back: Callable[[Sequence[ServiceTable]], None],
+        hold_back: Callable[[Sequence[ServiceTable]], bool],
         drops: TableDrops,
         letters: LetterTopic | None = None,
     ) -> None:
@@ -111,8 +113,8 @@ class BatchRunner:
                 topics = self._catalogue.describe({*ends, *self._schema_topics})
                 spans = self._spans(topics, starts, ends)
                 spans = self._with_types(topics, spans)
-            self._hold_back([span.table for span in spans.values()])
-            if self.draining.is_set():
+            held_back = self._hold_back([span.table for span in spans.values()])
+            if held_back and self.draining.is_set():
                 return  # held back for too long: the query ends, and the next one begins here
             settled = self._settle_all(frame, spans)
         self._show(topics, ends, started / 1000)

@@ -103,17 +103,21 @@ class Compactor:
         while self._turn() or self._has_work():
             self._stopping.wait(_FINISH_SECONDS)
 
-    def hold_back(self, tables: Sequence[ServiceTable]) -> None:
-        """Block while one of the tables has so many waiting deltas that its ingest must wait."""
+    def hold_back(self, tables: Sequence[ServiceTable]) -> bool:
+        """Block while one of the tables has so many waiting deltas that its ingest must wait; return
+        whether one had.
+        """
+        waited = False
         most = self._driver.settings.compaction.back_pressure_deltas
         for table in tables:
             held = False
             while ingest_must_wait(backlog(table.manifest, ROWS_PER_PAGE), most):
                 if not held:
                     self._driver.log.warning("ingest-waits", table=str(table.name), deltas_max=most)
-                held = True
+                held = waited = True
                 if self._stopping.wait(_HOLD_SECONDS) or self._is_paused(table):
                     break
+        return waited
 
     def _watch(self) -> None:
         while not self._stopping.is_set():
