@@ -1,8 +1,28 @@
-"""What a reused Python worker need not do again for every task."""
+"""What a reused Python worker need not do again for every task, or can do before the first one."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from zipimport import zipimporter
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+
+def start_workers(session: SparkSession, count: int) -> None:
+    """Start `count` Python workers and import in them what a batch needs; blocks for seconds.
+
+    The imports take a worker some two seconds of a core, which the first batch would wait for.
+    Raises what a Spark job raises; nothing depends on this having been done.
+    """
+    session.range(0, count, 1, count).mapInArrow(_import_batch, "id long").collect()
+
+
+def _import_batch(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    from lakesplice.spark import batch  # noqa: F401  # batch imports this module
+
+    keep_zip_directories()
+    yield from batches
 
 
 def keep_zip_directories() -> None:

@@ -56,8 +56,8 @@ class BatchRunner:
     `fatal` holds the error that must stop the service. `hold_back` is called with the tables of
     each batch before its job, blocks while compaction has to catch up, and tells whether it had to.
     A batch that began is finished when the query is to end: what another table's parking calls for
-    waits for it. `cores` tells how many
-    tasks run at once: executors of a cluster come and go. `drops` are dealt with between queries.
+    waits for it. `cores` tells how many tasks run at once: executors of a cluster come and go.
+    `drops` are dealt with between queries.
     """
 
     def __init__(

@@ -104,8 +104,8 @@ class Compactor:
             self._stopping.wait(_FINISH_SECONDS)
 
     def hold_back(self, tables: Sequence[ServiceTable]) -> bool:
-        """Block while one of the tables has so many waiting deltas that its ingest must wait; return
-        whether one had.
+        """Block while one of the tables has so many waiting deltas that its ingest must wait;
+        return whether one had.
         """
         waited = False
         most = self._driver.settings.compaction.back_pressure_deltas

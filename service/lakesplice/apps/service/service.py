@@ -44,6 +44,7 @@ from lakesplice.spark.letters import LetterTopic
 from lakesplice.spark.schema_topics import SchemaTopicReader
 from lakesplice.spark.session import build_session, cores
 from lakesplice.spark.topics import TopicCatalogue
+from lakesplice.spark.workers import start_workers
 from lakesplice.storage.places import open_store
 from lakesplice.storage.system import SystemClock, SystemEntropy
 from lakesplice.table.generation import Generation, take_generation
@@ -176,6 +177,11 @@ class Service:
             registry_of(settings.schema_registry),
             _schema_topics(settings, session, self._log),
         )
+        at_once = partial(cores, session)
+        # Beside the first look at topics and tables, which is not Spark's work.
+        threading.Thread(
+            target=self._start_workers, args=(session, at_once()), name="workers", daemon=True
+        ).start()
         tables = self._tables = ServiceTables(driver)
         kafka = settings.kafka
         catalogue = TopicCatalogue(
@@ -185,7 +191,6 @@ class Service:
         compactor = Compactor(driver, tables, session)
         stack.callback(compactor.stop, self._health.tick)
         compactor.start()
-        at_once = partial(cores, session)
         letters = _letter_topic(session, kafka)
         if letters is not None:
             stack.callback(letters.close)
@@ -207,6 +212,13 @@ class Service:
         status = reporter.close()
         if self._once and not self._stopping.is_set():
             self.exit_code = 0 if say_what_was_done(self._log, status, tables) else EXIT_NOT_ALL
+
+    def _start_workers(self, session: SparkSession, count: int) -> None:
+        try:
+            start_workers(session, count)
+        except Exception as error:
+            # The first batch starts them then, or the service has ended meanwhile.
+            self._log.debug("workers-not-started", error=str(error))
 
     def _take_lake(self, lake: Store) -> Generation | None:
         """Become the lake's driver, as a standby for as long as another one lives; None if the
