@@ -46,6 +46,22 @@ _DROP_TABLE = (
     " made later under the name; `exception`: the table is parked if there are any. A table that an"
     " online tool (gh-ost, pt-online-schema-change) replaced by its copy wasn't dropped."
 )
+_RENAME_TABLE = (
+    "The table got another name, or its name was given to another table, as the topic of schema"
+    " changes (`schema_change_topics`) tells: rows that no event tells of are under a name now"
+    " under which they weren't. `exception`: both tables are parked (`rows-moved`). `evolve`,"
+    " `try_evolve`: of both all rows from before are gone, at its place in the order of changes;"
+    " have the connector take a new snapshot of them. `lenient`, `ignore`: rows stay where they"
+    " are, in both. A table that an online tool (gh-ost, pt-online-schema-change) replaced by its"
+    " copy has its rows still."
+)
+_DROP_PARTITION = (
+    "Partitions were dropped, truncated, exchanged or imported (`ALTER TABLE ... DROP PARTITION`),"
+    " as the topic of schema changes tells: no event says which rows went or came. `exception`: the"
+    " table is parked (`rows-moved`). `evolve`, `try_evolve`: all rows from before are gone, at its"
+    " place in the order of changes; have the connector take a new snapshot of the table."
+    " `lenient`, `ignore`: rows stay as they are."
+)
 _TRUNCATE = (
     "The table was truncated. `evolve`, `try_evolve`: all rows from before are gone, at its place"
     " in the order of changes; `lenient`, `ignore`: they stay; `exception`: the table is parked."
@@ -67,6 +83,8 @@ class SchemaChangeSettings(Section):
     drop_table: AnyBehaviour = Field(default="lenient", description=_DROP_TABLE)
     truncate_table: AnyBehaviour = Field(default="evolve", description=_TRUNCATE)
     create_table: AnyBehaviour = Field(default="evolve", description=_CREATE)
+    rename_table: AnyBehaviour = Field(default="exception", description=_RENAME_TABLE)
+    drop_partition: AnyBehaviour = Field(default="exception", description=_DROP_PARTITION)
 
 
 class TableSchemaChanges(Section):
@@ -92,6 +110,12 @@ class TableSchemaChanges(Section):
     )
     create_table: AnyBehaviour | None = Field(
         default=None, description="As `schema_changes.create_table`, here."
+    )
+    rename_table: AnyBehaviour | None = Field(
+        default=None, description="As `schema_changes.rename_table`, here."
+    )
+    drop_partition: AnyBehaviour | None = Field(
+        default=None, description="As `schema_changes.drop_partition`, here."
     )
 
 

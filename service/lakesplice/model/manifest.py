@@ -118,6 +118,7 @@ class ParkCode(StrEnum):
     TOPIC_RECREATED = "topic-recreated"
     TRUNCATED = "truncated"
     DROPPED = "dropped"
+    ROWS_MOVED = "rows-moved"
     NEW_TABLE = "new-table"
     CORRUPT = "corrupt"
     JOB_DIED = "job-died"

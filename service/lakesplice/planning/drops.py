@@ -16,11 +16,11 @@ from enum import Enum, auto
 
 import pyarrow as pa
 
-from lakesplice.formats.events.ddl import TableDrop
-from lakesplice.model.manifest import SourceState
+from lakesplice.formats.events.ddl import Kind, TableDrop
+from lakesplice.model.manifest import ParkCode, SourceState
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.planning.gtids import GtidStreams
-from lakesplice.planning.policy import SchemaPolicy
+from lakesplice.planning.policy import Behaviour, SchemaPolicy
 
 ADVICE = (
     "set schema_changes.drop_table to evolve (rows from before go) or ignore (they stay) and give"
@@ -30,6 +30,9 @@ _ANEW = (
     "give `lakesplice reset --anew`, or set schema_changes.drop_table to ignore and give"
     " `lakesplice unpark`: its rows stay"
 )
+
+
+_KEEPING = (Behaviour.LENIENT, Behaviour.IGNORE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,7 @@ class Due:
     remedy: Remedy
     place: Position
     detail: str
+    code: ParkCode = ParkCode.DROPPED
 
 
 def due(
@@ -84,7 +88,7 @@ def due(
         return _parking(new[-1], blind) if new else None
     if not wanted:
         return None
-    newest = max(wanted, key=lambda drop: drop.place)
+    newest = max(wanted, key=lambda drop: (drop.place, drop.kind is Kind.CAME))
     if newest.place <= source.fence:
         return None
     if _contradicts(newest, source, reached):
@@ -93,6 +97,8 @@ def due(
             f"its transaction {newest.gtid} is newer than all that the table has, and its place is"
             f" below {reached}: another server seems to have taken over",
         )
+    if newest.kind is not Kind.DROP:
+        return _moved(newest, policy)
     detail = f"the table was dropped at the source, at {newest.place}; {ADVICE}"
     return Due(Remedy.ASK if policy.parks_dropped else Remedy.FENCE, newest.place, detail)
 
@@ -101,7 +107,8 @@ def kept(told: DropsTold, policy: SchemaPolicy) -> tuple[TableDrop, ...]:
     """Return the drops nobody dealt with yet that leave the rows where they are, for now or for
     good.
     """
-    new = [drop for drop in told.drops if drop.number >= told.open_since and not drop.lives_on]
+    dropped = [drop for drop in told.drops if drop.kind is Kind.DROP and not drop.lives_on]
+    new = [drop for drop in dropped if drop.number >= told.open_since]
     if policy.drops_late:
         return tuple(drop for drop in new if not drop.again)
     return () if policy.drops or policy.parks_dropped else tuple(new)
@@ -118,10 +125,31 @@ def open_after(told: DropsTold, policy: SchemaPolicy) -> int:
 
 def _counts(drop: TableDrop, reached: Position, policy: SchemaPolicy) -> bool:
     """Whether the policy lets a DROP do anything, of a table that has met changes up to a place."""
+    if drop.kind is not Kind.DROP:
+        waits = drop.kind is Kind.SET_ASIDE and not drop.again
+        return not (drop.lives_on or waits) and _behaviour(drop, policy) not in _KEEPING
     if drop.lives_on or not (policy.drops or policy.parks_dropped):
         return False
     # A row behind it is of a table that has the name again, whether its creation was told or not.
     return not policy.drops_late or drop.again or drop.place < reached
+
+
+def _behaviour(drop: TableDrop, policy: SchemaPolicy) -> Behaviour:
+    return policy.drop_partition if drop.kind is Kind.PARTITION else policy.rename_table
+
+
+def _moved(drop: TableDrop, policy: SchemaPolicy) -> Due:
+    """What a statement that moved rows calls for: only if none was there, none is missing."""
+    kind = "drop_partition" if drop.kind is Kind.PARTITION else "rename_table"
+    detail = (
+        f"{drop.moved} at the source, at {drop.place}, which moved rows that no event tells of;"
+        f" set schema_changes.{kind} to evolve (rows from before go: have the connector take a new"
+        " snapshot of the table) or ignore (they stay as they are) and give `lakesplice unpark`"
+    )
+    remedy = Remedy.PARK if drop.kind is Kind.CAME else Remedy.ASK
+    if _behaviour(drop, policy) is not Behaviour.EXCEPTION:
+        remedy = Remedy.FENCE
+    return Due(remedy, drop.place, detail, ParkCode.ROWS_MOVED)
 
 
 def _undone(source: SourceState, told: DropsTold) -> Due | None:
@@ -149,6 +177,11 @@ def _blind(source: SourceState, told: DropsTold, *, insert_only: bool) -> str:
 
 
 def _parking(drop: TableDrop, why: str) -> Due:
+    if drop.kind is not Kind.DROP:
+        kind = "drop_partition" if drop.kind is Kind.PARTITION else "rename_table"
+        anew = _ANEW.replace("drop_table", kind)
+        detail = f"{drop.moved} at the source, at {drop.place}; {why}; {anew}"
+        return Due(Remedy.PARK, drop.place, detail, ParkCode.ROWS_MOVED)
     detail = f"the table was dropped at the source, at {drop.place}; {why}; {_ANEW}"
     return Due(Remedy.PARK, drop.place, detail)
 

@@ -51,6 +51,8 @@ class SchemaPolicy:
     drop_table: Behaviour = Behaviour.LENIENT
     truncate_table: Behaviour = Behaviour.EVOLVE
     create_table: Behaviour = Behaviour.EVOLVE
+    rename_table: Behaviour = Behaviour.EXCEPTION
+    drop_partition: Behaviour = Behaviour.EXCEPTION
     partial_images: PartialImages = PartialImages.PARK
     partition_by: tuple[str, ...] = ()
 

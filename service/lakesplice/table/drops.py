@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakesplice.model.manifest import ParkCode, ParkReason
+from lakesplice.model.manifest import ParkReason
 from lakesplice.model.position import Position
 from lakesplice.planning.drops import DropsTold, Due, Remedy, due
 from lakesplice.planning.policy import SchemaPolicy
@@ -40,6 +40,6 @@ def deal_with(
         return None
     asks = found.remedy is Remedy.ASK and table.lives_below(found.place)
     if asks or found.remedy is Remedy.PARK:
-        table.park(ParkReason(ParkCode.DROPPED, found.detail, table.source.topic))
+        table.park(ParkReason(found.code, found.detail, table.source.topic))
         return Dealt(found.place, parked=True)
     return Dealt(found.place, parked=False, rows=table.raise_fence(found.place))

@@ -82,7 +82,7 @@ class Scene:
         parked = self.driver.table.parked
         if parked is None:
             return ""
-        assert parked.code is ParkCode.DROPPED
+        assert parked.code in (ParkCode.DROPPED, ParkCode.ROWS_MOVED)
         return parked.detail
 
     def settle(self) -> None:
@@ -231,6 +231,44 @@ def test_the_policy_may_park_and_goes_on_under_another(tmp_path: Path) -> None:
     scene.deal()
     scene.driver.batch()
     scene.settle()
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind"),
+    [
+        ("RENAME TABLE `{0}` TO other", "rename_table"),
+        ("RENAME TABLE other TO `{0}`", "rename_table"),
+        ("RENAME TABLE `{0}` TO tmp, other TO `{0}`, tmp TO other", "rename_table"),
+        ("ALTER TABLE `{0}` DROP PARTITION p0", "drop_partition"),
+        ("ALTER TABLE `{0}` TRUNCATE PARTITION p0, p1", "drop_partition"),
+    ],
+)
+def test_rows_that_move_without_an_event_park_the_table_until_somebody_decides(
+    tmp_path: Path, sql: str, kind: str
+) -> None:
+    scene = Scene(tmp_path, LENIENT)
+    scene.take(scene.ledger.insert(0, 4))
+    scene.teller.tell(sql.format(scene.driver.name.table), scene.dropped(range(4)))
+    dealt = scene.deal()
+    assert dealt is not None
+    assert dealt.parked
+    assert f"set schema_changes.{kind} to evolve" in scene.parked
+    redirect(scene.driver, parked=None)
+    scene.restart()
+    assert scene.deal() is not None, "it parks again"
+    redirect(scene.driver, parked=None)
+    kept = SchemaPolicy(**{kind: Behaviour.IGNORE})
+    scene.policy = kept
+    scene.restart()
+    assert scene.deal() is None
+    assert scene.keys == [0, 1, 2, 3]
+    scene.policy = SchemaPolicy(**{kind: EVOLVE})
+    scene.topic.append(0, scene.ledger.insert(2, 6))  # a snapshot's, say
+    scene.restart()
+    scene.deal()
+    scene.driver.batch()
+    scene.settle()
+    assert scene.deal() is None, "its fence says that it is done"
 
 
 def test_an_old_drop_that_no_row_lived_before_parks_nothing(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lakesplice.formats.events.ddl import SchemaChange, SchemaHistory, read_schema_change
+from lakesplice.formats.events.ddl import Kind, SchemaChange, SchemaHistory, read_schema_change
 from lakesplice.model.names import TableName
 from tests.support import machine
 from tests.support.schema_changes import column, connect_record, maxwell_record
@@ -38,7 +38,19 @@ class _Told:
     def drops(self, table: TableName = _X) -> list[tuple[int, bool, bool]]:
         """Places, and whether the name is taken again and the table lives on."""
         return [
-            (drop.place.parts[2], drop.again, drop.lives_on) for drop in self.history.drops(table)
+            (drop.place.parts[2], drop.again, drop.lives_on)
+            for drop in self.history.drops(table)
+            if drop.kind is Kind.DROP
+        ]
+
+    def moves(self, name: str) -> list[Kind]:
+        """What moved rows of a table, DROPs apart, unless it has its rows after all."""
+        return [
+            drop.kind
+            for drop in self.history.drops(TableName("shop", name))
+            if drop.kind is not Kind.DROP
+            and not drop.lives_on
+            and not (drop.kind is Kind.SET_ASIDE and not drop.again)
         ]
 
 
@@ -77,6 +89,74 @@ def test_create_or_replace_drops_what_it_replaces() -> None:
         )
     )
     assert told.drops() == [(200, True, False), (900, True, False)]
+
+
+_OTHER = "CREATE TABLE y (id int, n int)"
+_SWAP = "RENAME TABLE x TO tmp, y TO x, tmp TO y"
+
+
+@pytest.mark.parametrize("told_of", [(), (_CREATE,), (_CREATE, _OTHER)])
+def test_a_rename_moves_rows_of_both_names(told_of: tuple[str, ...]) -> None:
+    told = _Told().tell(*told_of, "RENAME TABLE x TO y")
+    assert (told.moves("x"), told.moves("y")) == ([Kind.LEFT], [Kind.CAME])
+    told = _Told().tell(*told_of, "ALTER TABLE x RENAME TO y, ADD z int")
+    assert (told.moves("x"), told.moves("y")) == ([Kind.LEFT], [Kind.CAME])
+
+
+def test_a_swap_moves_rows_of_both_tables_though_their_columns_are_the_same() -> None:
+    told = _Told().tell(_CREATE, _OTHER, _SWAP)
+    for name in ("x", "y"):
+        assert set(told.moves(name)) == {Kind.LEFT, Kind.CAME}
+    told = _Told().tell(_CREATE, _OTHER)
+    for was, is_ in (("x", "tmp"), ("y", "x"), ("tmp", "y")):  # as the connector tells it
+        columns = [("ALTER", is_, _COLUMNS, was)]
+        told.take(connect_record(f"RENAME TABLE {was} TO {is_}", pos=900, changes=columns))
+    for name in ("x", "y"):
+        assert set(told.moves(name)) == {Kind.LEFT, Kind.CAME}
+
+
+@pytest.mark.parametrize(
+    ("copy", "aside"),
+    [
+        ("_x_gho", "_x_del"), ("_x_gho", "_x_20260102030405_del"), ("_x_new", "_x_old"),
+        ("__x_new", "__x_old"), ("__osc_new_x", "__osc_old_x"), ("lhmn_x", "lhma_2026_x"),
+    ],
+)  # fmt: skip
+def test_an_online_tool_s_copy_has_the_table_s_rows(copy: str, aside: str) -> None:
+    made = (_CREATE, f"CREATE TABLE {copy} LIKE x", f"ALTER TABLE {copy} ADD m int")
+    told = _Told().tell(*made, f"RENAME TABLE x TO {aside}, {copy} TO x")
+    assert [told.moves(name) for name in ("x", copy, aside)] == [[], [], []]
+    told = _Told().tell(*made, f"RENAME TABLE x TO {aside}", f"RENAME TABLE {copy} TO x")
+    assert [told.moves(name) for name in ("x", copy, aside)] == [[], [], []]
+    told = _Told().tell(*made, f"RENAME TABLE x TO {aside}", "CREATE TABLE x (id int)")
+    assert told.moves("x") == [Kind.SET_ASIDE], "another table has the name"
+    told = _Told().tell(_CREATE, f"CREATE TABLE {copy} (k int)", f"RENAME TABLE {copy} TO y")
+    assert told.moves("y") == [Kind.CAME], "it is no copy of that"
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "DROP PARTITION p0", "DROP PARTITION p0, p1", "TRUNCATE PARTITION ALL",
+        "IMPORT TABLESPACE", "EXCHANGE PARTITION p0 WITH TABLE y", "CONVERT PARTITION p TO TABLE y",
+    ],
+)  # fmt: skip
+def test_statements_about_partitions_move_rows(rest: str) -> None:
+    told = _Told().tell(_CREATE, f"ALTER TABLE x {rest}")
+    assert told.moves("x") == [Kind.PARTITION]
+    assert told.moves("y") == ([Kind.PARTITION] if "EXCHANGE" in rest else [])
+    told = _Told().tell(_CREATE)
+    record = connect_record(f"ALTER TABLE x {rest}", pos=900, changes=[("ALTER", "x", _COLUMNS)])
+    told.take(record)
+    assert told.moves("x") == [Kind.PARTITION]
+    assert told.history.table(_X)[-1].columns is not None, "its columns are known still"
+
+
+@pytest.mark.parametrize(
+    "rest", ["ADD PARTITION (PARTITION p VALUES IN (1))", "REBUILD PARTITION p"]
+)
+def test_other_statements_about_partitions_move_none(rest: str) -> None:
+    assert _Told().tell(_CREATE, f"ALTER TABLE x {rest}").moves("x") == []
 
 
 def test_a_name_that_no_table_has_is_not_dropped() -> None:

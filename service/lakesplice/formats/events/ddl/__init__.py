@@ -7,7 +7,7 @@ docs/decisions/0032-types-from-ddl.md and 0036-dropped-tables.md have the reason
 """
 
 from lakesplice.formats.events.ddl.columns import DefinedColumn
-from lakesplice.formats.events.ddl.drops import TableDrop
+from lakesplice.formats.events.ddl.drops import Kind, TableDrop
 from lakesplice.formats.events.ddl.history import SchemaHistory, TableVersion, history_of
 from lakesplice.formats.events.ddl.maxwell_records import MARK as MAXWELLS_MARK
 from lakesplice.formats.events.ddl.records import read_schema_change
@@ -17,6 +17,7 @@ from lakesplice.formats.events.ddl.statements import read_statements
 __all__ = [
     "MAXWELLS_MARK",
     "DefinedColumn",
+    "Kind",
     "SchemaChange",
     "SchemaHistory",
     "TableDrop",

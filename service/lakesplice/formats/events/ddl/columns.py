@@ -134,6 +134,16 @@ class TableAltered:
 
 
 @dataclass(frozen=True, slots=True)
+class RowsMoved:
+    """The statement takes rows out of a table, or brings some in, of which no event tells; `what`
+    is the statement in short, such as `DROP PARTITION`.
+    """
+
+    table: TableName
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
 class TableUnread:
     """A statement about the table couldn't be read: what its columns are isn't known from here on.
 
@@ -144,4 +154,4 @@ class TableUnread:
     reason: str
 
 
-Statement = TableDefined | TableLike | TableGone | TableAltered | TableUnread
+Statement = TableDefined | TableLike | TableGone | TableAltered | RowsMoved | TableUnread

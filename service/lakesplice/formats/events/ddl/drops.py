@@ -1,4 +1,5 @@
-"""Tables that a source dropped, and whether it made them again.
+"""Tables that a source dropped, and whether it made them again; and other statements that moved a
+table's rows of which no event tells: a RENAME, on both sides, or one about partitions.
 
 Not every DROP takes rows. A connector drops each table in its own history before a snapshot, and
 MySQL tells of a DROP of a name that no table has. A tool that alters a table online may drop it and
@@ -7,8 +8,10 @@ give the name to its copy: there the table lives on.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 
 from lakesplice.formats.events.ddl.columns import DefinedColumn
 from lakesplice.model.names import TableName
@@ -17,12 +20,27 @@ from lakesplice.model.position import Position
 Columns = Mapping[str, DefinedColumn]
 
 
+class Kind(Enum):
+    """What took rows out of a table, or brought some in. `LEFT`: the table got another name;
+    `SET_ASIDE`: one that an online tool gives to the table that its copy replaces; `CAME`: a table
+    got this name, which another had before, or none; `PARTITION`: rows of some partitions.
+    """
+
+    DROP = auto()
+    LEFT = auto()
+    SET_ASIDE = auto()
+    CAME = auto()
+    PARTITION = auto()
+
+
 @dataclass(frozen=True, slots=True)
 class TableDrop:
     """A table's DROP at a place in the binlog (epoch 0), under a GTID if the source has any.
 
     `number` counts a history's drops in the order in which it was told. `again`: a table has the
     name again; `lives_on`: that table is a copy of the dropped one, made to take its place.
+
+    Of another statement that moved rows `moved` says in words what it did.
     """
 
     number: int
@@ -30,6 +48,8 @@ class TableDrop:
     gtid: str | None = None
     again: bool = False
     lives_on: bool = False
+    kind: Kind = Kind.DROP
+    moved: str = ""
 
 
 class Drops:
@@ -71,17 +91,70 @@ class Drops:
         self, table: TableName, place: Position, gtid: str | None, columns: Columns | None
     ) -> None:
         """Take that a table with these columns was dropped."""
-        self._told.setdefault(table, []).append(TableDrop(self.count, place, gtid))
+        self._note(table, TableDrop(self.count, place, gtid))
         self._columns[table] = columns
-        self.count += 1
 
-    def there(self, table: TableName, copied: Columns | None = None) -> None:
+    def renamed(
+        self,
+        former: TableName,
+        to: TableName,
+        place: Position,
+        gtid: str | None,
+        columns: Columns | None,
+    ) -> None:
+        """Take that a table got another name; it had these columns. Called after `there`."""
+        replaced = self._told.get(to, ())
+        if _is_copy(former, to) and (not replaced or replaced[-1].lives_on):
+            return  # its rows are those of the table that it replaces
+        aside = _is_aside(to, former)
+        if not aside:
+            came = f"the name was given to {former} by a RENAME"
+            drop = TableDrop(self.count, place, gtid, kind=Kind.CAME, moved=came)
+            self._note(to, replace(drop, again=True))
+        kind = Kind.SET_ASIDE if aside else Kind.LEFT
+        moved = f"the table was renamed to {to}"
+        self._note(former, TableDrop(self.count, place, gtid, kind=kind, moved=moved))
+        self._columns[former] = columns
+
+    def moved(self, table: TableName, place: Position, gtid: str | None, what: str) -> None:
+        """Take that a statement moved rows of a table's partitions."""
+        drop = TableDrop(self.count, place, gtid, kind=Kind.PARTITION, moved=f"there was {what}")
+        self._note(table, replace(drop, again=True))
+
+    def there(
+        self, table: TableName, copied: Columns | None = None, former: TableName | None = None
+    ) -> None:
         """Take that a table of the name is there; one that got it by a rename was created with the
-        columns `copied`.
+        columns `copied` and called `former`.
         """
         told = self._told.get(table)
         if not told or told[-1].again:
             return
         # By name: a copy is made of what SHOW CREATE TABLE says, which has digits that people omit.
         lives_on = bool(copied) and set(copied or ()) == set(self._columns[table] or ())
+        if told[-1].kind is not Kind.DROP:
+            lives_on = lives_on and former is not None and _is_copy(former, table)
         told[-1] = replace(told[-1], again=True, lives_on=lives_on)
+
+    def _note(self, table: TableName, drop: TableDrop) -> None:
+        self._told.setdefault(table, []).append(drop)
+        self.count += 1
+
+
+# Names that gh-ost, pt-online-schema-change, Spirit, Facebook's OSC and LHM give to a table's copy
+# and to the table that it replaces.
+_COPIES = r"_+{0}(_\d+)?_(gho|new)|__osc_new_{0}|lhmn_{0}"
+_ASIDE = r"_+{0}(_\d+)?_(del|old)(_\d+)?|__osc_old_{0}|lhma_.*_{0}"
+
+
+def _is_copy(name: TableName, table: TableName) -> bool:
+    return _is_named(name, table, _COPIES)
+
+
+def _is_aside(name: TableName, table: TableName) -> bool:
+    return _is_named(name, table, _ASIDE)
+
+
+def _is_named(name: TableName, table: TableName, pattern: str) -> bool:
+    own = pattern.format(re.escape(table.table))
+    return name.database == table.database and re.fullmatch(own, name.table) is not None

@@ -17,6 +17,7 @@ from lakesplice.formats.events.ddl.columns import (
     ColumnChanged,
     ColumnRenamed,
     DefinedColumn,
+    RowsMoved,
     Statement,
     TableAltered,
     TableDefined,
@@ -193,7 +194,7 @@ class SchemaHistory:
         if isinstance(statement, TableDefined):
             if statement.unless_there and statement.table in states:
                 return
-            self._define(statement)
+            self._define(statement, change, place)
         elif isinstance(statement, TableLike):
             if statement.unless_there and statement.table in states:
                 return
@@ -207,7 +208,10 @@ class SchemaHistory:
         elif isinstance(statement, TableGone):
             self._drop(statement, change, place)
         elif isinstance(statement, TableAltered):
-            self._alter(statement)
+            self._alter(statement, change, place)
+        elif isinstance(statement, RowsMoved):
+            if not change.of_snapshot:
+                self._drops.moved(statement.table, place, change.gtid, statement.what)
         else:
             self._forget(statement, change.ddl)
 
@@ -254,23 +258,36 @@ class SchemaHistory:
         for name in there:
             self._put(name, None)
 
-    def _put(self, table: TableName, state: _State | None, *, renamed: bool = False) -> None:
+    def _put(
+        self, table: TableName, state: _State | None, *, former: TableName | None = None
+    ) -> None:
         """Let a table be so, or be gone; what it was before the record is kept for comparison.
 
-        `renamed`: it had another name until now.
+        `former` is the name that it had until now, if that was another one.
         """
         self._before.setdefault(table, self._states.get(table))
         if state is None:
             self._states.pop(table, None)
         else:
             self._states[table] = state
-            self._drops.there(table, state.created if renamed else None)
+            self._drops.there(table, state.created if former is not None else None, former)
 
-    def _define(self, told: TableDefined) -> None:
+    def _renamed(
+        self, former: TableName, to: TableName, change: SchemaChange, place: Position
+    ) -> None:
+        """Take note of a table's new name; call once it has it."""
+        before = self._before.get(former)
+        if former != to and not change.of_snapshot:
+            columns = None if before is None else before.columns
+            self._drops.renamed(former, to, place, change.gtid, columns)
+
+    def _define(self, told: TableDefined, change: SchemaChange, place: Position) -> None:
         columns = {column.name: column for column in told.columns}
         base = self._states.get(told.former or told.table)
         if base is None or base.columns is None:
             self._put(told.table, _State.of(columns))
+            if told.former is not None:
+                self._renamed(told.former, told.table, change, place)
             return
         origins = told.origins or {}
         moved = set(origins.values())
@@ -279,16 +296,20 @@ class SchemaHistory:
             origin = _spelt(base.columns, origins.get(name, None if name in moved else name))
             born[name] = self._mark() if origin is None else base.born[origin]
         after = _State(columns, base.created, born)
-        self._put(told.table, after, renamed=told.former is not None)
+        self._put(told.table, after, former=told.former)
+        if told.former is not None:
+            self._renamed(told.former, told.table, change, place)
 
     def _mark(self) -> str:
         """A mark that no name is: MySQL's have no such character."""
         self._marks += 1
         return f"\0{self._marks}"
 
-    def _alter(self, told: TableAltered) -> None:
+    def _alter(self, told: TableAltered, change: SchemaChange, place: Position) -> None:
         state = self._states.get(told.table)
         if state is None:
+            if told.to is not None:
+                self._renamed(told.table, told.to, change, place)
             return  # of a table that nothing was said of
         columns, born, unknown = state.columns, state.born, state.unknown
         if columns is not None:
@@ -298,7 +319,9 @@ class SchemaHistory:
                 columns, unknown = None, f"column {error.args[0]!r} isn't as a statement has it"
         self._put(told.table, None)
         after = _State(columns, state.created, born, unknown)
-        self._put(told.to or told.table, after, renamed=told.to is not None)
+        self._put(told.to or told.table, after, former=told.to and told.table)
+        if told.to is not None:
+            self._renamed(told.table, told.to, change, place)
 
     def _forget(self, told: TableUnread, ddl: str) -> None:
         """Of a statement that can't be read every table may be meant whose name is in it."""

@@ -17,6 +17,7 @@ from lakesplice.formats.events.ddl.columns import (
     ColumnGone,
     ColumnRenamed,
     DefinedColumn,
+    RowsMoved,
     Statement,
     TableAltered,
     TableDefined,
@@ -36,6 +37,12 @@ _PROGRAMS = frozenset(("PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"))
 _OBJECTS = frozenset(("TABLE", "VIEW", "INDEX", "DATABASE", "SCHEMA"))
 # Words before what is created: CREATE OR REPLACE DEFINER = u @ h AGGREGATE FUNCTION.
 _HEAD_MAX = 12
+_EXCHANGE = ("EXCHANGE", "PARTITION")
+# ALTER TABLEs that take rows out of a table, or bring some in, without an event.
+_MOVING = (
+    ("DROP", "PARTITION"), ("TRUNCATE", "PARTITION"), _EXCHANGE, ("CONVERT", "PARTITION"),
+    ("CONVERT", "TABLE"), ("IMPORT", "TABLESPACE"), ("IMPORT", "PARTITION"),
+)  # fmt: skip
 # Parts of an ALTER TABLE that leave its columns as they are.
 _OTHERS = frozenset(
     ("ALGORITHM", "ALTER", "ANALYZE", "AUTO_INCREMENT", "AUTOEXTEND_SIZE", "AVG_ROW_LENGTH",
@@ -161,6 +168,10 @@ def _alter(words: Words, database: str) -> list[Statement]:
     _patience(words)
     actions: list[Action] = []
     to = None
+    moved = next((RowsMoved(table, " ".join(w)) for w in _MOVING if words.follow(*w)), None)
+    if moved is not None:
+        others = (_other_table(words, database) for w in (_EXCHANGE,) if words.accept(*w))
+        return [moved, *(RowsMoved(other, moved.what) for other in others if other)]
     try:
         for part in words.parts():
             if part.accept("RENAME"):
@@ -174,6 +185,15 @@ def _alter(words: Words, database: str) -> list[Statement]:
     except UnreadableError as error:
         return [TableUnread(table, str(error))]
     return [TableAltered(table, tuple(actions), to)] if actions or to else []
+
+
+def _other_table(words: Words, database: str) -> TableName | None:
+    """The table that a partition is exchanged with."""
+    while words:
+        if words.accept("WITH", "TABLE"):
+            return _table(words, database)
+        words.take()
+    return None
 
 
 def _patience(words: Words) -> None:

@@ -103,11 +103,15 @@ class Words:
 
     def accept(self, *keys: str) -> bool:
         """Go on behind these keywords or signs if all of them follow."""
-        following = self._words[self._at : self._at + len(keys)]
-        if [word.key for word in following] != list(keys):
+        if not self.follow(*keys):
             return False
         self._at += len(keys)
         return True
+
+    def follow(self, *keys: str) -> bool:
+        """Whether these keywords or signs follow."""
+        following = self._words[self._at : self._at + len(keys)]
+        return [word.key for word in following] == list(keys)
 
     def expect(self, *keys: str) -> None:
         """Go on behind these keywords or signs."""
