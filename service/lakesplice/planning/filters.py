@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,23 +25,26 @@ class Filter:
 
     def __init__(self, condition: pc.Expression, schema: TableSchema) -> None:
         """Bind `condition` to `schema`; `UsageError` if a column is unknown or types do not fit."""
-        text = str(condition)
-        if "FieldPath(" in text:
-            raise UsageError("a filter names its columns; numbers move as columns are added")
-        names = stored_names(schema)
-        # A name that only looks like one in the text costs a column that is read, nothing else.
-        self._used: Mapping[str, str] = {n: s for n, s in names.items() if n in text}
-        self._condition = condition
-        try:
-            self.matching(pa.schema(schema.arrow).empty_table())
-        except (pa.ArrowException, KeyError) as error:
+        if not isinstance(condition, pc.Expression):
             raise UsageError(
-                "a filter does not fit the table's columns", filter=text, cause=str(error)
-            ) from error
+                "a filter is an expression such as pyarrow.compute.field('id') > 5",
+                found=type(condition).__name__,
+            )
+        self._condition, self._types = condition, schema.arrow
+        names = stored_names(schema)
+        fields = [schema.arrow.field(s).with_name(n) for n, s in names.items()]
+        nothing = pa.schema(fields).empty_table()
+        if (problem := _problem(condition, nothing)) is not None:
+            raise UsageError(
+                "a filter does not fit the table's columns",
+                filter=_shown(condition),
+                cause=problem,
+            )
+        self._used: Mapping[str, str] = {n: names[n] for n in _used(condition, nothing)}
 
     @property
     def columns(self) -> frozenset[str]:
-        """The stored columns that must be there to evaluate the condition; perhaps a few more."""
+        """The stored columns that must be there to evaluate the condition."""
         return frozenset(self._used.values())
 
     @property
@@ -50,16 +53,83 @@ class Filter:
         return self._condition
 
     @property
-    def on_stored_names(self) -> pc.Expression | None:
-        """The condition itself if every name in it is a stored one, for pruning by statistics."""
-        return self._condition if all(n == s for n, s in self._used.items()) else None
+    def for_statistics(self) -> pc.Expression | None:
+        """The condition if a file's statistics can tell where it matches nothing, else None.
+
+        Its names must be stored ones. And no column may be floating point: bounds leave NaN out and
+        don't tell 0.0 from -0.0, so that a row group seems to have no row that it has.
+        """
+        told = all(
+            name == stored and not pa.types.is_floating(self._types.field(stored).type)
+            for name, stored in self._used.items()
+        )
+        return self._condition if told else None
 
     def matching(self, table: pa.Table) -> pa.Table:
-        """Return the rows of `table` that match, all its columns kept."""
-        aliases = {n: s for n, s in self._used.items() if n != s}
-        if not aliases:
-            return table.filter(self._condition)
+        """Return the rows of `table` that match, all its columns kept.
+
+        `UsageError` where the condition can't be evaluated, as by a division by zero.
+        """
         seen = table
-        for name, stored in aliases.items():
-            seen = seen.append_column(name, table.column(stored))
-        return seen.filter(self._condition).select(table.column_names)
+        for name, stored in self._used.items():
+            if name != stored:
+                seen = seen.append_column(name, table.column(stored))
+        try:
+            return seen.filter(self._condition).select(table.column_names)
+        except pa.ArrowException as error:
+            raise UsageError(
+                "a filter can't be evaluated on a row",
+                filter=_shown(self._condition),
+                cause=str(error),
+            ) from error
+
+
+def _problem(condition: pc.Expression, nothing: pa.Table) -> str | None:
+    """Why a condition can't be evaluated on a table with such columns; None if it can."""
+    try:
+        condition.__reduce__()
+    except pa.ArrowNotImplementedError:
+        # Only what refers to columns by number, and functions made by the user, can't be pickled.
+        return "a filter names its columns, since numbers move as columns are added"
+    try:
+        nothing.filter(condition)
+    except (pa.ArrowException, KeyError) as error:
+        return str(error)
+    return None
+
+
+def _used(condition: pc.Expression, nothing: pa.Table) -> list[str]:
+    """The columns of a table that a condition, which fits it, refers to."""
+    # A pickled condition has the names as they are. Others may occur in it by chance.
+    pickled = bytes(condition.__reduce__()[1][0])
+    candidates = [name for name in nothing.column_names if name.encode() in pickled]
+    if not _fits(condition, nothing.select(candidates)):
+        candidates = nothing.column_names
+    return _needed(condition, nothing.select(candidates), candidates)
+
+
+def _needed(condition: pc.Expression, nothing: pa.Table, names: Sequence[str]) -> list[str]:
+    """Those of the names without which the condition doesn't fit, by halving."""
+    if _fits(condition, nothing.drop_columns(list(names))):
+        return []
+    if len(names) == 1:
+        return list(names)
+    middle = len(names) // 2
+    halves = names[:middle], names[middle:]
+    return [name for half in halves for name in _needed(condition, nothing, half)]
+
+
+def _fits(condition: pc.Expression, nothing: pa.Table) -> bool:
+    try:
+        nothing.filter(condition)
+    except (pa.ArrowException, KeyError):
+        return False
+    return True
+
+
+def _shown(condition: pc.Expression) -> str:
+    """The condition as text for people; pyarrow may cut a long text within a character."""
+    try:
+        return str(condition)
+    except UnicodeDecodeError:
+        return "(its text can't be shown)"

@@ -127,7 +127,7 @@ def _overlaid(raw: _Raw, manifest: Manifest, request: Request) -> pa.Table:
 
 
 def _matching_groups(reader: BaseReader, request: Request) -> frozenset[int]:
-    condition = request.condition.on_stored_names if request.condition is not None else None
+    condition = request.condition.for_statistics if request.condition is not None else None
     if condition is None:
         return frozenset(range(len(reader.row_groups)))
     return frozenset(reader.matching(condition))

@@ -98,9 +98,9 @@ class BaseReader:
             try:
                 kept = fragment.subset(filter=condition, schema=self._schema.arrow)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-                if not self._schema.adopted:
-                    raise
-                return tuple(range(len(self.row_groups)))  # of others' types: nothing is known
+                # Others' types, or a condition that fails on a bound, as by a division by zero:
+                # nothing is known. Damage is found where the rows are read.
+                return tuple(range(len(self.row_groups)))
             return tuple(group.id for group in kept.row_groups)
 
     def _check_footer(self, file: BaseFile) -> None:
