@@ -74,7 +74,8 @@ class Sources:
         """
         starts: dict[str, dict[int, int]] = {}
         lags = {}
-        for name, topic in self._topics().items():
+        # In order of name: of two topics for one new table it is the same one that gets it.
+        for name, topic in sorted(self._topics().items()):
             offsets = self._try_to_start(topic)
             if offsets:
                 starts[name] = offsets
