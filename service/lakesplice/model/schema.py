@@ -273,8 +273,9 @@ class SourceField:
 
     `fill` is what the source put into its rows when it added the column (`model/fills.py`), None
     where that was null or isn't known. `formerly` are names that the source is known to have had
-    for it before, the latest first, `later` those it got since, the next first. None of them tells
-    schemas apart: they change without any row.
+    for it before, the latest first, `later` those it got since, the next first; with `told_new` it
+    told of the statement that added the column, so it is none that had another name before those.
+    None of them tells schemas apart: they change without any row.
 
     `tenures` do: of the names that another column had or got as well, where this one has them. None
     says that the field's name went from one column to another and that it isn't known where the
@@ -288,6 +289,7 @@ class SourceField:
     formerly: tuple[str, ...] = field(default=(), compare=False)
     later: tuple[str, ...] = field(default=(), compare=False)
     tenures: tuple[Tenure, ...] | None = ()
+    told_new: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -299,7 +299,9 @@ def _differing(
         why = (
             unfollowed.handed_on(match.handed_on)
             if match.handed_on
-            else unfollowed.gone(match.missing[0], match.new)
+            else unfollowed.gone(
+                match.missing[0], match.new if match.maybe_renamed else (), policy.follows_renames
+            )
         )
         return Unfit(ParkCode.SCHEMA_CHANGE, why)
     for field in image.fields:

@@ -70,7 +70,10 @@ def matched(
         renamed,
         new,
         tuple(c for c in current.by_source.values() if c.id not in known and is_there(stays, c.id)),
-        any(not field.tenures or formerly(current, field) is not None for field in new),
+        any(
+            formerly(current, field) is not None or not (field.tenures or field.told_new)
+            for field in new
+        ),
     )
 
 

@@ -9,15 +9,14 @@ from lakesplice.model.schema import Column, SourceField
 RESET = "give `lakesplice reset --anew` to read it anew under the source's present schema"
 
 
-def gone(column: Column, new: Sequence[SourceField]) -> str:
-    """A column that an image lacks, whatever else it has instead."""
+def gone(column: Column, new: Sequence[SourceField], follows_renames: bool = False) -> str:
+    """A column that an image lacks, whatever else it has instead. `follows_renames`: the
+    table follows those that it is told of.
+    """
     came = f", and {new[0].name!r} is new" if new else ""
     kind = "rename_column" if new else "drop_column"
-    follow = (
-        " to follow a rename, set schema_changes.rename_column: evolve and schema_change_topics;"
-        if new
-        else ""
-    )
+    evolve = "" if follows_renames else "schema_changes.rename_column: evolve and "
+    follow = f" to follow a rename, set {evolve}schema_change_topics;" if new else ""
     return (
         f"column={column.source_name!r} of type {described(column)} is gone from the source{came}:"
         f" dropped or renamed;{follow} to keep what it held and go on, set"

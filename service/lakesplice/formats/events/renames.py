@@ -52,6 +52,7 @@ def _with(block: ImageBlock, version: TypeVersion | None, history: TypeHistory) 
         known.formerly
         or known.later
         or known.tenures
+        or known.came
         or any(type_.fill is not None for type_ in known.columns.values())
     ):
         return block
@@ -76,4 +77,5 @@ def _field(field: SourceField, version: TypeVersion | None, history: TypeHistory
         formerly=version.formerly.get(name, ()),
         later=version.later.get(name, ()),
         tenures=version.tenures.get(name, ()),
+        told_new=name in version.came,
     )

@@ -55,9 +55,10 @@ def _typed(versions: Sequence[TableVersion], written: Written) -> list[TypeVersi
     found: list[TypeVersion] = []
     fills: dict[str, _Fill] = {}
     names: dict[str, tuple[str, ...]] = {}
+    came: frozenset[str] = frozenset()
     for version in versions:
         if version.columns is None:
-            fills, names = {}, {}
+            fills, names, came = {}, {}, frozenset()
             gap = f"its columns are not known: {version.unknown}" if version.unknown else ""
             found.append(TypeVersion(version.place, gap=gap or "the table was dropped"))
             continue
@@ -68,6 +69,8 @@ def _typed(versions: Sequence[TableVersion], written: Written) -> list[TypeVersi
             else names.get(name, ())
             for name in version.columns.keys() - version.added
         }
+        carried = {name for name in version.columns if formerly.get(name, name) in came}
+        came = frozenset(version.added | carried)
         fills = {
             name: fills[formerly.get(name, name)]
             for name in version.columns
@@ -82,7 +85,8 @@ def _typed(versions: Sequence[TableVersion], written: Written) -> list[TypeVersi
         columns = {name: _filled(type_, fills.get(name)) for name, type_ in typed.items()}
         known = {name: earlier for name, earlier in names.items() if earlier}
         partly = {n: Partly(c.type) for n, c in version.columns.items() if not c.digits_told}
-        found.append(TypeVersion(version.place, columns, untyped, formerly=known, partly=partly))
+        told = TypeVersion(version.place, columns, untyped, formerly=known, partly=partly)
+        found.append(replace(told, came=came))
     return found
 
 

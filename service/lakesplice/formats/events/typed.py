@@ -49,7 +49,8 @@ class TypeVersion:
     `partly` has those of which something was told all the same.
 
     `formerly` has, of columns that were renamed, their earlier names, the latest first, and `later`
-    their later ones, the next first. `gap` says, where it isn't known which columns the table has,
+    their later ones, the next first. `came` has columns that a statement added of which the source
+    told. `gap` says, where it isn't known which columns the table has,
     why not.
     """
 
@@ -61,6 +62,7 @@ class TypeVersion:
     later: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     tenures: Mapping[str, tuple[Tenure, ...]] = field(default_factory=dict)
     partly: Mapping[str, Partly] = field(default_factory=dict)
+    came: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,85 @@
+"""Columns that are dropped while others are added, in one statement or one batch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakesplice.formats.events import TypeHistory
+from lakesplice.planning.policy import Behaviour, SchemaPolicy
+from lakesplice.storage.local import LocalStore
+from lakesplice.testing.shop import Event
+from tests.support.altered import Life, event, told_by
+from tests.support.steps import redirect
+
+OLD = {"id": "int32", "a": "int32", "b": "int32"}
+NEW = {"id": "int32", "a": "int32", "c": "int32"}
+CREATED = (1, "CREATE TABLE t (id int primary key, a int, b int)")
+AT_ONCE = told_by(CREATED, (20, "ALTER TABLE t DROP b, ADD c int NOT NULL DEFAULT 5"))
+ONE_BY_ONE = told_by(
+    CREATED, (20, "ALTER TABLE t DROP b"), (21, "ALTER TABLE t ADD c int NOT NULL DEFAULT 5")
+)
+ADDED_FIRST = told_by(
+    CREATED, (20, "ALTER TABLE t ADD c int NOT NULL DEFAULT 5"), (21, "ALTER TABLE t DROP b")
+)
+EVOLVE, TRY, LENIENT = Behaviour.EVOLVE, Behaviour.TRY_EVOLVE, Behaviour.LENIENT
+
+
+def _policy(all_: Behaviour) -> SchemaPolicy:
+    return SchemaPolicy(add_column=all_, rename_column=all_, drop_column=all_)
+
+
+def _before(id_: int) -> Event:
+    return event(OLD, id_, {"id": id_, "a": id_, "b": 10 * id_})
+
+
+EVENTS = [
+    _before(2),
+    _before(3),
+    event(OLD, 7, {"id": 3, "a": 33, "b": 30}, {"id": 3, "a": 3, "b": 30}),
+    event(NEW, 30, {"id": 4, "a": 4, "c": 40}),
+    event(NEW, 31, {"id": 2, "a": 2, "c": 6}, {"id": 2, "a": 2, "c": 5}),
+]
+
+
+@pytest.mark.parametrize("history", [AT_ONCE, ONE_BY_ONE, ADDED_FIRST])
+@pytest.mark.parametrize("cut", range(6))
+def test_what_is_told_to_be_new_is_no_rename_of_what_is_gone(
+    tmp_path: Path, history: TypeHistory, cut: int
+) -> None:
+    life = Life(LocalStore(tmp_path), history, _policy(EVOLVE))
+    life.take(*EVENTS[:cut])
+    life.take(*EVENTS[cut:])
+    life.take(_before(5), partition=1)
+    assert life.parked == ""
+    expected = [(2, 2, 6), (3, 33, 5), (4, 4, 40), (5, 5, 5)]
+    assert [(r["id"], r["a"], r["c"]) for r in life.rows()] == expected
+    life.driver.compact()
+    assert [(r["id"], r["a"], r["c"]) for r in life.rows()] == expected
+    assert all("b" not in row for row in life.rows())
+
+
+def test_what_nobody_tells_parks_and_the_advice_is_what_is_not_set_yet(tmp_path: Path) -> None:
+    life = Life(LocalStore(tmp_path), None, _policy(EVOLVE))
+    life.take(*EVENTS)
+    assert "set schema_change_topics;" in life.parked
+    assert "rename_column: evolve" not in life.parked
+
+
+@pytest.mark.parametrize("history", [None, AT_ONCE])
+@pytest.mark.parametrize("then", [TRY, LENIENT])
+def test_rows_get_the_default_after_another_policy_and_unpark(
+    tmp_path: Path, history: TypeHistory | None, then: Behaviour
+) -> None:
+    first = SchemaPolicy(rename_column=Behaviour.EXCEPTION, drop_column=Behaviour.EXCEPTION)
+    life = Life(LocalStore(tmp_path), history, first)
+    life.take(*EVENTS)
+    assert life.parked
+    redirect(life.driver, parked=None)
+    life.driver._policy = SchemaPolicy(rename_column=then, drop_column=then)
+    life.driver.batch()
+    assert life.parked == ""
+    rows: list[dict[str, Any]] = life.rows()
+    assert [(r["id"], r["a"], r["c"]) for r in rows] == [(2, 2, 6), (3, 33, 5), (4, 4, 40)]
