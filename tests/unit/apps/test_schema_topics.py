@@ -78,7 +78,7 @@ def _told(ddl: str = "CREATE TABLE x (id int, price decimal(8,2))") -> _Source:
     return source
 
 
-def _told_late(ddl: str, reached: int = 30) -> _Source:
+def told_late(ddl: str, reached: int = 30) -> _Source:
     """A source that told of a statement at place 20 when its table had gone to another one."""
     source = _told()
     source.reach(reached)
@@ -123,32 +123,32 @@ def test_a_table_that_went_beyond_a_change_of_types_is_parked_once_it_is_told() 
 
 
 def test_a_table_whose_events_say_their_types_is_never_too_far() -> None:
-    source = _told_late(RETYPED)
+    source = told_late(RETYPED)
     assert source.topics.overtaken(source.state, _X, _schema("int64")) is None
 
 
 @pytest.mark.parametrize("described", ["int64", "declared:long"])
 def test_a_table_that_went_beyond_a_swap_of_names_is_parked_once_it_is_told(described: str) -> None:
-    source = _told_late("ALTER TABLE x RENAME COLUMN id TO price, RENAME COLUMN price TO id")
+    source = told_late("ALTER TABLE x RENAME COLUMN id TO price, RENAME COLUMN price TO id")
     reason = source.topics.overtaken(source.state, _X, _schema(described))
     assert reason is not None
     assert reason.code is ParkCode.SCHEMA_CHANGE
 
 
 def test_a_rename_that_is_told_late_parks_nothing() -> None:
-    source = _told_late("ALTER TABLE x RENAME COLUMN price TO amount")
+    source = told_late("ALTER TABLE x RENAME COLUMN price TO amount")
     assert source.topics.overtaken(source.state, _X, _UNDESCRIBED) is None
 
 
 def test_a_change_of_types_that_is_told_in_time_parks_nothing() -> None:
-    source = _told_late(RETYPED, reached=15)
+    source = told_late(RETYPED, reached=15)
     assert source.topics.overtaken(source.state, _X, _UNDESCRIBED) is None
     source.reach(30)
     assert source.topics.overtaken(source.state, _X, _UNDESCRIBED) is None
 
 
 def test_a_column_that_only_came_parks_nothing() -> None:
-    source = _told_late("ALTER TABLE x ADD note text")
+    source = told_late("ALTER TABLE x ADD note text")
     assert source.topics.overtaken(source.state, _X, _UNDESCRIBED) is None
 
 
@@ -363,7 +363,7 @@ def test_drops_are_told_with_those_that_came_since_the_driver_began() -> None:
 
 
 def test_what_was_dealt_with_is_open_no_more() -> None:
-    source = _told_late("DROP TABLE x")
+    source = told_late("DROP TABLE x")
     source.topics.drops_met(source.state, _X, 1)
     after = source.topics.drops(source.state, _X)
     assert (after.told_since, after.open_since) == (0, 1)
@@ -372,7 +372,7 @@ def test_what_was_dealt_with_is_open_no_more() -> None:
 
 
 def test_a_table_of_another_connector_was_not_dropped() -> None:
-    source = _told_late("DROP TABLE x")
+    source = told_late("DROP TABLE x")
     other = replace(source.state, topic="db2.shop.x")
     assert source.topics.drops(other, _X).drops == ()
     assert source.topics.drops(source.state, TableName("shop", "y")).drops == ()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import structlog
 from structlog.testing import capture_logs
 
 from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.drops import TableDrops
+from lakesplice.apps.service.schema_topics import SchemaTopics
 from lakesplice.apps.service.sources import Sources
 from lakesplice.apps.service.status_reporter import StatusReporter
 from lakesplice.apps.service.table_failures import TableFailures
@@ -18,16 +20,20 @@ from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.config import Settings
 from lakesplice.errors import CorruptFileError, LakespliceError, StorageError
 from lakesplice.model.driver_status import Standing, TopicState
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState
+from lakesplice.model.position import Ordering, Position
 from lakesplice.model.schema import TableSchema
 from lakesplice.spark.plan import TaskError
 from lakesplice.spark.topics import Topic
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver_status import newest_status
 from lakesplice.table.generation import Generation
+from lakesplice.table.intents import Redirect
+from lakesplice.table.snapshot import open_snapshot
 from lakesplice.telemetry.health import Health
 from lakesplice.telemetry.registry import Metrics
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
+from tests.unit.apps.test_schema_topics import told_late
 
 GOODS = "a.shop.goods"
 
@@ -49,7 +55,12 @@ class Scene:
     """A driver without Spark over a lake on the disk, and the broker that it asks."""
 
     def __init__(
-        self, root: Path, pattern: str = r"a\..*", generation: int = 1, **topics: int
+        self,
+        root: Path,
+        pattern: str = r"a\..*",
+        generation: int = 1,
+        schema_topics: SchemaTopics | None = None,
+        **topics: int,
     ) -> None:
         settings = Settings(
             kafka={"bootstrap_servers": "127.0.0.1:1", "topic_pattern": pattern},
@@ -72,6 +83,7 @@ class Scene:
             Generation(self.lake, generation),
             self.metrics,
             structlog.get_logger(),
+            schema_topics=schema_topics,
         )
         self.tables = ServiceTables(self.driver)
         self.sources = Sources(self.driver, self.tables, self.broker)  # type: ignore[arg-type]
@@ -156,6 +168,59 @@ def test_a_table_whose_log_takes_no_file_rests_on_and_writes_none(tmp_path: Path
     assert scene.sources.look().starts == {GOODS: {0: 0}}
     assert not scene.sources.any_due(), "it is read again: nothing is to be restarted for it"
     assert not scene.files() - {tmp_path / "_lakesplice" / "tmp"}
+
+
+def test_a_table_that_cannot_be_parked_yet_reads_nothing_on_and_is_parked_once_it_can(
+    tmp_path: Path,
+) -> None:
+    scene = Scene(tmp_path, a_shop_goods=3)
+    scene.sources.look()
+    in_the_way = tmp_path / "shop"
+    in_the_way.write_text("no folder")
+    scene.table().park(ParkReason(ParkCode.NO_KEY, "it has no key", GOODS))
+    scene.table().go_on()
+    assert (scene.standing().state, scene.standing().code) == (TopicState.PARKED, "no-key")
+    assert "it has no key" in scene.standing().reason
+    assert "can't be written" in scene.standing().reason
+    for _ in range(100):
+        scene.clock.advance(1)
+        assert not scene.sources.any_due()
+        assert not scene.sources.look().starts
+    in_the_way.unlink()
+    scene.clock.advance(60)
+    assert not scene.sources.any_due(), "no query is to be restarted for a table that is parked"
+    (parked,) = open_snapshot(scene.lake.within("shop/goods")).manifest.parkings
+    assert parked.detail == scene.standing().reason == "it has no key"
+    assert not scene.sources.look().starts
+
+
+def test_a_drop_that_cannot_be_followed_yet_lets_its_table_rest(tmp_path: Path) -> None:
+    told = told_late("DROP TABLE x")
+    told.tell("CREATE TABLE x (id int)", 25)
+    told.look()
+    scene = Scene(tmp_path, r"db\..*", schema_topics=told.topics)
+    scene.broker.ends["db.shop.x"] = 3
+    scene.sources.look()
+    table = scene.table("db.shop.x")
+    table.be_born(TableSchema())
+    reached = {0: PartitionState(2, Position.of(0, 3, 30, 0, 1))}
+    source = replace(table.source, ordering=Ordering.BINLOG, partitions=reached)
+    table.commit(Redirect(table.generation, table.version, source))
+    drops = TableDrops(scene.driver, scene.tables, scene.broker)  # type: ignore[arg-type]
+    assert drops.any_due()
+    temporary = tmp_path / "_lakesplice" / "tmp"
+    temporary.rmdir()
+    temporary.write_text("no folder: nothing can be put into the lake")
+    assert drops.settle(), "what could be read is asked again"
+    assert table.rests
+    assert not drops.any_due()
+    assert scene.sources.look().starts == {}
+    temporary.unlink()
+    scene.clock.advance(60)
+    assert drops.any_due()
+    assert not drops.settle()
+    assert not drops.any_due()
+    assert scene.standing("db.shop.x").state is TopicState.RUNNING
 
 
 def test_a_log_that_cannot_be_read_is_opened_again_once_it_is_mended(tmp_path: Path) -> None:

@@ -84,6 +84,7 @@ class TableDrops:
         dealt = deal_with(table, told, policy, insert_only=never_changes is not None)
         parked = dealt is not None and dealt.parked
         if dealt is not None:
+            table.go_on()
             self._say(table, "parked" if parked else "fenced", dealt.place, rows=dealt.rows)
         else:
             for drop in kept(told, policy):

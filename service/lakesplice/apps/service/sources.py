@@ -224,7 +224,10 @@ class Sources:
         if reason is not None:
             table.park(reason)
             return {}
-        return table.next_offsets(topic.earliest)
+        offsets = table.next_offsets(topic.earliest)
+        if not topic.behind(offsets):
+            table.go_on()  # nothing is left that could fail
+        return offsets
 
     def _warn_of_late_start(self, topic: Topic) -> None:
         """A topic that lost its beginning may still make a whole table, if it has a snapshot."""

@@ -63,6 +63,7 @@ class ServiceTable(HeldTable):
         self.compactions = 0
         self._rest = Rest(driver.clock)
         self._unwritable = False
+        self._to_park: ParkReason | None = None
         self._sightings = Sightings()
         self._lag: int | None = None
         self.holders.append(self)
@@ -106,6 +107,9 @@ class ServiceTable(HeldTable):
         """
         if self.rests or not self.is_left_out:
             return False
+        if self._to_park is not None:
+            self._park(self._to_park)
+            return False
         if self._unwritable:
             try:
                 probe_log(self.store, self._driver.entropy)
@@ -126,13 +130,16 @@ class ServiceTable(HeldTable):
 
     def go_on(self) -> None:
         """Forget failures that have passed."""
-        self._rest.end()
+        if self._to_park is None:
+            self._rest.end()
 
     @property
     def standing(self) -> Standing:
         """The topic's state and why."""
         if self.parked is not None:
-            return Standing(TopicState.PARKED, self.parked.detail, self.parked.code.value)
+            unsaid = f" ({self._rest.reason})" if self._to_park is not None else ""
+            detail = f"{self.parked.detail}{unsaid}"
+            return Standing(TopicState.PARKED, detail, self.parked.code.value)
         if self.is_failing:
             return Standing(TopicState.RESTING, self._rest.reason, "", self._rest.retry_ms)
         if self.snapshot is None:
@@ -158,18 +165,32 @@ class ServiceTable(HeldTable):
         count_commit(driver.metrics, self.name, intent, outcome)
         return outcome
 
+    @property
+    def parked(self) -> ParkReason | None:
+        """See `HeldTable.parked`; also why the table is to be parked, while that can't be written.
+
+        What was noticed once isn't noticed again, so nothing may be read on meanwhile.
+        """
+        return self._to_park or super().parked
+
     def park(self, reason: ParkReason) -> None:
-        """See `HeldTable.park`; if that fails the table rests, and meets its reason again."""
+        """See `HeldTable.park`; if that fails the table rests, and it is tried again."""
         self._driver.log.warning(
             "table-parked", table=str(self.name), code=reason.code.value, detail=reason.detail
         )
+        self._park(reason)
+
+    def _park(self, reason: ParkReason) -> None:
+        self._to_park = None
         try:
             super().park(reason)
+            self.go_on()
         except FencedError:
             raise
         except LakespliceError as error:
-            told = f"the table is to be parked ({reason.detail}), which fails: {error}"
+            self._to_park = reason
             self.refused = True
+            told = f"that the table is parked can't be written: {error}"
             self.rest(told, unwritable=isinstance(error, StorageError))
 
     def sight(self, topic: Topic, moment: float) -> None:
