@@ -136,10 +136,10 @@ class ServiceTable(HeldTable):
     @property
     def standing(self) -> Standing:
         """The topic's state and why."""
-        if self.parked is not None:
+        parked = self.parked
+        if parked is not None:
             unsaid = f" ({self._rest.reason})" if self._to_park is not None else ""
-            detail = f"{self.parked.detail}{unsaid}"
-            return Standing(TopicState.PARKED, detail, self.parked.code.value)
+            return Standing(TopicState.PARKED, f"{parked.detail}{unsaid}", parked.code.value)
         if self.is_failing:
             return Standing(TopicState.RESTING, self._rest.reason, "", self._rest.retry_ms)
         if self.snapshot is None:
