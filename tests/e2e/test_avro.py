@@ -69,6 +69,7 @@ def test_captured_tables_end_as_their_workload_says_and_a_wrong_number_is_a_dead
         tmp_path,
         kafka_broker,
         rf"{prefix}\.dbavro\.shop\..*",
+        schema_changes={"drop_column": "exception", "rename_column": "exception"},
         schema_registry={"url": schema_registry.compatible},
     )
     with lake.running() as service:

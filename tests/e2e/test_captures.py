@@ -74,6 +74,7 @@ def replayed(
         kafka_broker,
         rf"{prefix}\.{name}\.shop\..*",
         **({"tables": declared} if name == "dbplain" else {}),
+        schema_changes={"drop_column": "exception", "rename_column": "exception"},
         compaction={"deltas_max": 1, "poll_seconds": 0.1},
     )
     replayed = Replayed(name, prefix, lake)

@@ -79,6 +79,7 @@ def scene(kafka_broker: str, tmp_path_factory: pytest.TempPathFactory) -> Scene:
         tmp_path_factory.mktemp("malformed"),
         kafka_broker,
         rf"{prefix}\..*",
+        schema_changes={"drop_column": "exception", "rename_column": "exception"},
         kafka={"offsets_per_batch_max": 150},
         compaction={"deltas_max": 1, "poll_seconds": 0.1},
         tables=[{"match": "plain.*", "columns": dict(declared)}],

@@ -128,7 +128,8 @@ def test_a_column_that_one_shard_drops_parks_it_until_somebody_says_what_follows
     kafka_broker: str, topic_name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     servers = [Server(kafka_broker, topic_name, number) for number in (0, 1)]
-    lake = Lake(tmp_path, kafka_broker, rf"{topic_name}\..*", tables=[MERGED])
+    strict = {**MERGED, "schema_changes": {"drop_column": "exception"}}
+    lake = Lake(tmp_path, kafka_broker, rf"{topic_name}\..*", tables=[strict])
     for server in servers:
         server.put(1, 2, value=1)
     lake.once()

@@ -27,11 +27,12 @@ _ALTER = (
 _RENAME = (
     "Columns are gone and others new at once, as a rename looks. `evolve`: if the topic of schema"
     " changes (`schema_change_topics`) tells that it is one, the column gets its new name and keeps"
-    " what it holds, and base files are written anew; else the table is parked. `try_evolve`: else"
-    " as `lenient`. Columns that swap names (`a` and `b`) become `b_2` and `a_2`: no name of the"
-    " table ever shows another column's values. `lenient`: the old ones stay, null in rows that"
-    " change from then on, and `add_column` says what becomes of the new; `ignore`: the same;"
-    " `exception`: the table is parked."
+    " what it holds, and base files are written anew; else the table is parked. `try_evolve`: the"
+    " same, else as `lenient`. If the column that is gone was masked and a new one isn't, the table"
+    " is parked, unless this is `ignore`. Columns that swap names (`a` and `b`) become `b_2` and"
+    " `a_2`: no name of the table ever shows another column's values. `lenient`: the old ones stay,"
+    " null in rows that change from then on, and `add_column` says what becomes of the"
+    " new; `ignore`: the same; `exception`: the table is parked."
 )
 _DROP = (
     "A column is gone from the source. `evolve`, `try_evolve`: it is gone from the table too, not"
@@ -78,8 +79,8 @@ class SchemaChangeSettings(Section):
 
     add_column: AnyBehaviour = Field(default="evolve", description=_ADD)
     alter_column_type: AnyBehaviour = Field(default="evolve", description=_ALTER)
-    rename_column: AnyBehaviour = Field(default="exception", description=_RENAME)
-    drop_column: AnyBehaviour = Field(default="exception", description=_DROP)
+    rename_column: AnyBehaviour = Field(default="try_evolve", description=_RENAME)
+    drop_column: AnyBehaviour = Field(default="lenient", description=_DROP)
     drop_table: AnyBehaviour = Field(default="lenient", description=_DROP_TABLE)
     truncate_table: AnyBehaviour = Field(default="evolve", description=_TRUNCATE)
     create_table: AnyBehaviour = Field(default="evolve", description=_CREATE)

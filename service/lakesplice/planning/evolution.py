@@ -27,6 +27,7 @@ from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSche
 from lakesplice.model.stays import Stay, Stays
 from lakesplice.planning import unfollowed
 from lakesplice.planning.following import followed_as, matched
+from lakesplice.planning.masks import is_masked
 from lakesplice.planning.naming import (
     SINCE_UNKNOWN,
     column_of,
@@ -304,6 +305,11 @@ def _differing(
             )
         )
         return Unfit(ParkCode.SCHEMA_CHANGE, why)
+    if match.maybe_renamed and policy.rename_column is not Behaviour.IGNORE:
+        hidden = [column for column in match.missing if is_masked(column.source_type)]
+        shown = [field for field in match.new if not is_masked(field.source_type)]
+        if hidden and shown:
+            return Unfit(ParkCode.SCHEMA_CHANGE, unfollowed.unmasked(hidden[0], shown[0]))
     for field in image.fields:
         column = match.kept.get(field.name)
         if column is not None and followed_as(current, column, field, policy) is None:

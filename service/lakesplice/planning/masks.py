@@ -32,6 +32,7 @@ _SPELLING = re.compile(r"(hash|redact|truncate)(?:\((\d{1,6})\))?")
 _COUNTED = {Kind.DATE: pa.int32(), Kind.TIMESTAMP: pa.int64()}
 _TEXT = ColumnType(Kind.STRING)
 _SECRET_DIGITS = 8
+_MASKED = "masked:"
 
 
 class How(StrEnum):
@@ -74,6 +75,11 @@ def masked(values: pa.Array, kind: ColumnType, mask: Mask, secret: str) -> pa.Ar
     return pc.if_else(values.is_valid(), pa.scalar(REDACTED), pa.scalar(None, pa.string()))
 
 
+def is_masked(source_type: str) -> bool:
+    """Whether a column of this source type holds masked values."""
+    return source_type.startswith(_MASKED)
+
+
 def masked_field(
     column: SourceField, mask: Mask | None, key: Iterable[str], secret: str
 ) -> SourceField:
@@ -86,7 +92,7 @@ def masked_field(
         How.REDACT: column.name not in key,
         How.TRUNCATE: text and column.name not in key,
     }[mask.how]
-    described = f"masked:{mask.how}"
+    described = f"{_MASKED}{mask.how}"
     if mask.how is How.TRUNCATE:
         described += f"({mask.characters})"
     if mask.how is How.HASH:

@@ -40,6 +40,8 @@ class SchemaPolicy:
     """A table's behaviours, what becomes of its partial images, and the columns of the source that
     it is partitioned by, which count when it is born and have to stay.
 
+    The defaults here park rather than leave a column behind; the configuration has its own.
+
     A rename can't be followed (`evolve`) by events alone, which don't tell it from a drop and an
     addition at once, but by the source's DDL.
     """

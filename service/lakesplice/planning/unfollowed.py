@@ -25,6 +25,16 @@ def gone(column: Column, new: Sequence[SourceField], follows_renames: bool = Fal
     )
 
 
+def unmasked(column: Column, new: SourceField) -> str:
+    """A masked column that is gone while another is new, which isn't masked."""
+    return (
+        f"column={column.source_name!r}, which is masked, is gone from the source, and {new.name!r}"
+        " is new and not masked: it may hold the same values under another name; name it under"
+        " `masks` as well, or, if it may be shown, set schema_changes.rename_column: ignore, and"
+        " give `lakesplice unpark`"
+    )
+
+
 def handed_on(names: Sequence[str]) -> str:
     """Names that are other columns' now, as the source told."""
     return (

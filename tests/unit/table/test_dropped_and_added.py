@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lakesplice.config.schema_changes import SchemaChangeSettings, policy_of
 from lakesplice.formats.events import TypeHistory
 from lakesplice.planning.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
@@ -83,3 +84,24 @@ def test_rows_get_the_default_after_another_policy_and_unpark(
     assert life.parked == ""
     rows: list[dict[str, Any]] = life.rows()
     assert [(r["id"], r["a"], r["c"]) for r in rows] == [(2, 2, 6), (3, 33, 5), (4, 4, 40)]
+
+
+@pytest.mark.parametrize(
+    ("history", "columns"),
+    [
+        (None, {"b": [None, 20], "c": [40, 5]}),
+        (AT_ONCE, {"b": [None, 20], "c": [40, 5]}),
+        (told_by(CREATED, (20, "ALTER TABLE t RENAME COLUMN b TO c")), {"c": [40, 20]}),
+    ],
+    ids=["untold", "told-apart", "told-rename"],
+)
+def test_by_default_a_table_goes_on_and_loses_nothing(
+    tmp_path: Path, history: TypeHistory | None, columns: dict[str, list[int | None]]
+) -> None:
+    life = Life(LocalStore(tmp_path), history, policy_of(SchemaChangeSettings(), None))
+    life.take(_before(2))
+    life.take(event(NEW, 30, {"id": 1, "a": 1, "c": 40}))
+    assert life.parked == ""
+    found = life.rows()
+    names = found[0].keys() - {"id", "a"}
+    assert {name: [row[name] for row in found] for name in names} == columns

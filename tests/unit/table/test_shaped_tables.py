@@ -16,8 +16,9 @@ from lakesplice.planning.shaping import Shape
 from lakesplice.spark.plan import TaskError
 from lakesplice.table.dead_letters import read_dead_letters
 from lakesplice.testing.shop import Event
-from lakesplice.testing.shop.columns import integer
+from lakesplice.testing.shop.columns import integer, varchar
 from tests.support.shaped import Life
+from tests.support.steps import redirect
 
 SECRETS = ("Annabella", "annabella@example.org")
 MASKED = Shape(
@@ -127,3 +128,30 @@ def test_a_table_whose_masks_change_parks(tmp_path: Path, shape: Shape | None) -
     assert parked is not None
     assert parked.code is ParkCode.SCHEMA_CHANGE
     assert "masked:hash" in parked.detail
+
+
+@pytest.mark.parametrize("behaviour", [Behaviour.TRY_EVOLVE, Behaviour.LENIENT, Behaviour.IGNORE])
+def test_a_masked_column_does_not_come_back_unmasked_under_another_name(
+    tmp_path: Path, behaviour: Behaviour
+) -> None:
+    lenient = SchemaPolicy(rename_column=behaviour, drop_column=Behaviour.LENIENT)
+    life = Life(tmp_path, MASKED, lenient)
+    life.database.insert("people", [(1, "A", "a@x", 1)])
+    life.take()
+    life.database.drop_column("people", "email")
+    life.database.add_column("people", varchar("mail"))
+    life.database.insert("people", [(2, "B", 1, "secret@x")])
+    life.take()
+    parked = life.driver.table.parked
+    if behaviour is Behaviour.IGNORE:
+        assert parked is None, "somebody said that it may be shown"
+        return
+    assert parked is not None
+    assert "'email', which is masked" in parked.detail
+    assert b"secret@x" not in life.on_disk()
+    both = Shape((), ("name",), masks_of({"*mail": "hash", "age": "redact"}), secret="pepper")
+    redirect(life.driver, parked=None)
+    life.drive(both, lenient)
+    life.take()
+    assert life.driver.table.parked is None
+    assert [len(row["mail"] or "") for row in life.rows] == [0, 32]
