@@ -125,6 +125,10 @@ def test_every_topic_that_matches_has_a_state(tmp_path: Path) -> None:
     assert "too long" in scene.standing("a.shop.long").reason
     assert "must end in database.table" in scene.standing("a.x.").reason
     assert "create_table" in scene.standing("a.shop.ignored").reason
+    scene.reporter.tick()
+    tables = {one.topic: one.table for one in scene.reporter.status(running=True).topics}
+    assert (tables["a.shop.left"], tables["a.x."]) == ("shop.left", "")
+    assert tables["a.shop.goods"] == "", "it is another topic's"
 
 
 def test_a_pattern_that_matches_nothing_is_said_once_with_topics_that_there_are(

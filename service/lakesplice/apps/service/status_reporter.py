@@ -9,13 +9,15 @@ from dataclasses import replace
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.sources import OTHER_TOPICS_MAX, Sources
 from lakesplice.apps.service.tables import ServiceTables
-from lakesplice.errors import LakespliceError
+from lakesplice.errors import LakespliceError, UsageError
 from lakesplice.model.driver_status import (
     TROUBLES,
     DriverStatus,
     Standing,
+    TopicState,
     TopicStatus,
 )
+from lakesplice.model.names import TableName
 from lakesplice.table.driver_status import StatusPublisher, newest_status
 from lakesplice.telemetry.health import Health
 
@@ -83,10 +85,21 @@ class StatusReporter:
         return {topic: self._topic(topic, standing) for topic, standing in standings.items()}
 
     def _topic(self, topic: str, standing: Standing) -> TopicStatus:
-        table, known = self._tables.get(topic), self._known.get(topic, self._before.get(topic))
+        known = self._known.get(topic, self._before.get(topic))
         same = known is not None and _state(known.standing) == _state(standing)
         since_ms = known.since_ms if known is not None and same else self._driver.clock.now_ms()
-        return TopicStatus(topic, "" if table is None else str(table.name), standing, since_ms)
+        return TopicStatus(topic, self._table_of(topic, standing), standing, since_ms)
+
+    def _table_of(self, topic: str, standing: Standing) -> str:
+        """The table that the topic feeds, or would; one that is refused has none."""
+        table = self._tables.get(topic)
+        if table is not None:
+            return str(table.name)
+        if standing.state is TopicState.REFUSED:
+            return ""
+        with suppress(UsageError):
+            return str(self._driver.settings.target(TableName.from_topic(topic)))
+        return ""
 
     def _measured(self, status: TopicStatus) -> TopicStatus:
         """Add lag and freshness, which take longer to know than the state."""
