@@ -32,8 +32,12 @@ from lakesplice.model.names import (
 from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
 from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Kind
 from lakesplice.planning.changed import bitmap_bytes, bitmaps
-from lakesplice.planning.evolution import Grows, fit
+from lakesplice.planning.evolution import Grows, Unfit, fit
 from lakesplice.planning.filters import stored_names
+
+_NUMBER_LIMIT = 1 << 63
+# A decimal that holds any 64-bit integer has so many digits before its point.
+_LONG_DIGITS = 19
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -94,6 +98,8 @@ def hand_fed_schema(given: pa.Schema, key: Sequence[str]) -> TableSchema:
             columns=given.names,
         )
     for field in given:
+        if not field.name:
+            raise UsageError("a column needs a name; give it one", columns=given.names)
         if column_type(field.type) is None:
             raise UsageError(
                 "a column's type has no exact counterpart; cast it, for example to a string",
@@ -103,8 +109,49 @@ def hand_fed_schema(given: pa.Schema, key: Sequence[str]) -> TableSchema:
     fields = (SourceField(f.name, column_type(f.type), _described(f.type)) for f in given)
     verdict = fit(TableSchema(), SourceSchema(tuple(fields), tuple(key)))
     if not isinstance(verdict, Grows):
-        raise UsageError("no table can have these columns", reason=verdict)
+        reason = verdict.detail if isinstance(verdict, Unfit) else verdict
+        raise UsageError("no table can have these columns", reason=reason)
+    _require_own_names(verdict.next)
     return verdict.next
+
+
+def _require_own_names(schema: TableSchema) -> None:
+    """Return if each column can be asked for by the name it was given by."""
+    names = stored_names(schema)
+    for column in schema.columns:
+        if names[column.source_name] != column.name:
+            raise UsageError(
+                "a column has the name that the table stores another one under; rename it",
+                column=column.source_name,
+                stored_names=[*names.values()],
+            )
+
+
+def checked_transaction(given: object) -> tuple[str, int] | None:
+    """Return a transaction as (application, number) as the manifest can keep it; `UsageError` for
+    another.
+    """
+    if given is None:
+        return None
+    if isinstance(given, tuple) and len(given) == 2:
+        application, number = given
+        if isinstance(application, str) and application and _is_unicode(application):
+            whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
+            if whole and -_NUMBER_LIMIT <= number < _NUMBER_LIMIT:
+                return application, int(number)
+    raise UsageError(
+        "a transaction is (application, number): a text that isn't empty, and a whole number of at"
+        " most 64 bits, rising with each call",
+        transaction=given,
+    )
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def adopted_schema(columns: pa.Schema, key: Sequence[str]) -> TableSchema:
@@ -137,8 +184,18 @@ def stored_rows(given: pa.Table, schema: TableSchema, columns: Collection[str] =
     for column, values in zip(taken, arrays, strict=True):
         if column.name in schema.key and values.null_count:
             raise UsageError("a key column holds a null", column=column.name)
+        if column.name in schema.key and has_nan(values):
+            raise UsageError(
+                "a key column holds NaN, which equals nothing; leave the rows out",
+                column=column.name,
+            )
     fields = [schema.arrow.field(column.name) for column in taken]
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def has_nan(values: pa.ChunkedArray) -> bool:
+    """Whether a column without nulls has a value that equals none."""
+    return pa.types.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py())
 
 
 def repeated_key(high: npt.NDArray[np.uint64], low: npt.NDArray[np.uint64]) -> int | None:
@@ -263,10 +320,15 @@ def stored_values(values: pa.ChunkedArray, column: Column) -> pa.ChunkedArray:
             found=str(given),
         )
     try:
+        values.validate(full=True)  # Arrow checks no text by itself that it is given as UTF-8
         if pa.types.is_dictionary(given):
             values = values.cast(given.value_type)
         if pa.types.is_timestamp(given) and given.tz is None:
             values = pc.assume_timezone(values.cast(pa.timestamp("us")), "UTC")
+        if pa.types.is_integer(values.type) and column.type.kind is Kind.DECIMAL:
+            # By way of one that holds any integer: Arrow goes by the type, not by the values.
+            scale = column.type.arrow.scale
+            values = values.cast(pa.decimal256(_LONG_DIGITS + scale, scale))
         return values.cast(column.type.arrow)
     except pa.ArrowInvalid as error:
         raise UsageError(

@@ -81,8 +81,8 @@ def _key_columns(schema: TableSchema) -> list[Column]:
 def _any_null(keys: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     null = np.zeros(keys.num_rows, np.bool_)
     for column in keys.columns:
-        if column.null_count:
-            null |= pc.is_null(column).to_numpy()
+        if column.null_count or pa.types.is_floating(column.type):
+            null |= pc.is_null(column, nan_is_null=True).to_numpy()
     return null
 
 
@@ -112,7 +112,8 @@ class _Faults:
     def refuse(self) -> None:
         if self.nulls:
             raise UsageError(
-                "rows have no key, a column of it is null; delete them or choose another key",
+                "rows have no key, a column of it is null or NaN; delete them or choose another"
+                " key",
                 key=list(self.schema.key),
                 rows=self.nulls,
                 examples=self.null_at,

@@ -191,7 +191,9 @@ class Asked:
         empty = True
         for table in scan(store, manifest, self.request, paths):
             columns = [table.column(name) for name in self.stored]
-            yield from pa.table(columns, schema=self.layout).to_batches(max_chunksize=_BATCH_ROWS)
+            # Without columns only the selection knows how many rows there are.
+            rows = pa.table(columns, schema=self.layout) if columns else table.select([])
+            yield from rows.to_batches(max_chunksize=_BATCH_ROWS)
             empty = False
         if empty:  # who writes what comes, batch by batch, learns the columns all the same
             yield pa.RecordBatch.from_pylist([], schema=self.layout)
@@ -241,5 +243,7 @@ def moment_ms(moment: Moment) -> int:
             raise UsageError(
                 "that is no moment such as 2026-11-22T08:00:00Z", as_of=moment
             ) from None
+    if not isinstance(moment, datetime):
+        raise UsageError("a moment is a datetime or text", as_of=moment)
     zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return (zoned - _EPOCH) // timedelta(milliseconds=1)

@@ -15,7 +15,7 @@ from lakesplice.model.manifest import Manifest, UpsertState
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.compaction import tasks, work
 from lakesplice.planning.file_merge import FILE_MERGE_POLICY, FileMergePolicy, plan_file_merge
-from lakesplice.planning.hand_fed import hand_fed_schema, stored_rows
+from lakesplice.planning.hand_fed import checked_transaction, hand_fed_schema, stored_rows
 from lakesplice.planning.index_merge import plan_merge
 from lakesplice.planning.retention import PURGE_SECONDS, RETENTION_SECONDS
 from lakesplice.splicing.output.copying import OpenSink, StreamSink
@@ -32,7 +32,13 @@ from lakesplice.table.purge import PurgeRules, purge
 from lakesplice.table.restore import restore
 from lakesplice.table.runs import RunCache, write_merged
 from lakesplice.table.upsert import Given, Upserted, Upserter, now_scalar, require_fed_by_hand
-from lakesplice.table.vacuum import Vacuumed, plan_vacuum, require_safe_retention, vacuum
+from lakesplice.table.vacuum import (
+    Vacuumed,
+    plan_vacuum,
+    require_hours,
+    require_safe_retention,
+    vacuum,
+)
 
 ATTEMPTS_MAX = 20
 THREADS = 2
@@ -171,7 +177,7 @@ class HandFedTable(Table):
         given = Given(
             _all(changes, schema, ()),
             _all(delete, schema, schema.key),
-            transaction,
+            checked_transaction(transaction),
             fill_new_rows,
         )
         self._snapshot, done = self._upserter.upsert(snapshot, given)
@@ -185,6 +191,7 @@ class HandFedTable(Table):
         always faster. `UsageError` for a table that a source feeds: its service compacts it.
         `CorruptFileError` for a damaged file, `StorageError`.
         """
+        _require_threads(threads)
         total = Compacted(self.version)
         for _ in range(ATTEMPTS_MAX):
             self.refresh()
@@ -216,6 +223,7 @@ class HandFedTable(Table):
         a version just now, and for a table that a source feeds: its service vacuums it.
         `RetryableError` beside another vacuum, `StorageError`; vacuum again then.
         """
+        require_hours(retention_hours)
         seconds = retention_hours * 3600
         require_safe_retention(seconds, readers_may_fail=readers_may_fail)
         self.refresh()
@@ -275,6 +283,7 @@ class HandFedTable(Table):
         faster, `UsageError` for a table that a source feeds: its service purges it.
         `CorruptFileError`, `StorageError`.
         """
+        require_hours(older_than_hours)
         rules = PurgeRules(int((self._tools.clock.now_ms() - older_than_hours * 3_600_000) * 1000))
         files = rows = conflicts = 0
         while conflicts < ATTEMPTS_MAX:
@@ -331,6 +340,11 @@ class HandFedTable(Table):
         if isinstance(outcome, Committed):
             self._snapshot = outcome.snapshot
         return outcome
+
+
+def _require_threads(given: object) -> None:
+    if not isinstance(given, int) or given < 1:
+        raise UsageError("give a number of threads, 1 or more", threads=given)
 
 
 def _summed(version: int, splice: Splice) -> Compacted:

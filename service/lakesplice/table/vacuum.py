@@ -14,6 +14,7 @@ from lakesplice.table.ports import Store
 from lakesplice.table.snapshot import Snapshot, latest
 
 _VERSIONS_MAX = 1_000_000
+_HOURS_MAX = 24 * 366 * 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,12 @@ class Vacuumed:
     def bytes(self) -> int:
         """Their bytes."""
         return sum(self.expired.values()) + sum(self.orphans.values())
+
+
+def require_hours(hours: object) -> None:
+    """Return if that is a length of time, perhaps a negative one; `UsageError` for others."""
+    if not isinstance(hours, int | float) or not -_HOURS_MAX <= hours <= _HOURS_MAX:
+        raise UsageError("give a number of hours", hours=hours, most=_HOURS_MAX)
 
 
 def require_safe_retention(seconds: float, *, readers_may_fail: bool) -> None:

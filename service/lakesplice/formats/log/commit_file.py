@@ -26,7 +26,9 @@ from lakesplice.formats.log.paths import escaped
 
 def encode_commit(actions: Sequence[Action]) -> bytes:
     """Return the file's bytes; the actions keep their order, `CommitInfo` has to come first."""
-    lines = (json.dumps(_encode(action), separators=(",", ":")) for action in actions)
+    lines = (
+        json.dumps(_encode(action), separators=(",", ":"), allow_nan=False) for action in actions
+    )
     return "".join(f"{line}\n" for line in lines).encode()
 
 

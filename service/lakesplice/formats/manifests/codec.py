@@ -75,7 +75,8 @@ def encode_manifest(manifest: Manifest) -> bytes:
         value["upserts"] = _upserts_out(manifest.upserts)
     if manifest.retention != Retention():
         value["retention"] = _retention_out(manifest.retention)
-    return json.dumps(value, separators=(",", ":")).encode() + b"\n"
+    # NaN and infinities are no JSON: what has one fails here, before anything is written.
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
 def _sources_out(manifest: Manifest) -> dict[str, Any]:
