@@ -156,7 +156,9 @@ def dlq(*arguments: str) -> str:
 
 
 def listed(path: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in dlq("list", path, "--format", "json").splitlines()]
+    return [
+        json.loads(line) for line in dlq("list", path, "--values", "--format", "json").splitlines()
+    ]
 
 
 def holds(lake: Lake, table: Ledger) -> None:

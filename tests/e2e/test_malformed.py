@@ -199,7 +199,7 @@ def test_each_is_listed_with_its_place_its_reason_and_its_bytes(scene: Scene) ->
 def listed(lake: Lake) -> list[dict[str, Any]]:
     """`lakesplice dlq list` as a script would call it."""
     main = "from lakesplice.apps.cli import main; main()"
-    arguments = ["dlq", "list", str(lake.root), "--limit", "100000", "--format", "json"]
+    arguments = ["dlq", "list", str(lake.root), "--values", "--limit", "100000", "--format", "json"]
     ended = subprocess.run(
         [sys.executable, "-c", main, *arguments],
         env=environment(),

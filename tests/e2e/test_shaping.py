@@ -33,7 +33,7 @@ def test_tables_are_passed_over_renamed_masked_computed_and_follow_their_policy(
         tmp_path,
         kafka_broker,
         rf"{topic_name}\..*",
-        masking={"secret": "pepper"},
+        masking={"secret": "pepper-and-salt-4711"},
         metadata={"columns": ["op", "table_name"], "prefix": "m_"},
         tables=[
             {"match": "s.left", "read": False},

@@ -148,7 +148,7 @@ def manifests(render: Render, case: Values) -> Manifests:
 @pytest.fixture(scope="module")
 def settings(manifests: Manifests, tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """What the service reads of the rendered file, as it would itself."""
-    text = manifests["ConfigMap"]["data"]["lakesplice.yaml"].replace("s3://bucket", "/bucket")
+    text = manifests["Secret"]["stringData"]["lakesplice.yaml"].replace("s3://bucket", "/bucket")
     file = tmp_path_factory.mktemp("rendered") / "lakesplice.yaml"
     file.write_text(text)
     return load(file, {})
@@ -287,7 +287,7 @@ def test_what_the_service_writes_is_on_a_volume(manifests: Manifests, settings: 
         assert made is None or made["metadata"]["name"] == claim
     else:
         assert not any("persistentVolumeClaim" in volume for volume in volumes.values())
-        assert "s3://" in manifests["ConfigMap"]["data"]["lakesplice.yaml"]
+        assert "s3://" in manifests["Secret"]["stringData"]["lakesplice.yaml"]
 
 
 def test_selectors_meet_the_pods_and_every_object_is_labelled(manifests: Manifests) -> None:

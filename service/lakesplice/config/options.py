@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from lakesplice.telemetry.secrets import masked
+from lakesplice.telemetry.secrets import masked_option
 
 
 class Options(Mapping[str, str]):
@@ -35,8 +35,8 @@ class Options(Mapping[str, str]):
         return hash(frozenset(self._values.items()))
 
     def masked(self) -> dict[str, str]:
-        """The mapping as it may be printed."""
-        return {name: masked(name, value) for name, value in self._values.items()}
+        """The mapping as it may be printed: values that aren't known to be harmless are masked."""
+        return {name: masked_option(name, value) for name, value in self._values.items()}
 
     @classmethod
     def __get_pydantic_core_schema__(

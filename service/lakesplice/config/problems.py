@@ -13,9 +13,9 @@ import annotated_types
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from lakesplice.config.options import ByName
+from lakesplice.config.options import ByName, Options
 from lakesplice.config.quantities import Unit
-from lakesplice.telemetry.secrets import MASK, is_secret, masked
+from lakesplice.telemetry.secrets import MASK, is_secret, masked, shown_option
 
 Path = tuple[str | int, ...]
 _SHOWN_CHARS_MAX = 80
@@ -97,7 +97,11 @@ def described(error: Mapping[str, Any], root: type[BaseModel]) -> str:
     # What stands where a section belongs may be one of its secrets, in the wrong place.
     misplaced = info is not None and section_type(info) and isinstance(error["input"], str)
     of_names = info is not None and info.annotation is ByName
-    met = "a text" if misplaced else _shown(() if of_names else path, error["input"])
+    of_options = info is not None and info.annotation is Options
+    if of_options and not shown_option(str(path[-1])) and not isinstance(error["input"], Mapping):
+        met = repr(MASK)
+    else:
+        met = "a text" if misplaced else _shown(() if of_names else path, error["input"])
     return f"{met} cannot be used; {'allowed: ' if allowed else ''}{reason}"
 
 

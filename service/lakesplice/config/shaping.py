@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from lakesplice.planning.metadata import Metadata
     from lakesplice.planning.shaping import Shape
 
+# 96 bits if drawn from letters and digits, out of reach of guessing.
+SECRET_CHARS_MIN = 16
 Secret = Annotated[str | None, PlainSerializer(lambda value: MASK if value else None)]
 
 
@@ -84,11 +86,12 @@ class MaskingSettings(Section):
 
     secret: Secret = Field(
         default=None,
-        min_length=1,
+        min_length=SECRET_CHARS_MIN,
         max_length=10_000,
         repr=False,
-        description="What hashes are salted with; needed where a mask is `hash`. Best given as a"
-        " variable. With another one the same values have other hashes.",
+        description="What hashes are salted with; needed where a mask is `hash`. At least"
+        f" {SECRET_CHARS_MIN} characters, drawn at random: who guesses it can try out values. Best"
+        " given as a variable. With another one the same values have other hashes.",
     )
 
 

@@ -54,7 +54,7 @@ def test_dead_letters_are_listed_newest_first_with_their_bytes(
     lakesplice: CommandLine, table: MadeTable
 ) -> None:
     for path in (table.store.root, table.store.root.parents[1]):
-        rows = lakesplice.rows("dlq", "list", path)
+        rows = lakesplice.rows("dlq", "list", path, "--values")
         assert [row["offset"] for row in rows] == [2, 1, 0]
         values = [row["value"] and b64decode(row["value"]) for row in rows]
         assert values == list(reversed(PAYLOADS))
@@ -65,12 +65,21 @@ def test_dead_letters_are_listed_newest_first_with_their_bytes(
 def test_a_payload_is_shown_short_and_cannot_steer_a_terminal(
     lakesplice: CommandLine, table: MadeTable
 ) -> None:
-    ended = lakesplice("dlq", "list", table.store.root)
+    ended = lakesplice("dlq", "list", table.store.root, "--values")
     assert ended.code == 0
     assert "\x1b" not in ended.out
     assert "not json" in ended.out
     assert "(10000 bytes)" in ended.out
     assert "(none)" in ended.out
+
+
+def test_what_records_hold_is_listed_only_when_asked_for(
+    lakesplice: CommandLine, table: MadeTable
+) -> None:
+    rows = lakesplice.rows("dlq", "list", table.store.root)
+    assert not {"key", "value", "headers"} & rows[0].keys()
+    assert {row["reason"] for row in rows} == {"not-json"}
+    assert "not json" not in lakesplice("dlq", "list", table.store.root).out
 
 
 def test_a_lake_without_dead_letters_says_so(lakesplice: CommandLine, tmp_path: Path) -> None:
@@ -97,7 +106,10 @@ def test_letters_that_still_cannot_be_read_stay_with_one_more_attempt(
     for attempts in (1, 2):
         ended = lakesplice("dlq", "replay", table.store.root, "--letter", "0:0", "--config", config)
         assert ended.out == "0 dead letters replayed, 1 still cannot be read and stay\n"
-        rows = {row["offset"]: row for row in lakesplice.rows("dlq", "list", table.store.root)}
+        rows = {
+            row["offset"]: row
+            for row in lakesplice.rows("dlq", "list", table.store.root, "--values")
+        }
         assert [rows[at]["attempts"] for at in range(3)] == [attempts, 0, 0]
         assert rows[0]["first_seen"] < rows[1]["first_seen"] < rows[0]["last_seen"]
         assert b64decode(rows[0]["value"]) == PAYLOADS[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from pathlib import Path
 
 import annotated_types
@@ -12,10 +13,13 @@ from hypothesis import strategies as st
 
 from lakesplice.config import Settings, load
 from lakesplice.config.document import configuration_page
+from lakesplice.config.options import Options
 from lakesplice.config.printing import as_values, as_yaml, json_schema
 from lakesplice.config.problems import purpose, settings_of
 from lakesplice.config.quantities import bytes_of, duration_text, seconds_of, size_text
 from lakesplice.config.settings import TableSettings
+from lakesplice.errors import ConfigurationError
+from lakesplice.telemetry.secrets import masked_option, shown_option
 
 VARIABLES = {
     "LAKESPLICE_KAFKA__BOOTSTRAP_SERVERS": "a:1",
@@ -40,6 +44,77 @@ def test_secrets_are_masked_in_print() -> None:
     assert "hunter2" not in as_yaml(settings)
     assert "hunter2" not in str(as_values(settings))
     assert "sasl.password: '********'" in as_yaml(settings)
+
+
+@pytest.mark.parametrize(
+    ("section", "name"),
+    [
+        *(
+            ("lake", name)
+            for name in (
+                *("account_key", "azure_storage_account_key", "azure_storage_sas_key", "sas_token"),
+                *("google_service_account_key", "aws_sse_customer_key_base64", "aws_access_key_id"),
+                *("azure_client_secret", "connection_string", "an_option_of_next_year"),
+            )
+        ),
+        ("spark", "spark.hadoop.fs.azure.account.key.mine.dfs.core.windows.net"),
+        ("spark", "spark.executorEnv.MYSQL_PWD"),
+        ("spark", "spark.sql.streaming.some.password"),
+        ("spark", "spark.driver.extraJavaOptions"),
+        ("kafka", "sasl.jaas.config"),
+        ("kafka", "ssl.keystore.key"),
+        ("kafka", "sasl.oauthbearer.anything"),
+    ],
+)
+def test_an_option_that_is_not_known_to_be_harmless_is_not_shown(
+    section: str, name: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "lakesplice.yaml"
+    base = {
+        "kafka": {"bootstrap_servers": "a:1", "topic_pattern": ".*"},
+        "lake": {"root": "/lake"},
+    }
+    file.write_text(
+        yaml.safe_dump(base | {section: base.get(section, {}) | {"options": {name: "hunter2"}}})
+    )
+    settings = load(file, {})
+    printed = (
+        as_yaml(settings),
+        str(as_values(settings)),
+        repr(settings),
+        settings.model_dump_json(),
+    )
+    assert not [text for text in printed if "hunter2" in text]
+    assert "****" in printed[0]
+    file.write_text(
+        yaml.safe_dump(base | {section: base.get(section, {}) | {"options": {name: ["hunter2"]}}})
+    )
+    with pytest.raises(ConfigurationError) as refused:
+        load(file, {})
+    assert name in str(refused.value)
+    assert "hunter2" not in str(refused.value)
+
+
+@given(st.text(string.ascii_letters + string.digits + "._-", min_size=1, max_size=40))
+def test_options_are_shown_by_a_list_of_names_and_by_nothing_else(name: str) -> None:
+    shown = masked_option(name, "hunter2") == "hunter2"
+    assert shown == shown_option(name)
+    assert not shown_option(f"{name}.password")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("aws_region", "AWS_ENDPOINT", "allow_http", "azure_storage_account_name"),
+        *("security.protocol", "ssl.truststore.location", "kafka.client.id"),
+        *("spark.ui.port", "spark.executor.memory", "spark.sql.adaptive.enabled"),
+    ],
+)
+def test_an_option_that_is_known_to_be_harmless_is_shown_but_for_passwords_in_addresses(
+    name: str,
+) -> None:
+    assert Options({name: "4040"}).masked() == {name: "4040"}
+    assert "hunter2" not in masked_option(name, "https://me:hunter2@host")
 
 
 def test_what_users_name_like_a_secret_is_none_and_is_read_back(tmp_path: Path) -> None:

@@ -274,6 +274,14 @@ def test_a_secret_that_is_a_number_or_in_the_wrong_place_is_not_shown(
     assert "4711" not in message
 
 
+def test_a_secret_of_masks_that_can_be_guessed_is_refused(tmp_path: Path) -> None:
+    message = refusal(tmp_path, f"{SMALLEST}masking: {{secret: abcdefgh1234567}}\n")
+    assert "masking.secret" in message
+    assert "16" in message
+    assert "abcdefgh" not in message
+    assert read(tmp_path, f"{SMALLEST}masking: {{secret: abcdefgh12345678}}\n").masking.secret
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [

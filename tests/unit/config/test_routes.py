@@ -56,10 +56,10 @@ def test_a_hash_needs_a_secret_and_the_secret_is_not_shown() -> None:
     hashing = {"match": "shop.*", "shape": {"masks": {"email": "hash"}}}
     with pytest.raises(ValidationError, match="needs masking"):
         settings(hashing)
-    found = settings(hashing, masking={"secret": "pepper"})
+    found = settings(hashing, masking={"secret": "pepper-and-salt-4711"})
     shape = found.shape(TableName("shop", "orders"))
     assert shape is not None
-    assert shape.secret == "pepper"
+    assert shape.secret == "pepper-and-salt-4711"
     assert "pepper" not in repr(found)
     assert "pepper" not in found.model_dump_json()
 

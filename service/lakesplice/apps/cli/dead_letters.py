@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Dead letters: records that could not be decoded.", no_args_is_help=True)
 _COLUMNS = (
     *("table", "partition", "offset", "time", "first_seen", "last_seen", "attempts"),
-    *("reason", "detail", "value"),
+    *("reason", "detail"),
 )
+# What a record holds: rows of the source, which not everybody may see.
+_OF_RECORDS = ("key", "value", "headers")
 _VALUE_BYTES_SHOWN = 120
 
 PlacesOption = Annotated[
@@ -45,9 +47,16 @@ TopicOption = Annotated[
 def list_letters(
     address: Annotated[str, typer.Argument(help="A lake, or a table of it.", show_default=False)],
     limit: Annotated[int, typer.Option(min=1, help="The most that are shown.")] = 50,
+    values: Annotated[
+        bool,
+        typer.Option(
+            "--values",
+            help="Show what records hold: a value's start in the table, all in JSON, in Base64.",
+        ),
+    ] = False,
     form: ListingOption = Listing.TABLE,
 ) -> None:
-    """List dead letters, of each table the newest first; JSON holds them whole, in Base64."""
+    """List dead letters, of each table the newest first: where and when they were met, and why."""
     from lakesplice.apps.lake import table_names
     from lakesplice.storage.places import is_there, open_store
     from lakesplice.table.layout import LOG
@@ -62,9 +71,11 @@ def list_letters(
     )
     letters = (row for store, name in stores for row in _letters(store, name))
     rows: Iterator[dict[str, Any]] = islice(letters, limit)
-    if form is Listing.TABLE:
+    if not values:
+        rows = ({name: row[name] for name in row if name not in _OF_RECORDS} for row in rows)
+    elif form is Listing.TABLE:
         rows = ({**row, "value": _excerpt(row["value"])} for row in rows)
-    show(rows, _COLUMNS, form, "no dead letters")
+    show(rows, (*_COLUMNS, "value") if values else _COLUMNS, form, "no dead letters")
 
 
 @app.command("show")
