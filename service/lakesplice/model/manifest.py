@@ -71,6 +71,21 @@ class DeadLetterRef:
 
 
 @dataclass(frozen=True, slots=True)
+class HighestChange:
+    """The change of the highest position that a partition brought, rows of snapshots aside: what
+    tells it from another change at that position. `digest` is its row's under `schema_version`, 0
+    where it has none.
+    """
+
+    position: Position
+    key_high: int
+    key_low: int
+    op: int
+    digest: int
+    schema_version: int
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionState:
     """How far one Kafka partition is applied: the next offset, and what was met before it.
 
@@ -79,7 +94,7 @@ class PartitionState:
     that this one has still to bring. Records below `met_until` were read before and are read again.
     While `repeating`, an operator has said that what stands below `position` was sent again. It is
     `lossy` if since its last change that is of no snapshot records were passed over or became dead
-    letters.
+    letters. `highest` is its highest change, None before the first one and in older manifests.
     """
 
     next_offset: int
@@ -88,6 +103,7 @@ class PartitionState:
     met_until: int = 0
     repeating: bool = False
     lossy: bool = False
+    highest: HighestChange | None = None
 
 
 @dataclass(frozen=True, slots=True)

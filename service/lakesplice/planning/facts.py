@@ -11,7 +11,7 @@ from lakesplice.model.manifest import ParkCode, PartitionState
 from lakesplice.model.position import BEFORE_ALL, Ordering
 from lakesplice.model.stays import Stays
 from lakesplice.planning.decoded import Decoded
-from lakesplice.planning.shared_positions import SHARED, Found, first_shared
+from lakesplice.planning.shared_positions import SHARED, SharedPositions
 
 _ANEW = "give `lakesplice reset --anew` to take the table anew from the topic"
 
@@ -75,10 +75,10 @@ def mixed(facts: TopicFacts, decoded: Decoded) -> list[Stop]:
     return stops
 
 
-def shared(decoded: Decoded, found: Found) -> Iterator[Stop]:
+def shared(decoded: Decoded, positions: SharedPositions) -> Iterator[Stop]:
     """Yield the first record whose position another change has as well."""
     if all(block.ordering is Ordering.BINLOG for block in decoded.blocks):
-        row = first_shared(found)
+        row = positions.first_shared()
         if row is not None:
             yield Stop(row, ParkCode.ORDER_UNKNOWN, SHARED)
 

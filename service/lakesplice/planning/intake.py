@@ -43,7 +43,7 @@ from lakesplice.planning.images import to_changes
 from lakesplice.planning.order import accept_repetitions
 from lakesplice.planning.partial_inserts import partial_inserts
 from lakesplice.planning.policy import DEFAULT_POLICY, SchemaPolicy
-from lakesplice.planning.shared_positions import Found
+from lakesplice.planning.shared_positions import Found, SharedPositions
 from lakesplice.planning.snapshots import SnapshotMet, is_lossy, snapshot_met
 from lakesplice.planning.stays import Fitting, Sighted, judge, sighted_after, stays_after
 from lakesplice.planning.truncations import fence_of, parking_truncations
@@ -148,7 +148,7 @@ class PartitionIntake:
         call.
         """
         way = Way.of(offsets, decoded)
-        course, limit, found = self._limit(offsets, decoded, way)
+        course, limit, found, positions = self._limit(offsets, decoded, way)
         files = way.lifted(course)
         fences = decoded.fences
         others = insert_only.dead_others(self._not_inserts, decoded.blocks, fences.rows, limit)
@@ -178,7 +178,10 @@ class PartitionIntake:
         self._count(changes, letters, decoded.ignored, left)
         end = int(offsets[limit]) if limit < len(offsets) else int(offsets[-1]) + 1
         met_until = course.state.met_until if course.state.met_until > end else 0
-        self._state = replace(course.state, next_offset=end, met_until=met_until, lossy=lossy)
+        highest = positions.highest(limit)
+        self._state = replace(
+            course.state, next_offset=end, met_until=met_until, lossy=lossy, highest=highest
+        )
         return Taken(changes, letters)
 
     def report(self) -> PartitionReport:
@@ -201,9 +204,11 @@ class PartitionIntake:
             self.first_schema,
         )
 
-    def _limit(self, offsets: Integers, decoded: Decoded, way: Way) -> tuple[Course, int, Found]:
+    def _limit(
+        self, offsets: Integers, decoded: Decoded, way: Way
+    ) -> tuple[Course, int, Found, SharedPositions]:
         """Return the changes' way through the epochs, the first record that can't be applied or
-        their number, and the changes, some of which may lie behind it.
+        their number, and the changes, some of which may lie behind it, with their positions.
         """
         course = self._follow(way.places, decoded.blocks)
         limit = len(offsets)
@@ -217,10 +222,11 @@ class PartitionIntake:
         self._take_first_schema(decoded.blocks, files, limit)
         columns = self._column_stops(decoded.blocks, files, limit)
         found = self._found(decoded.blocks, files, limit)
+        positions = SharedPositions.of(found, self._state.highest, self._schema.version)
         stops = [
             *self._schema_stops(decoded, files, limit),
             *columns,
-            *shared(decoded, found),
+            *shared(decoded, positions),
             *stops,
         ]
         first = min(stops, key=lambda stop: stop.row, default=None)
@@ -240,7 +246,7 @@ class PartitionIntake:
             else epoch
             for epoch in self._epochs
         )
-        return course, limit, found
+        return course, limit, found, positions
 
     def _follow(self, places: Places, blocks: Sequence[Block]) -> Course:
         known = self._facts.ordering or Ordering.BINLOG

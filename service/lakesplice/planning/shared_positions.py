@@ -1,13 +1,20 @@
 """Positions that several changes share: then they order nothing, and a row could end wrong.
 
 A change's position is its alone; meeting one twice means that the change is repeated. A source that
-writes one position for a whole transaction (MariaDB from 11.4 on, unless it is told to fill them
-in) breaks that: of two changes of a row the later one would look like a repetition of the earlier.
+writes one position for a whole transaction breaks that: of two changes of a row the later one would
+look like a repetition of the earlier. MariaDB from 11.4 on does, unless it is told to fill them in;
+so does Debezium for a transaction that MySQL compressed, whose row events all get the position of
+the one event that they were packed into.
+
+A transaction's changes follow one another in a partition, so a change is compared with the first
+one at the highest position before it. That one is kept from batch to batch: what is noticed doesn't
+depend on where batches end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -15,53 +22,131 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.model.change import Op
+from lakesplice.model.manifest import HighestChange
 from lakesplice.model.names import KEY_HIGH, KEY_LOW, OP, POSITION_FILE, POSITION_OFFSET, ROW_DIGEST
+from lakesplice.model.position import Position
 
 Integers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 SHARED = (
-    "the change stands at the same position as another one, so their order can't be told; from"
-    " MariaDB 11.4 on start the server with binlog_legacy_event_pos=1, then take the table anew"
+    "the change stands at the same position as another one, so their order can't be told; start"
+    " MariaDB from 11.4 on with binlog_legacy_event_pos=1, and MySQL with"
+    " binlog_transaction_compression=OFF; then take the table anew with `lakesplice reset --anew`"
 )
-
 
 Found = Sequence[tuple[Integers, pa.Table]]
 """Changes, in `changes_schema`, each table with the indexes of the records that they come from."""
 
+_BEFORE_ALL_RECORDS = -1
+_IDENTITY = (KEY_HIGH, KEY_LOW, OP)
 
-def first_shared(found: Found) -> int | None:
-    """Return the first record whose change stands at the position of another, earlier change.
 
-    Rows read by a snapshot share its position and don't count; nor does a change met again.
+@dataclass(frozen=True)
+class SharedPositions:
+    """The changes of a partition's next records in their order, behind the highest before them.
+
+    `columns` are by name, integers of 64 bits; `schema_version` is that of their digests.
     """
-    rows, changes = [part[0] for part in found], [part[1] for part in found]
-    kept = [table[OP].to_numpy() != int(Op.READ) for table in changes]
-    if not any(mask.any() for mask in kept):
-        return None
-    record = np.concatenate([row[mask] for row, mask in zip(rows, kept, strict=True)])
-    arrival = np.argsort(record, kind="stable")
 
-    def column(name: str) -> Integers:
-        parts = [
-            pc.fill_null(table[name], pa.scalar(0, table[name].type)).to_numpy()[mask]
-            for table, mask in zip(changes, kept, strict=True)
-        ]
-        return np.concatenate(parts)[arrival]
+    record: Integers
+    columns: dict[str, Integers]
+    before: HighestChange | None
+    schema_version: int
 
-    file, offset = column(POSITION_FILE), column(POSITION_OFFSET)
-    if _rise(file, offset):
-        return None
-    order = np.lexsort((offset, file))
-    same_place = (np.diff(file[order]) == 0) & (np.diff(offset[order]) == 0)
-    differs = np.zeros(len(same_place), np.bool_)
-    for name in (KEY_HIGH, KEY_LOW, OP, ROW_DIGEST):
-        values = column(name)[order]
-        differs |= values[1:] != values[:-1]
-    shared = order[1:][same_place & differs]
-    return int(record[arrival][shared].min()) if len(shared) else None
+    @classmethod
+    def of(cls, found: Found, before: HighestChange | None, schema_version: int) -> SharedPositions:
+        """Take changes, some of which may be rows of a snapshot: these share its position, and
+        don't count.
+        """
+        kept = [table[OP].to_numpy() != int(Op.READ) for _, table in found]
+        records = [rows[mask] for (rows, _), mask in zip(found, kept, strict=True)]
+        head = [] if before is None else [_BEFORE_ALL_RECORDS]
+        record = np.concatenate([np.array(head, np.int64), *records])
+        arrival = np.argsort(record, kind="stable")
+
+        def column(name: str) -> Integers:
+            known = [] if before is None else [_known(before)[name]]
+            parts = [
+                _integers(table[name])[mask] for (_, table), mask in zip(found, kept, strict=True)
+            ]
+            return np.concatenate([np.array(known, np.uint64).view(np.int64), *parts])[arrival]
+
+        names = (POSITION_FILE, POSITION_OFFSET, *_IDENTITY, ROW_DIGEST)
+        return cls(record[arrival], {n: column(n) for n in names}, before, schema_version)
+
+    def first_shared(self) -> int | None:
+        """Return the first record whose change stands at the position of another, earlier one."""
+        if not len(self.record) or self._rise():
+            return None
+        place = self._places()
+        _, firsts, which = np.unique(place, return_index=True, return_inverse=True)
+        first = firsts[which]
+        at_highest = np.arange(len(place)) != first
+        at_highest[1:] &= place[1:] == np.maximum.accumulate(place)[:-1]
+        differs = np.zeros(len(place), np.bool_)
+        for name in _IDENTITY:
+            differs |= self.columns[name] != self.columns[name][first]
+        # A row's digest is another under another schema; then it tells nothing.
+        comparable = (first > 0) | (self.before is None)
+        if self.before is not None:
+            comparable |= self.before.schema_version == self.schema_version
+        digest = self.columns[ROW_DIGEST]
+        differs |= comparable & (digest != digest[first])
+        shared = self.record[at_highest & differs]
+        return int(shared[0]) if len(shared) else None
+
+    def highest(self, limit: int) -> HighestChange | None:
+        """Return the change at the highest position once the records before `limit` are taken."""
+        count = int(np.searchsorted(self.record, limit))
+        if not count:
+            return None
+        at = count - 1 if self._rise() else int(np.argmax(self._places()[:count]))
+        if self.before is not None and at == 0:
+            return self.before
+        value = {name: int(values[at]) for name, values in self.columns.items()}
+        unsigned = {name: value[name] % (1 << 64) for name in (KEY_HIGH, KEY_LOW)}
+        return HighestChange(
+            Position(value[POSITION_FILE], value[POSITION_OFFSET]),
+            unsigned[KEY_HIGH],
+            unsigned[KEY_LOW],
+            value[OP],
+            value[ROW_DIGEST],
+            self.schema_version,
+        )
+
+    def _rise(self) -> bool:
+        """Whether each place lies above the one before, as they do as a rule."""
+        file, offset = self.columns[POSITION_FILE], self.columns[POSITION_OFFSET]
+        up = (file[1:] > file[:-1]) | ((file[1:] == file[:-1]) & (offset[1:] > offset[:-1]))
+        return bool(up.all())
+
+    def _places(self) -> Integers:
+        """Number the positions, which start at 0, in their order."""
+        file, offset = self.columns[POSITION_FILE], self.columns[POSITION_OFFSET]
+        order = np.lexsort((offset, file))
+        rises = (np.diff(file[order]) != 0) | (np.diff(offset[order]) != 0)
+        place = np.zeros(len(order), np.int64)
+        place[order[1:]] = np.cumsum(rises)
+        return place
 
 
-def _rise(file: Integers, offset: Integers) -> bool:
-    """Whether each place lies above the one before, as they do as a rule."""
-    up = (file[1:] > file[:-1]) | ((file[1:] == file[:-1]) & (offset[1:] > offset[:-1]))
-    return bool(up.all())
+def _known(change: HighestChange) -> dict[str, int]:
+    """The highest change's columns, as unsigned integers."""
+    signed = {
+        POSITION_FILE: change.position.file,
+        POSITION_OFFSET: change.position.offset,
+        KEY_HIGH: change.key_high,
+        KEY_LOW: change.key_low,
+        OP: change.op,
+        ROW_DIGEST: change.digest,
+    }
+    return {name: value % (1 << 64) for name, value in signed.items()}
+
+
+def _integers(column: pa.ChunkedArray) -> Integers:
+    """The values of a column as signed integers of 64 bits; 0 for null."""
+    values = pc.fill_null(column, pa.scalar(0, column.type)).to_numpy()
+    if values.dtype == np.uint64:
+        return values.view(np.int64)  # type: ignore[no-any-return]
+    return values.astype(np.int64, copy=False)  # type: ignore[no-any-return]

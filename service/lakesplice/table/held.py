@@ -216,7 +216,10 @@ class HeldTable:
         return self.commit(Redirect(self.generation, self.version, source))
 
     def park(self, reason: ParkReason) -> None:
-        """Park the table where it stands; a table that is parked already stays as it is."""
+        """Park the table where it stands; a table that is parked already stays as it is.
+
+        `RetryableError` if other writers were always faster: then it isn't parked.
+        """
         if self.snapshot is None:
             self.be_born(TableSchema(), reason)
         for _ in range(_ATTEMPTS_MAX):
@@ -224,6 +227,12 @@ class HeldTable:
                 return
             if isinstance(self.commit(self._parking(reason)), Committed):
                 return
+        raise RetryableError(
+            "other writers of the table were always faster than its parking; it is tried again with"
+            " the next batch",
+            topic=self.source.topic,
+            reason=reason.code,
+        )
 
     def _parking(self, reason: ParkReason) -> Redirect:
         """Return what parks the table, or this topic of several."""

@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from lakesplice.errors import FencedError, StorageError, UnsupportedError, UsageError
+from lakesplice.errors import (
+    FencedError,
+    RetryableError,
+    StorageError,
+    UnsupportedError,
+    UsageError,
+)
 from lakesplice.formats.log.actions import CommitInfo
 from lakesplice.formats.log.commit_file import decode_commit
 from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState, SourceState
@@ -17,6 +23,7 @@ from lakesplice.model.schema import Column
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.commit import Committed, Conflict, ConflictCode, commit, create
+from lakesplice.table.held import HeldTable
 from lakesplice.table.intents import Create, Evolve, IndexMerge, Purge, Redirect
 from lakesplice.table.layout import commit_path
 from lakesplice.table.snapshot import history, latest, open_snapshot
@@ -260,6 +267,23 @@ def test_a_race_that_is_never_won_is_a_conflict(tmp_path: Path) -> None:
     )
     assert isinstance(outcome, Conflict)
     assert outcome.reason is ConflictCode.CONTENTION
+
+
+def test_a_parking_that_never_wins_its_race_is_an_error(tmp_path: Path) -> None:
+    table = local_table(tmp_path)
+    table.create()
+    rival = local_table(tmp_path)
+    rival.entropy = type(rival.entropy)(99)
+
+    def commit_first(call: Call) -> None:
+        if call.method == "put_new" and "_delta_log" in call.path:
+            rival.committed(rival.ingest())
+
+    store = FaultyStore(table.store, before_call=commit_first)
+    held = HeldTable(store, SOURCE, 1, table.clock, table.entropy)
+    with pytest.raises(RetryableError, match="always faster"):
+        held.park(ParkReason(ParkCode.CORRUPT, "a file is damaged"))
+    assert table.now().manifest.parked is None
 
 
 @pytest.mark.parametrize("how", [How.LOST, How.ANSWER_LOST])

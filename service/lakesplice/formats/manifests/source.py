@@ -11,6 +11,7 @@ from typing import Any
 from lakesplice.model.epochs import Epoch
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import (
+    HighestChange,
     ParkCode,
     ParkReason,
     PartitionState,
@@ -92,7 +93,19 @@ def _partition_out(state: PartitionState) -> dict[str, Any]:
         value["repeating"] = True
     if state.lossy:
         value["lossy"] = True
+    if state.highest is not None:
+        value["highest"] = _highest_out(state.highest)
     return value
+
+
+def _highest_out(change: HighestChange) -> dict[str, Any]:
+    return {
+        "position": [change.position.file, change.position.offset],
+        "key": [change.key_high, change.key_low],
+        "op": change.op,
+        "digest": change.digest,
+        "schema_version": change.schema_version,
+    }
 
 
 def _epoch_out(epoch: Epoch) -> dict[str, Any]:
@@ -151,6 +164,19 @@ def _partition_in(value: Any) -> PartitionState:
         met_until=int(value.get("met_until", 0)),
         repeating=bool(value.get("repeating", False)),
         lossy=bool(value.get("lossy", False)),
+        highest=_highest_in(value["highest"]) if "highest" in value else None,
+    )
+
+
+def _highest_in(value: Any) -> HighestChange:
+    high, low = value["key"]
+    return HighestChange(
+        position_in(value["position"]),
+        int(high),
+        int(low),
+        int(value["op"]),
+        int(value["digest"]),
+        int(value["schema_version"]),
     )
 
 
