@@ -135,6 +135,7 @@ class ParkCode(StrEnum):
     TRUNCATED = "truncated"
     DROPPED = "dropped"
     ROWS_MOVED = "rows-moved"
+    KEY_CHANGED = "key-changed"
     NEW_TABLE = "new-table"
     CORRUPT = "corrupt"
     JOB_DIED = "job-died"

@@ -71,7 +71,7 @@ def other_key(current: TableSchema, image: SourceSchema) -> Why | None:
     key = {column_name(name) for name in image.key}
     if current.columns and key != set(current.key):
         return (
-            ParkCode.SCHEMA_CHANGE,
+            ParkCode.KEY_CHANGED,
             f"the primary key changed from {list(current.key)} to {sorted(key)};"
             f" {unfollowed.RESET}",
         )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from lakesplice.model.manifest import ParkReason
-from lakesplice.model.position import Position
+from lakesplice.model.manifest import Manifest, ParkCode, ParkReason
+from lakesplice.model.position import AFTER_ALL, BEFORE_ALL, Position
 from lakesplice.planning.drops import DropsTold, Due, Remedy, due
 from lakesplice.planning.policy import SchemaPolicy
+from lakesplice.table.commit import Committed
 from lakesplice.table.held import HeldTable
+from lakesplice.table.intents import Restore
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,26 @@ def calls_for(
     if not told.drops or table.snapshot is None or table.parked is not None:
         return None
     return due(table.source, told, policy, insert_only=insert_only)
+
+
+def begins_again(table: HeldTable) -> bool:
+    """Return whether a table parked because its key is another one now, and nothing of it lives: a
+    DROP or TRUNCATE took what had the former key. Reads the table; blocks.
+    """
+    parked = table.parked
+    if parked is None or parked.code is not ParkCode.KEY_CHANGED or table.manifest.is_merged:
+        return False
+    return table.source.fence > BEFORE_ALL and not table.lives_below(AFTER_ALL)
+
+
+def begin_again(table: HeldTable) -> bool:
+    """Let a table have no columns and no key, to get those of its next change; it goes on where it
+    stopped, above its fence. Return False if another writer was faster. Blocks.
+    """
+    sources = {table.source.topic: replace(table.source, snapshot=None)}
+    manifest = Manifest(table.generation, sources=sources)
+    intent = Restore(table.generation, table.version, None, manifest, {})
+    return isinstance(table.commit(intent), Committed)
 
 
 def deal_with(

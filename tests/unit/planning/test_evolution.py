@@ -83,7 +83,7 @@ def test_the_order_of_fields_and_of_the_key_does_not_matter() -> None:
          ["'balance'", "'credit' is new"]),
         (image(id="long", name="string", balance="decimal(12,1)"), ParkCode.SCHEMA_CHANGE,
          ["'balance'", "decimal(12,2)", "decimal(12,1)", "reset", "alter_column_type: lenient"]),
-        (image("name", id="long", name="string", balance="decimal(12,2)"), ParkCode.SCHEMA_CHANGE,
+        (image("name", id="long", name="string", balance="decimal(12,2)"), ParkCode.KEY_CHANGED,
          ["primary key", "['id']", "['name']"]),
         (image(id="long", name="string", balance="decimal(12,2)", Name="string"),
          ParkCode.UNSUPPORTED, ["'name'", "'Name'"]),

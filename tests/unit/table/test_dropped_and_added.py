@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,13 @@ import pytest
 
 from lakesplice.config.schema_changes import SchemaChangeSettings, policy_of
 from lakesplice.formats.events import TypeHistory
+from lakesplice.formats.events.ddl import TableDrop
+from lakesplice.model.manifest import ParkCode
+from lakesplice.model.position import Position
+from lakesplice.planning.drops import DropsTold
 from lakesplice.planning.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
+from lakesplice.table.drops import begin_again, begins_again
 from lakesplice.testing.shop import Event
 from tests.support.altered import Life, event, told_by
 from tests.support.steps import redirect
@@ -105,3 +111,47 @@ def test_by_default_a_table_goes_on_and_loses_nothing(
     found = life.rows()
     names = found[0].keys() - {"id", "a"}
     assert {name: [row[name] for row in found] for name in names} == columns
+
+
+def _keyed(told: Event, name: str) -> Event:
+    """The event as of a table with another key."""
+    after = json.loads(told.value or b"")["payload"]["after"]
+    fields = [{"field": name, "type": "int32"}]
+    key = {"schema": {"type": "struct", "fields": fields}, "payload": {name: after[name]}}
+    return told._replace(key=json.dumps(key).encode())
+
+
+def _again(pos: int, id_: int, a: int) -> Event:
+    return _keyed(event(NEW, pos, {"id": id_, "a": a, "c": 1}), "a")
+
+
+@pytest.mark.parametrize("read_before", [True, False])
+def test_a_table_made_again_with_another_key_begins_again_once_its_drop_is_followed(
+    tmp_path: Path, read_before: bool
+) -> None:
+    life = Life(LocalStore(tmp_path), None)
+    life.take(_before(2), _before(3))
+    if not read_before:
+        life.topic.append(0, [_before(4)])
+    drop = TableDrop(0, Position.of(0, 1, 20, 0, 0), again=True)
+    assert life.driver.drops(DropsTold((drop,))) is not None
+    life.topic.append(0, [_again(30, 7, 1), _again(31, 7, 2)])
+    life.driver.batch()
+    assert life.parked.startswith(ParkCode.KEY_CHANGED)
+    assert begins_again(life.driver.table)
+    assert begin_again(life.driver.table)
+    assert not begins_again(life.driver.table)
+    life.driver.batch()
+    assert life.parked == ""
+    assert [tuple(row.values()) for row in life.rows()] == [(7, 1, 1), (7, 2, 1)]
+    life.driver.compact()
+    assert len(life.rows()) == 2
+
+
+def test_another_key_parks_while_rows_of_the_former_live(tmp_path: Path) -> None:
+    life = Life(LocalStore(tmp_path), None)
+    life.take(_before(2))
+    life.topic.append(0, [_again(30, 7, 1)])
+    life.driver.batch()
+    assert life.parked.startswith(ParkCode.KEY_CHANGED)
+    assert not begins_again(life.driver.table)

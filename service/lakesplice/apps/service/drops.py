@@ -20,7 +20,7 @@ from lakesplice.model.manifest import ParkCode, ParkReason
 from lakesplice.model.position import Position
 from lakesplice.planning.drops import DropsTold, kept, open_after
 from lakesplice.spark.topics import TopicCatalogue
-from lakesplice.table.drops import calls_for, deal_with
+from lakesplice.table.drops import begin_again, begins_again, calls_for, deal_with
 from lakesplice.telemetry import catalogue as metric
 
 
@@ -32,6 +32,7 @@ class TableDrops:
         self._tables = tables
         self._catalogue = catalogue
         self._said: set[tuple[str, int]] = set()
+        self._empty: dict[tuple[str, int], bool] = {}
 
     def look(self) -> None:
         """Read on what is told; blocks. `SourceUnavailable` if that can't be read."""
@@ -49,7 +50,7 @@ class TableDrops:
     def any_due(self) -> bool:
         """Return whether that is so for any table."""
         tables = (table for table in self._tables.of_topics() if not table.rests)
-        return any(self.calls_for(table) for table in tables)
+        return any(self.calls_for(table) or self._begins_again(table) for table in tables)
 
     def settle(self) -> bool:
         """Deal with all DROPs; return whether a table was parked, or rests. Blocks.
@@ -76,6 +77,9 @@ class TableDrops:
             return True
 
     def _settle(self, table: ServiceTable) -> bool:
+        if self._begins_again(table) and begin_again(table):
+            self._driver.log.info("table-begins-again", table=str(table.name))
+            return False
         told, topics = self._told(table), self._driver.schema_topics
         if topics is None or not told.drops or table.parked is not None:
             return False
@@ -94,6 +98,19 @@ class TableDrops:
         before = told.drops[-1].number + 1 if parked else open_after(told, policy)
         topics.drops_met(table.source, table.origin, before, parked=parked)
         return parked
+
+    def _begins_again(self, table: ServiceTable) -> bool:
+        """Whether a table parked at another key and nothing of it lives; asked once per version,
+        since it reads the table.
+        """
+        parked = table.parked
+        if parked is None or parked.code is not ParkCode.KEY_CHANGED:
+            return False
+        asked = table.topic, table.version
+        if asked not in self._empty:
+            self._empty = {at: is_ for at, is_ in self._empty.items() if at[0] != table.topic}
+            self._empty[asked] = begins_again(table)
+        return self._empty[asked]
 
     def _told(self, table: ServiceTable) -> DropsTold:
         topics = self._driver.schema_topics
