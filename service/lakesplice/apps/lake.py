@@ -6,7 +6,8 @@ from pathlib import Path
 
 from lakesplice.errors import TableNotFoundError, UsageError
 from lakesplice.model.names import TableName
-from lakesplice.storage.places import AnyStore, open_store, parent_store
+from lakesplice.storage.places import AnyStore, open_store, parent_store, require_place
+from lakesplice.table.inner_tables import require_no_outer_table
 from lakesplice.table.layout import LOG
 
 LEVELS = 2
@@ -18,6 +19,16 @@ def table_names(lake: AnyStore) -> list[TableName]:
         f"{database}/{table}" for database in lake.folders() for table in lake.folders(database)
     )
     return sorted(TableName.from_path(path) for path in paths if LOG in lake.folders(path))
+
+
+def require_lake(lake: AnyStore) -> None:
+    """Return if tables can be made in a lake; `UsageError` where it, a database's folder in it or
+    a folder above is a table itself. Blocks: lists the folders of the two levels.
+    """
+    require_place(lake)
+    require_no_outer_table(lake.folders(), repr(lake))
+    for database in lake.folders():
+        require_no_outer_table(lake.folders(database), f"{lake!r} {database}")
 
 
 def table_store(address: str | Path) -> AnyStore:

@@ -9,7 +9,7 @@ from typing import Self
 import pyarrow as pa
 
 from lakesplice.storage.copying import ScratchFile
-from lakesplice.storage.places import AnyStore, log_keeper, open_sink, open_store
+from lakesplice.storage.places import AnyStore, log_keeper, open_sink, open_store, require_place
 from lakesplice.storage.system import SystemClock, SystemEntropy
 from lakesplice.table.adopt import Adoption, adopt_table, plan_adoption
 from lakesplice.table.facade import Moment, asked_version
@@ -60,6 +60,7 @@ class Table(HandFedTable):
         occurs twice.
         """
         store = open_store(uri, options)
+        require_place(store)
         tools = _tools(store)
         create_table(store, data, key, tools, insert_only=insert_only)
         return cls(store, tools)
@@ -84,6 +85,7 @@ class Table(HandFedTable):
         `StorageError`. `Table.adoption` says beforehand what it would do.
         """
         store = open_store(uri, options)
+        require_place(store)
         tools = _tools(store)
         adopt_table(store, key, tools.clock, tools.entropy, insert_only=insert_only)
         return cls(store, tools)
@@ -93,7 +95,9 @@ class Table(HandFedTable):
         uri: str | Path, *, key: Sequence[str], options: Mapping[str, str] | None = None
     ) -> Adoption:
         """Return what `adopt` would do; changes nothing. Errors as `adopt`."""
-        return plan_adoption(open_store(uri, options), key)
+        store = open_store(uri, options)
+        require_place(store)
+        return plan_adoption(store, key)
 
 
 def _tools(store: AnyStore) -> Tools:

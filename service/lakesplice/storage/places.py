@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
 
+from lakesplice.errors import UsageError
 from lakesplice.splicing.output.copying import Sink
 from lakesplice.storage.access import Bucket, parse
 from lakesplice.storage.copying import FileSink
@@ -15,7 +18,10 @@ from lakesplice.storage.log_keeper import DeltaLogKeeper
 from lakesplice.storage.object_files import ObjectSink
 from lakesplice.storage.objects import ObjectStore
 from lakesplice.storage.uploads import PartsSink, PartsUpload
+from lakesplice.table.inner_tables import LOGS, require_no_outer_table
 from lakesplice.table.ports import Store
+
+_ESCAPED = re.compile(r"%[0-9A-Fa-f]{2}")
 
 AnyStore = LocalStore | ObjectStore
 
@@ -57,6 +63,27 @@ def parent_store(store: AnyStore, levels: int) -> tuple[AnyStore, str] | None:
     if len(parts) < levels:
         return None
     return ObjectStore(store.bucket, "/".join(parts[:-levels])), "/".join(parts[-levels:])
+
+
+def require_place(store: AnyStore) -> None:
+    """Return if tables can be made at a store's root or below; `UsageError` otherwise.
+
+    No folder above it may be a table, and its path may have no `%41`, which libraries that read
+    Delta's log take for `A`: they would find no table, and no checkpoint could be written. Of a
+    bucket nothing is looked at, since credentials often allow a prefix alone.
+    """
+    if not isinstance(store, LocalStore):
+        return
+    if _ESCAPED.search(str(store.root)):
+        raise UsageError(
+            "readers of Delta's log take % and two digits in a path for another character; rename"
+            " the folder",
+            path=str(store.root),
+        )
+    for above in store.root.parents:
+        # By name, since not every folder may be listed; `Path.is_dir` raises where it may not look.
+        there = [name for name in LOGS if os.path.isdir(above / name)]  # noqa: PTH112
+        require_no_outer_table(there, str(above))
 
 
 def open_sink(stream: pa.NativeFile) -> Sink:

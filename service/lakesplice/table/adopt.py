@@ -34,6 +34,7 @@ from lakesplice.table.adopted_keys import indexed
 from lakesplice.table.adopted_pages import with_constants
 from lakesplice.table.base import create_base, create_base_of
 from lakesplice.table.commit import Committed, adopt
+from lakesplice.table.inner_tables import require_no_inner_tables
 from lakesplice.table.intents import Adopt, NewFile
 from lakesplice.table.layout import base_path, commit_path, run_path
 from lakesplice.table.ports import Clock, Entropy, Store
@@ -137,6 +138,7 @@ def adopt_table(
 
 
 def _survey(store: Store, key: Sequence[str]) -> Survey:
+    require_no_inner_tables(store)
     log = _log(store)
     if log is not None:
         columns = delta_columns(log)

@@ -24,6 +24,7 @@ from lakesplice.table.commit import Committed, Conflict, commit, create
 from lakesplice.table.expiry import Expiry
 from lakesplice.table.facade import Moment, Table, asked_version
 from lakesplice.table.file_merge import file_merge, merge_base_files
+from lakesplice.table.inner_tables import require_no_inner_tables
 from lakesplice.table.intents import Create, IndexMerge, Intent, Splice
 from lakesplice.table.maintenance import Maintenance
 from lakesplice.table.new_rows import write_new_rows
@@ -104,6 +105,7 @@ def create_table(
     bytes per key. `UsageError` if the folder holds a table, for a type without an exact
     counterpart, and if a key is null or occurs twice: then nothing is visible.
     """
+    require_no_inner_tables(store)
     reader = None if isinstance(given, pa.Schema) else _reader(given)
     schema = hand_fed_schema(given if reader is None else reader.schema, key)
     now = now_scalar(tools.clock)

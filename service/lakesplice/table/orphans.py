@@ -19,6 +19,7 @@ from lakesplice.model.manifest import Manifest, Retention
 from lakesplice.planning.retention import named_files
 from lakesplice.table.commit import Conflict
 from lakesplice.table.expiry import Commit, first_there, manifests
+from lakesplice.table.inner_tables import inner_tables, is_within
 from lakesplice.table.intents import Sweep
 from lakesplice.table.layout import BASE, DEAD_LETTERS, DELTAS, INDEX
 from lakesplice.table.ports import Store
@@ -41,11 +42,16 @@ class Swept:
 
 def find_orphans(store: Store, snapshot: Snapshot, before_ms: int) -> dict[str, int]:
     """Return the files written before `before_ms`, by the store's clock, that no version retained
-    at `snapshot` names, with their sizes. Blocks: lists the table and reads every such version.
+    at `snapshot` names, with their sizes, none of a table within this one's folder. Blocks: lists
+    the table and reads every such version.
     """
     named = named_files(snapshot.manifest)
     unnamed = {}
-    for path in store.list(""):
+    paths = list(store.list(""))
+    inner = inner_tables(paths)
+    for path in paths:
+        if is_within(path, inner):
+            continue
         if path not in named and (path.startswith(_OURS) or _THEIRS.fullmatch(path)):
             modified_ms = store.modified_ms(path)
             if modified_ms is not None and modified_ms < before_ms:

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakesplice import Table
+from lakesplice.apps.lake import require_lake
 from lakesplice.errors import (
     CorruptFileError,
     LakespliceError,
@@ -23,7 +24,7 @@ from lakesplice.errors import (
 )
 from lakesplice.planning.hand_fed import adopted_schema
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.adopt import adopt_table
+from lakesplice.table.adopt import adopt_table, plan_adoption
 from lakesplice.table.adopted_files import look_into
 from lakesplice.table.adopted_keys import indexed
 from lakesplice.table.changes import changes_of
@@ -453,3 +454,40 @@ def test_a_vacuum_keeps_adopted_files_and_takes_what_only_older_versions_name(
     assert named <= there
     assert len(would.expired) >= 1
     assert table.read().num_rows == 3000
+
+
+def test_what_holds_tables_or_is_within_one_is_no_table(tmp_path: Path) -> None:
+    rows = pa.table({"id": [1]})
+    inner = Table.create(tmp_path / "shop/orders", rows, key=["id"])
+    inner.upsert(pa.table({"id": [1]}))
+    inner.compact()  # its former base file is still there
+    for outer in (tmp_path, tmp_path / "shop"):
+        for call in (
+            lambda at: Table.adopt(at, key=["id"]),
+            lambda at: Table.adoption(at, key=["id"]),
+            lambda at: Table.create(at, rows, key=["id"]),
+        ):
+            with pytest.raises(UsageError, match="holds other tables in it"):
+                call(outer)
+    with pytest.raises(UsageError, match="a folder above is a table"):
+        Table.create(tmp_path / "shop/orders/base/more", rows, key=["id"])
+    for lake in (tmp_path / "shop/orders", tmp_path / "shop"):
+        with pytest.raises(UsageError, match="is a table"):
+            require_lake(LocalStore(lake))
+    require_lake(LocalStore(tmp_path))
+
+
+@pytest.mark.parametrize("log", ["a/.hoodie/x", "a/metadata/v1.metadata.json", "a/_delta_log/0"])
+def test_a_folder_with_a_table_of_others_in_it_is_refused(tmp_path: Path, log: str) -> None:
+    (tmp_path / log).parent.mkdir(parents=True)
+    (tmp_path / log).touch()
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "a/data.parquet")
+    with pytest.raises(UsageError, match="tables=\\['a'\\]"):
+        plan_adoption(LocalStore(tmp_path), ["id"])
+
+
+def test_no_table_is_made_where_readers_of_its_log_would_not_find_it(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="rename the folder"):
+        Table.create(tmp_path / "a%41b/t", pa.table({"id": [1]}), key=["id"])
+    with pytest.raises(UsageError, match="rename the folder"):
+        require_lake(LocalStore(tmp_path / "a%41b"))

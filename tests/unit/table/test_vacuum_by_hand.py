@@ -68,6 +68,20 @@ def test_orphans_go_and_who_writes_meanwhile_writes_again(tmp_path: Path) -> Non
     require_rows(table, {1: row(1, 0), 2: row(2, 1)})
 
 
+def test_files_of_a_table_within_the_folder_are_left_alone(tmp_path: Path) -> None:
+    clock = FixedClock()
+    store = ClockedStore(tmp_path, clock)
+    outer = created(store, [row(1, 0)])
+    inner = created(store.within("base/inner"), [row(2, 0)])
+    for path in ("iceberg/data/a.parquet", "iceberg/metadata/v1.metadata.json", "left.parquet"):
+        store.put_new(path, b"another's")
+    clock_of(outer).advance(30 * DAY)
+    clock.advance(30 * DAY)
+    assert [*outer.vacuum(retention_hours=36).orphans] == ["left.parquet"]
+    assert rows_of(inner) == {2: row(2, 0)}
+    assert store.size("iceberg/data/a.parquet")
+
+
 def test_less_than_an_hour_has_to_be_asked_for_by_what_it_risks(table: HandFedTable) -> None:
     with pytest.raises(UsageError, match="readers may fail"):
         table.vacuum(retention_hours=0.5)

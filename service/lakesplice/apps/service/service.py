@@ -24,6 +24,7 @@ import structlog
 from pyspark.sql import SparkSession
 
 from lakesplice import __version__
+from lakesplice.apps.lake import require_lake
 from lakesplice.apps.registry import registry_of
 from lakesplice.apps.service.batches import BatchRunner
 from lakesplice.apps.service.compactor import Compactor
@@ -147,6 +148,7 @@ class Service:
             stack.callback(server.close)
             self._server = server
         lake = open_store(settings.lake.address, settings.lake.options)
+        require_lake(lake)
         generation = self._take_lake(lake)
         if generation is not None:
             stack.callback(generation.release)
