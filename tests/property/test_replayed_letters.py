@@ -19,6 +19,7 @@ from lakesplice.table.settle import Settled
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
+from tests.support.feeds import require_feed
 from tests.support.simulated import Source, memory_folder, rows_of, truth_for
 
 KEYS = 3
@@ -138,6 +139,7 @@ def test_replayed_letters_heal_their_rows_and_regress_nothing(
         assert history.replay() == Letters()
         history.driver.compact()
         assert rows_of(store) == truth
+        require_feed(store)
 
 
 @settings(max_examples=15)

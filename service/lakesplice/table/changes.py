@@ -5,8 +5,9 @@
                       columns only, read from the table as it then was
 
 Where a change moved a row to another partition, its old place and its new row are one change.
-Maintenance changes no row and gives none. A replay may give a row again that was given before: its
-position tells. Names and values of the columns beside a row's own are those of Delta Lake's change
+Maintenance changes no row and gives none, nor does a change that the table ignored because its row
+was newer: one that came late or again. So changes laid over the rows of any version give those of
+each later one. Names and values of the columns beside a row's own are those of Delta Lake's change
 data feed, without images of what was before.
 """
 
@@ -34,6 +35,7 @@ from lakesplice.planning.changed import bitmap_bytes, bitmap_rows, changes_colum
 from lakesplice.planning.edits import apply_edits
 from lakesplice.planning.overlay import Waiting, overlay, state_columns
 from lakesplice.table.base import open_base
+from lakesplice.table.effective_changes import took_effect
 from lakesplice.table.layout import commit_path
 from lakesplice.table.ports import Store
 from lakesplice.table.snapshot import read_manifest
@@ -129,10 +131,10 @@ def changes_of(
         if share.index:
             return
         share = WHOLE
-    feed = _Feed(store, version, feed_schema(now_named), present, share)
+    feed = _Feed(store, version, before, feed_schema(now_named), present, share)
     names = feed_schema(fields).names
-    moved = feed.moved(before)
-    for found in (feed.added(before, moved), feed.changed(before, moved)):
+    moved = feed.moved()
+    for found in (feed.added(moved), feed.changed(moved)):
         yield from (table.rename_columns(names) for table in found)
 
 
@@ -179,6 +181,7 @@ class Moved:
 class _Feed:
     store: Store
     version: Version
+    before: Manifest
     layout: pa.Schema
     schema: TableSchema
     share: Share
@@ -188,7 +191,7 @@ class _Feed:
         """The table's columns that are asked for."""
         return list(self.layout.names[len(FEED_FIELDS) :])
 
-    def moved(self, before: Manifest) -> Moved | None:
+    def moved(self) -> Moved | None:
         """The rows that came to another partition; None where there are no partitions.
 
         Nothing else deletes a row, and adds one of its key, at one position.
@@ -196,9 +199,9 @@ class _Feed:
         schema = self.schema
         if not schema.partitioned_by:
             return None
-        changes = self._changes(self._new(before), ())
+        changes = self._changes(self._new(), ())
         gone = changes.filter(pc.equal(changes.column(OP), Op.DELETE))
-        names, old = [*schema.key, POSITION_FILE, POSITION_OFFSET], before.groups
+        names, old = [*schema.key, POSITION_FILE, POSITION_OFFSET], self.before.groups
         places, found = _named(gone, names), set[tuple[object, ...]]()
         for file in _in_order(self.version.manifest.files) if gone.num_rows else ():
             rows = _rows_of_new(file, old)
@@ -209,13 +212,14 @@ class _Feed:
                         found |= places & _named(new, names)
         return Moved(tuple(names), found)
 
-    def added(self, before: Manifest, moved: Moved | None) -> Iterator[pa.Table]:
-        """The rows of new file groups."""
-        ours = self._mine(before)
+    def added(self, moved: Moved | None) -> Iterator[pa.Table]:
+        """The rows of new file groups, but for those that the same version deletes at once."""
+        ours, old = self._mine(), self.before.groups
         for file in _in_order(self.version.manifest.files):
-            rows = _rows_of_new(file, before.groups) if file.path in ours else None
+            rows = _rows_of_new(file, old) if file.path in ours else None
             if rows is None:
                 continue
+            rows = self._not_changed(file, rows)
             with open_base(self.store, file, self.schema) as reader:
                 for at, (first, last) in enumerate(reader.row_groups):
                     mine = rows[first:last]
@@ -228,10 +232,21 @@ class _Feed:
                             kinds = pc.if_else(moved.among(found), UPDATE, kinds)
                         yield self._as_feed(found, kinds)
 
-    def changed(self, before: Manifest, moved: Moved | None) -> Iterator[pa.Table]:
-        """The rows that new deltas change; no two deltas of a version are of the same row."""
-        ours = self._mine(before)
-        for delta in self._new(before):
+    def _not_changed(self, file: BaseFile, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Leave out rows that deltas of the same version are of: those tell what became of them."""
+        groups = frozenset(segment.group for segment in file.segments) - self.before.groups
+        deltas = [delta for delta in self._new() if not groups.isdisjoint(delta.waiting)]
+        if not deltas:
+            return rows
+        changes = read_waiting(self.store, deltas, self.schema, groups, ())
+        rows = rows.copy()
+        rows[Waiting.of(changes).place(file.segments, file.path).rows] = False
+        return rows
+
+    def changed(self, moved: Moved | None) -> Iterator[pa.Table]:
+        """The rows that changes of new deltas took effect on."""
+        ours = self._mine()
+        for delta in self._new():
             if delta.file.path in ours:
                 yield from self._changed_by(self._changes([delta], self._read), moved)
 
@@ -243,19 +258,22 @@ class _Feed:
             return
         now = self.version.manifest
         groups = frozenset(np.unique(changes.column(GROUP).to_numpy()).tolist())
+        by_hand = now.ordering is Ordering.COMMIT
         # Where images may be partial, a whole one may be of a row of which columns are newer.
-        by_column = now.schema.positions is not None
-        binlog = now.ordering is Ordering.BINLOG
-        if not by_column and (binlog or self._are_whole(changes)):
-            yield self._as_feed(changes, _types_of(changes.column(OP)))
-        else:
+        if now.schema.positions is not None or (by_hand and not self._are_whole(changes)):
             yield from self._states(changes, groups)
+            return
+        if not by_hand:
+            took = took_effect(self.store, self.schema, self.before, now, changes)
+            changes = changes.filter(pa.array(took))
+        if changes.num_rows:
+            yield self._as_feed(changes, _types_of(changes.column(OP)))
 
-    def _mine(self, before: Manifest) -> frozenset[str]:
-        return self.share.among(_new_files(self.version.manifest, before))
+    def _mine(self) -> frozenset[str]:
+        return self.share.among(_new_files(self.version.manifest, self.before))
 
-    def _new(self, before: Manifest) -> list[DeltaRef]:
-        return _new_deltas(self.version.manifest, before)
+    def _new(self) -> list[DeltaRef]:
+        return _new_deltas(self.version.manifest, self.before)
 
     def _changes(self, deltas: Sequence[DeltaRef], columns: Sequence[str]) -> pa.Table:
         groups = frozenset(group for delta in deltas for group in delta.waiting)
