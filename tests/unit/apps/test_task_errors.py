@@ -7,6 +7,7 @@ import pickle
 import pytest
 
 from lakesplice import errors
+from lakesplice.apps.service.batches import _line
 from lakesplice.errors import CorruptFileError, LakespliceError, MissingFileError, RetryableError
 from lakesplice.spark.plan import TaskError
 
@@ -37,3 +38,18 @@ def test_an_error_of_others_is_of_no_category() -> None:
 def test_what_is_damaged_and_what_passes_are_told_apart() -> None:
     assert TaskError.of(MissingFileError("gone")).is_a(CorruptFileError)
     assert not TaskError.of(MissingFileError("gone")).is_a(RetryableError)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
+            "\n  An exception was thrown.\nTraceback:\n  f()\nKeyError: 'a'\n\n SQLSTATE",
+            "KeyError: 'a'",
+        ),
+        ("\n\nJob aborted\nmore", "Job aborted"),
+        ("", "RuntimeError('')"),
+    ],
+)
+def test_why_a_job_died_is_never_an_empty_line(text: str, line: str) -> None:
+    assert _line(RuntimeError(text)) == line

@@ -6,6 +6,7 @@ time; whatever dies in the middle leaves the tables at offsets that the next sta
 
 from __future__ import annotations
 
+import re
 import threading
 import traceback
 from collections import Counter
@@ -38,6 +39,8 @@ from lakesplice.table.settle import Settled, settle
 from lakesplice.telemetry import catalogue as metric
 
 _COMMIT_THREADS = 8
+# As the last line of a traceback names what was raised.
+_RAISED = re.compile(r"(?:\w+\.)*\w+(?:Error|Exception): ")
 _READ_TASKS_PER_CORE = 1
 
 
@@ -363,4 +366,9 @@ def _by_table(spans: Mapping[str, Span]) -> list[dict[str, Span]]:
 
 
 def _line(error: BaseException | None) -> str:
-    return str(error).splitlines()[0] if error is not None and str(error) else repr(error)
+    """The line of an error that says what happened: of a worker's traceback its last, else the
+    first that isn't empty.
+    """
+    lines = [line.strip() for line in str(error or "").splitlines() if line.strip()]
+    raised = [line for line in lines if _RAISED.match(line)]
+    return raised[-1] if raised else lines[0] if lines else repr(error)
