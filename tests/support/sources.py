@@ -105,6 +105,8 @@ def connector(
         "database.include.list": database,
         "topic.prefix": prefix,
         "bigint.unsigned.handling.mode": "precise",
+        # Else NULL becomes the column's default.
+        "value.converter.replace.null.with.default": "false",
         # Else the connector makes the year 2001 of the year 1.
         "enable.time.adjuster": "false",
         **properties,

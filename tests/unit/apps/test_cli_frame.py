@@ -9,8 +9,10 @@ import time
 from pathlib import Path
 
 import pytest
+import typer
 import yaml
 
+from lakesplice.apps.cli.durations import duration
 from tests.support.command_line import CommandLine
 
 
@@ -111,3 +113,36 @@ def test_the_settings_in_effect_are_shown(
 def test_the_schema_of_the_file_is_shown(lakesplice: CommandLine) -> None:
     ended = lakesplice("config", "--schema")
     assert "kafka" in json.loads(ended.out)["properties"]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90s", 90.0), ("90", 90.0), ("1m30s", 90.0), ("500ms", None), ("2h", None), ("x", None)],
+)
+def test_durations_are_written_as_in_the_configuration(text: str, seconds: float | None) -> None:
+    kind = duration(1, 3_600)
+    if seconds is None:
+        with pytest.raises(typer.BadParameter, match=r"1s to 1h|such as 500ms"):
+            kind(text)
+    else:
+        assert kind(text) == seconds
+    assert duration(0, 1e9, unit=3_600)("2") == 7_200
+    for wrong in ("nan", "inf", "-1"):
+        with pytest.raises(typer.BadParameter):
+            kind(wrong)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("unpark", "--wait", "90s"),
+        ("vacuum", "--retention", "7d"),
+        ("purge", "--older-than", "30d"),
+    ],
+)
+def test_a_command_takes_such_a_duration(
+    lakesplice: CommandLine, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    ended = lakesplice(arguments[0], tmp_path, *arguments[1:])
+    assert ended.code == 1
+    assert "there is no table" in ended.err

@@ -153,6 +153,46 @@ def test_a_connector_sends_what_is_read(path: Path) -> None:
     assert not [name for name in settings if name.startswith("transforms")]
 
 
+# Without each of them values differ from the source's, and no event shows it.
+TRUE_VALUES = {
+    "value.converter.replace.null.with.default": "false",
+    "bigint.unsigned.handling.mode": "precise",
+    "enable.time.adjuster": "false",
+    "include.schema.changes": "true",
+}
+OF_CONNECTORS = [
+    page
+    for page in sorted((*ROOT.glob("*.md"), *DEPLOY.rglob("*.md"), *(ROOT / "docs").glob("*.md")))
+    if page.name not in ("CHANGELOG.md", "configuration.md")
+    and re.search(r"enable\.time\.adjuster|value\.converter`|JsonConverter", page.read_text())
+]
+
+
+@pytest.mark.parametrize("path", CONNECTORS, ids=lambda path: path.stem)
+def test_a_connector_keeps_values_as_the_source_has_them(path: Path) -> None:
+    settings = connector(path)
+    assert TRUE_VALUES.items() <= settings.items()
+    assert int(settings["binlog.buffer.size"]) > 0
+    # What tells of schema changes from the beginning is kept for ever.
+    assert settings["topic.creation.schema.include"] == settings["topic.prefix"]
+    assert settings["topic.creation.schema.retention.ms"] == "-1"
+    assert settings["topic.creation.schema.partitions"] == "1"
+
+
+def test_every_page_about_connectors_names_what_keeps_values_true() -> None:
+    assert len(OF_CONNECTORS) >= 3
+    for page in OF_CONNECTORS:
+        text = page.read_text()
+        for name in (*TRUE_VALUES, "binlog.buffer.size", "binlog_legacy_event_pos"):
+            assert name in text, (page.name, name)
+    formats = (ROOT / "docs" / "formats.md").read_text()
+    flattening = [block for block in formats.split("```") if "ExtractNewRecordState\n" in block]
+    assert flattening
+    for block in flattening:
+        assert "transforms.unwrap.replace.null.with.default=false" in block
+    assert "value.converter.ignore.default.for.nullables=true" in formats
+
+
 def test_the_database_gives_each_change_a_position_of_its_own() -> None:
     assert "--binlog-legacy-event-pos=1" in SERVICES["mariadb"]["command"]
 

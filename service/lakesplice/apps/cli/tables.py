@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lakesplice.apps.cli.durations import duration
 from lakesplice.apps.cli.output import Listing, ListingOption, show
 from lakesplice.errors import UsageError
 
@@ -34,7 +35,12 @@ AsOfOption = Annotated[
 
 WAIT_SECONDS = 600.0
 WaitOption = Annotated[
-    float, typer.Option("--wait", min=1, max=3600, help="Seconds to wait for a driver's answer.")
+    float,
+    typer.Option(
+        "--wait",
+        parser=duration(1, 3_600),
+        help="How long to wait for a driver's answer, such as 90s or 10m.",
+    ),
 ]
 
 _HISTORY_COLUMNS = ("version", "time", "operation", "source", "metrics")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lakesplice.apps.cli.durations import duration
 from lakesplice.apps.cli.output import Listing, ListingOption, show
 from lakesplice.apps.cli.tables import WAIT_SECONDS, AsOfOption, TableArgument, WaitOption
 from lakesplice.errors import UsageError
@@ -20,14 +21,22 @@ from lakesplice.planning.retention import (
 if TYPE_CHECKING:
     from lakesplice.table.vacuum import Vacuumed
 
+_LONGEST = 36_500 * 86_400.0
 _FILE_COLUMNS = ("path", "bytes", "kind")
 
 
 def vacuum(
     table: TableArgument,
-    retention_hours: Annotated[
-        float, typer.Option(min=0, help="Versions replaced longer ago than this lose their files.")
-    ] = RETENTION_SECONDS / 3600,
+    retention: Annotated[
+        float,
+        typer.Option(
+            "--retention",
+            "--retention-hours",
+            parser=duration(0, _LONGEST, unit=3_600),
+            help="Versions replaced longer ago than this, such as 7d, lose their files; a bare"
+            " number is hours.",
+        ),
+    ] = RETENTION_SECONDS,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Change nothing, only list what would be deleted.")
     ] = False,
@@ -53,14 +62,14 @@ def vacuum(
     from lakesplice.storage.system import SystemClock
     from lakesplice.table.vacuum import Vacuumed, require_safe_retention
 
-    require_safe_retention(retention_hours * 3600, readers_may_fail=readers_may_fail)
+    require_safe_retention(retention, readers_may_fail=readers_may_fail)
     opened = Table.open(table)
     if dry_run or opened.snapshot.manifest.upserts is not None:
         done = opened.vacuum(
-            retention_hours=retention_hours, dry_run=dry_run, readers_may_fail=readers_may_fail
+            retention_hours=retention / 3600, dry_run=dry_run, readers_may_fail=readers_may_fail
         )
     else:
-        arguments = {"retention_seconds": retention_hours * 3600}
+        arguments = {"retention_seconds": retention}
         done = Vacuumed(**give(table, VACUUM, arguments, patience=Patience(wait)).facts)
     if not dry_run:
         now_ms = SystemClock().now_ms()
@@ -88,10 +97,16 @@ def merge(table: TableArgument, wait: WaitOption = WAIT_SECONDS) -> None:
 
 def purge(
     table: TableArgument,
-    older_than_hours: Annotated[
+    older_than: Annotated[
         float,
-        typer.Option(min=0, help="Only rows deleted longer ago leave, by the source's clock."),
-    ] = PURGE_SECONDS / 3600,
+        typer.Option(
+            "--older-than",
+            "--older-than-hours",
+            parser=duration(0, _LONGEST, unit=3_600),
+            help="Only rows deleted longer ago, such as 30d, leave, by the source's clock; a bare"
+            " number is hours.",
+        ),
+    ] = PURGE_SECONDS,
     wait: WaitOption = WAIT_SECONDS,
 ) -> None:
     """Write base files anew without rows that were deleted long ago; older versions keep them.
@@ -106,10 +121,10 @@ def purge(
 
     opened = Table.open(table)
     if opened.snapshot.manifest.upserts is None:
-        arguments = {"older_than_seconds": older_than_hours * 3600}
+        arguments = {"older_than_seconds": older_than}
         typer.echo(give(table, PURGE, arguments, patience=Patience(wait)).text)
         return
-    rows = opened.purge(older_than_hours=older_than_hours).rows
+    rows = opened.purge(older_than_hours=older_than / 3600).rows
     typer.echo(f"{rows} deleted rows left for good")
 
 
