@@ -142,7 +142,7 @@ def _generation(lake: AnyStore, patience: Patience) -> Iterator[Generation]:
     generation = take_generation(lake, patience.clock, _for_a_lease(patience.wait))
     if generation is None:
         raise UsageError(
-            "a driver of this lake came up just now; give the command again", lake=repr(lake)
+            "a driver of this lake came up just now; give the command again", lake=str(lake)
         )
     try:
         yield generation

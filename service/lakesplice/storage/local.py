@@ -15,6 +15,7 @@ readers of the log, and left behind only by a crash; a vacuum drops what is old 
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from collections.abc import Iterator, Sequence
@@ -45,6 +46,10 @@ class LocalStore:
 
     def __repr__(self) -> str:
         return f"LocalStore({str(self.root)!r})"
+
+    def __str__(self) -> str:
+        """Where it is, as people write it."""
+        return str(self.root)
 
     def put_new(self, path: str, data: bytes) -> bool:
         """See `Store.put_new`; a False, too, comes only after the existing file is durable."""
@@ -253,10 +258,27 @@ def _writing(path: str) -> Iterator[None]:
         _raise_storage_error(error, path)
 
 
+_RIGHTS = "give this process's user the right to read and write there"
+_SPACE = "free space on the disk"
+_REMEDIES = {
+    errno.EACCES: _RIGHTS,
+    errno.EPERM: _RIGHTS,
+    errno.EROFS: "mount it to be written to, or give another folder",
+    errno.ENOSPC: _SPACE,
+    errno.EDQUOT: _SPACE,
+    errno.EMFILE: "raise the limit of open files",
+    errno.ENFILE: "raise the limit of open files",
+    errno.ENAMETOOLONG: "give the table a shorter name",
+    errno.EIO: "mend the disk",
+}
+
+
 def _raise_storage_error(error: OSError, path: str) -> NoReturn:
     reason = os.strerror(error.errno) if error.errno is not None else str(error)
+    remedy = _REMEDIES.get(error.errno or 0, "look at the disk and the folder")
     raise StorageError(
-        f"the local store failed: {reason}; free the disk or mend the folder, then try again",
-        path=path,
+        f"the local store failed: {reason}; {remedy}, then try again",
+        path=path or str(error.filename),
+        file=None if error.filename is None else str(error.filename),
         errno=error.errno,
     ) from error

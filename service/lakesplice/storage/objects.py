@@ -42,6 +42,10 @@ class ObjectStore:
     def __repr__(self) -> str:
         return f"ObjectStore({self.address!r})"
 
+    def __str__(self) -> str:
+        """Where it is, as people write it."""
+        return self.address
+
     @property
     def row_group_bytes(self) -> int:
         """See `Store.row_group_bytes`; small where ranges are copied."""

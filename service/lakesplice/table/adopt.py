@@ -150,7 +150,7 @@ def _survey(store: Store, key: Sequence[str]) -> Survey:
         _require_parquet_alone(store)
         if not sizes:
             raise TableNotFoundError(
-                "there is nothing to adopt, neither a Delta table nor *.parquet", store=repr(store)
+                "there is nothing to adopt, neither a Delta table nor *.parquet", path=str(store)
             )
         columns, constants = _columns_of(store, list(sizes))
     schema = adopted_schema(columns, key)

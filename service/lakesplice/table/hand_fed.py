@@ -123,7 +123,7 @@ def create_table(
     )
     outcome = create(store, intent, clock=tools.clock, entropy=tools.entropy)
     if not isinstance(outcome, Committed):
-        raise UsageError(outcome.detail, store=repr(store))
+        raise UsageError(outcome.detail, path=str(store))
 
 
 class HandFedTable(Table):

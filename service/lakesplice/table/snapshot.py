@@ -260,7 +260,7 @@ def _from_listing(store: Store, version: int | None) -> LogState:
         c for c in complete_checkpoints(names) if version is None or c.version <= version
     ]
     if not versions and not checkpoints:
-        raise TableNotFoundError("there is no table in this folder", store=repr(store))
+        raise TableNotFoundError("there is no table in this folder", path=str(store))
     state, damage = _newest_base(store, checkpoints)
     if state is None and versions[:1] == [0]:
         state = start(0, _commit(store, 0))
@@ -334,7 +334,7 @@ def _with_manifest(store: Store, state: LogState) -> Snapshot:
     domain = state.domains.get(DOMAIN)
     if domain is None:
         raise TableNotFoundError(
-            "the folder holds a Delta table that is not Lakesplice's", store=repr(store)
+            "the folder holds a Delta table that is not Lakesplice's", path=str(store)
         )
     pointer = decode_pointer(domain.configuration, commit_path(state.version))
     if pointer.version != state.version:

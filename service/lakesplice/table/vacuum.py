@@ -88,7 +88,7 @@ def vacuum(
     while not done:
         outcome = expiry.run(snapshot, expired_ms)
         if isinstance(outcome, Conflict):
-            raise RetryableError(f"{outcome.detail}; vacuum again", store=repr(store))
+            raise RetryableError(f"{outcome.detail}; vacuum again", path=str(store))
         expired |= outcome.files
         done, retained_from = outcome.done, outcome.retained_from
         snapshot = latest(store, snapshot)
