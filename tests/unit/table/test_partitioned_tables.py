@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -140,6 +141,35 @@ def test_a_row_that_moves_leaves_its_old_place_in_the_commit_that_brings_the_new
     positions = {place["_position_offset"] for place in places if place["id"] == 1}
     assert len(positions) == 1
     assert sorted(place["_is_deleted"] for place in places if place["id"] == 1) == [False, True]
+
+
+def counted_once(life: Life) -> list[tuple[Any, ...]]:
+    """What the query of docs/shaping.md finds in the base files, as Delta readers have them."""
+    document = (Path(__file__).parents[3] / "docs" / "shaping.md").read_text()
+    query = document.split("```sql\n")[1].split("```")[0]
+    with duckdb.connect() as database:
+        database.register("orders", DeltaTable(str(life.root)).to_pyarrow_table())
+        found = database.sql(f"SELECT id, n, name FROM ({query}) ORDER BY id").fetchall()
+        return list(found)
+
+
+def test_a_row_that_moved_is_counted_once_by_the_query_of_the_document(life: Life) -> None:
+    life.take(event(INT, 20, row(1, 9, "b"), row(1, 1, "a")))
+    now = [(1, 9, "b"), (2, 2, "a"), (3, 3, "b"), (4, 4, None)]
+    assert elsewhere(life, "a") == [1, 2]
+    assert counted_once(life) == now
+    # Then it moves back and is deleted, of which its newest place alone is told by compaction.
+    life.take(event(INT, 30, row(1, 9, "a"), row(1, 9, "b")))
+    life.take(event(INT, 40, None, row(1, 9, "a")))
+    newest = [
+        path
+        for path, file in life.driver.table.manifest.files.items()
+        if file.partition == ("a",) and file.rows == 1
+    ]
+    life.driver.compact(newest)
+    assert counted_once(life) == now[1:]
+    life.driver.compact()
+    assert counted_once(life) == now[1:]
 
 
 def test_what_is_older_than_a_row_moves_it_nowhere(life: Life) -> None:
