@@ -7,11 +7,10 @@ null keeps no row, as in SQL; NaN matches no comparison but `<>`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
-from functools import reduce
-from operator import eq, ge, gt, le, lt, ne
+from operator import and_, eq, ge, gt, le, lt, ne, or_
 from typing import Any
 
 import pyarrow as pa
@@ -36,16 +35,40 @@ _MIRRORED: Mapping[type[exp.Expr], type[exp.Expr]] = {
     exp.GT: exp.LT,
     exp.GTE: exp.LTE,
 }
+TEXT_MAX = 100_000
+# Arrow makes chains of what AND and OR join, and goes down them on the stack: with 9,000 the
+# process ended with a segmentation fault, with 4,000 not yet.
+COLUMNS_AND_VALUES_MAX = 2_000
+_SHOWN_MAX = 500
 _NULL = pa.scalar(None, pa.bool_())
 
 
 def parsed_condition(text: str, schema: pa.Schema) -> pc.Expression:
-    """Return a condition on columns of the schema; `UsageError` says which part doesn't fit."""
+    """Return a condition on columns of the schema; `UsageError` says which part doesn't fit.
+
+    Also for a text of more than `TEXT_MAX` characters, and for one that is nested too deeply.
+    """
+    if len(text) > TEXT_MAX:
+        raise UsageError(
+            "a filter is too long; ask for a range, or read and join the values",
+            characters=len(text),
+            most=TEXT_MAX,
+        )
+    try:
+        return _parsed(text, schema)
+    except RecursionError:
+        raise UsageError(
+            "a filter is nested too deeply; leave out parentheses, or use IN for many OR",
+            filter=_cut(text),
+        ) from None
+
+
+def _parsed(text: str, schema: pa.Schema) -> pc.Expression:
     try:
         found = sqlglot.parse(text, read="spark")
     except sqlglot.errors.SqlglotError as error:
         line = str(error).partition("\n")[0]
-        raise UsageError("a filter is no SQL condition", filter=text, cause=line) from None
+        raise UsageError("a filter is no SQL condition", filter=_cut(text), cause=line) from None
     if len(found) != 1 or found[0] is None:
         raise UsageError("a filter is one SQL condition", filter=text)
     return _Translation(text, schema).condition(found[0])
@@ -53,7 +76,7 @@ def parsed_condition(text: str, schema: pa.Schema) -> pc.Expression:
 
 class _Translation:
     def __init__(self, text: str, schema: pa.Schema) -> None:
-        self._text, self._schema = text, schema
+        self._text, self._schema, self._met = text, schema, 0
 
     def condition(self, node: exp.Expr) -> pc.Expression:
         if isinstance(node, exp.Paren):
@@ -61,9 +84,9 @@ class _Translation:
         if isinstance(node, exp.Not):
             return ~self.condition(node.this)
         if isinstance(node, exp.And):
-            return self.condition(node.left) & self.condition(node.right)
+            return _balanced([self.condition(one) for one in node.flatten()], and_)
         if isinstance(node, exp.Or):
-            return self.condition(node.left) | self.condition(node.right)
+            return _balanced([self.condition(one) for one in node.flatten()], or_)
         if isinstance(node, exp.Boolean):
             return pc.scalar(bool(node.this))
         if isinstance(node, exp.Column):
@@ -107,7 +130,7 @@ class _Translation:
         self, field: pc.Expression, kind: pa.DataType, nodes: list[exp.Expr]
     ) -> pc.Expression:
         """A comparison with each: nulls stay null, whatever NOT stands before."""
-        return reduce(lambda a, b: a | b, (field == self._value(node, kind) for node in nodes))
+        return _balanced([field == self._value(node, kind) for node in nodes], or_)
 
     def _flag(self, node: exp.Column) -> pc.Expression:
         field, kind = self._column(node)
@@ -127,10 +150,12 @@ class _Translation:
                 known=sorted(self._schema.names),
                 filter=self._text,
             )
+        self._count()
         return pc.field(node.name), self._schema.field(node.name).type
 
     def _value(self, node: exp.Expr, kind: pa.DataType) -> pa.Scalar:
         """A literal as a scalar that compares exactly with values of the column's type."""
+        self._count()
         if isinstance(node, exp.Null):
             return pa.scalar(None, kind)
         try:
@@ -141,9 +166,35 @@ class _Translation:
             raise self._unfit(node, f"it can't be compared with a column of type {kind}")
         return found
 
-    def _unfit(self, node: exp.Expr | None, reason: str) -> UsageError:
-        part = "" if node is None else node.sql("spark")
-        return UsageError("a filter doesn't fit", filter=self._text, part=part, reason=reason)
+    def _count(self) -> None:
+        self._met += 1
+        if self._met > COLUMNS_AND_VALUES_MAX:
+            raise UsageError(
+                "a filter has too many conditions or values; ask for a range, or join the values",
+                filter=_cut(self._text),
+                columns_and_values_max=COLUMNS_AND_VALUES_MAX,
+            )
+
+    def _unfit(self, node: object, reason: str) -> UsageError:
+        # Of a function's name there is no expression, only the name.
+        part = node.sql("spark") if isinstance(node, exp.Expr) else str(node or "")
+        return UsageError(
+            "a filter doesn't fit", filter=_cut(self._text), part=_cut(part), reason=reason
+        )
+
+
+def _balanced(
+    conditions: Sequence[pc.Expression], join: Callable[[Any, Any], pc.Expression]
+) -> pc.Expression:
+    """Join conditions as a tree that is no deeper than it must be: Python goes down it."""
+    if len(conditions) == 1:
+        return conditions[0]
+    middle = len(conditions) // 2
+    return join(_balanced(conditions[:middle], join), _balanced(conditions[middle:], join))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…"
 
 
 def _is_text(node: exp.Expr) -> bool:

@@ -110,3 +110,35 @@ def test_rows_are_kept_as_in_sql(condition: str, rows: list[int]) -> None:
 def test_what_does_not_fit_is_named(condition: str, complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):
         parsed_condition(condition, TABLE.schema)
+
+
+def test_many_values_and_many_conditions_are_taken() -> None:
+    others = range(10, 1_009)
+    many = f"n in (1, {', '.join(map(str, others))})"
+    found = TABLE.filter(parsed_condition(many, TABLE.schema))
+    assert found.column("n").to_pylist() == [1]
+    for word, rows in (("or", [1, 2, 3]), ("and", [])):
+        text = f" {word} ".join(f"n = {at}" for at in range(1, 101))
+        assert TABLE.filter(parsed_condition(text, TABLE.schema)).column("n").to_pylist() == rows
+
+
+@pytest.mark.parametrize(
+    ("condition", "complaint"),
+    [
+        ("(" * 500 + "n = 1" + ")" * 500, "nested too deeply"),
+        ("not " * 2_000 + "n = 1", "nested too deeply"),
+        (" or ".join(f"n = {at}" for at in range(20_000)), "too long"),
+        (" or ".join(f"n = {at}" for at in range(1_001)), "too many"),
+        (f"n in ({', '.join(map(str, range(10_000)))})", "too many"),
+        (" or ".join([f"n in ({', '.join(map(str, range(1_100)))})"] * 2), "too many"),
+        (" or ".join(["flag"] * 2_001), "too many"),
+        ("reflect('java.lang.System', 'exit')", "a column, by its name"),
+        ("java_method('a', 'b')", "a column, by its name"),
+    ],
+)
+def test_what_is_too_much_or_no_condition_is_refused_in_short(
+    condition: str, complaint: str
+) -> None:
+    with pytest.raises(UsageError, match=complaint) as refused:
+        parsed_condition(condition, TABLE.schema)
+    assert len(str(refused.value)) < 2_000
