@@ -50,8 +50,11 @@ class Table:
         return [column.name for column in self.columns]
 
 
-def tables() -> list[Table]:
-    """The tables at the start: keys of several types, one column of each type, large values."""
+def tables(*, nullable_default: bool = True) -> list[Table]:
+    """The tables at the start: keys of several types, one column of each type, large values, and a
+    column that may be null and has a default.
+    """
+    bonus = "int default 150" if nullable_default else "int"
     codes = [f"{letter}-{word}" for letter in "abü" for word in ("x", "é", "漢", "long" * 9)]
     number = required("id", "int unsigned", pa.int64(), lambda c: c.randint(1, 60))
     price = Typed("price", "decimal(10,4)", pa.decimal128(10, 4), digits_of(10, 4))
@@ -63,7 +66,7 @@ def tables() -> list[Table]:
                 required("code", "varchar(40)", pa.string(), lambda c: c.choice(codes)),
                 required("line_no", "int", pa.int32(), lambda c: c.randint(-3, 3)),
                 Typed("qty", "int", pa.int32(), within(-5, 99)),
-                Typed("bonus", "int", pa.int32(), within(100, 199)),
+                Typed("bonus", bonus, pa.int32(), within(100, 199)),
                 price,
             ],
             keys=2,
@@ -95,11 +98,6 @@ def tables() -> list[Table]:
 _MARKS = Table("marks", [required("token", "varchar(40)", pa.string(), text_of(1))])
 
 
-def _late() -> Table:
-    """The table that is made while changes flow."""
-    return Table("late", [*tables()[1].columns], keys=2)
-
-
 @dataclass
 class Statements:
     """One database, and a source of statements for it; `run` goes on where it stopped."""
@@ -112,6 +110,9 @@ class Statements:
 
     def __post_init__(self) -> None:
         self._additions = [self._addition(number) for number in range(_ADDITIONS)]
+        lines = next(table for table in self.tables if table.name == "order_lines")
+        # The table that is made while changes flow.
+        self._late = Table("late", [*lines.columns], lines.keys)
 
     def create(self) -> None:
         """Make the database and its first tables."""
@@ -130,9 +131,8 @@ class Statements:
 
     def create_late(self) -> None:
         """Make one more table."""
-        table = _late()
-        self.tables.append(table)
-        self._create(table)
+        self.tables.append(self._late)
+        self._create(self._late)
 
     def run(self, transactions: int) -> None:
         """Run so many transactions of some statements each; some are rolled back."""

@@ -179,6 +179,14 @@ def test_a_connector_keeps_values_as_the_source_has_them(path: Path) -> None:
     assert settings["topic.creation.schema.partitions"] == "1"
 
 
+@pytest.mark.parametrize("path", CONNECTORS, ids=lambda path: path.stem)
+def test_the_service_reads_what_the_connector_tells_of_schema_changes(path: Path) -> None:
+    topic, service = connector(path)["topic.prefix"], load(DEPLOY / "lakesplice.yaml", {})
+    assert tuple(service.schema_change_topics.names) == (topic,)
+    assert service.schema_change_topics.bigint_unsigned_handling_mode == "precise"
+    assert not re.fullmatch(service.kafka.topic_pattern, topic)
+
+
 def test_every_page_about_connectors_names_what_keeps_values_true() -> None:
     assert len(OF_CONNECTORS) >= 3
     for page in OF_CONNECTORS:
