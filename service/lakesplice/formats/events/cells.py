@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import numpy as np
@@ -28,7 +28,7 @@ from lakesplice.formats.events.encoding import (
 from lakesplice.formats.events.geometry import extended_wkb, geometry_members
 from lakesplice.formats.events.lines import Mask, text_bytes
 from lakesplice.formats.events.values import DeadReason
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import Kind
 
 _TOGETHER_ROWS_MAX = 2048
 _MICROS = pa.timestamp("us", tz="UTC")
@@ -63,23 +63,29 @@ def _column(
 def convert(columns: Sequence[tuple[pa.Array, Cell]]) -> list[Column]:
     """Return columns, each read as its cell's `json_type`, in their cells' exact types.
 
-    All are of one length, and so are the results, value for value.
+    All are of one length, and so are the results, value for value. A column's result depends on
+    itself alone, not on the number of rows nor on the columns beside it.
     """
     if not columns or len(columns[0][0]) > _TOGETHER_ROWS_MAX:
         return [_CONVERSIONS[cell.encoding](raw, cell) for raw, cell in columns]
     converted: list[Column | None] = [None] * len(columns)
-    alike: dict[tuple[Encoding, ColumnType], list[int]] = defaultdict(list)
-    for at, (_, cell) in enumerate(columns):
-        alike[cell.encoding, cell.type].append(at)
-    for places in alike.values():
-        together = _together([columns[at][0] for at in places], columns[places[0]][1])
+    alike: dict[tuple[Cell, pa.DataType], list[int]] = defaultdict(list)
+    for at, (raw, cell) in enumerate(columns):
+        alike[_unnamed(cell), raw.type].append(at)
+    for (kind, _), places in alike.items():
+        together = _together([columns[at][0] for at in places], kind)
         for at, column in zip(places, together, strict=True):
             converted[at] = column
     return [column for column in converted if column is not None]
 
 
+def _unnamed(cell: Cell) -> Cell:
+    """Return all that a conversion may look at: columns that differ in it are converted apart."""
+    return replace(cell, name="", fill=None)
+
+
 def _together(raws: list[pa.Array], cell: Cell) -> list[Column]:
-    """Convert columns of one type as one: with few rows a conversion's own cost is what counts."""
+    """Convert columns that are alike as one: of few rows a conversion's own cost is what counts."""
     if (
         cell.encoding is Encoding.PLAIN
         and raws[0].type == cell.type.arrow
