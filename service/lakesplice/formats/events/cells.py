@@ -146,9 +146,21 @@ def _decode_base64(raw: pa.Array) -> tuple[pa.Array, Mask | None]:
     return decoded, pc.and_(decoded.is_null(), raw.is_valid()).to_numpy(zero_copy_only=False)
 
 
-def _base64(raw: pa.Array, _: Cell) -> Column:
+def _base64(raw: pa.Array, cell: Cell) -> Column:
     values, wrong = _decode_base64(raw)
-    return _column(values, wrong, DeadReason.WRONG_TYPE)
+    return _column(_padded(values, cell.width), wrong, DeadReason.WRONG_TYPE)
+
+
+def _padded(values: pa.Array, width: int) -> pa.Array:
+    """Give values of fewer than `width` bytes their zeros back."""
+    if not width:
+        return values
+    missing = pc.max_element_wise(pc.subtract(width, pc.binary_length(values)), 0)
+    if not pc.any(pc.greater(missing, 0)).as_py():
+        return values
+    zeros = pa.array([bytes(count) for count in range(width + 1)], pa.binary())
+    none = pa.scalar(b"", pa.binary())
+    return pc.binary_join_element_wise(values, zeros.take(missing), none)
 
 
 def _decimal_base64(raw: pa.Array, cell: Cell) -> Column:
@@ -307,7 +319,7 @@ def _bits_text(raw: pa.Array, cell: Cell) -> Column:
     return Column(bits.values, (*read.flaws, *bits.flaws))
 
 
-def _latin1_text(raw: pa.Array, _: Cell) -> Column:
+def _latin1_text(raw: pa.Array, cell: Cell) -> Column:
     """Bytes, each sent as the character of its number: in UTF-8 one byte, or two from 128 on."""
     other = pc.match_substring_regex(raw, r"[^\x00-\x{FF}]").fill_null(False)
     texts = pc.if_else(other, pa.scalar(None, pa.string()), raw) if other.true_count else raw
@@ -328,7 +340,7 @@ def _latin1_text(raw: pa.Array, _: Cell) -> Column:
         ],
     )
     flawed = other.to_numpy(zero_copy_only=False) if other.true_count else None
-    return _column(values, flawed, DeadReason.WRONG_TYPE)
+    return _column(_padded(values, cell.width), flawed, DeadReason.WRONG_TYPE)
 
 
 def _set_list(raw: pa.Array, _: Cell) -> Column:

@@ -9,6 +9,7 @@ neither:
     float, double          a number                                             the same
     string (text)          a string                                             string
     binary (blob)          base64                                               binary
+    binary(n)              the same; the source may leave zeros at the end out   binary, of n bytes
     decimal(p,s)           base64 of the unscaled value, or with decimal.handling.mode=string
                            its digits: decimal_text(p,s)                        decimal(p,s)
     date                   days since 1970-01-01                                date
@@ -82,6 +83,8 @@ _ALIASES = {
     **{f"datetime({digits})": "timestamp_micros" for digits in range(4, 7)},
 }
 _DECIMAL = re.compile(r"decimal(_text)?(\(\d+,\d+\))")
+_BINARY = re.compile(r"binary\((\d{1,3})\)")
+_BINARY_BYTES_MAX = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,9 @@ class DeclaredType:
         name = _ALIASES.get(written, written)
         if name in _NAMED:
             return cls(name, *_NAMED[name], written)
+        binary = _BINARY.fullmatch(written)
+        if binary and 1 <= int(binary[1]) <= _BINARY_BYTES_MAX:
+            return cls("binary", *_NAMED["binary"], written)
         if decimal := _DECIMAL.fullmatch(name):
             encoding = Encoding.DECIMAL_TEXT if decimal[1] else Encoding.DECIMAL_BASE64
             try:
@@ -113,7 +119,7 @@ class DeclaredType:
             except UnsupportedError as error:
                 raise ConfigurationError(error.message, type=text) from error
         aliases = [alias for alias in _ALIASES if not alias.startswith(("bit(", "datetime("))]
-        wide = ("decimal(p,s)", "decimal_text(p,s)", "bit(n)", "datetime(n)")
+        wide = ("decimal(p,s)", "decimal_text(p,s)", "bit(n)", "binary(n)", "datetime(n)")
         known = ", ".join((*_NAMED, *wide, *aliases)).replace("unsigned", " unsigned")
         raise ConfigurationError(f"unknown column type; known: {known}", type=text)
 
@@ -121,6 +127,12 @@ class DeclaredType:
     def is_declarable(self) -> bool:
         """Whether a configuration can spell it; some are known from the source's DDL only."""
         return not self.written.startswith("wide_decimal")
+
+    @property
+    def width(self) -> int:
+        """How many bytes each value of a BINARY(n) has; 0 of any other type."""
+        found = _BINARY.fullmatch(self.written)
+        return int(found[1]) if found else 0
 
     def cell(self, name: str) -> Cell:
         """Return the column `name` of this type."""

@@ -76,7 +76,8 @@ _PLAIN_JSON = {
 @dataclass(frozen=True, slots=True)
 class Cell:
     """One column of a row image: its name, its type, how its values are written; of those that are
-    objects the `members`; and what rows got that were there when it was added, if known.
+    objects the `members`; and what rows got that were there when it was added, if known. A value of
+    fewer than `width` bytes had zeros at its end, which the source left out.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Cell:
     source_type: str
     members: tuple[tuple[str, pa.DataType], ...] = ()
     fill: str | None = None
+    width: int = 0
 
     @property
     def json_type(self) -> pa.DataType:

@@ -7,7 +7,7 @@
     float, double                             a number              float, double
     bit(1); bit(n)                            a number              boolean; binary
     char, varchar, text, json                 itself                string
-    binary, varbinary, blob                   ISO 8859-1            binary
+    binary, varbinary, blob                   ISO 8859-1            binary; binary(n) of n bytes
     date                                      as MySQL shows it     date
     datetime, timestamp                       as MySQL shows it     timestamp
     time                                      as MySQL shows it     long, microseconds
@@ -55,9 +55,11 @@ def cell_of(name: str, mysql_type: str) -> Cell | None:
     """Return the column `name` of a type as `mysqlType` has it; None if that isn't enough."""
     found = _TYPE.fullmatch(mysql_type.strip().lower())
     known = _known(found) if found else None
-    if known is None:
+    if found is None or known is None:
         return None
-    return Cell(name, *known, f"canal:{mysql_type.strip().lower()}")
+    # TiCDC may leave the number out; it doesn't cut zeros.
+    width = int(found[2] or 0) if found[1] == "binary" else 0
+    return Cell(name, *known, f"canal:{mysql_type.strip().lower()}", width=width)
 
 
 def _known(found: re.Match[str]) -> tuple[ColumnType, Encoding] | None:
@@ -106,7 +108,6 @@ def declared_cell(name: str, declared: DeclaredType) -> Cell:
     }.get(kind, Encoding.INTEGER_TEXT)
     if written in ("time", "time_of_day"):
         encoding = Encoding.TIME_TEXT
-    by_spelling = encoding in (Encoding.TIME_TEXT, Encoding.BITS_TEXT)
-    return Cell(
-        name, declared.type, encoding, f"declared:{written if by_spelling else declared.name}"
-    )
+    by_spelling = declared.width or encoding in (Encoding.TIME_TEXT, Encoding.BITS_TEXT)
+    source_type = f"declared:{written if by_spelling else declared.name}"
+    return Cell(name, declared.type, encoding, source_type, width=declared.width)

@@ -20,7 +20,7 @@ from lakesplice.model.names import TableName
 from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Kind
 
 # MySQL's own, where a definition leaves them out.
-_DECIMAL_LENGTH, _DECIMAL_SCALE, _BIT_LENGTH = 10, 0, 1
+_DECIMAL_LENGTH, _DECIMAL_SCALE, _LENGTH = 10, 0, 1
 _DECIMAL_LENGTH_MAX = 65
 # From this many binary digits on a FLOAT is a DOUBLE.
 _DOUBLE_DIGITS = 25
@@ -36,7 +36,7 @@ _NAMES = {
     # As all are sent; the names tell them apart where they are declared for another connector.
     "ENUM": "enum", "SET": "set", "JSON": "json", "UUID": "string",
     **dict.fromkeys(
-        ("BINARY", "VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"), "binary"
+        ("VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"), "binary"
     ),
 }  # fmt: skip
 
@@ -79,8 +79,8 @@ def _declaration(column: DefinedColumn, handling: Handling) -> str | None:
         return "bigint unsigned" if precise else "unsigned_long"
     if type_ in ("DECIMAL", "DECIMAL UNSIGNED"):
         return "decimal"
-    if type_ == "BIT":
-        return f"bit({_BIT_LENGTH if length is None else length})"
+    if type_ in ("BIT", "BINARY"):
+        return f"{type_.lower()}({_LENGTH if length is None else length})"
     if type_ == "DATETIME":
         return f"datetime({length or 0})"
     return _NAMES.get(type_)

@@ -25,7 +25,7 @@ from lakesplice.model.types import Kind
 
 SOURCE = "the topic of Maxwell's schema changes"
 # MySQL's own, where a definition leaves them out.
-_DECIMAL_LENGTH, _BIT_LENGTH = 10, 1
+_DECIMAL_LENGTH, _LENGTH = 10, 1
 # From this many binary digits on a FLOAT is a DOUBLE.
 _DOUBLE_DIGITS = 25
 _NAMES = {
@@ -39,7 +39,7 @@ _NAMES = {
     "JSON": "json", "UUID": "string",
     **dict.fromkeys(CHARACTERS, "string"),
     **dict.fromkeys(
-        ("BINARY", "VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"), "binary"
+        ("VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"), "binary"
     ),
 }  # fmt: skip
 _KINDS = {"DECIMAL": (Kind.DECIMAL,), "FLOAT": (Kind.FLOAT, Kind.DOUBLE)}
@@ -71,8 +71,8 @@ def _declaration(column: DefinedColumn) -> str | None:
         return "double" if column.scale is None and (length or 0) >= _DOUBLE_DIGITS else "float"
     if type_ in ("DECIMAL", "DECIMAL UNSIGNED"):
         return f"decimal({length or _DECIMAL_LENGTH},{column.scale or 0})"
-    if type_ == "BIT":
-        return f"bit({_BIT_LENGTH if length is None else length})"
+    if type_ in ("BIT", "BINARY"):
+        return f"{type_.lower()}({_LENGTH if length is None else length})"
     if type_ == "DATETIME":
         return f"datetime({length or 0})"
     return _NAMES.get(type_)

@@ -5,6 +5,7 @@
     boolean, bit(1)                0 or 1, as TINYINT(1) is sent, too   boolean
     bit(n)                         a number                             binary, as from Debezium
     binary, blob                   base64                               binary
+    binary(n)                      base64, without zeros at the end     binary, of n bytes
     date                           2024-02-29                           date
     datetime, timestamp            2024-02-29 23:59:59.123456           timestamp
     time_of_day                    23:59:59.123456                      long, microseconds
@@ -37,14 +38,17 @@ _BY_SPELLING = (Encoding.TIME_TEXT, Encoding.SET_LIST, Encoding.BITS_NUMBER)
 
 def cell_of(name: str, declared: DeclaredType) -> Cell:
     """Return the column `name` of a declared type as Maxwell writes it."""
-    return _cell(name, declared.type, declared.name, declared.written, declared.fill)
+    type_, fill = declared.type, declared.fill
+    return _cell(name, type_, declared.name, declared.written, fill, declared.width)
 
 
 @lru_cache(maxsize=4096)
-def _cell(name: str, type_: ColumnType, declared: str, written: str, fill: str | None) -> Cell:
+def _cell(
+    name: str, type_: ColumnType, declared: str, written: str, fill: str | None, width: int
+) -> Cell:
     encoding = _encoding(type_, written)
-    spelt = written if encoding in _BY_SPELLING else declared
-    return Cell(name, type_, encoding, f"declared:{spelt}", fill=fill)
+    spelt = written if width or encoding in _BY_SPELLING else declared
+    return Cell(name, type_, encoding, f"declared:{spelt}", fill=fill, width=width)
 
 
 def _encoding(type_: ColumnType, written: str) -> Encoding:
