@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from lakesplice.spark.jvm import start_jvm
 from lakesplice.spark.shipping import ship_package
 
 INGEST_POOL = "ingest"
@@ -52,15 +53,15 @@ def build_session(
 ) -> SparkSession:
     """Start the session, or return the one that runs in this process; `options` win over ours.
 
-    Blocks for some seconds. Workers use this interpreter, or what `options` name as
-    `spark.pyspark.python`; executors of a cluster get this package from here.
+    Blocks for some seconds. `ConfigurationError` where there is no Java. Workers use this
+    interpreter, or what `options` name as `spark.pyspark.python`; executors of a cluster get this
+    package from here.
     """
     if "spark.pyspark.python" in options:
         # What Spark's own launcher would make of the property.
         os.environ["PYSPARK_PYTHON"] = options["spark.pyspark.python"]
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    builder = SparkSession.Builder().master(master).appName("lakesplice")
     log_file = Path(__file__).with_name("log4j2.properties").as_uri()
     settings = {
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log_file}",
@@ -71,6 +72,8 @@ def build_session(
         "spark.jars": ",".join(str(jar) for jar in jars),
         **options,
     }
+    start_jvm(master, settings)
+    builder = SparkSession.Builder().master(master).appName("lakesplice")
     for name, value in settings.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()

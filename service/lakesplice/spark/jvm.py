@@ -1,0 +1,62 @@
+"""Starts the JVM of the driver, with its properties in a file: everybody sees a command line."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark import SparkContext
+from pyspark.errors import PySparkRuntimeError
+
+from lakesplice.errors import ConfigurationError
+
+_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
+# PySpark's own default, which must come last.
+_SHELL = "pyspark-shell"
+
+
+def start_jvm(master: str, properties: Mapping[str, str]) -> None:
+    """Start the JVM with Spark's properties, unless one runs in this process.
+
+    They stand in a file that only this user can read and that is gone when this returns. Blocks for
+    some seconds. `ConfigurationError` where there is no Java, or none that starts.
+    """
+    given = os.environ.get(_ARGUMENTS)
+    with tempfile.TemporaryDirectory(prefix="lakesplice-spark-") as folder:
+        file = Path(folder, "spark.properties")
+        file.touch(mode=0o600)
+        text = properties_text({"spark.master": master, **properties})
+        file.write_text(text, encoding="utf-8")
+        own = f"--load-spark-defaults --properties-file '{file}'"
+        os.environ[_ARGUMENTS] = f"{own} {given or _SHELL}"
+        try:
+            SparkContext._ensure_initialized()  # noqa: SLF001  # the one way without a command line
+        except (PySparkRuntimeError, FileNotFoundError) as error:
+            raise ConfigurationError(
+                "Java did not start; install a JDK or JRE of 17 or later, and put it on the PATH or"
+                " name its folder in JAVA_HOME; see also what Spark wrote above",
+                java_home=os.environ.get("JAVA_HOME"),
+            ) from error
+        finally:
+            if given is None:
+                del os.environ[_ARGUMENTS]
+            else:
+                os.environ[_ARGUMENTS] = given
+
+
+def properties_text(properties: Mapping[str, str]) -> str:
+    """Return properties as Java's `Properties.load` reads them back, character by character."""
+    return "".join(f"{_escaped(name)}={_escaped(value)}\n" for name, value in properties.items())
+
+
+def _escaped(text: str) -> str:
+    return "".join(map(_escape, text))
+
+
+def _escape(char: str) -> str:
+    if char.isascii() and (char.isalnum() or char in "._-/,"):
+        return char
+    units = char.encode("utf-16-be")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))

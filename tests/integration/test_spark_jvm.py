@@ -1,0 +1,69 @@
+"""How the driver's JVM is started: what everybody on the machine sees of it, and without Java."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.running import environment
+
+# In a process of its own: a JVM that runs already is never started again.
+SHOWN = """
+import sys
+from pathlib import Path
+from pyspark import SparkContext
+from lakesplice.spark.jvm import start_jvm
+value = f"hunter{1 + 1} with \\u00fcmlaut, \\\\ = : # ! and 'quotes'\\U0001f600"
+start_jvm("local[1]", {"spark.hadoop.account.key.x": value, "spark.driver.memory": "300m"})
+lines = [file.read_bytes() for file in Path("/proc").glob("[0-9]*/cmdline") if file.is_file()]
+assert any(b"-Xmx300m" in line for line in lines)
+assert not any(value[:7].encode() in line for line in lines)
+properties = SparkContext._jvm.java.lang.System
+assert properties.getProperty("spark.hadoop.account.key.x") == value
+assert not list(Path(sys.argv[1]).glob("lakesplice-spark-*"))
+print("hidden")
+"""
+
+
+def test_no_option_of_spark_stands_in_the_list_of_processes(tmp_path: Path) -> None:
+    """Only the operating system can tell; 4 s."""
+    chosen = {**environment(), "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", SHOWN, str(tmp_path)],
+        env=chosen,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.stdout == "hidden\n", done.stderr
+
+
+NO_JAVA = """
+from lakesplice.spark.jvm import start_jvm
+from lakesplice.errors import ConfigurationError
+try:
+    start_jvm("local[1]", {})
+except ConfigurationError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("home", [None, "/nowhere"])
+def test_without_java_the_message_says_to_install_it(tmp_path: Path, home: str | None) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("bash", "dirname", "env", "id", "ls", "sed", "tr", "cat", "uname", "basename"):
+        for place in ("/usr/bin", "/bin"):
+            if Path(place, name).exists():
+                (folder / name).symlink_to(Path(place, name))
+                break
+    chosen = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
+    chosen |= {"PATH": str(folder)} | ({} if home is None else {"JAVA_HOME": home})
+    done = subprocess.run(
+        [sys.executable, "-c", NO_JAVA], env=chosen, capture_output=True, text=True, timeout=120
+    )
+    assert "install a JDK" in done.stdout, done.stderr
