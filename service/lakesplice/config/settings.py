@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from lakesplice.config.dead_letters import DeadLetterSettings
 from lakesplice.config.kafka import KafkaSettings, pattern_of
 from lakesplice.config.options import ByName, Options
 from lakesplice.config.quantities import Seconds
@@ -277,6 +278,7 @@ class Settings(Section):
     schema_registry: SchemaRegistrySettings = SchemaRegistrySettings()
     schema_change_topics: SchemaChangeTopicSettings = SchemaChangeTopicSettings()
     schema_changes: SchemaChangeSettings = SchemaChangeSettings()
+    dead_letters: DeadLetterSettings = DeadLetterSettings()
     partial_images: PartialImages = Field(
         default=PartialImages.PARK,
         description="What becomes of a row image that lacks columns, as with a `binlog_row_image`"

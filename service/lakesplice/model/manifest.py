@@ -130,6 +130,7 @@ class ParkCode(StrEnum):
     FORMAT_CHANGED = "format-changed"
     ORDER_UNKNOWN = "order-unknown"
     NOT_AN_INSERT = "not-an-insert"
+    DEAD_LETTERS = "dead-letters"
     PARTIAL_IMAGE = "partial-image"
     TOPIC_RECREATED = "topic-recreated"
     TRUNCATED = "truncated"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.model.change import Op
-from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState
 from lakesplice.model.modes import NotInserts
 from lakesplice.model.names import OP, SOURCE_TS
@@ -40,6 +39,7 @@ from lakesplice.planning.evolution import (
 )
 from lakesplice.planning.facts import NOTHING_KNOWN, Stop, TopicFacts, mixed, shared, with_ordering
 from lakesplice.planning.images import to_changes
+from lakesplice.planning.intake_report import Letter, PartitionReport, Taken
 from lakesplice.planning.order import accept_repetitions
 from lakesplice.planning.partial_inserts import partial_inserts
 from lakesplice.planning.policy import DEFAULT_POLICY, SchemaPolicy
@@ -50,56 +50,6 @@ from lakesplice.planning.truncations import fence_of, parking_truncations
 from lakesplice.planning.way import Way, first_from
 
 Integers = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Letter:
-    """A dead letter's record index and why it became one."""
-
-    row: int
-    reason: str
-    detail: str
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """What some records came to: changes in the table's layout, and dead letters."""
-
-    changes: tuple[pa.Table, ...]
-    letters: tuple[Letter, ...]
-
-
-@dataclass(frozen=True)
-class PartitionReport:
-    """Where a partition stands after its part of a batch.
-
-    `state.next_offset` is the offset of the record it stopped at, or one after its last record.
-    `sightings` are schemas that the table has not (yet), each with a position where it was met.
-    `counts` has changes by operation under `create`, `update`, `delete` and `read`, what was passed
-    over under `ignored:<reason>`, dead letters under `dead:<reason>`, and changes that repeat
-    earlier ones under `repeated`. `source_ts_ms` is the newest source time met, or None. `format`
-    and `ordering` are those of its changes, None if it brought none. `opening` is what it stopped
-    at if that opens an epoch; `entered` maps epochs that it entered to the first offset under them.
-    No row at or below `fence` lives. `snapshot` is the newest one of which it brought rows.
-    `sighted` is what a shard's images showed of their columns, by their identities. `first_schema`
-    is, where the table has no columns yet, the schema that the changes are made for.
-    """
-
-    partition: int
-    state: PartitionState
-    stopped: bool
-    parked: ParkReason | None
-    sightings: tuple[tuple[Position, SourceSchema], ...]
-    counts: Mapping[str, int]
-    source_ts_ms: int | None
-    format: FormatName | None = None
-    ordering: Ordering | None = None
-    opening: Opening | None = None
-    entered: Mapping[int, int] = field(default_factory=dict)
-    fence: Position = BEFORE_ALL
-    snapshot: SnapshotMet | None = None
-    sighted: Mapping[int, Sighted] = field(default_factory=dict)
-    first_schema: TableSchema | None = None
 
 
 class PartitionIntake:

@@ -16,7 +16,8 @@ from lakesplice.model.schema import SourceSchema, TableSchema
 from lakesplice.planning.decoded import Block
 from lakesplice.planning.epochs import Course, Places, epochs_of_late
 from lakesplice.planning.facts import TopicFacts
-from lakesplice.planning.intake import PartitionIntake, PartitionReport
+from lakesplice.planning.intake import PartitionIntake
+from lakesplice.planning.intake_report import PartitionReport
 from lakesplice.planning.kept_types import with_kept_types
 from lakesplice.planning.policy import DEFAULT_POLICY, SchemaPolicy
 

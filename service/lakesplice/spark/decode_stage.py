@@ -25,7 +25,8 @@ from lakesplice.model.names import KEY_HIGH
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.fold import fold
 from lakesplice.planning.insert_only import in_key_order
-from lakesplice.planning.intake import Letter, PartitionIntake
+from lakesplice.planning.intake import PartitionIntake
+from lakesplice.planning.intake_report import Letter
 from lakesplice.planning.kept_types import with_kept_types
 from lakesplice.planning.metadata import Origin
 from lakesplice.planning.placed import placed

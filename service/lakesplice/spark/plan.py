@@ -15,7 +15,7 @@ from lakesplice.model.mappings import TypeMapping
 from lakesplice.model.modes import NotInserts
 from lakesplice.model.names import TableName
 from lakesplice.planning.facts import TopicFacts
-from lakesplice.planning.intake import PartitionReport
+from lakesplice.planning.intake_report import PartitionReport
 from lakesplice.planning.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.planning.shaping import Shape
 from lakesplice.table.append import Appended, AppendPlan

@@ -14,7 +14,7 @@ from lakesplice.model.manifest import (
     PartitionState,
     SourceState,
 )
-from lakesplice.planning.intake import PartitionReport
+from lakesplice.planning.intake_report import PartitionReport
 from lakesplice.planning.snapshots import snapshot_after
 from lakesplice.planning.stays import stays_after
 from lakesplice.table.append import Appended

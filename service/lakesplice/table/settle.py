@@ -9,26 +9,30 @@ first batch of a new table runs once, as long as all of its partitions found the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
 from lakesplice.model.manifest import DeadLetterRef, ParkCode, ParkReason, SourceState
 from lakesplice.model.schema import TableSchema
 from lakesplice.model.stays import Stays
+from lakesplice.planning.dead_letter_limit import NO_LIMIT, LetterLimit, excess
 from lakesplice.planning.epochs import open_epoch
 from lakesplice.planning.evolution import Fits, plan_evolution
-from lakesplice.planning.intake import PartitionReport
+from lakesplice.planning.intake_report import PartitionReport
 from lakesplice.planning.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.planning.shards import unplaced
 from lakesplice.planning.stays import judged_alike, stays_after
 from lakesplice.table.append import Appended
 from lakesplice.table.commit import Conflict, ConflictCode
+from lakesplice.table.dead_letters import letters_of
 from lakesplice.table.held import HeldTable
 from lakesplice.table.ingest import ingest_intent, moves_nothing
 
 # The next round plans on what compaction left. Any other conflict would be met again, and again.
 _MOVED_BY_COMPACTION = {ConflictCode.FILES, ConflictCode.DELTAS}
+_REASONS_OF_COLUMNS = frozenset(("wrong-type", "out-of-range"))
 _MOVED_BY_TOPICS = {ConflictCode.SCHEMA, ConflictCode.DELTAS}
 
 
@@ -53,13 +57,22 @@ class Settled(Enum):
     AGAIN = auto()
 
 
+def _say_nothing(_letters: Sequence[DeadLetterRef]) -> None:
+    """Dead letters are told to nobody but the lake."""
+
+
 def settle(
-    table: HeldTable, brought: Brought, policy: SchemaPolicy = DEFAULT_POLICY
+    table: HeldTable,
+    brought: Brought,
+    policy: SchemaPolicy = DEFAULT_POLICY,
+    limit: LetterLimit = NO_LIMIT,
+    tell: Callable[[Sequence[DeadLetterRef]], None] = _say_nothing,
 ) -> Settled | Conflict:
     """Commit a table's part of a batch; a `Conflict` says why it may not be. `policy` is the one
-    that its tasks were given.
+    that its tasks were given. `tell` is called with dead letters just before they are committed.
 
-    A table may be parked afterwards. Blocks; errors as `HeldTable.commit`.
+    A table may be parked afterwards: with `limit` exceeded it stays where it stood before the
+    batch. Blocks; errors as `HeldTable.commit`.
     """
     sightings = [seen for report in brought.reports for seen in report.sightings]
     own = table.source.own_stays
@@ -69,7 +82,7 @@ def settle(
         if table.snapshot is None:
             table.be_born(schema)
             if _made_for(table.schema, brought.reports):
-                return _commit(table, brought)
+                return _commit(table, brought, limit, tell)
         else:
             outcome = table.evolve(schema)
             if isinstance(outcome, Conflict) and outcome.reason not in _MOVED_BY_COMPACTION:
@@ -78,7 +91,7 @@ def settle(
     table.be_born(schema)
     if table.manifest.is_merged and any(isinstance(v, Fits) for v in verdicts.values()):
         return Settled.AGAIN  # another topic made the table grow by what these tasks met, too
-    return _commit(table, brought)
+    return _commit(table, brought, limit, tell)
 
 
 def _made_for(schema: TableSchema, reports: Sequence[PartitionReport]) -> bool:
@@ -87,7 +100,12 @@ def _made_for(schema: TableSchema, reports: Sequence[PartitionReport]) -> bool:
     return bool(made_for) and all(schema.stores_like(other) for other in made_for)
 
 
-def _commit(table: HeldTable, brought: Brought) -> Settled | Conflict:
+def _commit(
+    table: HeldTable,
+    brought: Brought,
+    limit: LetterLimit,
+    tell: Callable[[Sequence[DeadLetterRef]], None],
+) -> Settled | Conflict:
     """Commit changes that were made for the table's schema."""
     if mixed := _mixed(brought.reports):
         table.park(mixed)
@@ -104,6 +122,11 @@ def _commit(table: HeldTable, brought: Brought) -> Settled | Conflict:
         if isinstance(recorded, Conflict) and recorded.reason is not ConflictCode.VERSION:
             return recorded
         return Settled.AGAIN
+    if too_many := _too_many_letters(table, brought, limit):
+        table.park(too_many)
+        return Settled.DONE
+    if brought.dead_letters:
+        tell(brought.dead_letters)
     assert table.snapshot is not None
     intent = ingest_intent(
         table.generation,
@@ -121,6 +144,33 @@ def _commit(table: HeldTable, brought: Brought) -> Settled | Conflict:
         return Settled.DONE
     outcome = table.commit(intent)
     return _overtaken(table, outcome) if isinstance(outcome, Conflict) else Settled.DONE
+
+
+def _too_many_letters(table: HeldTable, brought: Brought, limit: LetterLimit) -> ParkReason | None:
+    """Return why the table must not move past what it can't decode, if that is too much."""
+    counts: Counter[str] = Counter()
+    for report in brought.reports:
+        counts.update(report.counts)
+    topic, is_empty = table.source.topic, table.source.ordering is None
+    own = (ref.rows for ref in table.manifest.dead_letters if ref.topic in ("", topic))
+    found = excess(counts, sum(own), limit, is_empty=is_empty)
+    if found is None:
+        return None
+    letters = letters_of(table.store, brought.dead_letters)
+    first = next(letter for letter in letters if letter.reason == found.reason)
+    # Who looks at a table's state has not asked for values: where it is will do.
+    what, says_where, _ = first.detail.partition(" is ")
+    where = f" ({what})" if says_where and found.reason in _REASONS_OF_COLUMNS else ""
+    return ParkReason(
+        ParkCode.DEAD_LETTERS,
+        f"{found.dead} of {found.records} records can't be decoded, most of them for"
+        f" {found.reason}{where}; correct the connector's settings or the table's declared types"
+        " and unpark it; nothing was passed over. To keep such records as dead letters and go on,"
+        " raise dead_letters.share_max",
+        topic,
+        first.partition,
+        first.offset,
+    )
 
 
 def _overtaken(table: HeldTable, conflict: Conflict) -> Conflict | Settled:

@@ -22,6 +22,7 @@ from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.modes import NotInserts
 from lakesplice.model.names import TableName
 from lakesplice.planning.compaction import tasks, work
+from lakesplice.planning.dead_letter_limit import NO_LIMIT, LetterLimit
 from lakesplice.planning.drops import DropsTold
 from lakesplice.planning.file_merge import FileMergePolicy, plan_file_merge
 from lakesplice.planning.index_merge import RUNS_MAX, plan_merge
@@ -159,6 +160,7 @@ class SimulatedDriver:
         shape: Shape | None = None,
         history: TypeHistory | None = None,
         beside: SimulatedDriver | None = None,
+        limit: LetterLimit = NO_LIMIT,
     ) -> None:
         self._origin = TableName.from_topic(topic.name)
         self.name: TableName = self._origin if beside is None else beside.name
@@ -173,6 +175,7 @@ class SimulatedDriver:
         self._key = key
         self._policy = policy
         self._shape = shape
+        self._limit = limit
         self.history = history
         self._runs = RunCache()
         partitions = {number: PartitionState(0) for number in topic.ends}
@@ -207,12 +210,13 @@ class SimulatedDriver:
     ) -> Callable[[], Settled | Conflict | TaskError]:
         """Run the tasks of a batch, and return what settles it, after whatever comes between."""
         planned_on = self.table.version
-        result = self._job(starts, ends)
+        result = self.answer(starts, ends)
 
         def settled() -> Settled | Conflict | TaskError:
             if result.errors:
                 return result.errors[0]
-            return settle(self.table, result.brought(planned_on, starts, ends), self._policy)
+            brought = result.brought(planned_on, starts, ends)
+            return settle(self.table, brought, self._policy, self._limit)
 
         return settled
 
@@ -279,7 +283,8 @@ class SimulatedDriver:
         planned_on, manifest = table.version, table.manifest
         return purge(table.store, manifest, rules, planned_on, table.generation, self._entropy)
 
-    def _job(self, starts: Mapping[int, int], ends: Mapping[int, int]) -> TopicResult:
+    def answer(self, starts: Mapping[int, int], ends: Mapping[int, int]) -> TopicResult:
+        """Run the tasks of a batch and return what they answer, which nothing has committed."""
         plan = self._plan(ends)
         records = self._topic.read(starts, ends)
         rows = [

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark.sql import DataFrame
 
@@ -23,7 +24,7 @@ from lakesplice.apps.service.table_failures import TableFailures
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.errors import FencedError
 from lakesplice.formats.events import DeclaredType, TypeHistory, declare
-from lakesplice.model.manifest import ParkCode, ParkReason
+from lakesplice.model.manifest import DeadLetterRef, ParkCode, ParkReason
 from lakesplice.model.mappings import TypeMapping
 from lakesplice.model.names import TableName
 from lakesplice.planning.placement import place
@@ -308,9 +309,9 @@ class BatchRunner:
             if result.errors:
                 return self._failed(table, result.errors[0])
             brought = result.brought(planned_on, span.starts, span.ends)
-            if self._letters is not None and brought.dead_letters:
-                send_letters(self._driver, table, brought.dead_letters, self._letters)
-            outcome = settle(table, brought, self._driver.settings.policy(table.origin))
+            settings = self._driver.settings
+            policy, limit = settings.policy(table.origin), settings.dead_letters.limit
+            outcome = settle(table, brought, policy, limit, partial(self._tell, table))
         except FencedError:
             raise
         except Exception as error:  # whatever it is concerns one table, and the others go on
@@ -331,6 +332,10 @@ class BatchRunner:
         elif self._drops.calls_for(table):  # of one that was told of before its first change
             self.restart = "redirect"
         return "settled"
+
+    def _tell(self, table: ServiceTable, letters: Sequence[DeadLetterRef]) -> None:
+        if self._letters is not None:
+            send_letters(self._driver, table, letters, self._letters)
 
     def _failed(self, table: ServiceTable, error: TaskError) -> str:
         if self._failures.failed(table, error):

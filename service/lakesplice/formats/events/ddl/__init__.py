@@ -8,11 +8,12 @@ docs/decisions/0032-types-from-ddl.md and 0036-dropped-tables.md have the reason
 
 from lakesplice.formats.events.ddl.columns import DefinedColumn
 from lakesplice.formats.events.ddl.drops import Kind, TableDrop
-from lakesplice.formats.events.ddl.history import SchemaHistory, TableVersion, history_of
+from lakesplice.formats.events.ddl.history import SchemaHistory, history_of
 from lakesplice.formats.events.ddl.maxwell_records import MARK as MAXWELLS_MARK
 from lakesplice.formats.events.ddl.records import read_schema_change
 from lakesplice.formats.events.ddl.schema_change import SchemaChange
 from lakesplice.formats.events.ddl.statements import read_statements
+from lakesplice.formats.events.ddl.versions import TableVersion
 
 __all__ = [
     "MAXWELLS_MARK",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from lakesplice.formats.events.ddl.columns import (
     Action,
@@ -29,60 +29,11 @@ from lakesplice.formats.events.ddl.columns import (
 from lakesplice.formats.events.ddl.drops import Drops, TableDrop
 from lakesplice.formats.events.ddl.schema_change import SchemaChange
 from lakesplice.formats.events.ddl.shown import agreed
+from lakesplice.formats.events.ddl.versions import TableState, TableVersion
 from lakesplice.model.names import DEFAULT_DATABASE, TableName
 from lakesplice.model.position import BEFORE_ALL, Position
 
 _NO_TOPIC_CHARACTER = re.compile(r"[^A-Za-z0-9._-]")
-
-
-@dataclass(frozen=True, slots=True)
-class TableVersion:
-    """A table's columns from a place on; None: the table is gone, or `unknown` says why they aren't
-    known.
-
-    `renamed` maps names of its columns to those in the version before, where they differ. `added`
-    names the columns that the version before hasn't, if there was one.
-    """
-
-    place: Position
-    columns: Mapping[str, DefinedColumn] | None
-    renamed: Mapping[str, str] = field(default_factory=dict)
-    added: frozenset[str] = frozenset()
-    unknown: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _State:
-    """A table as it is now: its columns, None if unknown, and as it was created.
-
-    `born` tells columns apart whatever they are called: it has their names at the table's creation,
-    and for those that came later marks of their own.
-    """
-
-    columns: dict[str, DefinedColumn] | None
-    created: Mapping[str, DefinedColumn]
-    born: Mapping[str, str] = field(default_factory=dict)
-    unknown: str = ""
-
-    @classmethod
-    def of(cls, columns: dict[str, DefinedColumn]) -> _State:
-        """A table that is created."""
-        return cls(columns, columns, {name: name for name in columns})
-
-    def formerly(self, before: _State) -> dict[str, str]:
-        """Return the columns that `before` had as well, each with its name there.
-
-        `before` is the same table earlier, or one that this is a copy of; of any other, columns of
-        one name are one.
-        """
-        if self.created is before.created:
-            names = {birth: name for name, birth in before.born.items()}
-        elif dict(self.created) == before.columns:
-            names = {name: name for name in before.columns}
-        else:
-            known = before.columns or {}
-            return {name: name for name in self.columns or () if name in known}
-        return {name: names[birth] for name, birth in self.born.items() if birth in names}
 
 
 class SchemaHistory:
@@ -102,9 +53,9 @@ class SchemaHistory:
         self._drops = Drops()
         self._last: Position | None = None
         self._met: set[tuple[Position, str, tuple[object, ...]]] = set()
-        self._states: dict[TableName, _State] = {}
-        self._versions: dict[TableName, list[tuple[TableVersion, _State | None]]] = {}
-        self._before: dict[TableName, _State | None] = {}
+        self._states: dict[TableName, TableState] = {}
+        self._versions: dict[TableName, list[tuple[TableVersion, TableState | None]]] = {}
+        self._before: dict[TableName, TableState | None] = {}
         self._marks = 0
 
     def take(self, change: SchemaChange) -> frozenset[TableName]:
@@ -203,7 +154,7 @@ class SchemaHistory:
             why = f"a copy of {statement.like}, which isn't known"
             self._put(
                 statement.table,
-                _State(None, {}, unknown=why) if columns is None else _State.of(columns),
+                TableState(None, {}, unknown=why) if columns is None else TableState.of(columns),
             )
         elif isinstance(statement, TableGone):
             self._drop(statement, change, place)
@@ -234,7 +185,7 @@ class SchemaHistory:
         state = self._states.get(shown.table)
         known = None if state is None else state.columns
         if state is None or known is None:
-            self._put(shown.table, _State.of({column.name: column for column in shown.columns}))
+            self._put(shown.table, TableState.of({column.name: column for column in shown.columns}))
             return
         columns, born = {}, {}
         for column in shown.columns:
@@ -259,7 +210,7 @@ class SchemaHistory:
             self._put(name, None)
 
     def _put(
-        self, table: TableName, state: _State | None, *, former: TableName | None = None
+        self, table: TableName, state: TableState | None, *, former: TableName | None = None
     ) -> None:
         """Let a table be so, or be gone; what it was before the record is kept for comparison.
 
@@ -285,7 +236,7 @@ class SchemaHistory:
         columns = {column.name: column for column in told.columns}
         base = self._states.get(told.former or told.table)
         if base is None or base.columns is None:
-            self._put(told.table, _State.of(columns))
+            self._put(told.table, TableState.of(columns))
             if told.former is not None:
                 self._renamed(told.former, told.table, change, place)
             return
@@ -295,7 +246,7 @@ class SchemaHistory:
         for name in columns:
             origin = _spelt(base.columns, origins.get(name, None if name in moved else name))
             born[name] = self._mark() if origin is None else base.born[origin]
-        after = _State(columns, base.created, born)
+        after = TableState(columns, base.created, born)
         self._put(told.table, after, former=told.former)
         if told.former is not None:
             self._renamed(told.former, told.table, change, place)
@@ -318,7 +269,7 @@ class SchemaHistory:
             except KeyError as error:
                 columns, unknown = None, f"column {error.args[0]!r} isn't as a statement has it"
         self._put(told.table, None)
-        after = _State(columns, state.created, born, unknown)
+        after = TableState(columns, state.created, born, unknown)
         self._put(told.to or told.table, after, former=told.to and told.table)
         if told.to is not None:
             self._renamed(told.table, told.to, change, place)
@@ -328,7 +279,7 @@ class SchemaHistory:
         text = ddl.lower()
         meant = [told.table] if told.table else [t for t in self._states if t.table.lower() in text]
         for table in meant:
-            self._put(table, _State(None, {}, unknown=told.reason))
+            self._put(table, TableState(None, {}, unknown=told.reason))
 
     def _free(self, statements: Sequence[Statement]) -> None:
         """Names that tables had before a record told of their new ones are free, if no other table
