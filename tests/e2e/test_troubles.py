@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from lakesplice.model.driver_status import TopicState
+from lakesplice.model.driver_status import TROUBLES, TopicState
 from lakesplice.testing.servers.process import free_port
 from tests.support.command_line import CommandLine
 from tests.support.ledgers import PARTITIONS, Ledger, send
@@ -105,7 +105,7 @@ def scene(kafka_broker: str, tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 def test_each_topic_in_trouble_is_shown_and_goes_on_once_it_is_mended(scene: Scene) -> None:
     lake, sender = scene.lake, Sender(scene.servers)
-    names = ("steady", "stuck", "unborn", "long", "left", "empty")
+    names = ("steady", "stuck", "unborn", "long", "left", "empty", "garbled")
     for name in names:
         scene.ledger(name)
     again = scene.ledger("steady", f"{scene.prefix}.zz")
@@ -116,6 +116,10 @@ def test_each_topic_in_trouble_is_shown_and_goes_on_once_it_is_mended(scene: Sce
     in_the_way = lake.root / "unborn"
     in_the_way.write_text("no folder")
     with lake.running() as service:
+        garbled = scene.ledger("garbled").insert(0, 3)
+        send(sender, [event._replace(value=b'{"payload": 1}') for event in garbled])
+        topic = scene.topic("garbled")
+        service.until(lambda: scene.state(topic) == TopicState.PARKED, "what can't be read parks")
         first = [event for name in ("steady", "stuck") for event in scene.ledger(name).insert(0, 9)]
         take_in(service, lake, ends_of(send(sender, first)))
         with unwritable(lake.path(scene.topic("stuck")) / "_delta_log"):
@@ -161,6 +165,7 @@ def is_told_everywhere(scene: Scene, service: RunningService, again: str, namele
         scene.topic("long"): TopicState.RESTING,
         scene.topic("left"): TopicState.EXCLUDED,
         scene.topic("empty"): TopicState.WAITING,
+        scene.topic("garbled"): TopicState.PARKED,
         again: TopicState.REFUSED,
         nameless: TopicState.REFUSED,
     }
@@ -169,11 +174,12 @@ def is_told_everywhere(scene: Scene, service: RunningService, again: str, namele
     rows = scene.tables()
     assert "_delta_log" in rows[scene.topic("stuck")]["detail"]
     assert "too long" in rows[scene.topic("long")]["detail"]
+    assert "3 of 3 records can't be decoded" in rows[scene.topic("garbled")]["detail"]
     assert "two topics are for one table" in rows[again]["detail"]
     assert "must end in database.table" in rows[nameless]["detail"]
     assert all(rows[topic]["since"] for topic in expected)
     ready = json.loads(scene.page("readyz"))
-    troubles = {t for t, state in expected.items() if state in ("resting", "refused")}
+    troubles = {t for t, state in expected.items() if state in TROUBLES}
     assert ready["ready"]
     assert ready["topics"].keys() == troubles
     page = scene.page("metrics").splitlines()
