@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 
@@ -15,7 +16,10 @@ import pytest
 from confluent_kafka import Producer
 from kafka.admin import KafkaAdminClient
 
+from lakesplice import Table
+from lakesplice.errors import TableNotFoundError
 from lakesplice.model.manifest import ParkCode
+from lakesplice.model.names import TableName
 from lakesplice.testing.compare import compare
 from lakesplice.testing.oracle import Record
 from lakesplice.testing.shop import Event
@@ -78,6 +82,20 @@ def test_new_topics_are_picked_up_without_a_restart(scene: Scene) -> None:
     scene.take_in(send(scene.sender, first.update(range(10), "later")))
     for table in (first, second):
         scene.holds_the_truth(table)
+
+
+def test_a_database_with_a_dot_in_its_name_is_the_one_its_events_name(scene: Scene) -> None:
+    """That a topic's first records are read needs a broker; what follows is a unit test."""
+    dotted = scene.ledger("my.db")
+    send(scene.sender, dotted.insert(0, 20))
+    path = scene.lake.root / TableName("my.db", "ledger").path
+
+    def has_rows() -> bool:
+        with suppress(TableNotFoundError):
+            return compare(dotted.truth, Table.open(path).read(), ["id"]) is None
+        return False
+
+    scene.service.until(has_rows, "the table my.db.ledger has its rows")
 
 
 def test_what_a_restarted_connector_sends_again_changes_nothing(scene: Scene) -> None:

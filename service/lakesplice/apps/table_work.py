@@ -16,7 +16,6 @@ from lakesplice.apps.workplace import Done, Workplace
 from lakesplice.config import Settings
 from lakesplice.errors import ParkedTableError, UsageError
 from lakesplice.model.manifest import Manifest, ParkReason
-from lakesplice.model.names import TableName
 from lakesplice.planning.directions import FallBack, onward
 from lakesplice.planning.file_merge import FILE_MERGE_POLICY, plan_file_merge
 from lakesplice.storage.places import open_sink
@@ -158,7 +157,7 @@ def _replay(table: Workplace, chosen: Chosen, settings: Settings | None) -> Done
         )
     done = Letters()
     for topic in _topics(table, chosen):
-        reading = reading_of(settings, TableName.from_topic(topic))
+        reading = reading_of(settings, table.origin(topic))
         source = table.snapshot.manifest.sources[topic]
         history = None if table.history is None else table.history(source)
         reading = replace(reading, history=history)

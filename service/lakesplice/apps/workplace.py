@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from lakesplice.errors import RetryableError
 from lakesplice.formats.events import TypeHistory
 from lakesplice.model.manifest import ParkReason, RunRef, SourceState
+from lakesplice.model.names import TableName
 from lakesplice.table.commit import Committed, Conflict
 from lakesplice.table.intents import Intent, Redirect
 from lakesplice.table.ports import Clock, Entropy, Store
@@ -33,7 +34,7 @@ class Workplace:
 
     `told` goes into the history with every commit. `history` gives the types that a source told of,
     `starts` where topics begin, or what was written at a moment (milliseconds) or later; both only
-    where a driver works. Not thread-safe.
+    where a driver works. `origin` tells which table of the source a topic is of. Not thread-safe.
     """
 
     store: Store
@@ -45,6 +46,7 @@ class Workplace:
     told: Mapping[str, str]
     history: Callable[[SourceState], TypeHistory | None] | None = None
     starts: Callable[[Sequence[str], int | None], Mapping[str, TopicStart]] | None = None
+    origin: Callable[[str], TableName] = TableName.from_topic
 
     def commit(self, intent: Intent) -> Committed | Conflict:
         """Commit, and hold the new version; after a conflict, the one that stood in the way."""

@@ -45,7 +45,8 @@ class KafkaSettings(Section):
     )
     topic_pattern: Pattern = Field(
         description="Regular expression that the whole name of a topic must match to be read;"
-        " the name's last two parts, separated by dots, are the table's database and name.",
+        " the name's last two parts, separated by dots, are the table's database and name; of"
+        " a name with more than three parts the first events say where its dots divide.",
     )
     starting: Literal["earliest"] = Field(
         default="earliest",

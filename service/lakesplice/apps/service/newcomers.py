@@ -6,7 +6,6 @@ from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.errors import LakespliceError, TableNotFoundError
 from lakesplice.model.manifest import ParkCode, ParkReason
-from lakesplice.model.names import TableName
 from lakesplice.table.snapshot import open_snapshot
 from lakesplice.telemetry import catalogue as metric
 
@@ -49,7 +48,7 @@ class Newcomers:
     def _is_unwanted(self, topic: str) -> bool:
         settings = self._driver.settings
         try:
-            origin = TableName.from_topic(topic)
+            origin = self._tables.names.of(topic)
             if not settings.policy(origin).ignores_new_tables:
                 return False
             open_snapshot(self._driver.lake.within(settings.target(origin).path))

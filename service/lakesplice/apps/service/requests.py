@@ -15,7 +15,6 @@ from lakesplice.apps.workplace import Workplace
 from lakesplice.errors import FencedError, LakespliceError
 from lakesplice.formats.events import TypeHistory
 from lakesplice.model.manifest import SourceState
-from lakesplice.model.names import TableName
 from lakesplice.table.requests import Answer, Request, answer, forget_answers, pending
 
 
@@ -90,7 +89,7 @@ class Requests:
         held = next((table for table in self._tables if table.name.path == request.table), None)
         if held is None or held.snapshot is None:
             found = workplace(driver.lake, request, driver.generation, driver.clock, driver.entropy)
-            return replace(found, starts=self._sources.starts)
+            return replace(found, starts=self._sources.starts, origin=self._tables.names.of)
         return Workplace(
             held.store,
             held.snapshot,
@@ -101,8 +100,9 @@ class Requests:
             told_by(request),
             self._history,
             self._sources.starts,
+            self._tables.names.of,
         )
 
     def _history(self, source: SourceState) -> TypeHistory | None:
         told = self._driver.schema_topics
-        return None if told is None else told.types(source, TableName.from_topic(source.topic))
+        return None if told is None else told.types(source, self._tables.names.of(source.topic))

@@ -39,6 +39,7 @@ from lakesplice.apps.service.status import ServiceStatus, TableStatus
 from lakesplice.apps.service.status_reporter import StatusReporter
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.config import KafkaSettings, Settings
+from lakesplice.spark.first_records import FirstRecordReader
 from lakesplice.spark.folders import remove_leftovers
 from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars
 from lakesplice.spark.letters import LetterTopic
@@ -184,7 +185,7 @@ class Service:
         threading.Thread(
             target=self._start_workers, args=(session, at_once()), name="workers", daemon=True
         ).start()
-        tables = self._tables = ServiceTables(driver)
+        tables = self._tables = ServiceTables(driver, _first_records(settings, session))
         kafka = settings.kafka
         catalogue = TopicCatalogue(
             session, kafka.bootstrap_servers, kafka.options, kafka.request_timeout_seconds
@@ -305,6 +306,11 @@ def _schema_topics(settings: Settings, session: SparkSession, log: Any) -> Schem
         return None
     reader = SchemaTopicReader(session, kafka.bootstrap_servers, kafka.options)
     return SchemaTopics(topics, reader, log)
+
+
+def _first_records(settings: Settings, session: SparkSession) -> FirstRecordReader:
+    kafka = settings.kafka
+    return FirstRecordReader(session, kafka.bootstrap_servers, kafka.options)
 
 
 def _folder(name: str | None) -> Path | None:

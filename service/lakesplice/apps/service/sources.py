@@ -11,7 +11,6 @@ from lakesplice.apps.service.resting import Rest
 from lakesplice.apps.service.tables import ServiceTables, unborn_source
 from lakesplice.errors import FencedError, UnsupportedError, UsageError
 from lakesplice.model.driver_status import Standing, TopicState
-from lakesplice.model.names import TableName
 from lakesplice.planning.source_check import check_source
 from lakesplice.spark.query import Offsets
 from lakesplice.spark.topics import Topic, TopicCatalogue
@@ -20,6 +19,10 @@ from lakesplice.telemetry import catalogue as metric
 
 OTHER_TOPICS_MAX = 20
 _ANY = ".*"
+_UNNAMED = (
+    "its name has more dots than between a prefix, a database and a table; its first events say"
+    " which table it is of"
+)
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,8 @@ class Sources:
             return Standing(TopicState.EXCLUDED, self._excluded[topic])
         if topic in self._unopened:
             return self._unopened[topic].standing
+        if self._tables.names.is_unknown(topic):
+            return Standing(TopicState.WAITING, _UNNAMED)
         table = self._tables.get(topic)
         return Standing(TopicState.WAITING, "it is new") if table is None else table.standing
 
@@ -158,7 +163,12 @@ class Sources:
         pattern = self._driver.settings.kafka.topic_pattern.pattern
         matching = self._catalogue.matching(pattern)
         self._note_matching(matching)
-        return self._catalogue.describe([topic for topic in matching if self._read(topic)])
+        names = self._tables.names
+        if unknown := [topic for topic in matching if names.is_unknown(topic)]:
+            names.learn(self._catalogue.describe(unknown).values())
+        return self._catalogue.describe(
+            [topic for topic in matching if not names.is_unknown(topic) and self._read(topic)]
+        )
 
     def _note_matching(self, matching: Sequence[str]) -> None:
         self._matching = tuple(matching)
@@ -184,7 +194,7 @@ class Sources:
     def _read(self, topic: str) -> bool:
         self._excluded.pop(topic, None)
         try:
-            wanted = self._driver.settings.reads(TableName.from_topic(topic))
+            wanted = self._driver.settings.reads(self._tables.names.of(topic))
         except UsageError:
             return True  # what it lacks is told where its table is taken up
         if not wanted:

@@ -17,7 +17,6 @@ from lakesplice.model.driver_status import (
     TopicState,
     TopicStatus,
 )
-from lakesplice.model.names import TableName
 from lakesplice.table.driver_status import StatusPublisher, newest_status
 from lakesplice.telemetry.health import Health
 
@@ -95,10 +94,10 @@ class StatusReporter:
         table = self._tables.get(topic)
         if table is not None:
             return str(table.name)
-        if standing.state is TopicState.REFUSED:
+        if standing.state is TopicState.REFUSED or self._tables.names.is_unknown(topic):
             return ""
         with suppress(UsageError):
-            return str(self._driver.settings.target(TableName.from_topic(topic)))
+            return str(self._driver.settings.target(self._tables.names.of(topic)))
         return ""
 
     def _measured(self, status: TopicStatus) -> TopicStatus:

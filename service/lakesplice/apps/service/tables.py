@@ -9,6 +9,7 @@ from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.freshness import Freshness, Sightings, least_fresh
 from lakesplice.apps.service.gauges import CHANGE_OPS, count_commit, show_snapshot
 from lakesplice.apps.service.resting import Rest
+from lakesplice.apps.service.topic_names import FirstRecords, TopicNames
 from lakesplice.errors import FencedError, LakespliceError, StorageError, UsageError
 from lakesplice.model.driver_status import Standing, TopicState
 from lakesplice.model.manifest import Manifest, ParkReason, PartitionState, SourceState
@@ -229,7 +230,9 @@ class ServiceTable(HeldTable):
 class ServiceTables:
     """All tables, each once, found by their topics. Reading is safe from any thread."""
 
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self, driver: Driver, read: FirstRecords | None = None) -> None:
+        """`read` gives the records that say which table a topic is of; see `TopicNames`."""
+        self.names = TopicNames(driver, read)
         self._driver = driver
         self._tables: dict[str, ServiceTable] = {}
         self._first: dict[TableName, ServiceTable] = {}
@@ -256,7 +259,7 @@ class ServiceTables:
         table = self._tables.get(topic)
         if table is not None:
             return table
-        origin = TableName.from_topic(topic)
+        origin = self.names.of(topic)
         name = self._driver.settings.target(origin)
         shard = self.shard(topic)
         source = replace(source, shard=shard)
@@ -271,7 +274,7 @@ class ServiceTables:
 
     def shard(self, topic: str) -> tuple[tuple[str, str], ...]:
         """Return the shard that a topic is of its table, empty if all rows are its own."""
-        origin = TableName.from_topic(topic)
+        origin = self.names.of(topic)
         return shard_of(self._driver.settings.shape(origin), Origin(topic, origin))
 
     def _require_apart(

@@ -1,0 +1,100 @@
+"""Which table of the source a topic is of, where dots in its name leave that open.
+
+`prefix.database.table` is one table by its last two parts. Of `a.b.c.d` the prefix, the database or
+the table may have a dot in it; the lake says which if it has the topic's table, else the events do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import pyarrow as pa
+
+from lakesplice.apps.service.driver import Driver
+from lakesplice.errors import LakespliceError, TableNotFoundError
+from lakesplice.formats.events import DeadReason, DecodeContext, decode, schema_ids
+from lakesplice.model.names import TableName
+from lakesplice.spark.topics import Topic
+from lakesplice.table.snapshot import open_snapshot
+
+# Of a topic's records the first ones, of one partition: columns key, value and offset.
+FirstRecords = Callable[[Topic], pa.RecordBatch]
+_PARTS_CLEAR = 3
+# Each further part makes more ways to read a name, and each is tried.
+_PARTS_MAX = 10
+
+
+class TopicNames:
+    """Knows topics' tables; without `read` each topic's last two parts are its table.
+
+    `learn` is called by one thread and blocks on broker and store; the rest is safe from any.
+    """
+
+    def __init__(self, driver: Driver, read: FirstRecords | None = None) -> None:
+        self._driver = driver
+        self._read = read
+        self._known: dict[str, TableName] = {}
+
+    def of(self, topic: str) -> TableName:
+        """Return the table that the topic is of; by its last two parts until `learn` knows better.
+
+        `UsageError` if the name has no two parts at its end.
+        """
+        return self._known.get(topic) or TableName.from_topic(topic)
+
+    def is_unknown(self, topic: str) -> bool:
+        """Whether the topic may be of another table than its last two parts say."""
+        parts = topic.split(".")
+        open_ = all(parts) and _PARTS_CLEAR < len(parts) <= _PARTS_MAX
+        return self._read is not None and open_ and topic not in self._known
+
+    def learn(self, topics: Iterable[Topic]) -> None:
+        """Find out what can be known of these topics; a topic without records stays unknown."""
+        for topic in topics:
+            try:
+                name = self._in_lake(topic.name) or self._in_records(topic)
+            except LakespliceError as error:
+                self._driver.log.warning("topic-not-named", topic=topic.name, reason=str(error))
+                continue
+            if name is not None:
+                self._known[topic.name] = name
+
+    def _in_lake(self, topic: str) -> TableName | None:
+        settings = self._driver.settings
+        for name in ways_to_read(topic):
+            try:
+                found = open_snapshot(self._driver.lake.within(settings.target(name).path))
+            except TableNotFoundError:
+                continue
+            if topic in found.manifest.sources:
+                return name
+        return None
+
+    def _in_records(self, topic: Topic) -> TableName | None:
+        if self._read is None or not topic.behind(topic.earliest):
+            return None
+        records = self._read(topic)
+        names = ways_to_read(topic.name)
+        fitting = [name for name in names if self._fits(records, name)]
+        # Where events don't say their table, or are of several, the last two parts count.
+        return fitting[0] if len(fitting) == 1 else names[0]
+
+    def _fits(self, records: pa.RecordBatch, name: TableName) -> bool:
+        registry = self._driver.schemas
+        named = schema_ids(records.column(column) for column in ("key", "value"))
+        schemas = None if registry is None else registry.schemas(named)
+        context = DecodeContext(name, None, self._driver.settings.format(name), schemas=schemas)
+        return DeadReason.WRONG_TABLE not in decode(records, context).dead.reason
+
+
+def ways_to_read(topic: str) -> Sequence[TableName]:
+    """Return the tables that a topic with a prefix may be of, first the one of its last two
+    parts.
+    """
+    parts = topic.split(".")
+    ends = range(len(parts) - 1, 0, -1)
+    return [
+        TableName(".".join(parts[start:end]), ".".join(parts[end:]))
+        for end in ends
+        for start in range(end - 1, 0, -1)
+    ]
