@@ -41,6 +41,11 @@ def prove_rows(texts: pa.Array, rows: pa.Array) -> Evidence:
     return Evidence(unproven_rows(texts, rows))
 
 
+def prove_nothing(texts: pa.Array, _rows: pa.Array) -> Evidence:
+    """Leave every text to be read by the book: a member of unknown form may look like another."""
+    return Evidence(np.ones(len(texts), np.bool_))
+
+
 def unproven_rows(texts: pa.Array, rows: pa.Array) -> Mask:
     """Mark the rows of which it isn't proven that the null cells were written as null."""
     written = written_nulls(texts)

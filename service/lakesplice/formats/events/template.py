@@ -19,6 +19,8 @@ from lakesplice.model.position import Position
 TOMBSTONE, MESSAGE = "tombstone", "message"
 _OPENING = re.compile(r'\{\s*"schema"\s*:\s*')
 _BETWEEN = re.compile(r'\s*,\s*"payload"\s*:\s*')
+_PAYLOAD = re.compile(r'\{\s*"payload"\s*:\s*')
+_SCHEMA = re.compile(r'\s*,\s*"schema"\s*:\s*')
 _NO_SCHEMA = "null"
 _WRAPPED = "p"
 
@@ -91,16 +93,20 @@ Verdict = Flaw | Ignored | Halt | Truncated
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A record's payload, and the text of the schema before it, None where it brings none."""
+    """A record's payload, and the text of the schema before or behind it, None where it brings
+    none.
+    """
 
     prefix: bytes
     schema: str | None
     payload: object
+    suffix: bytes = b""
 
     def template(self, shape: EventShape, span: Span = EVERYWHERE) -> Template:
         """Return how to read the records like this one, of changes in the span."""
-        closing = b"" if self.prefix else b"}"
-        return Template(self.prefix, closing, shape, self.schema is not None, span=span)
+        closing = b"" if self.prefix and not self.suffix else b"}"
+        exact = self.schema is not None
+        return Template(self.prefix, closing, shape, exact, suffix=self.suffix, span=span)
 
 
 def split_schema(text: str) -> tuple[str, str] | None:
@@ -115,6 +121,39 @@ def split_schema(text: str) -> tuple[str, str] | None:
         return None
     between = _BETWEEN.match(text, end)
     return (text[: between.end()], text[opening.end() : end]) if between else None
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadFirst:
+    """A record whose payload comes first: what is before and behind it, and the schema's text, None
+    where there is none.
+    """
+
+    prefix: bytes
+    suffix: bytes
+    schema: str | None
+
+    def payload(self, value: bytes) -> object | Flaw:
+        """Read the payload of a record that has these around it."""
+        return read_payload(value[len(self.prefix) : len(value) - len(self.suffix)], b"}")
+
+
+def split_payload(text: str) -> PayloadFirst | None:
+    """Split `{"payload":…,"schema":S}`, of which the schema may be absent; None if it isn't so."""
+    if not (opening := _PAYLOAD.match(text)):
+        return None
+    decoder, stated = json.JSONDecoder(), None
+    try:
+        _, end = decoder.raw_decode(text, opening.end())
+        rest = end
+        if schema := _SCHEMA.match(text, end):
+            _, rest = decoder.raw_decode(text, schema.end())
+            stated = text[schema.end() : rest]
+    except (ValueError, RecursionError):
+        return None
+    if text[rest:].strip() != "}":
+        return None
+    return PayloadFirst(text[: opening.end()].encode(), text[end:].encode(), stated)
 
 
 def read_payload(rest: bytes, closing: bytes) -> object | Flaw:
@@ -132,9 +171,17 @@ def read_payload(rest: bytes, closing: bytes) -> object | Flaw:
 def open_record(value: bytes) -> Opened | Flaw:
     """Read one record by the book, with or without Kafka Connect's schema around it."""
     try:
-        split = split_schema(value.decode("utf-8"))
+        text = value.decode("utf-8")
     except UnicodeDecodeError as error:
         return Flaw(DeadReason.NOT_JSON, f"not UTF-8: {error.reason} at byte {error.start}")
+    split = split_schema(text)
+    first = None if split else split_payload(text)
+    if first is not None and first.schema is not None:
+        payload = first.payload(value)
+        if isinstance(payload, Flaw):
+            return payload
+        schema = None if first.schema == _NO_SCHEMA else first.schema
+        return Opened(first.prefix, schema, payload, first.suffix)
     if not split:
         payload = read_json(value)
         return payload if isinstance(payload, Flaw) else Opened(b"", None, payload)

@@ -300,3 +300,45 @@ def test_an_absent_column_is_never_taken_for_a_null(
     for at, (_, after) in images(decoded).items():
         assert after is not None
         assert after["name"] == changes[at][0]["name"]
+
+
+UNKNOWN: list[Json] = [
+    {"gtid": "5c5e:1"}, {"gtid": None}, {"clusterId": 7, "weight": 1.5, "fast": True},
+    {"labels": {"data": [{"id": None}], "tier": None}}, {"tags": ["a", None]},
+]  # fmt: skip
+
+
+@WRITERS
+@pytest.mark.parametrize("more", UNKNOWN, ids=repr)
+def test_members_that_nobody_knows_yet_are_passed_over(write: Any, more: Json) -> None:
+    """Canal 1.1.7 added `gtid`; others will come."""
+    decoded = decode(
+        write("INSERT", [row(1)]),
+        write("UPDATE", [row(1, name=None)], [{"name": "item 1"}], **more),
+        write("INSERT", [row(2)], **more),
+    )
+    assert dead(decoded) == {}
+    found = [after for _, after in images(decoded).values()]
+    assert [after and after["name"] for after in found] == ["item 1", None, "item 2"]
+
+
+@WRITERS
+def test_a_column_that_mysqltype_lacks_is_not_passed_over(write: Any) -> None:
+    decoded = decode(write("INSERT", [row(1, surprise="x")]))
+    assert len(dead(decoded)) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ({"onlyHandleKey": True}, "onlyHandleKey"),
+        ({"claimCheckLocation": "s3://b/c"}, "claimCheck"),
+    ],
+)
+def test_a_row_that_ticdc_left_out_of_a_large_message_is_named(said: Json, reason: str) -> None:
+    extension = {"commitTs": COMMIT_TS, **said}
+    decoded = decode(ticdc("INSERT", [{"id": "1"}], _tidb=extension), ticdc("INSERT", [row(2)]))
+    assert dead(decoded) == {0: "missing-image"}
+    assert reason in decoded.dead.detail[0]
+    assert "max-message-bytes" in decoded.dead.detail[0]
+    assert images(decoded).keys() == {1}

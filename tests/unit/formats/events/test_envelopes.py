@@ -421,3 +421,32 @@ def test_heartbeats_and_marks_of_transactions_are_passed_over() -> None:
     decoded = decode_all([(None, mark) for mark in marks], DecodeContext(TABLE))
     assert decoded.ignored == {"heartbeat": 1, "transaction": 2}
     assert not dead(decoded)
+
+
+def swapped(record: Record) -> Record:
+    """The same record with its payload before its schema, in the key too."""
+    parts = [json.loads(part or b"null") for part in record]
+    return tuple(compact({name: part[name] for name in ("payload", "schema")}) for part in parts)  # type: ignore[return-value]
+
+
+def test_the_payload_may_stand_before_its_schema() -> None:
+    records = [
+        SCHEMAS.record(payload("c", None, image(1)), 1),
+        SCHEMAS.record(payload("u", image(1), image(1, stock=None)), 1),
+        SCHEMAS.record(payload("d", image(1), None), 1),
+    ]
+    decoded = SCHEMAS.decode([swapped(record) for record in records])
+    assert dead(decoded) == {}
+    assert images(decoded) == images(SCHEMAS.decode(records))
+    mixed = SCHEMAS.decode([records[0], swapped(records[1]), records[2]])
+    assert images(mixed) == images(decoded)
+
+
+def test_a_payload_before_its_schema_that_is_damaged_harms_no_other() -> None:
+    good = swapped(SCHEMAS.record(payload("c", None, image(2)), 2))
+    key, value = swapped(SCHEMAS.record(payload("c", None, image(1)), 1))
+    assert value is not None
+    torn = value.replace(b'"stock":1', b'"stock":x')
+    decoded = SCHEMAS.decode([good, (key, torn), good])
+    assert dead(decoded) == {1: "not-json"}
+    assert images(decoded).keys() == {0, 2}

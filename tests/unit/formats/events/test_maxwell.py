@@ -407,3 +407,26 @@ def test_a_decimal_is_exactly_what_was_sent_or_a_dead_letter(
         after = images(decoded)[0][1]
         assert after is not None
         assert after["v"] == sent
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"push_ts": 1795247776558}, {"push_ts": None}, {"cluster": "eu", "ratio": 0.5},
+        {"attributes": {"data": {"name": None}, "old": {"stock": None}}}, {"path": [1, None]},
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_members_that_nobody_knows_yet_are_passed_over(more: Json) -> None:
+    """A filter in JavaScript adds what it likes, and later versions add their own."""
+    decoded = decode(
+        event("insert", row(1)),
+        event("update", row(1, name=None), {"name": "item 1"}, **more),
+        event("insert", row(2), **more),
+    )
+    assert dead(decoded) == {}
+    found = [
+        (before and before["name"], after and after["name"])
+        for before, after in images(decoded).values()
+    ]
+    assert found == [(None, "item 1"), ("item 1", None), (None, "item 2")]

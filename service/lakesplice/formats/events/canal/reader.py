@@ -19,7 +19,9 @@ from lakesplice.formats.events.canal.types import cell_of, declared_cell
 from lakesplice.formats.events.dialect import Dialect, Group, Knowledge
 from lakesplice.formats.events.encoding import Cell
 from lakesplice.formats.events.ledger import Ledger
+from lakesplice.formats.events.member_types import shown_type
 from lakesplice.formats.events.places import other_table, tidb_place
+from lakesplice.formats.events.proof import prove_nothing
 from lakesplice.formats.events.shape import EventShape
 from lakesplice.formats.events.strict import Flaw, shown
 from lakesplice.formats.events.template import (
@@ -51,7 +53,9 @@ _HEAD: dict[str, pa.DataType] = {
     "sql": pa.string(),
 }
 _NEEDED = ("database", "table", "type", "es", "pkNames", "mysqlType", "data", "old")
-_EXTENSION = pa.struct([("commitTs", pa.int64())])
+# Members whose types are those of the columns.
+_ROWS = ("mysqlType", "data", "old")
+_OBJECTS = ("sqlType", "_tidb")
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,8 @@ class CanalReader:
             return Flaw(wrong.reason, f"{wrong.detail}; give each table a topic at the source")
         if kind not in OPS:
             return Flaw(DeadReason.UNKNOWN_OP, f"type {shown(kind)}; known are {', '.join(OPS)}")
+        if flaw := _left_out(message.get("_tidb")):
+            return flaw
         missing = next((name for name in _NEEDED if name not in message), None)
         if missing:
             return Flaw(DeadReason.MISSING_FIELD, f"the message lacks {missing!r}")
@@ -130,12 +136,7 @@ class CanalReader:
                 cells.append(cell)
         if missing:
             return _undeclared(missing, self._types, self._context)
-        others = tuple((n, _HEAD[n]) for n in message if n in _HEAD)
-        number = pa.struct([(name, pa.int64()) for name in self._types])
-        if "sqlType" in message:
-            others += (("sqlType", number),)
-        if "_tidb" in message:
-            others += (("_tidb", _EXTENSION),)
+        others = tuple((n, _type_of(n, value)) for n, value in message.items() if n not in _ROWS)
         return _shape_of(tuple(cells), others)
 
     def inspect_key(self, _: bytes | None, template: Template) -> CanalKey | Flaw | None:
@@ -150,11 +151,36 @@ class CanalReader:
         build_block(group, self._key, self._types, self._context, ledger)
 
 
+def _type_of(name: str, value: object) -> pa.DataType:
+    """The type of a member beside the rows: what it shows where nothing else says it."""
+    if name == "_tidb" and isinstance(value, Mapping):
+        shown_ = [(str(n), shown_type(of)) for n, of in value.items() if n != "commitTs"]
+        return pa.struct([("commitTs", pa.int64()), *shown_])
+    return _HEAD[name] if name in _HEAD else shown_type(value)
+
+
+def _left_out(extension: object) -> Flaw | None:
+    """Whether TiCDC left the row out of a message that was too large for it."""
+    if not isinstance(extension, Mapping):
+        return None
+    detail = "the message was too large for TiCDC, which "
+    if extension.get("onlyHandleKey") is True:
+        detail += "sent the key alone (onlyHandleKey)"
+    elif extension.get("claimCheckLocation"):
+        detail += "put the row elsewhere (claimCheckLocation)"
+    else:
+        return None
+    detail += "; raise max-message-bytes at TiCDC and the topic's max.message.bytes"
+    return Flaw(DeadReason.MISSING_IMAGE, detail)
+
+
 @lru_cache(maxsize=256)
 def _shape_of(cells: tuple[Cell, ...], others: tuple[tuple[str, pa.DataType], ...]) -> EventShape:
+    known = all(name in (*_HEAD, *_OBJECTS) or not pa.types.is_nested(of) for name, of in others)
     texts = pa.struct([(cell.name, pa.string()) for cell in cells])
     members = {**dict(others), "mysqlType": texts, "data": pa.list_(texts), "old": pa.list_(texts)}
-    return EventShape(cells, pa.struct(list(members.items())), frozenset(["old"]), prove_messages)
+    prove = prove_messages if known else prove_nothing
+    return EventShape(cells, pa.struct(list(members.items())), frozenset(["old"]), prove)
 
 
 def _undeclared(names: list[str], types: Mapping[str, str], context: DecodeContext) -> Halt:

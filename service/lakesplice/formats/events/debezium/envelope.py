@@ -27,6 +27,8 @@ from lakesplice.formats.events.typed import EVERYWHERE
 from lakesplice.formats.events.values import DeadReason, DecodeContext
 from lakesplice.model.formats import FormatName
 
+# What TiCDC's own protocol calls itself in `source`; `ticdc.py` reads it.
+TICDC_CONNECTOR = "TiCDC"
 _HEARTBEAT, _TRANSACTION = "heartbeat", "transaction"
 
 
@@ -60,7 +62,10 @@ def key_shape(key: KeyForm | None) -> ComparedKey | None:
 
 
 def _recognises(payload: Mapping[str, object]) -> bool:
-    return isinstance(payload.get("source"), Mapping) and isinstance(payload.get("op"), str)
+    source = payload.get("source")
+    if not isinstance(source, Mapping) or not isinstance(payload.get("op"), str):
+        return False
+    return source.get("connector") != TICDC_CONNECTOR
 
 
 def inspect(value: bytes, context: DecodeContext, shapes: Shapes) -> Template | Verdict:

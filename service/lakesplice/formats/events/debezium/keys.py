@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.formats.events.strict import Flaw, find_flaw, read_json, shown
-from lakesplice.formats.events.template import read_payload, split_schema
+from lakesplice.formats.events.template import read_payload, split_payload, split_schema
 from lakesplice.formats.events.values import DeadReason, Mask
 
 Shape = TypeVar("Shape", bound="ComparedKey")
@@ -119,9 +119,16 @@ def _written(column: pa.Array) -> list[object]:
 def inspect_key(key: bytes) -> KeyShape | Flaw:
     """Read one key by the book."""
     try:
-        split = split_schema(key.decode("utf-8"))
+        text = key.decode("utf-8")
     except UnicodeDecodeError:
         return _flaw("the key is not UTF-8")
+    split = split_schema(text)
+    first = None if split else split_payload(text)
+    if first is not None and first.schema is not None:
+        inner = inspect_key(key[len(first.prefix) : len(key) - len(first.suffix)])
+        if not isinstance(inner, KeyShape):
+            return inner
+        return replace(inner, prefix=first.prefix, suffix=first.suffix)
     prefix = split[0].encode() if split and split[1][:1] in ("{", "n") else b""
     payload = read_payload(key[len(prefix) :], b"") if prefix else read_json(key)
     if isinstance(payload, Flaw):

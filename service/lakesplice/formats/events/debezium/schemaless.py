@@ -5,26 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import pyarrow as pa
 
 from lakesplice.formats.events.declared import DeclaredType
 from lakesplice.formats.events.encoding import Cell
+from lakesplice.formats.events.member_types import Form, arrow_type, shown_form
 from lakesplice.formats.events.shape import EventShape, image_type
 from lakesplice.formats.events.typed import EVERYWHERE, Span, TypeHistory, TypeVersion
 from lakesplice.model.position import Position
 
-# A member's type in a form to look up: a name, or ("struct", members), or ("list", item).
-Form = str | tuple[str, Any]
 _IMAGE: Form = "image"
-_ARROW = {
-    "string": pa.string(),
-    "long": pa.int64(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "null": pa.null(),
-}
 # Members that decoding reads have these types or the event is a dead letter.
 _READ: dict[str, Form] = {
     **dict.fromkeys(("op", "db", "table", "gtid", "file"), "string"),
@@ -119,17 +110,8 @@ def _shape(cells: tuple[Cell, ...], members: tuple[tuple[str, Form], ...]) -> Ev
     images = image_type(cells)
     return EventShape(
         cells,
-        pa.struct([(name, images if of == _IMAGE else _arrow(of)) for name, of in members]),
+        pa.struct([(name, images if of == _IMAGE else arrow_type(of)) for name, of in members]),
     )
-
-
-def _arrow(form: Form) -> pa.DataType:
-    if isinstance(form, str):
-        return _ARROW[form]
-    kind, of = form
-    if kind == "list":
-        return pa.list_(_arrow(of))
-    return pa.struct([(name, _arrow(member)) for name, member in of])
 
 
 def _member_form(name: str, value: object) -> Form:
@@ -137,21 +119,4 @@ def _member_form(name: str, value: object) -> Form:
         return ("struct", tuple((n, _member_form(n, member)) for n, member in value.items()))
     if name in _READ:
         return _READ[name]
-    return _WHERE_NULL.get(name, "null") if value is None else _shown_form(value)
-
-
-def _shown_form(value: object) -> Form:
-    """The type of a member as it shows; events in which it differs have another shape."""
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, int):
-        return "long"
-    if isinstance(value, float):
-        return "double"
-    if isinstance(value, str):
-        return "string"
-    if isinstance(value, Mapping):
-        return ("struct", tuple((name, _shown_form(member)) for name, member in value.items()))
-    if isinstance(value, list):
-        return ("list", _shown_form(value[0]) if value else "null")
-    return "null"
+    return _WHERE_NULL.get(name, "null") if value is None else shown_form(value)

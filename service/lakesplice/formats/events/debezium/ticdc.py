@@ -8,7 +8,6 @@ wider one is refused. The position is the transaction's commit timestamp.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,7 +18,11 @@ import pyarrow as pa
 
 from lakesplice.errors import UnsupportedError
 from lakesplice.formats.events.debezium.block import Placing, build_block
-from lakesplice.formats.events.debezium.envelope import key_shape, shape_without_schema
+from lakesplice.formats.events.debezium.envelope import (
+    TICDC_CONNECTOR,
+    key_shape,
+    shape_without_schema,
+)
 from lakesplice.formats.events.debezium.keys import KeyShape, in_image, inspect_key
 from lakesplice.formats.events.debezium.schemaless import Shapes
 from lakesplice.formats.events.debezium.verdicts import unknown_op
@@ -33,10 +36,11 @@ from lakesplice.formats.events.strict import Flaw, shown
 from lakesplice.formats.events.template import (
     Halt,
     Ignored,
+    PayloadFirst,
     Template,
     Truncated,
     Verdict,
-    read_payload,
+    split_payload,
 )
 from lakesplice.formats.events.values import DeadReason, DecodeContext
 from lakesplice.model.formats import FormatName
@@ -44,9 +48,6 @@ from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import Ordering
 from lakesplice.model.types import Kind
 
-_OPENING = re.compile(r'\{\s*"payload"\s*:\s*')
-_SCHEMA = re.compile(r'\s*,\s*"schema"\s*:\s*')
-_CONNECTOR = "TiCDC"
 _DOUBLE_DIGITS = 15
 _UNSIGNED = ("bigintunsigned",)
 _TRUNCATE = re.compile(r"\s*truncate\b", re.IGNORECASE)
@@ -76,8 +77,7 @@ class TicdcReader:
         halves = _split(value)
         if halves is None:
             return Flaw(DeadReason.NOT_AN_ENVELOPE, f"{shown(value)} is no payload in an object")
-        prefix, suffix = halves
-        payload = read_payload(value[len(prefix) : len(value) - len(suffix)], b"}")
+        payload = halves.payload(value)
         if isinstance(payload, Flaw):
             return payload
         if not isinstance(payload, Mapping) or not isinstance(payload.get("source"), Mapping):
@@ -92,7 +92,7 @@ class TicdcReader:
         if flaw := shape.check(payload, "payload"):
             return flaw
         self._shapes.latest = shape.names
-        return Template(prefix, b"}", shape, exact=False, suffix=suffix)
+        return Template(halves.prefix, b"}", shape, exact=False, suffix=halves.suffix)
 
     def _verdict(
         self, payload: Mapping[str, object], source: Mapping[str, object]
@@ -120,7 +120,7 @@ class TicdcReader:
         if halves is None:
             shape = inspect_key(key)
         else:
-            prefix, suffix = halves
+            prefix, suffix = halves.prefix, halves.suffix
             shape = inspect_key(key[len(prefix) : len(key) - len(suffix)])
             if isinstance(shape, KeyShape):
                 shape = replace(shape, prefix=prefix, suffix=suffix)
@@ -131,25 +131,12 @@ class TicdcReader:
         build_block(group, key_shape(group.key), self._context, ledger, _BY_COMMIT)
 
 
-def _split(value: bytes) -> tuple[bytes, bytes] | None:
-    """Return what is before the payload and what behind it; None if the value is otherwise."""
+def _split(value: bytes) -> PayloadFirst | None:
+    """Return what is around the payload; None if the value is otherwise."""
     try:
-        text = value.decode("utf-8")
+        return split_payload(value.decode("utf-8"))
     except UnicodeDecodeError:
         return None
-    if not (opening := _OPENING.match(text)):
-        return None
-    decoder = json.JSONDecoder()
-    try:
-        _, end = decoder.raw_decode(text, opening.end())
-        rest = end
-        if schema := _SCHEMA.match(text, end):
-            _, rest = decoder.raw_decode(text, schema.end())
-    except (ValueError, RecursionError):
-        return None
-    if text[rest:].strip() != "}":
-        return None
-    return text[: opening.end()].encode(), text[end:].encode()
 
 
 def _as_sent(name: str, declared: DeclaredType) -> DeclaredType:
@@ -166,9 +153,10 @@ def _as_sent(name: str, declared: DeclaredType) -> DeclaredType:
 
 
 def _recognises(payload: Mapping[str, object]) -> bool:
-    inner = payload.get("payload")
+    # Without a schema behind it the payload is a member of the record.
+    inner = payload.get("payload", payload)
     source = inner.get("source") if isinstance(inner, Mapping) else None
-    return isinstance(source, Mapping) and source.get("connector") == _CONNECTOR
+    return isinstance(source, Mapping) and source.get("connector") == TICDC_CONNECTOR
 
 
 TICDC_DEBEZIUM = Dialect(

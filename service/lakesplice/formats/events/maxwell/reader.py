@@ -17,7 +17,9 @@ from lakesplice.formats.events.maxwell.block import OPS, build_block
 from lakesplice.formats.events.maxwell.keys import MaxwellKey, key_of
 from lakesplice.formats.events.maxwell.told import KnownTypes
 from lakesplice.formats.events.maxwell.types import cell_of, is_lossy
+from lakesplice.formats.events.member_types import shown_type
 from lakesplice.formats.events.places import binlog_place, other_table
+from lakesplice.formats.events.proof import prove_nothing
 from lakesplice.formats.events.shape import EventShape, image_type
 from lakesplice.formats.events.strict import Flaw, shown
 from lakesplice.formats.events.template import (
@@ -140,7 +142,9 @@ class MaxwellReader:
             values = _key_values(event, cells)
             if values is None:
                 return _mixed_key_values()
-        return _shape_of(cells, values)
+        known = {*_HEAD, _KEY_VALUES, "data", "old"}
+        others = tuple((n, shown_type(value)) for n, value in event.items() if n not in known)
+        return _shape_of(cells, values, others)
 
     def inspect_key(self, key: bytes | None, template: Template) -> MaxwellKey | Flaw | None:
         """Read one record's key; the event's own list of its columns comes first."""
@@ -189,9 +193,13 @@ def _key_values(event: Mapping[str, object], cells: tuple[Cell, ...]) -> pa.Data
 
 
 @lru_cache(maxsize=256)
-def _shape_of(cells: tuple[Cell, ...], key_values: pa.DataType | None) -> EventShape:
+def _shape_of(
+    cells: tuple[Cell, ...],
+    key_values: pa.DataType | None,
+    others: tuple[tuple[str, pa.DataType], ...],
+) -> EventShape:
     image = image_type(cells)
-    head = dict(_HEAD)
+    head = {**_HEAD, **dict(others)}
     if key_values is not None:
         head[_KEY_VALUES] = pa.list_(key_values)
     members = {**head, "data": image, "old": image}
@@ -199,7 +207,7 @@ def _shape_of(cells: tuple[Cell, ...], key_values: pa.DataType | None) -> EventS
         cells,
         pa.struct(list(members.items())),
         frozenset(members.keys() - {*REQUIRED, "data"}),
-        prove_parts,
+        prove_nothing if any(pa.types.is_nested(of) for _, of in others) else prove_parts,
     )
 
 
