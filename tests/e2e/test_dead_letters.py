@@ -42,6 +42,7 @@ def test_letters_of_a_wrong_setting_are_replayed_once_it_is_mended(
         kafka_broker,
         r"letters\..*",
         tables=[declared(WRONG)],
+        dead_letters={"share_max": 1},
         kafka={"dead_letter_topic": TOO_SMALL},
     )
     path = str(lake.path(table.topic))

@@ -81,6 +81,7 @@ def scene(kafka_broker: str, tmp_path_factory: pytest.TempPathFactory) -> Scene:
         rf"{prefix}\..*",
         schema_changes={"drop_column": "exception", "rename_column": "exception"},
         kafka={"offsets_per_batch_max": 150},
+        dead_letters={"share_max": 1},
         compaction={"deltas_max": 1, "poll_seconds": 0.1},
         tables=[{"match": "plain.*", "columns": dict(declared)}],
     )
