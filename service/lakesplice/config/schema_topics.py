@@ -36,8 +36,25 @@ class SchemaChangeTopicSettings(Section):
         " topic's name is the connector's `topic.prefix`, and it is for the tables whose topics'"
         " names begin with it and a dot.",
     )
-    decimal_handling_mode: Literal["precise", "string"] = Field(
-        default="precise", description="The connectors' `decimal.handling.mode`."
+    decimal_handling_mode: Literal["precise", "string", "double"] = Field(
+        default="precise",
+        description="The connectors' `decimal.handling.mode`. `double` has lost digits before they"
+        " are read.",
+    )
+    decimal_format: Literal["base64", "numeric"] = Field(
+        default="base64", description="The JSON converter's `decimal.format`, in small letters."
+    )
+    time_precision_mode: Literal[
+        "adaptive_time_microseconds",
+        "adaptive",
+        "connect",
+        "isostring",
+        "microseconds",
+        "nanoseconds",
+    ] = Field(
+        default="adaptive_time_microseconds",
+        description="The connectors' `time.precision.mode`. With `isostring` DATE, DATETIME and"
+        " TIME are stored as the texts that are sent.",
     )
     bigint_unsigned_handling_mode: Literal["long", "precise"] = Field(
         default="long", description="The connectors' `bigint.unsigned.handling.mode`."
@@ -73,7 +90,12 @@ class SchemaChangeTopicSettings(Section):
         # The decoder takes a while to import.
         from lakesplice.formats.events.debezium.native import Handling
 
-        return Handling(self.decimal_handling_mode, self.bigint_unsigned_handling_mode)
+        return Handling(
+            self.decimal_handling_mode,
+            self.bigint_unsigned_handling_mode,
+            self.time_precision_mode,
+            self.decimal_format,
+        )
 
 
 def _topic(name: str) -> str:

@@ -22,13 +22,28 @@ def declare(
         typer.Option("--table", help="A table's name or glob; may be given often. All without."),
     ] = None,
     decimals: Annotated[
-        Literal["precise", "string"],
+        Literal["precise", "string", "double"],
         typer.Option("--decimal-handling-mode", help="As at the connector."),
     ] = "precise",
     unsigned: Annotated[
         Literal["long", "precise"],
         typer.Option("--bigint-unsigned-handling-mode", help="As at the connector."),
     ] = "long",
+    times: Annotated[
+        Literal[
+            "adaptive_time_microseconds",
+            "adaptive",
+            "connect",
+            "isostring",
+            "microseconds",
+            "nanoseconds",
+        ],
+        typer.Option("--time-precision-mode", help="As at the connector."),
+    ] = "adaptive_time_microseconds",
+    decimal_format: Annotated[
+        Literal["base64", "numeric"],
+        typer.Option("--decimal-format", help="As at the connector's JSON converter."),
+    ] = "base64",
     certificates: Annotated[
         str | None,
         typer.Option("--ssl-ca", help="Trusted certificates; the server must then prove itself."),
@@ -46,7 +61,7 @@ def declare(
     from lakesplice.storage.source_database import DatabaseAddress, source_columns
 
     address = DatabaseAddress.parse(database, os.environ.get(_PASSWORD, ""))
-    handling = Handling(decimals, unsigned)
+    handling = Handling(decimals, unsigned, times, decimal_format)
     columns = source_columns(address, certificates)
     found = declarations(address.database, columns, tables or (), handling)
     if not found.entries:

@@ -16,6 +16,8 @@ from lakesplice.formats.events.strict import Flaw
 from lakesplice.formats.events.template import Halt, Truncated
 from lakesplice.formats.events.typed import Span
 from lakesplice.formats.events.values import DeadReason, Mask, Rows
+from lakesplice.formats.events.wrong_units import of_another_unit
+from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import Position
 
 
@@ -89,6 +91,8 @@ class Build:
         `present` doesn't fit its type become dead letters.
         """
         places = [(image, cell) for image in raw for cell in cells]
+        for image, cell in places:
+            self._refuse_units(image, cell, raw[image][cell.name], present[image])
         columns = convert([(raw[image][cell.name], cell) for image, cell in places])
         for (image, cell), column in zip(places, columns, strict=True):
             for wrong, reason in column.flaws:
@@ -101,6 +105,21 @@ class Build:
             image: pa.Table.from_arrays(arrays[at * width : (at + 1) * width], schema=schema)
             for at, image in enumerate(raw)
         }
+
+    def _refuse_units(self, image: str, cell: Cell, raw: pa.Array, present: Mask) -> None:
+        """Stop the table at the first moment that was counted in another unit."""
+        wrong = of_another_unit(raw, cell)
+        if wrong is None:
+            return
+        rows = np.flatnonzero(wrong & present & self.live)
+        if len(rows):
+            detail = (
+                f"{image}.{cell.name} is {raw[int(rows[0])].as_py()}, which is no moment written as"
+                f" {cell.encoding}: the connector has another time.precision.mode than"
+                " schema_change_topics.time_precision_mode says; set that, restart the service, and"
+                " give `lakesplice reset --anew`, since earlier values may be wrong too"
+            )
+            self.settle(int(rows[0]), Halt(ParkCode.TYPES_UNDECLARED, detail))
 
 
 def _from(place: Positions, first: Position) -> Mask:

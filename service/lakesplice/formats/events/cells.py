@@ -240,6 +240,16 @@ def _nanos(raw: pa.Array, _: Cell) -> Column:
     return _column(values, inexact.to_numpy(zero_copy_only=False) if inexact.true_count else None)
 
 
+def _time_millis(raw: pa.Array, _: Cell) -> Column:
+    most = np.iinfo(np.int64).max // 1000
+    return _ranged(raw, -most, most, lambda ms: pc.multiply(ms, 1000))
+
+
+def _time_nanos(raw: pa.Array, cell: Cell) -> Column:
+    moments = _nanos(raw, cell)
+    return Column(moments.values.cast(pa.int64()), moments.flaws)
+
+
 def _zoned(raw: pa.Array, cell: Cell) -> Column:
     """A moment within year 1 or 9999 may lie outside by its offset."""
     moments, wrong = _cast_each(raw, _MICROS)
@@ -395,6 +405,8 @@ _CONVERSIONS: dict[Encoding, Callable[[pa.Array, Cell], Column]] = {
     Encoding.TIMESTAMP_MICROS: _micros,
     Encoding.TIMESTAMP_NANOS: _nanos,
     Encoding.TIMESTAMP_ZONED: _zoned,
+    Encoding.TIME_MILLIS: _time_millis,
+    Encoding.TIME_NANOS: _time_nanos,
     Encoding.DECIMAL_NUMBER: _number,
     Encoding.BOOLEAN_NUMBER: _boolean,
     Encoding.BITS_NUMBER: _bits,

@@ -11,7 +11,8 @@ neither:
     binary (blob)          base64                                               binary
     binary(n)              the same; the source may leave zeros at the end out   binary, of n bytes
     decimal(p,s)           base64 of the unscaled value, or with decimal.handling.mode=string
-                           its digits: decimal_text(p,s)                        decimal(p,s)
+                           its digits: decimal_text(p,s); with the converter's
+                           decimal.format=NUMERIC a number: decimal_number(p,s) decimal(p,s)
     date                   days since 1970-01-01                                date
     timestamp              ISO 8601 with an offset, as MySQL TIMESTAMP is sent  timestamp
     timestamp_millis       milliseconds since 1970, as DATETIME(0..3) is sent   timestamp
@@ -20,6 +21,7 @@ neither:
     datetime, datetime(n)  as timestamp_millis up to three digits, else as timestamp_micros
     time                   microseconds, negative and beyond a day as MySQL has them   long
     time_of_day            the same, of a column that holds nothing else                long
+    time_millis, time_nanos   a TIME in milliseconds or nanoseconds                     the same
     year                   a number                                             integer
     enum, set, json        a string                                             string
     bit(1); bit(n)         true, false; base64                                  boolean; binary
@@ -55,6 +57,8 @@ _NAMED: dict[str, tuple[ColumnType, Encoding]] = {
     "timestamp_millis": (_TIMESTAMP, Encoding.TIMESTAMP_MILLIS),
     "timestamp_micros": (_TIMESTAMP, Encoding.TIMESTAMP_MICROS),
     "timestamp_nanos": (_TIMESTAMP, Encoding.TIMESTAMP_NANOS),
+    "time_millis": (ColumnType(Kind.LONG), Encoding.TIME_MILLIS),
+    "time_nanos": (ColumnType(Kind.LONG), Encoding.TIME_NANOS),
     "unsigned_long": (ColumnType(Kind.DECIMAL, 20, 0), Encoding.UNSIGNED_LONG),
 }
 _ALIASES = {
@@ -82,9 +86,15 @@ _ALIASES = {
     **{f"datetime({digits})": "timestamp_millis" for digits in range(4)},
     **{f"datetime({digits})": "timestamp_micros" for digits in range(4, 7)},
 }
-_DECIMAL = re.compile(r"decimal(_text)?(\(\d+,\d+\))")
+_DECIMAL = re.compile(r"decimal(_text|_number)?(\(\d+,\d+\))")
 _BINARY = re.compile(r"binary\((\d{1,3})\)")
 _BINARY_BYTES_MAX = 255
+
+_DECIMALS = {
+    None: Encoding.DECIMAL_BASE64,
+    "_text": Encoding.DECIMAL_TEXT,
+    "_number": Encoding.DECIMAL_NUMBER,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +102,8 @@ class DeclaredType:
     """One declared column type; `name` is its canonical spelling, `written` the one that was
     declared, in small letters without spaces: where two types are one column, it tells them apart.
     `fill` is what rows got that were there when the source added the column (`model/fills.py`).
+    `by_setting`: how it is written follows from a setting of the connector's, which may be stated
+    wrongly.
     """
 
     name: str
@@ -99,6 +111,7 @@ class DeclaredType:
     encoding: Encoding
     written: str = ""
     fill: str | None = None
+    by_setting: bool = False
 
     @classmethod
     def parse(cls, text: str) -> DeclaredType:
@@ -113,13 +126,20 @@ class DeclaredType:
         if binary and 1 <= int(binary[1]) <= _BINARY_BYTES_MAX:
             return cls("binary", *_NAMED["binary"], written)
         if decimal := _DECIMAL.fullmatch(name):
-            encoding = Encoding.DECIMAL_TEXT if decimal[1] else Encoding.DECIMAL_BASE64
+            encoding = _DECIMALS[decimal[1]]
             try:
                 return cls(name, ColumnType.parse(f"decimal{decimal[2]}"), encoding, written)
             except UnsupportedError as error:
                 raise ConfigurationError(error.message, type=text) from error
         aliases = [alias for alias in _ALIASES if not alias.startswith(("bit(", "datetime("))]
-        wide = ("decimal(p,s)", "decimal_text(p,s)", "bit(n)", "binary(n)", "datetime(n)")
+        wide = (
+            "decimal(p,s)",
+            "decimal_text(p,s)",
+            "decimal_number(p,s)",
+            "bit(n)",
+            "binary(n)",
+            "datetime(n)",
+        )
         known = ", ".join((*_NAMED, *wide, *aliases)).replace("unsigned", " unsigned")
         raise ConfigurationError(f"unknown column type; known: {known}", type=text)
 
@@ -136,7 +156,11 @@ class DeclaredType:
 
     def cell(self, name: str) -> Cell:
         """Return the column `name` of this type."""
-        return Cell(name, self.type, self.encoding, f"{DECLARED}{self.name}", fill=self.fill)
+        source_type = f"{DECLARED}{self.name}"
+        by_setting = self.by_setting
+        return Cell(
+            name, self.type, self.encoding, source_type, fill=self.fill, by_setting=by_setting
+        )
 
 
 def declare(columns: Mapping[str, str]) -> dict[str, DeclaredType]:

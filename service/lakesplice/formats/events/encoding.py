@@ -35,6 +35,8 @@ class Encoding(StrEnum):
     TIMESTAMP_MICROS = "timestamp-micros"
     TIMESTAMP_NANOS = "timestamp-nanos"
     TIMESTAMP_ZONED = "timestamp-zoned"
+    TIME_MILLIS = "time-millis"
+    TIME_NANOS = "time-nanos"
     DECIMAL_NUMBER = "decimal-number"
     BOOLEAN_NUMBER = "boolean-number"
     BITS_NUMBER = "bits-number"
@@ -78,6 +80,7 @@ class Cell:
     """One column of a row image: its name, its type, how its values are written; of those that are
     objects the `members`; and what rows got that were there when it was added, if known. A value of
     fewer than `width` bytes had zeros at its end, which the source left out.
+    `by_setting`: a setting of the connector's, which may be stated wrongly, says how it is written.
     """
 
     name: str
@@ -87,6 +90,7 @@ class Cell:
     members: tuple[tuple[str, pa.DataType], ...] = ()
     fill: str | None = None
     width: int = 0
+    by_setting: bool = False
 
     @property
     def json_type(self) -> pa.DataType:

@@ -1,12 +1,12 @@
 """How Debezium writes MySQL's types into JSON without schemas, by its own documents.
 
-Some of it hangs on settings of the connector, which no record tells (`Handling`). The connector's
-`time.precision.mode` and `binary.handling.mode` stay as they are by default.
+Some of it hangs on settings of the connector and its converter, which no record tells
+(`Handling`). The connector's `binary.handling.mode` stays as it is by default.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from lakesplice.errors import ConfigurationError
@@ -19,9 +19,18 @@ from lakesplice.formats.events.typed import TypeHistory
 from lakesplice.model.names import TableName
 from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Kind
 
+DecimalMode = Literal["precise", "string", "double"]
+TimeMode = Literal[
+    "adaptive_time_microseconds", "adaptive", "connect", "isostring", "microseconds", "nanoseconds"
+]
 # MySQL's own, where a definition leaves them out.
 _DECIMAL_LENGTH, _DECIMAL_SCALE, _LENGTH = 10, 0, 1
 _DECIMAL_LENGTH_MAX = 65
+_DATETIMES = {
+    "connect": "timestamp_millis", "microseconds": "timestamp_micros",
+    "nanoseconds": "timestamp_nanos",
+}  # fmt: skip
+_MILLIS_DIGITS = 3
 # From this many binary digits on a FLOAT is a DOUBLE.
 _DOUBLE_DIGITS = 25
 _NAMES = {
@@ -31,7 +40,7 @@ _NAMES = {
         for sign in ("", " UNSIGNED")
     },
     "BIGINT": "bigint", "DOUBLE": "double", "DOUBLE UNSIGNED": "double", "BOOLEAN": "boolean",
-    "YEAR": "year", "DATE": "date", "TIMESTAMP": "timestamp", "TIME": "time",
+    "YEAR": "year", "TIMESTAMP": "timestamp",
     **dict.fromkeys(CHARACTERS, "string"),
     # As all are sent; the names tell them apart where they are declared for another connector.
     "ENUM": "enum", "SET": "set", "JSON": "json", "UUID": "string",
@@ -43,10 +52,14 @@ _NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Handling:
-    """The connector's settings of these names, which decide how values are written."""
+    """The connector's settings of these names, and its converter's `decimal.format`, which decide
+    how values are written.
+    """
 
-    decimal_handling_mode: Literal["precise", "string"] = "precise"
+    decimal_handling_mode: DecimalMode = "precise"
     bigint_unsigned_handling_mode: Literal["long", "precise"] = "long"
+    time_precision_mode: TimeMode = "adaptive_time_microseconds"
+    decimal_format: Literal["base64", "numeric"] = "base64"
 
 
 def type_of(column: DefinedColumn, handling: Handling) -> DeclaredType | None:
@@ -57,7 +70,7 @@ def type_of(column: DefinedColumn, handling: Handling) -> DeclaredType | None:
     if name == "decimal":
         return _decimal(column, handling)
     try:
-        return DeclaredType.parse(name)
+        return replace(DeclaredType.parse(name), by_setting=column.type == "DATETIME")
     except ConfigurationError:
         return None
 
@@ -76,14 +89,30 @@ def _declaration(column: DefinedColumn, handling: Handling) -> str | None:
         return "double" if column.scale is None and (length or 0) >= _DOUBLE_DIGITS else "float"
     if type_ == "BIGINT UNSIGNED":
         precise = handling.bigint_unsigned_handling_mode == "precise"
-        return "bigint unsigned" if precise else "unsigned_long"
+        if not precise:
+            return "unsigned_long"
+        as_number = handling.decimal_format == "numeric"
+        return "decimal_number(20,0)" if as_number else "bigint unsigned"
     if type_ in ("DECIMAL", "DECIMAL UNSIGNED"):
         return "decimal"
     if type_ in ("BIT", "BINARY"):
         return f"{type_.lower()}({_LENGTH if length is None else length})"
-    if type_ == "DATETIME":
-        return f"datetime({length or 0})"
+    if type_ in ("DATE", "DATETIME", "TIME"):
+        return _moment(type_, length or 0, handling.time_precision_mode)
     return _NAMES.get(type_)
+
+
+def _moment(type_: str, digits: int, mode: TimeMode) -> str:
+    if mode == "isostring":
+        return "string"
+    if type_ == "DATE":
+        return "date"
+    if type_ == "DATETIME":
+        return _DATETIMES.get(mode) or f"datetime({digits})"
+    if mode == "nanoseconds":
+        return "time_nanos"
+    in_millis = mode == "connect" or (mode == "adaptive" and digits <= _MILLIS_DIGITS)
+    return "time_millis" if in_millis else "time"
 
 
 def _decimal(column: DefinedColumn, handling: Handling) -> DeclaredType | None:
@@ -91,11 +120,17 @@ def _decimal(column: DefinedColumn, handling: Handling) -> DeclaredType | None:
     scale = _DECIMAL_SCALE if column.scale is None else column.scale
     if not 1 <= precision <= _DECIMAL_LENGTH_MAX or scale > precision:
         return None
+    if handling.decimal_handling_mode == "double":
+        return DeclaredType.parse("double")
     as_text = handling.decimal_handling_mode == "string"
+    as_number = not as_text and handling.decimal_format == "numeric"
     if precision <= DECIMAL_PRECISION_MAX:
-        return DeclaredType.parse(f"decimal{'_text' if as_text else ''}({precision},{scale})")
+        written = "_text" if as_text else "_number" if as_number else ""
+        return DeclaredType.parse(f"decimal{written}({precision},{scale})")
     if as_text:
         return DeclaredType.parse("string")
+    if as_number:
+        return None  # no JSON number of so many digits is read exactly
     # Which number its bytes are hangs on the scale, so the type says it.
     name = f"wide_decimal({precision},{scale})"
     return DeclaredType(name, ColumnType(Kind.STRING), Encoding.WIDE_DECIMAL_BASE64, name)
