@@ -13,7 +13,7 @@ from lakesplice.formats.events import DecodeContext, declare
 from lakesplice.model.change import Op
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import TableName
-from lakesplice.model.position import Position
+from lakesplice.model.position import Ordering, Position
 from tests.support.debezium import (
     DECLARED,
     TABLE,
@@ -450,3 +450,46 @@ def test_a_payload_before_its_schema_that_is_damaged_harms_no_other() -> None:
     decoded = SCHEMAS.decode([good, (key, torn), good])
     assert dead(decoded) == {1: "not-json"}
     assert images(decoded).keys() == {0, 2}
+
+
+def placeless(record: Record, *, absent: bool = False) -> Record:
+    """The record as a source sends it that reads no binlog of its own, such as Flink CDC's sink."""
+    key, value = record
+    event = json.loads(value or b"")
+    source = event.get("payload", event)["source"]
+    source |= {"file": "", "pos": 0, "row": 0}
+    for name in ("file", "pos", "row", "gtid", "server_id") if absent else ():
+        source.pop(name)
+    for schema in [event["schema"]] if absent and "schema" in event else []:
+        (of_source,) = (field for field in schema["fields"] if field["field"] == "source")
+        of_source["fields"] = [f for f in of_source["fields"] if f["field"] in source]
+    return key, compact(event)
+
+
+@FLAVOURS
+@pytest.mark.parametrize("absent", [False, True], ids=["empty", "absent"])
+def test_events_that_name_no_binlog_are_in_the_order_of_their_records(
+    flavour: Flavour, absent: bool
+) -> None:
+    records = [
+        flavour.record(payload("c", None, image(1)), 1),
+        flavour.record(payload("u", image(1), image(1, stock=9)), 1),
+        flavour.record(payload("d", image(1), None), 1),
+    ]
+    decoded = flavour.decode([placeless(record, absent=absent) for record in records])
+    assert dead(decoded) == {}
+    (block,) = decoded.blocks
+    assert block.ordering is Ordering.KAFKA
+    assert block.op.tolist() == [Op.CREATE, Op.UPDATE, Op.DELETE]
+    assert block.position_offset.tolist() == sorted(block.position_offset.tolist())
+    assert set(block.position_file.tolist()) == {0}
+    truncate = placeless((None, flavour.value(payload("t", None, None))), absent=absent)
+    assert flavour.decode([truncate]).fences.rows.tolist() == [0]
+
+
+@FLAVOURS
+def test_events_with_and_without_a_binlog_are_told_apart(flavour: Flavour) -> None:
+    first, second = (flavour.record(payload("c", None, image(n)), n) for n in (1, 2))
+    decoded = flavour.decode([first, placeless(second), first])
+    orderings = {row: b.ordering for b in decoded.blocks for row in b.rows.tolist()}
+    assert orderings == {0: Ordering.BINLOG, 1: Ordering.KAFKA, 2: Ordering.BINLOG}

@@ -19,6 +19,7 @@ from lakesplice.formats.events.ledger import Ledger
 from lakesplice.formats.events.places import (
     Positions,
     binlog_positions,
+    kafka_positions,
     other_tables,
     source_times,
 )
@@ -40,20 +41,33 @@ _OPTIONAL = {
 
 @dataclass(frozen=True)
 class Placing:
-    """Where changes stand: the members of `source` that say it, and what they are together."""
+    """Where changes stand: the members of `source` that say it, and what they are together.
+    `places` is given these, the operations and the records' offsets.
+    """
 
     needed: Mapping[str, pa.DataType]
-    places: Callable[[Mapping[str, pa.Array], npt.NDArray[np.int8]], Positions]
+    places: Callable[[Mapping[str, pa.Array], npt.NDArray[np.int8], Rows], Positions]
     ordering: Ordering
 
 
-def _in_binlog(source: Mapping[str, pa.Array], op: npt.NDArray[np.int8]) -> Positions:
+def _in_binlog(
+    source: Mapping[str, pa.Array], op: npt.NDArray[np.int8], _offsets: Rows
+) -> Positions:
     return binlog_positions(source["file"], source["pos"], source["row"], op)
 
 
 BINLOG = Placing(
     {"file": pa.string(), "pos": pa.int64(), "row": pa.int64()}, _in_binlog, Ordering.BINLOG
 )
+
+
+def _by_record(
+    _source: Mapping[str, pa.Array], op: npt.NDArray[np.int8], offsets: Rows
+) -> Positions:
+    return kafka_positions(offsets, op)
+
+
+BY_RECORD = Placing({}, _by_record, Ordering.KAFKA)
 
 
 def build_block(
@@ -73,6 +87,8 @@ def build_block(
     ledger.ignore(records[mask_of(payloads.is_null())], TOMBSTONE)
     build.live[mask_of(payloads.is_null())] = False
     members = members_of(payloads)
+    if placing is BINLOG and _is_placeless(members["source"], build):
+        placing = BY_RECORD
     source = _source_members(members, build, placing)
     if source is None:
         return
@@ -82,12 +98,14 @@ def build_block(
     build.drop_marked(
         (op != Op.DELETE) & ~present["after"], DeadReason.MISSING_IMAGE, "no row after the change"
     )
-    place = placing.places(source, op)
+    place = placing.places(source, op, group.offsets)
     build.refuse_places(place)
-    build.leave_beyond(place, group.template.span)
+    if placing is not BY_RECORD:
+        build.leave_beyond(place, group.template.span)
     raw = {name: members_of(image) for name, image in images.items()}
     check_keys(raw, group.keys, key, op, present, build)
     tables = build.tables(raw, shape.cells, present)
+    unknown = pa.nulls(len(op), pa.string())
     block = ImageBlock(
         schema=SourceSchema(tuple(cell.field for cell in shape.cells), key.names if key else ()),
         rows=records,
@@ -95,7 +113,7 @@ def build_block(
         position_file=place.file,
         position_offset=place.offset,
         source_ts=_times(source, build),
-        gtid=source.get("gtid", pa.nulls(len(op), pa.string())),
+        gtid=source.get("gtid", unknown) if placing is not BY_RECORD else unknown,
         before=tables["before"],
         before_present=present["before"],
         after=tables["after"],
@@ -106,6 +124,22 @@ def build_block(
     block = block if build.live.all() else block.filter(build.live)
     if len(block):
         ledger.add(block)
+
+
+def _is_placeless(source: pa.Array, build: Build) -> bool:
+    """Whether the first event names no place in a binlog, as Flink CDC's don't; those that differ
+    from it in that stay open.
+    """
+    if "file" not in source.type.names:
+        return True
+    if source.type.field("file").type != pa.string():
+        return False
+    placeless = mask_of(pc.equal(source.field("file"), "").fill_null(False))
+    if not placeless.any():
+        return False
+    first = bool(placeless[0])
+    build.leave(np.flatnonzero((placeless != first) & build.live))
+    return first
 
 
 def _source_members(

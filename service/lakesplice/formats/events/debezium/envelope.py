@@ -152,7 +152,7 @@ PLACEHOLDER = b"__debezium_unavailable_value"
 DEBEZIUM = Dialect(
     FormatName.DEBEZIUM,
     Knowledge(
-        position="`source.file`, `pos` and `row`",
+        position="`source.file`, `pos` and `row`; without a file the order of records",
         before="`before`",
         changed="`before` against `after`",
         key="the record's key",

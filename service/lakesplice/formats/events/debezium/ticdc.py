@@ -42,7 +42,7 @@ from lakesplice.formats.events.template import (
     Verdict,
     split_payload,
 )
-from lakesplice.formats.events.values import DeadReason, DecodeContext
+from lakesplice.formats.events.values import DeadReason, DecodeContext, Rows
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import Ordering
@@ -53,7 +53,7 @@ _UNSIGNED = ("bigintunsigned",)
 _TRUNCATE = re.compile(r"\s*truncate\b", re.IGNORECASE)
 
 
-def _stamps(source: Mapping[str, pa.Array], op: npt.NDArray[np.int8]) -> Positions:
+def _stamps(source: Mapping[str, pa.Array], op: npt.NDArray[np.int8], _offsets: Rows) -> Positions:
     return tidb_positions(source["commit_ts"], op)
 
 

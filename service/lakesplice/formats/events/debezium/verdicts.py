@@ -19,7 +19,11 @@ def unknown_op(op: object) -> Flaw:
 
 
 def truncated(source: Mapping[str, object]) -> Truncated | Flaw:
-    """The verdict on a truncated table, by where the event says it stands."""
+    """The verdict on a truncated table, by where the event says it stands; one that names no binlog
+    stands where its record does.
+    """
+    if source.get("file", "") == "":
+        return Truncated(None)
     place = binlog_place(source.get("file"), source.get("pos"), source.get("row"))
     if place is None:
         return Flaw(DeadReason.MISSING_POSITION, "the truncation has no position in a binlog")
