@@ -15,7 +15,7 @@ from typing import cast
 import pyarrow as pa
 
 from lakesplice.errors import UnsupportedError
-from lakesplice.formats.events.added import fill_of
+from lakesplice.formats.events.added import as_fill, fill_of
 from lakesplice.formats.events.cells import convert
 from lakesplice.formats.events.ddl import DefinedColumn
 from lakesplice.formats.events.ddl.definitions import type_name
@@ -33,6 +33,7 @@ _DATE = ColumnType(Kind.DATE)
 _UNSIGNED = ColumnType(Kind.DECIMAL, 20, 0)
 _GEOMETRY = "io.debezium.data.geometry."
 _PRECISION_MAX = 65
+_DOUBLE_DIGITS = 15
 _SOURCE_TYPE = "__debezium.source.column.type"
 _SOURCE_LENGTH = "__debezium.source.column.length"
 _DECIMAL = "org.apache.kafka.connect.data.Decimal"
@@ -203,6 +204,10 @@ def with_fill(cell: Cell, field: Mapping[str, object]) -> Cell:
     if raw is None:
         column = _defined(cell.name, field)
         return cell if column is None else replace(cell, fill=fill_of(column, cell.type))
+    if cell.encoding is Encoding.DECIMAL_BASE64 and isinstance(raw, int | float):
+        # With decimal.format=NUMERIC; more digits than a double has are not known exactly.
+        exact = len(str(raw)) <= _DOUBLE_DIGITS
+        return replace(cell, fill=as_fill(str(raw), cell.type)) if exact else cell
     try:
         (column_of,) = convert([(pa.array([raw], cell.json_type), cell)])
     except (pa.ArrowException, TypeError, ValueError):

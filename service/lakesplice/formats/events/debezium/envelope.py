@@ -8,6 +8,7 @@ from typing import cast
 from lakesplice.formats.events.debezium.block import build_block
 from lakesplice.formats.events.debezium.connect import NoShape, shape_of_schema
 from lakesplice.formats.events.debezium.keys import ComparedKey, KeyShape, in_image, inspect_key
+from lakesplice.formats.events.debezium.numeric import key_in_numbers, read_as
 from lakesplice.formats.events.debezium.schemaless import Shapes, Undeclared
 from lakesplice.formats.events.debezium.verdicts import truncated, undeclared, unknown_op
 from lakesplice.formats.events.dialect import Dialect, Group, KeyForm, Knowledge
@@ -49,7 +50,9 @@ class EnvelopeReader:
     def inspect_key(self, key: bytes | None, template: Template) -> KeyShape | Flaw | None:
         """Read one record's key, all of whose columns the row must have."""
         shape = None if key is None else inspect_key(key)
-        return in_image(shape, template.shape.names) if isinstance(shape, KeyShape) else shape
+        if not isinstance(shape, KeyShape):
+            return shape
+        return key_in_numbers(template, shape.names) or in_image(shape, template.shape.names)
 
     def build(self, group: Group, ledger: Ledger) -> None:
         """Make a block of what was read."""
@@ -99,9 +102,7 @@ def inspect(value: bytes, context: DecodeContext, shapes: Shapes) -> Template | 
         shape = _shape_with_schema(opened.schema)
     if not isinstance(shape, EventShape):
         return shape
-    if flaw := shape.check(payload, "payload"):
-        return flaw
-    return opened.template(shape, span)
+    return read_as(opened, shape, span)
 
 
 def _shape_with_schema(schema: str) -> EventShape | Verdict:

@@ -26,6 +26,7 @@ from lakesplice.formats.events.debezium.block import check_keys, settle_operatio
 from lakesplice.formats.events.debezium.connect import NoShape, shape_of_row
 from lakesplice.formats.events.debezium.envelope import DEBEZIUM, PLACEHOLDER, key_shape
 from lakesplice.formats.events.debezium.keys import ComparedKey, KeyShape, in_image, inspect_key
+from lakesplice.formats.events.debezium.numeric import key_in_numbers, read_as
 from lakesplice.formats.events.debezium.schemaless import Types
 from lakesplice.formats.events.debezium.source import snapshot_marks
 from lakesplice.formats.events.debezium.verdicts import truncated_somewhere, undeclared
@@ -113,7 +114,7 @@ class FlattenedReader:
             shape = self._shape(row, Types(self._context.declared or {}, told))
         if not isinstance(shape, EventShape):
             return shape
-        return shape.check(row, "payload") or opened.template(shape, span)
+        return read_as(opened, shape, span)
 
     def _shape(self, row: Mapping[str, object], types: Types) -> EventShape | Halt:
         columns = [name for name in row if name in types.columns or not is_added(name)]
@@ -125,7 +126,9 @@ class FlattenedReader:
     def inspect_key(self, key: bytes | None, template: Template) -> KeyShape | Flaw | None:
         """Read one record's key, all of whose columns the row must have."""
         shape = None if key is None else inspect_key(key)
-        return in_image(shape, template.shape.names) if isinstance(shape, KeyShape) else shape
+        if not isinstance(shape, KeyShape):
+            return shape
+        return key_in_numbers(template, shape.names) or in_image(shape, template.shape.names)
 
     def build(self, group: Group, ledger: Ledger) -> None:
         """Make a block of what was read."""
