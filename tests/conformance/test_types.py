@@ -147,7 +147,7 @@ def handling(declared: str) -> Handling:
 )
 def test_from_debezium_in_json_without_schemas_by_its_ddl(name: str, sent: Sent) -> None:
     ddl = f"CREATE TABLE items (id bigint PRIMARY KEY, v {name.partition(', ')[0]})"
-    if sent.outcome is not PARKED:
+    if sent.outcome is not PARKED and "…" not in name:
         ddl = f"CREATE TABLE items (id bigint PRIMARY KEY, v {name})"
     change = read_schema_change(connect_record(ddl, file="binlog.000001", changes=None))
     assert isinstance(change, SchemaChange)

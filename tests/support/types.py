@@ -354,8 +354,14 @@ TYPES: tuple[Type, ...] = (
             Sent("Geometry", {"wkb": _POINT, "srid": 4326}, _POINT_4326, "binary"),
             Sent("Geometry", {"wkb": b"\x00\x01", "srid": 4326}, DEAD, "binary"),
         ),
-        note="well-known binary; a reference system other than 0 is put in as PostGIS does. Without"
-        " schemas, from Maxwell and Canal: leave the column out",
+        (
+            Sent("geometry", {"wkb": _POINT, "srid": None}, _POINT, "binary"),
+            Sent("geometry", {"wkb": _POINT, "srid": 4326}, _POINT_4326, "binary"),
+            Sent("point", {"x": 1.0, "y": 2.0, "wkb": _POINT, "srid": 4326}, _POINT_4326, "binary"),
+            Sent("geometry", {"wkb": b"\x00\x01", "srid": 4326}, DEAD, "binary"),
+        ),
+        note="well-known binary; a reference system other than 0 is put in as PostGIS does. From"
+        " Maxwell and Canal: leave the column out",
     ),
 )
 

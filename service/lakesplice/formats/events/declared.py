@@ -24,6 +24,7 @@ neither:
     time_millis, time_nanos   a TIME in milliseconds or nanoseconds                     the same
     year                   a number                                             integer
     enum, set, json        a string                                             string
+    geometry, point        an object of `wkb` and `srid`, a POINT's with x, y   binary
     bit(1); bit(n)         true, false; base64                                  boolean; binary
     bigint unsigned        as decimal(20,0); the others as the next wider type  decimal(20,0)
     unsigned_long          a BIGINT UNSIGNED that is sent as a signed number    decimal(20,0)
@@ -52,6 +53,7 @@ _NAMED: dict[str, tuple[ColumnType, Encoding]] = {
         if kind not in (Kind.DECIMAL, Kind.BINARY, Kind.DATE, Kind.TIMESTAMP)
     },
     "binary": (ColumnType(Kind.BINARY), Encoding.BASE64),
+    "geometry": (ColumnType(Kind.BINARY), Encoding.GEOMETRY),
     "date": (ColumnType(Kind.DATE), Encoding.DATE_DAYS),
     "timestamp": (_TIMESTAMP, Encoding.TIMESTAMP_ZONED),
     "timestamp_millis": (_TIMESTAMP, Encoding.TIMESTAMP_MILLIS),
@@ -67,6 +69,7 @@ _ALIASES = {
     "int": "integer",
     "bigint": "long",
     "text": "string",
+    "point": "geometry",
     "blob": "binary",
     "year": "integer",
     "time": "long",

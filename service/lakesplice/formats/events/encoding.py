@@ -65,6 +65,7 @@ _TEXT = (
 )  # fmt: skip
 _WIDE_DIGITS = 76
 GEOMETRY_MEMBERS = (("wkb", pa.string()), ("srid", pa.int64()))
+POINT_MEMBERS = (("x", pa.float64()), ("y", pa.float64()), *GEOMETRY_MEMBERS)
 # Wide enough for 64 bits.
 _UNSIGNED = pa.decimal128(20, 0)
 _PLAIN_JSON = {

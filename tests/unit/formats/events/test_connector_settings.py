@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -107,3 +108,19 @@ def test_early_and_late_moments_of_whole_seconds_are_no_wrong_unit(
     whole = int((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds())
     decoded = read(type_, whole * (1_000 if type_ == "datetime(3)" else 1_000_000))
     assert (decoded.stops, dead(decoded)) == ((), {})
+
+
+def test_points_and_other_geometries_may_stand_in_one_column() -> None:
+    wkb = "AQEAAAAAAAAAAADwPwAAAAAAAABA"
+    geometry = {"wkb": wkb, "srid": None}
+    history = _told("CREATE TABLE items (id bigint primary key, v geometry)")
+    sent = [None, geometry, {"x": 1.0, "y": 2.0, **geometry}, geometry, None]
+    records: list[Record] = [
+        (compact({"id": row}), compact(payload("c", None, {"id": row, "v": v}, pos=4000 + row)))
+        for row, v in enumerate(sent)
+    ]
+    decoded = decode_all(records, DecodeContext(TABLE, history=history))
+    assert (decoded.stops, dead(decoded)) == ((), {})
+    found = images(decoded)
+    stored = [(found[row][1] or {})["v"] for row in range(len(sent))]
+    assert stored == [None if value is None else b64decode(wkb) for value in sent]

@@ -106,6 +106,8 @@ def declared_cell(name: str, declared: DeclaredType) -> Cell:
         Kind.DATE: Encoding.DATE_TEXT,
         Kind.TIMESTAMP: Encoding.DATETIME_TEXT,
     }.get(kind, Encoding.INTEGER_TEXT)
+    if declared.encoding is Encoding.GEOMETRY:
+        encoding = Encoding.GEOMETRY  # which no text is
     if written in ("time", "time_of_day"):
         encoding = Encoding.TIME_TEXT
     by_spelling = declared.width or encoding in (Encoding.TIME_TEXT, Encoding.BITS_TEXT)

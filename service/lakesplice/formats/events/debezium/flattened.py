@@ -27,7 +27,7 @@ from lakesplice.formats.events.debezium.connect import NoShape, shape_of_row
 from lakesplice.formats.events.debezium.envelope import DEBEZIUM, PLACEHOLDER, key_shape
 from lakesplice.formats.events.debezium.keys import ComparedKey, KeyShape, in_image, inspect_key
 from lakesplice.formats.events.debezium.numeric import key_in_numbers, read_as
-from lakesplice.formats.events.debezium.schemaless import Types
+from lakesplice.formats.events.debezium.schemaless import Types, as_sent
 from lakesplice.formats.events.debezium.source import snapshot_marks
 from lakesplice.formats.events.debezium.verdicts import truncated_somewhere, undeclared
 from lakesplice.formats.events.dialect import Dialect, Group, Knowledge
@@ -120,7 +120,7 @@ class FlattenedReader:
         columns = [name for name in row if name in types.columns or not is_added(name)]
         if missing := types.undeclared(columns):
             return undeclared(missing, self._context)
-        cells = tuple(types.columns[name].cell(name) for name in columns)
+        cells = tuple(as_sent(types.columns[name].cell(name), (row,)) for name in columns)
         return _shape(cells, tuple(row))
 
     def inspect_key(self, key: bytes | None, template: Template) -> KeyShape | Flaw | None:

@@ -33,6 +33,10 @@ _DATETIMES = {
 _MILLIS_DIGITS = 3
 # From this many binary digits on a FLOAT is a DOUBLE.
 _DOUBLE_DIGITS = 25
+_GEOMETRIES = (
+    "GEOMETRY", "POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON",
+    "GEOMETRYCOLLECTION", "GEOMCOLLECTION",
+)  # fmt: skip
 _NAMES = {
     **{
         whole + sign: (whole + sign).lower()
@@ -42,6 +46,7 @@ _NAMES = {
     "BIGINT": "bigint", "DOUBLE": "double", "DOUBLE UNSIGNED": "double", "BOOLEAN": "boolean",
     "YEAR": "year", "TIMESTAMP": "timestamp",
     **dict.fromkeys(CHARACTERS, "string"),
+    **dict.fromkeys(_GEOMETRIES, "geometry"),
     # As all are sent; the names tell them apart where they are declared for another connector.
     "ENUM": "enum", "SET": "set", "JSON": "json", "UUID": "string",
     **dict.fromkeys(

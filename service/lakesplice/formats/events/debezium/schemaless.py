@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import pyarrow as pa
 
 from lakesplice.formats.events.declared import DeclaredType
-from lakesplice.formats.events.encoding import Cell
+from lakesplice.formats.events.encoding import GEOMETRY_MEMBERS, POINT_MEMBERS, Cell, Encoding
 from lakesplice.formats.events.member_types import Form, arrow_type, shown_form
 from lakesplice.formats.events.shape import EventShape, image_type
 from lakesplice.formats.events.typed import EVERYWHERE, Span, TypeHistory, TypeVersion
@@ -98,11 +98,21 @@ class Shapes:
             (name, _IMAGE if name in ("before", "after") else _member_form(name, value))
             for name, value in payload.items()
         )
-        cells = tuple(self._here.columns[name].cell(name) for name in names)
+        images = [payload.get(name) for name in ("after", "before")]
+        cells = tuple(as_sent(self._here.columns[name].cell(name), images) for name in names)
         shape = self._met.get((cells, members))
         if shape is None:
             shape = self._met[cells, members] = _shape(cells, members)
         return shape
+
+
+def as_sent(cell: Cell, images: Iterable[object]) -> Cell:
+    """Return the column as it is in row images: a POINT has two members more than a GEOMETRY."""
+    if cell.encoding is not Encoding.GEOMETRY:
+        return cell
+    values = (image.get(cell.name) for image in images if isinstance(image, Mapping))
+    is_point = any(isinstance(value, Mapping) and "x" in value for value in values)
+    return replace(cell, members=POINT_MEMBERS if is_point else GEOMETRY_MEMBERS)
 
 
 @lru_cache(maxsize=256)

@@ -54,6 +54,8 @@ def _cell(
 def _encoding(type_: ColumnType, written: str) -> Encoding:
     if written == "time_of_day":
         return Encoding.TIME_TEXT
+    if written in ("geometry", "point"):
+        return Encoding.GEOMETRY  # which Maxwell's text is not
     if written == "set":
         return Encoding.SET_LIST
     if written.startswith("bit(") and type_.kind is Kind.BINARY:
