@@ -102,11 +102,23 @@ class TopicCatalogue:
         """Return per partition the first offset of a record from a moment or later, by the records'
         own times; the next offset where there is none.
         """
-        pairs = [(topic.name, at) for at in sorted(topic.latest)]
+        return self.since_in_each([topic], moment_ms)[topic.name]
+
+    def since_in_each(self, topics: Sequence[Topic], moment_ms: int) -> dict[str, dict[int, int]]:
+        """Return the same of several topics, by their names."""
+        pairs = [(topic.name, at) for topic in topics for at in sorted(topic.latest)]
         spec = self._jvm.org.apache.kafka.clients.admin.OffsetSpec.forTimestamp(moment_ms)
-        found = self._listed(self._specified(pairs, spec), pairs)
-        offsets = {at: found[topic.name, at] for at in topic.latest}
-        return {at: topic.latest[at] if first < 0 else first for at, first in offsets.items()}
+        found = self._listed(self._specified(pairs, spec), pairs) if pairs else {}
+        firsts = {
+            topic.name: {at: found[topic.name, at] for at in topic.latest} for topic in topics
+        }
+        return {
+            topic.name: {
+                at: topic.latest[at] if first < 0 else first
+                for at, first in firsts[topic.name].items()
+            }
+            for topic in topics
+        }
 
     def close(self) -> None:
         """Give the connection back; the next question opens a new one."""

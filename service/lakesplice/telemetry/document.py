@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from math import prod
 
-from lakesplice.telemetry.catalogue import CATALOGUE
-from lakesplice.telemetry.metric import Kind, Label, Metric
+from lakesplice.telemetry.catalogue import CATALOGUE, PARKED, TOPIC_STATE
+from lakesplice.telemetry.metric import TABLE, Kind, Label, Metric
 
 _HEAD = """\
 # Metrics
@@ -20,12 +21,43 @@ when they are scraped, so they grow on when the service hangs.
 Beside `/metrics`: `/healthz` answers 200 while the main loop ticks and 503 when it is silent past
 its deadline; `/readyz` answers 200 once every table is loaded and the query runs, else 503. Both
 give their reasons as JSON.
+
+A table has {series} series, and one more for each reason that it met in {by_reason}; reasons are a
+closed set each. 400 tables have some {all} series. The series of a table end when its topic is gone
+from the broker and nothing of it waits for compaction.
 """
+# In one series per table or topic, whose other label says which value it is.
+_SINGLE = (PARKED, TOPIC_STATE)
 
 
 def metrics_page() -> str:
     """Return docs/metrics.md."""
-    return _HEAD + "".join(_section(metric) for metric in CATALOGUE)
+    series = series_per_table()
+    by_reason = ", ".join(
+        f"`{metric.name}`" for metric in CATALOGUE if metric.is_per_table and _is_open(metric)
+    )
+    head = _HEAD.format(series=series, by_reason=by_reason, all=f"{400 * series:,}")
+    return head + "".join(_section(metric) for metric in CATALOGUE)
+
+
+def series_per_table() -> int:
+    """Return how many series a table of one topic has before it met any reason."""
+    return sum(_count(metric) for metric in CATALOGUE if metric.is_per_table)
+
+
+def _count(metric: Metric) -> int:
+    if metric in _SINGLE:
+        return 1
+    if _is_open(metric):
+        return 0
+    return prod(len(label.values) for label in metric.labels if label != TABLE)
+
+
+def _is_open(metric: Metric) -> bool:
+    """Whether series come with what is met."""
+    return metric not in _SINGLE and any(
+        not label.values for label in metric.labels if label != TABLE
+    )
 
 
 def _section(metric: Metric) -> str:

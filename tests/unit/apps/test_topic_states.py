@@ -30,6 +30,8 @@ from lakesplice.table.driver_status import newest_status
 from lakesplice.table.generation import Generation
 from lakesplice.table.intents import Redirect
 from lakesplice.table.snapshot import open_snapshot
+from lakesplice.telemetry import catalogue as metric
+from lakesplice.telemetry.document import series_per_table
 from lakesplice.telemetry.health import Health
 from lakesplice.telemetry.registry import Metrics
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
@@ -40,15 +42,23 @@ GOODS = "a.shop.goods"
 
 @dataclass
 class Broker:
-    """Topics of one partition, by name their next offset; answers as `TopicCatalogue`."""
+    """Topics of one partition, by name their next offset; answers as `TopicCatalogue`.
+
+    `times_ms` says when the records of a topic were written; those of others, in 1970.
+    """
 
     ends: dict[str, int] = field(default_factory=dict)
+    times_ms: dict[str, list[int]] = field(default_factory=dict)
 
     def matching(self, pattern: str) -> list[str]:
         return sorted(name for name in self.ends if re.fullmatch(pattern, name))
 
     def describe(self, names: Iterable[str]) -> dict[str, Topic]:
         return {name: Topic(name, f"id of {name}", {0: 0}, {0: self.ends[name]}) for name in names}
+
+    def since_in_each(self, topics: Iterable[Topic], moment_ms: int) -> dict[str, dict[int, int]]:
+        written = {t.name: self.times_ms.get(t.name, [0] * self.ends[t.name]) for t in topics}
+        return {name: {0: sum(at < moment_ms for at in times)} for name, times in written.items()}
 
 
 class Scene:
@@ -104,6 +114,33 @@ class Scene:
 
     def files(self) -> set[Path]:
         return {path for path in self.root.rglob("*") if path.is_file()}
+
+
+def test_how_fresh_a_table_is_is_known_before_its_first_batch(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, a_shop_goods=2, a_shop_new=0)
+    ago = [scene.clock.now_ms() - minutes * 60_000 for minutes in (10, 2)]
+    scene.broker.times_ms[GOODS] = ago
+    scene.sources.look()
+    now = scene.clock.now_ms() / 1000
+    assert scene.table().freshness().real_time == now - 900, "the next moment that was asked for"
+    assert scene.table("a.shop.new").freshness().real_time == now
+    assert scene.table().lag_records == 2
+    scene.clock.advance(3600)
+    scene.sources.look()
+    assert scene.table().freshness().real_time == now - 900, "it never caught up"
+
+
+def test_how_fresh_a_table_was_outlives_its_driver(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, a_shop_goods=0)
+    scene.sources.look()
+    scene.table().be_born(TableSchema())
+    scene.reporter.tick()
+    was = scene.clock.now_ms() / 1000
+    again = Scene(tmp_path, generation=2, a_shop_goods=5)
+    again.clock.advance(7200)
+    again.sources.look()
+    assert again.table().freshness().real_time == was
+    assert again.table().lag_records == 5
 
 
 def test_every_topic_that_matches_has_a_state(tmp_path: Path) -> None:
@@ -296,3 +333,29 @@ def test_what_is_reported_is_the_same_everywhere_and_outlives_a_restart(tmp_path
     status = newest_status(scene.lake)
     assert status is not None
     assert [topic.since_ms for topic in status.topics] == [began], "the topic that went is gone"
+
+
+def test_the_series_of_a_table_end_with_its_topic(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, a_shop_goods=0, a_shop_new=0)
+    scene.sources.look()
+    scene.table().be_born(TableSchema())
+    assert 'table="shop.goods"' in scene.metrics.page().decode()
+    del scene.broker.ends[GOODS]
+    scene.sources.look()
+    scene.reporter.tick()
+    page = scene.metrics.page().decode()
+    assert 'table="shop.goods"' not in page
+    assert 'table="shop.new"' in page
+    scene.broker.ends[GOODS] = 0
+    scene.sources.look()
+    assert scene.table().snapshot is not None, "a topic that comes back has its table again"
+
+
+def test_a_table_has_as_many_series_as_the_document_says(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, a_shop_goods=0)
+    scene.sources.look()
+    scene.table().be_born(TableSchema())
+    scene.metrics.since(metric.LAST_VACUUM, 1.0, table="shop.goods")
+    scene.reporter.tick()
+    page = scene.metrics.page().decode().splitlines()
+    assert len([line for line in page if 'table="shop.goods"' in line]) == series_per_table()

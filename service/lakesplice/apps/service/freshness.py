@@ -2,7 +2,8 @@
 
 Under steady load a topic is never caught up with: there is always a record more. So how far the
 topic reached is noted again and again, and a view is complete up to the latest such moment whose
-records it holds.
+records it holds. A table that is behind when its driver begins holds none of them: what is known of
+it then comes from the driver before, or from the times of the records that it has not taken yet.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ class Sightings:
 
     def __init__(self) -> None:
         self._seen: list[tuple[float, dict[int, int]]] = []
+        self._known: tuple[float, dict[int, int]] | None = None
         self._lock = threading.Lock()
 
     def add(self, ends: Mapping[int, int], moment: float) -> None:
@@ -60,10 +62,18 @@ class Sightings:
             if len(self._seen) > _SIGHTINGS_MAX:
                 self._seen = [*self._seen[:-1:2], self._seen[-1]]
 
+    def know(self, moment: float, offsets: Mapping[int, int]) -> None:
+        """Take it from elsewhere that a view with these next offsets, or later ones, is complete up
+        to `moment`.
+        """
+        with self._lock:
+            self._known = moment, dict(offsets)
+
     def complete_up_to(self, offsets: Mapping[int, int]) -> float | None:
         """Return the last moment at which no partition reached beyond its next offset."""
         with self._lock:
-            held = (moment for moment, ends in self._seen if _within(ends, offsets))
+            known = [] if self._known is None else [self._known]
+            held = (moment for moment, ends in (*known, *self._seen) if _within(ends, offsets))
             return max(held, default=None)
 
     def freshness(

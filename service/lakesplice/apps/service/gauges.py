@@ -75,10 +75,15 @@ def count_commit(
 def show_snapshot(
     metrics: Metrics, name: TableName, snapshot: Snapshot | None, fresh: Freshness
 ) -> None:
-    """Set the gauges that follow from a table's present version."""
+    """Set the gauges that follow from a table's present version; of one that isn't made yet, only
+    how fresh it is.
+    """
+    table = str(name)
+    metrics.since(metric.FRESHNESS, fresh.real_time, table=table, view=metric.REAL_TIME)
+    metrics.since(metric.FRESHNESS, fresh.read_optimised, table=table, view=metric.READ_OPTIMISED)
     if snapshot is None:
         return
-    table, manifest = str(name), snapshot.manifest
+    manifest = snapshot.manifest
     deltas, files = manifest.deltas, manifest.files.values()
     metrics.set(metric.TABLE_VERSION, snapshot.version, table=table)
     metrics.set(metric.RETAINED_FROM, manifest.retention.retained_from, table=table)
@@ -87,8 +92,6 @@ def show_snapshot(
     metrics.set(metric.DELTA_BYTES, sum(delta.file.bytes for delta in deltas), table=table)
     oldest = min((delta.committed_ms for delta in deltas), default=None)
     metrics.since(metric.DELTA_OLDEST, None if oldest is None else oldest / 1000, table=table)
-    metrics.since(metric.FRESHNESS, fresh.real_time, table=table, view=metric.REAL_TIME)
-    metrics.since(metric.FRESHNESS, fresh.read_optimised, table=table, view=metric.READ_OPTIMISED)
     letters = sum(ref.rows for ref in manifest.dead_letters)
     metrics.set(metric.OPEN_LETTERS, letters, table=table)
     metrics.set(metric.BASE_FILES, len(manifest.files), table=table)

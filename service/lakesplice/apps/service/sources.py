@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.newcomers import Newcomers
+from lakesplice.apps.service.past_freshness import PastFreshness
 from lakesplice.apps.service.resting import Rest
 from lakesplice.apps.service.tables import ServiceTables, unborn_source
 from lakesplice.errors import FencedError, UnsupportedError, UsageError
@@ -66,6 +67,7 @@ class Sources:
         self._excluded: dict[str, str] = {}
         self._matching: tuple[str, ...] = ()
         self._newcomers = Newcomers(driver, tables)
+        self._past = PastFreshness(driver, tables, catalogue)
         self.has_looked = False
         self.other_topics: tuple[str, ...] = ()
 
@@ -77,12 +79,17 @@ class Sources:
         """
         starts: dict[str, dict[int, int]] = {}
         lags = {}
+        moment, topics = self._driver.clock.now_ms() / 1000, self._topics()
         # In order of name: of two topics for one new table it is the same one that gets it.
-        for name, topic in sorted(self._topics().items()):
+        for name, topic in sorted(topics.items()):
             offsets = self._try_to_start(topic)
             if offsets:
                 starts[name] = offsets
                 lags[name] = topic.behind(offsets)
+            table = self._tables.get(name)
+            if table is not None:
+                table.sight(topic, moment)
+        self._past.tell(topics)
         return Outlook(starts, lags)
 
     def standings(self) -> dict[str, Standing]:
@@ -174,6 +181,9 @@ class Sources:
         self._matching = tuple(matching)
         for topic in self._unopened.keys() - set(matching):
             del self._unopened[topic]
+        held = {table.topic for table in self._tables.of_topics()}
+        for topic in held - set(matching):
+            self._tables.let_go(topic)
         others = () if matching else tuple(self._catalogue.matching(_ANY))
         if others != self.other_topics or (not matching and not self.has_looked):
             self._say_nothing_matches(others)

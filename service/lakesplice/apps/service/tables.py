@@ -202,6 +202,16 @@ class ServiceTable(HeldTable):
         self._driver.metrics.set(LAG, offsets, table=str(self.name))
         self.show()
 
+    def has_taken(self, earliest: Mapping[int, int], ends: Mapping[int, int]) -> bool:
+        """Return whether all records before `ends` that the topic still has are committed."""
+        offsets = self.next_offsets(earliest)
+        return all(max(offsets.get(at, 0), earliest.get(at, 0)) >= end for at, end in ends.items())
+
+    def know_fresh(self, moment: float) -> None:
+        """Take it from elsewhere that what is committed is complete up to `moment`, in seconds."""
+        self._sightings.know(moment, self.next_offsets(self.source.partitions))
+        self.show()
+
     def freshness(self) -> Freshness:
         """Return up to when the table's views are sure to be complete, for all its topics."""
         return least_fresh([holder._own_freshness() for holder in self.holders])  # noqa: SLF001
@@ -271,6 +281,21 @@ class ServiceTables:
         self._tables[topic] = table
         self._first.setdefault(name, table)
         return table
+
+    def let_go(self, topic: str) -> None:
+        """Hold a topic's table no more, and end its series with its last topic, if nothing of it
+        waits for compaction: then somebody has still to see to it.
+        """
+        table = self._tables.get(topic)
+        if table is None or table.manifest.deltas:
+            return
+        del self._tables[topic]
+        table.holders.remove(table)
+        if table.holders:
+            self._first[table.name] = table.holders[0]
+            return
+        del self._first[table.name]
+        self._driver.metrics.drop_table(str(table.name))
 
     def shard(self, topic: str) -> tuple[tuple[str, str], ...]:
         """Return the shard that a topic is of its table, empty if all rows are its own."""

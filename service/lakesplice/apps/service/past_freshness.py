@@ -1,0 +1,81 @@
+"""How fresh a table is that is behind when its driver begins.
+
+The driver before has published it. Where none has, the broker tells: a table that has taken every
+record from before a moment is complete up to that moment. A few moments are tried, so a table may
+be told to be less fresh than it is, never fresher.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.tables import ServiceTables
+from lakesplice.errors import LakespliceError
+from lakesplice.spark.topics import Topic, TopicCatalogue
+from lakesplice.table.driver_status import newest_status
+
+_MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
+# Each is a question to the broker about all topics that nothing is known of yet.
+_AGES_SECONDS = (
+    _MINUTE, 5 * _MINUTE, 15 * _MINUTE, _HOUR, 3 * _HOUR, 12 * _HOUR, 2 * _DAY, 7 * _DAY, 30 * _DAY,
+)  # fmt: skip
+
+
+class PastFreshness:
+    """Tells tables what is known of their freshness from before; blocks on the broker."""
+
+    def __init__(self, driver: Driver, tables: ServiceTables, catalogue: TopicCatalogue) -> None:
+        self._driver = driver
+        self._tables = tables
+        self._catalogue = catalogue
+        self._before: Mapping[str, int] | None = None
+        self._asked: set[str] = set()
+
+    def tell(self, topics: Mapping[str, Topic]) -> None:
+        """Let every table of these topics know how fresh it is, as far as it doesn't; each topic is
+        asked about once.
+        """
+        unknown = {}
+        for name, topic in topics.items():
+            table = self._tables.get(name)
+            if table is None or name in self._asked or table.freshness().real_time is not None:
+                continue
+            self._asked.add(name)
+            published_ms = self._published().get(name)
+            if published_ms is not None and table.snapshot is not None:
+                table.know_fresh(published_ms / 1000)
+            else:
+                unknown[name] = topic
+        self._ask(unknown)
+
+    def _ask(self, unknown: dict[str, Topic]) -> None:
+        now_ms = self._driver.clock.now_ms()
+        for age in _AGES_SECONDS:
+            if not unknown:
+                return
+            firsts = self._catalogue.since_in_each(list(unknown.values()), now_ms - age * 1000)
+            for name, first in firsts.items():
+                table = self._tables.get(name)
+                if table is not None and table.has_taken(unknown[name].earliest, first):
+                    table.know_fresh(now_ms / 1000 - age)
+                    del unknown[name]
+        # Older than all that was asked: it is at least so old.
+        for name in unknown:
+            table = self._tables.get(name)
+            if table is not None:
+                table.know_fresh(now_ms / 1000 - _AGES_SECONDS[-1])
+
+    def _published(self) -> Mapping[str, int]:
+        if self._before is None:
+            self._before = {}
+            with suppress(LakespliceError):
+                status = newest_status(self._driver.lake)
+                if status is not None:
+                    self._before = {
+                        topic.topic: topic.real_time_ms
+                        for topic in status.topics
+                        if topic.real_time_ms is not None
+                    }
+        return self._before
