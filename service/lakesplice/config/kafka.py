@@ -75,6 +75,13 @@ class KafkaSettings(Section):
         pattern=r"[A-Za-z0-9._-]{1,249}",
         description="A topic that dead letters are sent to as well; the lake has them in any case.",
     )
+    heartbeat_prefix: str = Field(
+        default="__debezium-heartbeat",
+        pattern=r"[A-Za-z0-9._-]{1,200}",
+        description="How the names of the connectors' heartbeat topics begin, as Debezium's"
+        " `topic.heartbeat.prefix`; a dot and the connector's `topic.prefix` follow. With"
+        " heartbeats a connector that stands still is told from a source in which nothing happens.",
+    )
     options: Options = Field(
         default=Options(),
         description="Client options of Kafka by their own names, such as `security.protocol` or"

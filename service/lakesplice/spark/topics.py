@@ -23,6 +23,7 @@ _LISTING = re.compile(r"\(name=([^,]+), topicId=([^,]+), internal=(true|false)\)
 _DESCRIPTION = re.compile(r"\(name=([^,]+), internal=(?:true|false), partitions=(.*?), authorized")
 _PARTITION = re.compile(r"\(partition=(\d+),")
 _OFFSET = re.compile(r"[{ ]([^ =]+)-(\d+)=ListOffsetsResultInfo\(offset=(-?\d+),")
+_NEWEST = re.compile(r"[{ ]([^ =]+)-(\d+)=ListOffsetsResultInfo\(offset=-?\d+, timestamp=(-?\d+),")
 
 _Asked = TypeVar("_Asked", bound=tuple[Any, ...])
 
@@ -119,6 +120,22 @@ class TopicCatalogue:
             }
             for topic in topics
         }
+
+    def newest_ms(self, topics: Sequence[Topic]) -> dict[str, int]:
+        """Return when the newest record of each topic was written, by the records' own times, in
+        milliseconds since the epoch; a topic without records is left out.
+        """
+        pairs = [(topic.name, at) for topic in topics for at in sorted(topic.latest)]
+        if not pairs:
+            return {}
+        spec = self._jvm.org.apache.kafka.clients.admin.OffsetSpec.maxTimestamp()
+        request = self._specified(pairs, spec)
+        told = self._ask(lambda client: client.listOffsets(request).all().get())
+        found: dict[str, int] = {}
+        for name, _, time_ms in _NEWEST.findall(told):
+            if int(time_ms) >= 0:
+                found[name] = max(int(time_ms), found.get(name, 0))
+        return found
 
     def close(self) -> None:
         """Give the connection back; the next question opens a new one."""

@@ -54,7 +54,14 @@ class Broker:
         return sorted(name for name in self.ends if re.fullmatch(pattern, name))
 
     def describe(self, names: Iterable[str]) -> dict[str, Topic]:
-        return {name: Topic(name, f"id of {name}", {0: 0}, {0: self.ends[name]}) for name in names}
+        return {
+            name: Topic(name, f"id of {name}", {0: 0}, {0: self.ends[name]})
+            for name in names
+            if name in self.ends
+        }
+
+    def newest_ms(self, topics: Iterable[Topic]) -> dict[str, int]:
+        return {t.name: self.times_ms[t.name][-1] for t in topics if t.name in self.times_ms}
 
     def since_in_each(self, topics: Iterable[Topic], moment_ms: int) -> dict[str, dict[int, int]]:
         written = {t.name: self.times_ms.get(t.name, [0] * self.ends[t.name]) for t in topics}
@@ -359,3 +366,25 @@ def test_a_table_has_as_many_series_as_the_document_says(tmp_path: Path) -> None
     scene.reporter.tick()
     page = scene.metrics.page().decode().splitlines()
     assert len([line for line in page if 'table="shop.goods"' in line]) == series_per_table()
+
+
+def test_a_connector_that_stands_still_is_told_from_a_source_that_does(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, r"(a|b|c)\..*", a_shop_goods=1, b_shop_new=1, c_shop_things=0)
+    now = scene.clock.now_ms()
+    scene.broker.ends |= {"__debezium-heartbeat.a": 9, "__debezium-heartbeat.c": 9}
+    scene.broker.times_ms = {
+        GOODS: [now - 7_200_000],
+        "__debezium-heartbeat.a": [now - 4_000],
+        "b.shop.new": [now - 7_200_000],
+        "__debezium-heartbeat.c": [now - 3_600_000],
+    }
+    scene.sources.look()
+    page = scene.metrics.page().decode().splitlines()
+    ages = [line for line in page if line.startswith("lakesplice_connector_event_age_seconds{")]
+    assert [line.partition("{")[2].partition("}")[0] for line in ages] == [
+        'connector="a",heartbeats="yes"', 'connector="b",heartbeats="no"',
+        'connector="c",heartbeats="yes"',
+    ]  # fmt: skip
+    del scene.broker.ends["c.shop.things"]
+    scene.sources.peek()
+    assert 'connector="c"' not in scene.metrics.page().decode()

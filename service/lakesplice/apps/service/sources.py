@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from lakesplice.apps.service.connectors import Connectors
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.newcomers import Newcomers
 from lakesplice.apps.service.past_freshness import PastFreshness
@@ -68,6 +69,7 @@ class Sources:
         self._matching: tuple[str, ...] = ()
         self._newcomers = Newcomers(driver, tables)
         self._past = PastFreshness(driver, tables, catalogue)
+        self._connectors = Connectors(driver, catalogue)
         self.has_looked = False
         self.other_topics: tuple[str, ...] = ()
 
@@ -90,6 +92,7 @@ class Sources:
             if table is not None:
                 table.sight(topic, moment)
         self._past.tell(topics)
+        self._connectors.look(topics)
         return Outlook(starts, lags)
 
     def standings(self) -> dict[str, Standing]:
@@ -144,7 +147,9 @@ class Sources:
         moment = self._driver.clock.now_ms() / 1000
         starts: dict[str, dict[int, int]] = {}
         lags = {}
-        for name, topic in self._topics().items():
+        topics = self._topics()
+        self._connectors.look(topics)
+        for name, topic in topics.items():
             table = self._tables.get(name)
             if table is not None:
                 table.sight(topic, moment)

@@ -1,0 +1,70 @@
+"""How long ago each connector last wrote to Kafka.
+
+A connector that died leaves its tables as complete as they can be: every record is taken. Only the
+age of its newest record shows it, and only heartbeats tell it from a source in which nothing
+happens.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from lakesplice.apps.service.driver import Driver
+from lakesplice.errors import SourceUnavailable
+from lakesplice.spark.topics import Topic, TopicCatalogue
+from lakesplice.telemetry import catalogue as metric
+
+_WITHOUT_PREFIX = "(none)"
+
+
+class Connectors:
+    """Shows the age of each connector's newest record; blocks on the broker."""
+
+    def __init__(self, driver: Driver, catalogue: TopicCatalogue) -> None:
+        self._driver = driver
+        self._catalogue = catalogue
+        self._shown: set[tuple[str, str]] = set()
+        self._unknown = False
+
+    def look(self, topics: Mapping[str, Topic]) -> None:
+        """Bring the ages up to date; `topics` are those that are read. A broker that can't say it
+        (before 3.0) is asked once.
+        """
+        if self._unknown or not topics:
+            return
+        try:
+            self._look(topics)
+        except SourceUnavailable as error:
+            self._unknown = True
+            self._driver.log.warning("connector-ages-unknown", error=str(error))
+
+    def _look(self, topics: Mapping[str, Topic]) -> None:
+        prefix = self._driver.settings.kafka.heartbeat_prefix
+        connectors = {connector_of(topic) for topic in topics}
+        beating = self._catalogue.describe(f"{prefix}.{name}" for name in connectors)
+        newest = self._catalogue.newest_ms([*topics.values(), *beating.values()])
+        moments: dict[tuple[str, str], int] = defaultdict(int)
+        for topic, moment_ms in newest.items():
+            name = topic.removeprefix(f"{prefix}.") if topic in beating else connector_of(topic)
+            labels = name, "yes" if f"{prefix}.{name}" in beating else "no"
+            moments[labels] = max(moments[labels], moment_ms)
+        for labels in self._shown - moments.keys():
+            self._show(labels, None)
+        for labels, moment_ms in moments.items():
+            self._show(labels, moment_ms / 1000)
+        self._shown = set(moments)
+
+    def _show(self, labels: tuple[str, str], moment: float | None) -> None:
+        connector, heartbeats = labels
+        self._driver.metrics.since(
+            metric.CONNECTOR_AGE, moment, connector=connector, heartbeats=heartbeats
+        )
+
+
+def connector_of(topic: str) -> str:
+    """Return what the names of a connector's topics begin with, which is before database and
+    table.
+    """
+    prefix, dots, _ = topic.rpartition(".")[0].rpartition(".")
+    return prefix if dots else _WITHOUT_PREFIX
