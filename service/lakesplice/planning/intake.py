@@ -38,6 +38,7 @@ from lakesplice.planning.evolution import (
     plan_evolution,
 )
 from lakesplice.planning.facts import NOTHING_KNOWN, Stop, TopicFacts, mixed, shared, with_ordering
+from lakesplice.planning.further_snapshots import ADVICE, further_snapshots
 from lakesplice.planning.images import to_changes
 from lakesplice.planning.intake_report import Letter, PartitionReport, Taken
 from lakesplice.planning.order import accept_repetitions
@@ -219,6 +220,8 @@ class PartitionIntake:
             self._not_inserts, decoded.blocks, decoded.fences.rows
         ):
             yield Stop(row, ParkCode.NOT_AN_INSERT, why)
+        for row in further_snapshots(decoded.blocks, files, self._state.position):
+            yield Stop(row, ParkCode.NOT_AN_INSERT, ADVICE)
         for row, code, why in parking_truncations(decoded.fences, self._policy):
             yield Stop(row, code, why)
         for block, file in zip(decoded.blocks, files, strict=False):

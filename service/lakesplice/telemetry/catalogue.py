@@ -100,10 +100,8 @@ CONNECTOR_AGE = age(
     "connector_event_age_seconds",
     "How long ago a connector last wrote a record to Kafka, heartbeats included. What its topics'"
     " names begin with tells a connector; `heartbeats` says whether it has a topic of them.",
-    "With heartbeats: the connector stands still, look at its state in Kafka Connect. Without: it"
-    " does, or nothing happens at the source; set `heartbeat.interval.ms` to tell them apart.",
-    Label("connector"),
-    Label("heartbeats", ("yes", "no")),
+    "Look at the connector in Kafka Connect; without heartbeats the source may just be silent.",
+    *(Label("connector"), Label("heartbeats", ("yes", "no"))),
 )
 CHANGES = counter(
     "changes",

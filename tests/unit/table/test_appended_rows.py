@@ -162,3 +162,33 @@ def test_rows_appended_by_two_servers_at_one_place_are_told_by_their_shard(tmp_p
         ("shop_1", "home"),
     ]
     assert len({row[SOURCE_POSITION] for row in rows}) == 2
+
+
+def test_a_further_snapshot_parks_instead_of_doubling_rows(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    scene.database.load("clicks", [SAME, SAME, ("cart", 2)])
+    snapshot = scene.database.snapshot()
+    scene.take(snapshot[:2])
+    scene.take([*snapshot[2:], *scene.click(("pay", 3))])
+    before = scene.rows
+    assert ("pay", 3) in before
+    scene.click(("never sent", 4))
+    scene.take(scene.database.snapshot())
+    parked = scene.driver.table.parked
+    assert parked is not None
+    assert parked.code is ParkCode.NOT_AN_INSERT
+    assert "a further snapshot" in parked.detail
+    assert scene.rows == before
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3, 4])
+def test_a_further_snapshot_is_noticed_wherever_batches_end(tmp_path: Path, cut: int) -> None:
+    scene = Scene(tmp_path)
+    scene.database.load("clicks", [SAME, ("cart", 2)])
+    events = [*scene.database.snapshot(), *scene.click(("pay", 3))]
+    scene.click(("never sent", 4))
+    events += scene.database.snapshot()
+    scene.take(events[:cut])
+    scene.take(events[cut:])
+    assert scene.driver.table.parked is not None
+    assert scene.rows == [("cart", 2), SAME, ("pay", 3)]

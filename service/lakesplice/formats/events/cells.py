@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,7 +25,8 @@ from lakesplice.formats.events.encoding import (
     Encoding,
 )
 from lakesplice.formats.events.geometry import extended_wkb, geometry_members
-from lakesplice.formats.events.lines import Mask, text_bytes
+from lakesplice.formats.events.lines import Mask
+from lakesplice.formats.events.octets import bytes_of_latin1, decode_base64, padded
 from lakesplice.formats.events.values import DeadReason
 from lakesplice.model.types import Kind
 
@@ -39,7 +39,6 @@ _DATETIME = _DATE[:-1] + r" [0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?$"
 _INTEGER = r"^-?[0-9]{1,19}$"
 _UNSIGNED = r"^[0-9]{1,20}$"
 _FLOAT = r"^-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?$"
-_TWO_BYTES = 0xC0
 _TIME = (
     r"^(?P<sign>-?)(?P<hours>[0-9]{2,3}):(?P<minutes>[0-5][0-9]):(?P<seconds>[0-5][0-9])"
     r"(?:\.(?P<fraction>[0-9]{1,6}))?$"
@@ -139,32 +138,13 @@ def _ranged(raw: pa.Array, least: int, most: int, finish: Callable[[pa.Array], p
     return _column(finish(values), beyond.to_numpy(zero_copy_only=False))
 
 
-def _decode_base64(raw: pa.Array) -> tuple[pa.Array, Mask | None]:
-    decoded = pl.Series(raw).str.decode("base64", strict=False).to_arrow().cast(pa.binary())
-    if decoded.null_count == raw.null_count:
-        return decoded, None
-    return decoded, pc.and_(decoded.is_null(), raw.is_valid()).to_numpy(zero_copy_only=False)
-
-
 def _base64(raw: pa.Array, cell: Cell) -> Column:
-    values, wrong = _decode_base64(raw)
-    return _column(_padded(values, cell.width), wrong, DeadReason.WRONG_TYPE)
-
-
-def _padded(values: pa.Array, width: int) -> pa.Array:
-    """Give values of fewer than `width` bytes their zeros back."""
-    if not width:
-        return values
-    missing = pc.max_element_wise(pc.subtract(width, pc.binary_length(values)), 0)
-    if not pc.any(pc.greater(missing, 0)).as_py():
-        return values
-    zeros = pa.array([bytes(count) for count in range(width + 1)], pa.binary())
-    none = pa.scalar(b"", pa.binary())
-    return pc.binary_join_element_wise(values, zeros.take(missing), none)
+    values, wrong = decode_base64(raw)
+    return _column(padded(values, cell.width), wrong, DeadReason.WRONG_TYPE)
 
 
 def _decimal_base64(raw: pa.Array, cell: Cell) -> Column:
-    unscaled, no_base64 = _decode_base64(raw)
+    unscaled, no_base64 = decode_base64(raw)
     values, beyond = decimals_from_bytes(unscaled, cell.type)
     flaws = [(beyond, DeadReason.OUT_OF_RANGE)] if beyond.any() else []
     if no_base64 is not None:
@@ -184,7 +164,7 @@ def _wide_decimal_bytes(raw: pa.Array, cell: Cell) -> Column:
 
 
 def _wide_decimal_base64(raw: pa.Array, cell: Cell) -> Column:
-    unscaled, no_base64 = _decode_base64(raw)
+    unscaled, no_base64 = decode_base64(raw)
     wide = _wide_decimal_bytes(unscaled, cell)
     unread = () if no_base64 is None else ((no_base64, DeadReason.WRONG_TYPE),)
     return Column(wide.values, (*unread, *wide.flaws))
@@ -192,7 +172,7 @@ def _wide_decimal_base64(raw: pa.Array, cell: Cell) -> Column:
 
 def _geometry(raw: pa.Array, cell: Cell) -> Column:
     members = geometry_members(raw)
-    wkb, no_base64 = _decode_base64(members["wkb"])
+    wkb, no_base64 = decode_base64(members["wkb"])
     plain = [wkb, members["srid"]]
     shaped = _geometry_bytes(
         pa.StructArray.from_arrays(plain, ["wkb", "srid"], mask=raw.is_null()), cell
@@ -330,27 +310,8 @@ def _bits_text(raw: pa.Array, cell: Cell) -> Column:
 
 
 def _latin1_text(raw: pa.Array, cell: Cell) -> Column:
-    """Bytes, each sent as the character of its number: in UTF-8 one byte, or two from 128 on."""
-    other = pc.match_substring_regex(raw, r"[^\x00-\x{FF}]").fill_null(False)
-    texts = pc.if_else(other, pa.scalar(None, pa.string()), raw) if other.true_count else raw
-    data, offsets = text_bytes(texts.cast(pa.binary()))
-    lead = data >= _TWO_BYTES
-    follows = np.zeros(len(data), np.bool_)
-    follows[1:] = lead[:-1]
-    octets = np.where(follows, data + ((np.roll(data, 1) & 3) << 6) - 0x80, data).astype(np.uint8)
-    kept = np.concatenate(([0], np.cumsum(~lead)))
-    # What a null's place holds is of no account: its mask says so.
-    values = pa.Array.from_buffers(
-        pa.binary(),
-        len(raw),
-        [
-            pa.array(texts.is_valid().to_numpy(zero_copy_only=False)).buffers()[1],
-            pa.py_buffer(kept[offsets].astype(np.int32)),
-            pa.py_buffer(octets[~lead]),
-        ],
-    )
-    flawed = other.to_numpy(zero_copy_only=False) if other.true_count else None
-    return _column(_padded(values, cell.width), flawed, DeadReason.WRONG_TYPE)
+    values, wrong = bytes_of_latin1(raw)
+    return _column(padded(values, cell.width), wrong, DeadReason.WRONG_TYPE)
 
 
 def _set_list(raw: pa.Array, _: Cell) -> Column:
