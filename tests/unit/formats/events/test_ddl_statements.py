@@ -36,6 +36,9 @@ def _type(definition: str) -> tuple[object, ...]:
         ("bigint(20) unsigned NOT NULL", "BIGINT UNSIGNED", 20, None),
         ("decimal", "DECIMAL", None, None),
         ("numeric(12, 2)", "DECIMAL", 12, 2),
+        ("NCHAR VARCHAR(9)", "VARCHAR", 9, None),
+        ("BIT(0)", "BIT", None, None),
+        ("/*!50000 int */", "INT", None, None),
         ("dec(5)", "DECIMAL", 5, None),
         ("double precision", "DOUBLE", None, None),
         ("real", "DOUBLE", None, None),
@@ -142,6 +145,8 @@ def test_what_is_dropped_or_copied_is_named() -> None:
         "TRUNCATE TABLE t",
         "ALTER TABLE t CONVERT TO CHARACTER SET utf8mb4",
         "ALTER TABLE t DISABLE KEYS",
+        "ALTER TABLE t ORDER BY a, b DESC, `c`",
+        "ALTER TABLE t ADD INDEX (a), COMMENT = 'it''s /*!50000 ADD x int */'",
         "ALTER TABLE t DROP FOREIGN KEY f, DROP CONSTRAINT c",
         "/*!40000 ALTER TABLE `t` ENABLE KEYS */",
         "GRANT ALL ON *.* TO u",
@@ -232,3 +237,17 @@ def test_columns_may_have_names_that_are_words_elsewhere() -> None:
         TableAltered(_T, (ColumnAdded(DefinedColumn("period", "INT")), ColumnGone("system")))
     ]
     assert not read_statements("ALTER TABLE t DROP SYSTEM VERSIONING, DROP PERIOD FOR p", "shop")
+
+
+@pytest.mark.parametrize("opening", ["/*!50000 ", "/*!", "/*M!100100 "])
+def test_what_servers_execute_within_a_comment_is_read(opening: str) -> None:
+    plain = read_statements("ALTER TABLE t ADD COLUMN c int", "shop")
+    assert plain
+    assert read_statements(f"{opening}ALTER TABLE t ADD COLUMN c int */", "shop") == plain
+    assert read_statements(f"ALTER TABLE t {opening}ADD COLUMN c int*/", "shop") == plain
+
+
+def test_names_behind_order_by_are_no_actions_and_what_follows_them_is() -> None:
+    (told,) = read_statements("ALTER TABLE t ORDER BY a, b, ADD COLUMN c int", "shop")
+    assert isinstance(told, TableAltered)
+    assert [type(action) for action in told.actions] == [ColumnAdded]

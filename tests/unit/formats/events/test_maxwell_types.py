@@ -476,3 +476,34 @@ def test_whatever_stands_in_a_record_it_is_read_or_a_flaw(members: dict[str, obj
     record = {"type": "table-alter", "table": "items", "database": "shop", "sql": "x", **members}
     change = read_schema_change(compact(record))
     assert change is None or isinstance(change, Flaw | SchemaChange)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "ALTER TABLE items ADD INDEX i (id)",
+        "ALTER TABLE items COMMENT='new'",
+        "ALTER TABLE items ORDER BY id, price",
+        "ALTER TABLE items DROP PARTITION p1, p2",
+        "ALTER TABLE items /*!50100 PARTITION BY HASH(id) PARTITIONS 4 */",
+        "CREATE INDEX i ON items (id)",
+    ],
+)
+def test_a_statement_that_changes_no_column_leaves_the_types_known(sql: str) -> None:
+    made = "CREATE TABLE items (id bigint primary key, price decimal(9,3))"
+    columns = {"id": "bigint", "price": "decimal"}
+    history = types(
+        schema_record(made, 10, after=columns),
+        schema_record(sql, 20, before=columns, after=columns),
+    )
+    assert written(history, 30) == {"id": "bigint", "price": "decimal(9,3)"}
+
+
+def test_a_statement_that_says_nothing_of_a_column_that_changed_is_unread() -> None:
+    made = "CREATE TABLE items (id bigint primary key, price decimal(9,3))"
+    columns = {"id": "bigint", "price": "decimal"}
+    history = types(
+        schema_record(made, 10, after=columns),
+        schema_record("ALTER TABLE items COMMENT=''", 20, before=columns, after={"id": "bigint"}),
+    )
+    assert "price" not in written(history, 30)

@@ -15,12 +15,13 @@ _SYNONYMS = {
     "DOUBLE PRECISION": "DOUBLE", "BOOL": "BOOLEAN", "CHARACTER": "CHAR", "NCHAR": "CHAR",
     "NATIONAL CHAR": "CHAR", "NATIONAL CHARACTER": "CHAR", "CHAR VARYING": "VARCHAR",
     "CHARACTER VARYING": "VARCHAR", "VARCHARACTER": "VARCHAR", "NVARCHAR": "VARCHAR",
+    "NCHAR VARCHAR": "VARCHAR", "NATIONAL VARCHARACTER": "VARCHAR", "NCHAR VARCHARACTER": "VARCHAR",
     "NATIONAL VARCHAR": "VARCHAR", "NATIONAL CHAR VARYING": "VARCHAR",
     "NATIONAL CHARACTER VARYING": "VARCHAR", "NCHAR VARYING": "VARCHAR", "LONG": "MEDIUMTEXT",
     "LONG VARCHAR": "MEDIUMTEXT", "LONG VARBINARY": "MEDIUMBLOB",
 }  # fmt: skip
 _SECOND = frozenset(
-    ("PRECISION", "VARYING", "CHAR", "CHARACTER", "VARCHAR", "VARBINARY")
+    ("PRECISION", "VARYING", "CHAR", "CHARACTER", "VARCHAR", "VARCHARACTER", "VARBINARY")
 )  # of a type's name
 _TRUTHS = {"TRUE": "1", "FALSE": "0"}
 _UNSIGNED = frozenset(("UNSIGNED", "ZEROFILL"))  # the latter implies the former
@@ -83,6 +84,8 @@ def _typed(name: str, words: Words) -> tuple[DefinedColumn, Words]:
     if len(numbers) > 2:
         raise UnreadableError(f"{len(numbers)} numbers behind the type of {name!r}")
     length, scale = (*numbers, None, None)[:2]
+    if type_ == "BIT" and length == 0:
+        length = None  # the server takes its own length for none
     return replace(column, length=length, scale=scale), words
 
 

@@ -68,11 +68,19 @@ def _statements(sql: str, payload: Mapping[str, object]) -> list[Statement]:
     if not name:
         return read_statements(sql, database)
     read, table = read_statements(sql, _SOMEWHERE), TableName(database, name)
+    if not read and _columns(payload, "old") == _columns(payload, "def"):
+        return []  # an index, a comment or the like
     if any(_is_of(found, TableName(_SOMEWHERE, name)) for found in read):
         read = read_statements(sql, database)
     if not any(_is_of(found, table) for found in read):
         return [*read, TableUnread(table, "the statement doesn't name it")]
     return [_named(found, table) if _is_of(found, table) else found for found in read]
+
+
+def _columns(payload: Mapping[str, object], which: str) -> object:
+    """A table's columns as the record has them; something that equals nothing where it has none."""
+    table = payload.get(which)
+    return table.get("columns", object()) if isinstance(table, Mapping) else object()
 
 
 def _is_of(statement: Statement, table: TableName) -> bool:

@@ -173,7 +173,11 @@ def _alter(words: Words, database: str) -> list[Statement]:
         others = (_other_table(words, database) for w in (_EXCHANGE,) if words.accept(*w))
         return [moved, *(RowsMoved(other, moved.what) for other in others if other)]
     try:
+        is_sorting = False
         for part in words.parts():
+            if is_sorting and part.is_sort_key:
+                continue
+            is_sorting = part.next.key == "ORDER"
             if part.accept("RENAME"):
                 name = _renamed(part, database)
                 if isinstance(name, TableName):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -10,6 +11,12 @@ import sqlglot
 from sqlglot.errors import SqlglotError
 
 _OPEN, _CLOSE = "(", ")"
+# What is quoted stays; what stands in a comment that servers from a version on execute is executed.
+_EXECUTED = re.compile(
+    r"(?P<kept>'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`[^`]*`)"
+    r"|/\*M?!\d{0,6}(?P<inside>.*?)\*/",
+    re.DOTALL,
+)
 
 
 class Kind(Enum):
@@ -40,9 +47,12 @@ class UnreadableError(Exception):
 
 
 def statements(sql: str) -> Iterator[list[Word]]:
-    """Yield the words of each statement; comments are none. `UnreadableError` if it is no SQL."""
+    """Yield the words of each statement; comments are none, but for what servers execute in them.
+    `UnreadableError` if it is no SQL.
+    """
     found: list[Word] = []
-    for word in _words(sql):
+    executed = _EXECUTED.sub(lambda part: part["kept"] or f" {part['inside']} ", sql)
+    for word in _words(executed if "/*" in sql else sql):
         if word.kind is Kind.SIGN and word.text == ";":
             if found:
                 yield found
@@ -131,6 +141,12 @@ class Words:
         if word.kind is not Kind.NUMBER or not word.text.isdecimal():
             raise UnreadableError(f"{word.text!r} where a number was expected")
         return int(word.text)
+
+    @property
+    def is_sort_key(self) -> bool:
+        """Whether what is left is one of several names behind ORDER BY."""
+        rest = self._words[self._at :]
+        return len(rest) == 1 or (len(rest) == 2 and rest[1].key in ("ASC", "DESC"))
 
     def parts(self) -> list[Words]:
         """Cut the rest at commas that stand in no brackets."""
