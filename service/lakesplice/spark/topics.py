@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.sql import SparkSession
 
-from lakesplice.errors import SourceUnavailable
+from lakesplice.errors import ConfigurationError, SourceUnavailable
 
 _LISTING = re.compile(r"\(name=([^,]+), topicId=([^,]+), internal=(true|false)\)")
 _DESCRIPTION = re.compile(r"\(name=([^,]+), internal=(?:true|false), partitions=(.*?), authorized")
@@ -25,6 +25,7 @@ _PARTITION = re.compile(r"\(partition=(\d+),")
 _OFFSET = re.compile(r"[{ ]([^ =]+)-(\d+)=ListOffsetsResultInfo\(offset=(-?\d+),")
 _NEWEST = re.compile(r"[{ ]([^ =]+)-(\d+)=ListOffsetsResultInfo\(offset=-?\d+, timestamp=(-?\d+),")
 
+_UNRESOLVED = "No resolvable bootstrap urls"
 _Asked = TypeVar("_Asked", bound=tuple[Any, ...])
 
 
@@ -197,18 +198,41 @@ class TopicCatalogue:
 
     def _ask(self, question: Any) -> str:
         """Return the text of the answer."""
+        if self._client is None:
+            self._client = self._made()
         try:
-            if self._client is None:
-                admin = self._jvm.org.apache.kafka.clients.admin.AdminClient
-                self._client = admin.create(self._properties)
             return str(question(self._client).toString())
         except Py4JJavaError as error:
-            cause = str(error.java_exception).splitlines()[0]
             raise SourceUnavailable(
                 "Kafka did not answer; check kafka.bootstrap_servers and kafka.options",
                 bootstrap_servers=self._servers,
+                cause=_innermost(error),
+            ) from error
+
+    def _made(self) -> Any:
+        """Return a client; it asks nobody yet, so what fails here is what it was given."""
+        admin = self._jvm.org.apache.kafka.clients.admin.AdminClient
+        try:
+            return admin.create(self._properties)
+        except Py4JJavaError as error:
+            cause = _innermost(error)
+            if _UNRESOLVED in cause:  # names may be there in a moment
+                raise SourceUnavailable(
+                    "no name in kafka.bootstrap_servers can be resolved; check them and the DNS",
+                    bootstrap_servers=self._servers,
+                ) from error
+            raise ConfigurationError(
+                "Kafka's client can't be made from kafka.options; correct what the cause names",
                 cause=cause,
             ) from error
+
+
+def _innermost(error: Py4JJavaError) -> str:
+    """Return the first line of the innermost cause, which says most."""
+    thrown = error.java_exception
+    while (cause := thrown.getCause()) is not None:
+        thrown = cause
+    return str(thrown.toString()).splitlines()[0]
 
 
 def _misread(question: str, told: str) -> SourceUnavailable:
