@@ -3,8 +3,9 @@
 PYTHON ?= python3
 VENV   := .venv/bin
 PYTEST := $(VENV)/python -m pytest
-# Each is a process with servers of its own, of some 4 GiB at its most.
-WORKERS ?= 0
+# One lane of tests that start services, one of everything else (tests/support/lanes.py); each process
+# has servers of its own, of some 4 GiB at its most.
+WORKERS ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-crash check lint format bench bench-splice ci lock clean

@@ -11,6 +11,7 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
@@ -19,8 +20,11 @@ from _pytest.terminal import TerminalReporter
 from lakesplice.spark.jars import KAFKA_BROKER
 from lakesplice.testing.broker import LocalBroker
 from lakesplice.testing.s3_server import S3Server
-from tests.support import machine
+from tests.support import lanes, machine
 from tests.support.apicurio import Apicurio
+
+if TYPE_CHECKING:
+    from xdist.remote import Producer
 
 MARKED_FOLDERS = ("integration", "e2e", "crash")
 TESTS = Path(__file__).parent
@@ -54,7 +58,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Profiles of tests whose single example is a file through every reader: seconds each."""
+    """Yield to services; profiles of tests whose example is a file through every reader."""
+    lanes.yield_to_services()
     wanted: int = config.getoption("--splice-examples")
     # Without shrinking, which would take minutes: a file found is small, and printed.
     several = hypothesis.settings(
@@ -69,6 +74,12 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.register_profile(
         "readers of operations", several, max_examples=-(-wanted // 10)
     )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> lanes.TwoLanes:
+    """Services in one lane, everything else in the other, however many workers there are."""
+    return lanes.TwoLanes(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -89,6 +100,7 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
         terminalreporter.section("what this machine could not run")
         for reason, count in reasons.most_common():
             terminalreporter.write_line(f"{count:4d}  {reason}")
+    lanes.write_sums(terminalreporter)
 
 
 @pytest.fixture(scope="session")
