@@ -26,6 +26,8 @@ from tests.support.apicurio import Apicurio
 if TYPE_CHECKING:
     from xdist.remote import Producer
 
+pytest_plugins = ("tests.support.skips",)
+
 MARKED_FOLDERS = ("integration", "e2e", "crash")
 TESTS = Path(__file__).parent
 
