@@ -242,9 +242,9 @@ def test_a_column_is_known_by_all_its_names_from_anywhere() -> None:
 
 
 def test_a_type_without_an_exact_column_is_named() -> None:
-    history = _told("CREATE TABLE items (id int, name point, price int, stock int)")
+    history = _told("CREATE TABLE items (id int, name inet6, price int, stock int)")
     (stop,) = decode_all([_created(0, 100)], DecodeContext(TABLE, history=history)).stops
-    assert "name: POINT has no exact column without schemas" in stop.detail
+    assert "name: INET6 has no exact column without schemas" in stop.detail
 
 
 def test_a_table_whose_ddl_was_not_read_stops_with_the_reason() -> None:
