@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -215,3 +216,16 @@ def test_of_one_change_met_twice_the_known_changed_set_stays() -> None:
     bare = replace(update, before=None)
     for order in ([update, bare], [bare, update]):
         assert fold(table(order), SCHEMA).to_pylist() == [update.record]
+
+
+@pytest.mark.parametrize("unknown", ["_changed", "_before_digest"])
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_chain_in_which_a_set_or_a_digest_is_unknown_has_no_changed_set(
+    unknown: str, which: int
+) -> None:
+    rows: list[Row] = [(1, *[value] * (WIDTH - 1)) for value in (0, 1, 2)]
+    records = [Event(at, 1, Op.UPDATE, rows[at], rows[at + 1]).record for at in range(2)]
+    records[which][unknown] = None
+    (folded,) = fold(pa.Table.from_pylist(records, schema=LAYOUT), SCHEMA).to_pylist()
+    assert (folded["_before_digest"], folded["_changed"]) == (None, None)
+    assert folded["c1"] == 2

@@ -33,6 +33,27 @@ def test_a_delta_round_trips_in_the_order_of_addresses_and_positions() -> None:
     assert encode_delta(TABLE.take(pa.array([2, 0, 1])), EVERY_TYPE) == DATA
 
 
+@pytest.mark.parametrize(
+    "places",
+    [
+        [(1, 0, 0, 1), (0, 0, 0, 0)],
+        [(0, 1, 0, 1), (0, 0, 0, 0)],
+        [(0, 0, 0, 1), (0, 0, 0, 0)],
+        [(0, 0, 1, 0), (0, 0, 0, 1)],
+        [(0, 0, 0, 0), (1, 0, 0, 0), (0, 1, 0, 0)],
+    ],
+    ids=["groups", "rows", "offsets of a row", "files of a row", "the last of three"],
+)
+def test_changes_are_put_in_order_whatever_is_out_of_it(
+    places: list[tuple[int, int, int, int]],
+) -> None:
+    keys = ("_group", "_row", "_position_file", "_position_offset")
+    records = [CHANGES[0] | dict(zip(keys, place, strict=True)) for place in places]
+    delta = encode_delta(pa.Table.from_pylist(records, schema=LAYOUT), EVERY_TYPE)
+    found = decoded(delta).select(keys).to_pylist()
+    assert [tuple(row.values()) for row in found] == sorted(places)
+
+
 def test_a_delta_without_changes_round_trips() -> None:
     assert decoded(encode_delta(TABLE.slice(0, 0), EVERY_TYPE)).equals(LAYOUT.empty_table())
 

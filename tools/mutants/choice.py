@@ -1,0 +1,86 @@
+"""Which mutants are tried: drawn from a seed, newest code more often, every kind as often."""
+
+from __future__ import annotations
+
+import math
+import random
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+from mutants.sites import Mutant, mutants_of
+
+PACKAGE = "service/lakesplice"
+PLACES = (
+    "planning",
+    "table",
+    "splicing",
+    "formats",
+    "apps/service/batches.py",
+    "apps/service/compactor.py",
+    "apps/service/loop.py",
+)
+"""Where a fault would lose or damage data, below the package."""
+
+NEWEST_WEIGHT = 4.0
+"""How much more often a line of the newest commit is drawn than one of the first."""
+
+
+def all_mutants(root: Path, places: Iterable[str] = PLACES) -> list[Mutant]:
+    """Return every mutant of the modules in some places, in the order of their paths."""
+    found: list[Mutant] = []
+    for place in places:
+        at = root / PACKAGE / place
+        for path in sorted(at.rglob("*.py")) if at.is_dir() else [at]:
+            found += mutants_of(path.relative_to(root).as_posix(), path.read_bytes())
+    return found
+
+
+def drawn(mutants: list[Mutant], count: int, seed: int, root: Path) -> list[Mutant]:
+    """Return `count` mutants, no two at the same bytes of a module, in the order of their paths.
+
+    The same seed, code and history draw the same ones.
+    """
+    ages = _Ages(root)
+    kinds: dict[str, float] = defaultdict(float)
+    weights = [1 + NEWEST_WEIGHT * ages.newness(mutant) for mutant in mutants]
+    for mutant, weight in zip(mutants, weights, strict=True):
+        kinds[mutant.kind] += weight
+    chance = random.Random(seed)
+    # A draw without replacement: the least of exponential variables with these rates.
+    keyed = [
+        (-math.log(1 - chance.random()) * kinds[mutant.kind] / weight, at)
+        for at, (mutant, weight) in enumerate(zip(mutants, weights, strict=True))
+    ]
+    chosen: dict[tuple[str, int, int], Mutant] = {}
+    for _, at in sorted(keyed):
+        if len(chosen) == count:
+            break
+        mutant = mutants[at]
+        chosen.setdefault((mutant.path, mutant.start, mutant.end), mutant)
+    return sorted(chosen.values(), key=lambda mutant: (mutant.path, mutant.start))
+
+
+class _Ages:
+    """Lines' commits by `git blame`, as shares of the history: 0 the first, 1 the newest."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        commits = _git(root, "rev-list", "--reverse", "HEAD").split()
+        self._newness = {name: at / len(commits) for at, name in enumerate(commits, 1)}
+        self._lines: dict[str, list[str]] = {}
+
+    def newness(self, mutant: Mutant) -> float:
+        """How new the line is; one that is not committed is the newest."""
+        if mutant.path not in self._lines:
+            blamed = _git(self._root, "blame", "-l", "-s", "--", mutant.path)
+            self._lines[mutant.path] = [line.split()[0].lstrip("^") for line in blamed.splitlines()]
+        lines = self._lines[mutant.path]
+        return self._newness.get(lines[mutant.line - 1], 1.0) if mutant.line <= len(lines) else 1.0
+
+
+def _git(root: Path, *arguments: str) -> str:
+    """What git says; nothing, where this is no repository."""
+    done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True)
+    return done.stdout if done.returncode == 0 else ""
