@@ -8,7 +8,7 @@ PYTEST := $(VENV)/python -m pytest
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-crash check lint format bench bench-splice ci lock clean
+.PHONY: help setup demo test test-crash check lint format mutants bench bench-splice ci lock clean
 
 help: ## What there is to make (this list)
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ lint: setup ## The half of check that runs no test
 format: setup ## Let ruff format the code and mend what it can
 	@$(VENV)/ruff format .
 	@$(VENV)/ruff check --fix .
+
+mutants: setup ## 200 faults put into the code, one by one, and which no test notices (hours)
+	@PYTHONPATH=tools $(VENV)/python -m mutants $(ARGS)
 
 bench: setup ## The figures, each beside its peers and floor in the same run
 	@$(VENV)/python -m benchmarks $(ARGS)

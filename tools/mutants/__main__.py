@@ -86,7 +86,9 @@ def _report(results: list[Result], seed: int) -> str:
     for result in results:
         if not result.verdict.is_caught:
             lines += ["", f"## {result.mutant.place} {result.mutant.kind}", ""]
-            lines += [f"{result.verdict.value}; ran {result.tests_run} of {result.tests_known} tests"]
+            lines += [
+                f"{result.verdict.value}; ran {result.tests_run} of {result.tests_known} tests"
+            ]
             lines += ["", "```diff", *_diff(result.mutant), "```"]
     return "\n".join(lines) + "\n"
 

@@ -47,7 +47,7 @@ def drawn(mutants: list[Mutant], count: int, seed: int, root: Path) -> list[Muta
     weights = [1 + NEWEST_WEIGHT * ages.newness(mutant) for mutant in mutants]
     for mutant, weight in zip(mutants, weights, strict=True):
         kinds[mutant.kind] += weight
-    chance = random.Random(seed)
+    chance = random.Random(seed)  # noqa: S311 - the same mutants every time
     # A draw without replacement: the least of exponential variables with these rates.
     keyed = [
         (-math.log(1 - chance.random()) * kinds[mutant.kind] / weight, at)

@@ -64,7 +64,7 @@ class Always(Contexts):
         super().__init__({}, {})
         self._tests = tests
 
-    def tests_of(self, mutant: Mutant) -> list[str]:
+    def tests_of(self, mutant: Mutant) -> list[str]:  # noqa: ARG002 - whatever it is
         """Return the tests."""
         return self._tests
 
@@ -74,7 +74,9 @@ def in_turns(tests: Iterable[str], seconds: Tests) -> list[str]:
     files: dict[str, list[str]] = defaultdict(list)
     for test in sorted(tests, key=lambda test: (seconds.get(test, 0.0), test)):
         files[test.split("::")[0]].append(test)
-    turns = [(at, seconds.get(test, 0.0), test) for f in files.values() for at, test in enumerate(f)]
+    turns = [
+        (at, seconds.get(test, 0.0), test) for f in files.values() for at, test in enumerate(f)
+    ]
     return [test for _, _, test in sorted(turns)]
 
 
@@ -89,7 +91,7 @@ class Recorder:
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     failed: set[str] = field(default_factory=set)
 
-    def trace(self, frame: FrameType, event: str, argument: object) -> None:
+    def trace(self, frame: FrameType, _event: str, _argument: object) -> None:
         """Note the function that is called; ask for none of its lines."""
         self.called.add(frame.f_code)
 

@@ -92,12 +92,12 @@ class _Finder(ast.NodeVisitor):
 
     # Scopes
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> None:  # noqa: N802 - named by ast
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
         self._scopes.append(node.name)
         self._all(node.body)
         self._scopes.pop()
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:  # noqa: N802 - named by ast
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         self._all([*node.args.defaults, *(one for one in node.args.kw_defaults if one)])
         self._functions.append(".".join([*self._scopes, node.name]))
         self._scopes += [node.name, "<locals>"]
@@ -111,39 +111,39 @@ class _Finder(ast.NodeVisitor):
 
     # Statements
 
-    def visit_Expr(self, node: ast.Expr) -> None:  # noqa: N802 - named by ast
+    def visit_Expr(self, node: ast.Expr) -> None:
         if isinstance(node.value, ast.Constant) or _logs(node.value):
             return
         if isinstance(node.value, ast.Call):
             self._add("statement removed", node, "pass")
         self.generic_visit(node)
 
-    def visit_Raise(self, node: ast.Raise) -> None:  # noqa: N802 - named by ast
+    def visit_Raise(self, node: ast.Raise) -> None:
         self._add("statement removed", node, "pass")
 
-    def visit_Assert(self, node: ast.Assert) -> None:  # noqa: N802 - named by ast
+    def visit_Assert(self, node: ast.Assert) -> None:
         """An assertion that fails is a fault already."""
 
-    def visit_AugAssign(self, node: ast.AugAssign) -> None:  # noqa: N802 - named by ast
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
         self._add("statement removed", node, "pass")
         self.generic_visit(node)
 
-    def visit_Assign(self, node: ast.Assign) -> None:  # noqa: N802 - named by ast
+    def visit_Assign(self, node: ast.Assign) -> None:
         if isinstance(node.targets[0], ast.Attribute | ast.Subscript) and self._functions:
             self._add("statement removed", node, "pass")
         self.visit(node.value)
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:  # noqa: N802 - named by ast
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
             self.visit(node.value)
 
-    def visit_Continue(self, node: ast.Continue) -> None:  # noqa: N802 - named by ast
+    def visit_Continue(self, node: ast.Continue) -> None:
         self._add("statement removed", node, "pass")
 
-    def visit_Break(self, node: ast.Break) -> None:  # noqa: N802 - named by ast
+    def visit_Break(self, node: ast.Break) -> None:
         self._add("statement removed", node, "pass")
 
-    def visit_If(self, node: ast.If) -> None:  # noqa: N802 - named by ast
+    def visit_If(self, node: ast.If) -> None:
         if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             return
         self._reverse(node.test)
@@ -152,11 +152,11 @@ class _Finder(ast.NodeVisitor):
                 self._add("statement removed", statement, "pass")
         self.generic_visit(node)
 
-    def visit_While(self, node: ast.While) -> None:  # noqa: N802 - named by ast
+    def visit_While(self, node: ast.While) -> None:
         self._reverse(node.test)
         self.generic_visit(node)
 
-    def visit_IfExp(self, node: ast.IfExp) -> None:  # noqa: N802 - named by ast
+    def visit_IfExp(self, node: ast.IfExp) -> None:
         self._reverse(node.test)
         self.generic_visit(node)
 
@@ -172,7 +172,7 @@ class _Finder(ast.NodeVisitor):
 
     # Expressions
 
-    def visit_Compare(self, node: ast.Compare) -> None:  # noqa: N802 - named by ast
+    def visit_Compare(self, node: ast.Compare) -> None:
         for kind, table in (
             ("comparison flipped", COMPARISONS),
             ("boundary moved", BOUNDARIES),
@@ -185,13 +185,13 @@ class _Finder(ast.NodeVisitor):
                     self._add(kind, node, f"({ast.unparse(changed)})")
         self.generic_visit(node)
 
-    def visit_BoolOp(self, node: ast.BoolOp) -> None:  # noqa: N802 - named by ast
+    def visit_BoolOp(self, node: ast.BoolOp) -> None:
         other = ast.Or() if isinstance(node.op, ast.And) else ast.And()
         changed = ast.unparse(ast.BoolOp(other, node.values))
         self._add("and, or swapped", node, f"({changed})")
         self.generic_visit(node)
 
-    def visit_BinOp(self, node: ast.BinOp) -> None:  # noqa: N802 - named by ast
+    def visit_BinOp(self, node: ast.BinOp) -> None:
         other = OPERATORS.get(type(node.op))
         if other is not None and not _is_text(node.left) and not _is_text(node.right):
             changed = ast.unparse(ast.BinOp(node.left, other(), node.right))
@@ -199,24 +199,24 @@ class _Finder(ast.NodeVisitor):
             self._add("and, or swapped" if logical else "plus, minus swapped", node, f"({changed})")
         self.generic_visit(node)
 
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> None:  # noqa: N802 - named by ast
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
         if isinstance(node.op, ast.Not | ast.Invert):
             self._add("not dropped", node, f"({ast.unparse(node.operand)})")
         self.generic_visit(node)
 
-    def visit_Call(self, node: ast.Call) -> None:  # noqa: N802 - named by ast
+    def visit_Call(self, node: ast.Call) -> None:
         self.visit(node.func)
         self._all(node.args[:1] if _asks_for_a_type(node) else node.args)
         self._all([word.value for word in node.keywords if word.arg not in HINTS])
 
-    def visit_Constant(self, node: ast.Constant) -> None:  # noqa: N802 - named by ast
+    def visit_Constant(self, node: ast.Constant) -> None:
         if isinstance(node.value, bool):
             self._add("constant changed", node, str(not node.value))
         elif isinstance(node.value, int):
             for other in (node.value + 1, node.value - 1):
                 self._add("constant changed", node, f"({other})" if other < 0 else str(other))
 
-    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:  # noqa: N802 - named by ast
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
         """Text with values in it is text."""
 
 
@@ -246,5 +246,3 @@ def parses(source: bytes) -> bool:
     except SyntaxError:
         return False
     return True
-
-

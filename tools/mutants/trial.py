@@ -23,14 +23,32 @@ from mutants.contexts import OUTPUT, Contexts
 from mutants.sites import Mutant
 
 LEFT_OUT = (".venv", ".git", ".hypothesis", "build", ".*_cache", "demo-lake", "results")
-HEAVY = ("pytest", "hypothesis", "numpy", "pyarrow.parquet", "polars", "duckdb", "deltalake", "boto3")
+HEAVY = (
+    "pytest",
+    "hypothesis",
+    "numpy",
+    "pyarrow.parquet",
+    "polars",
+    "duckdb",
+    "deltalake",
+    "boto3",
+)
 TESTS = ("tests/unit", "tests/property")
 """The tests that must catch mutants: those that start no server."""
 
 WALL_FACTOR = 6
 """A run may last this many times its processor seconds, on a machine that others use too."""
 MEMORY_BYTES = 12 << 30
-OPTIONS = ("-q", "-x", "-p", "mutants.contexts", "-p", "no:cacheprovider", "--no-header", "--tb=line")
+OPTIONS = (
+    "-q",
+    "-x",
+    "-p",
+    "mutants.contexts",
+    "-p",
+    "no:cacheprovider",
+    "--no-header",
+    "--tb=line",
+)
 
 
 class Verdict(Enum):
@@ -84,7 +102,7 @@ def tried(copy: Path, mutant: Mutant, contexts: Contexts, budget: float, log: Pa
     The copy is as before afterwards.
     """
     known = contexts.tests_of(mutant)
-    tests, total = [], 0.0
+    tests, total = list[str](), 0.0
     for test in known:
         cost = contexts.seconds.get(test, 0.0)
         if total + cost <= budget or not tests:
@@ -107,7 +125,7 @@ def tried(copy: Path, mutant: Mutant, contexts: Contexts, budget: float, log: Pa
 
 @contextlib.contextmanager
 def _in_place(path: Path, mutant: Mutant) -> Iterator[None]:
-    """The module has the fault during the block. Its times tell Python which compiled one is old."""
+    """The module has the fault during the block; by its times Python knows that it changed."""
     source, was = path.read_bytes(), path.stat()
     path.write_bytes(mutant.applied_to(source))
     try:

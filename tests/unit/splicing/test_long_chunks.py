@@ -93,6 +93,22 @@ def test_a_chunk_without_a_page_index_is_encoded_whole(make: Make, tmp_path: Pat
     assert done.columns_whole["x"] == "no_page_index"
 
 
+def at_first_no_numbers(at: np.ndarray) -> pa.Array:
+    return pa.array(np.where(at < ROWS // 2, np.nan, at % 11), from_pandas=False)
+
+
+@pytest.mark.parametrize("make", [few_texts, mostly_null, at_first_no_numbers])
+def test_a_column_index_covers_all_pages_or_there_is_none(make: Make, tmp_path: Path) -> None:
+    """Pages without a single number have no bounds, so neither has the chunk."""
+    spliced(tmp_path, make(np.arange(ROWS)), every(150, make), Options(), use_dictionary=False)
+    with pa.memory_map(str(tmp_path / "target.parquet")) as opened:
+        source = SourceFile(opened, "target")
+        pages, bounds = source.offset_index(0, 0), source.column_index(0, 0)
+    assert pages is not None
+    assert (bounds is None) == (make is at_first_no_numbers)
+    assert bounds is None or len(bounds) == len(pages)
+
+
 @pytest.mark.parametrize("make", KINDS)
 @pytest.mark.parametrize("dictionary", [True, False])
 def test_touched_pages_wait_in_a_scratch_file(make: Make, dictionary: bool, tmp_path: Path) -> None:

@@ -22,13 +22,17 @@ from lakesplice.errors import (
     UnsupportedError,
     UsageError,
 )
+from lakesplice.formats.log.actions import TableMetadata
+from lakesplice.model.manifest import Manifest
 from lakesplice.planning.hand_fed import adopted_schema
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.adopt import adopt_table, plan_adoption
 from lakesplice.table.adopted_files import look_into
 from lakesplice.table.adopted_keys import indexed
 from lakesplice.table.changes import changes_of
+from lakesplice.table.intents import Adopt
 from lakesplice.table.layout import commit_path
+from lakesplice.table.transitions import Moment, transition
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.faulty_store import Call, Fault, FaultyStore, How
 from tests.support.adopting import by_deltalake, some_rows
@@ -317,6 +321,30 @@ def test_a_feature_that_is_not_in_use_is_no_obstacle(tmp_path: Path) -> None:
     assert kept["ours"] == "x"
     assert not any(name.startswith(("delta.feature", "delta.min")) for name in kept)
     assert kept["delta.inCommitTimestampEnablementVersion"] == "1"
+
+
+@pytest.mark.parametrize("version", [0, 3])
+@pytest.mark.parametrize("were_kept", [True, False])
+def test_it_is_said_from_where_on_commits_have_their_times(version: int, were_kept: bool) -> None:
+    """A reader takes the times of older commits from their files; without an older one, or if the
+    table has had times before, there is nothing to say.
+    """
+    name = "delta.inCommitTimestampEnablement"
+    had = {"delta.enableInCommitTimestamps": "true", f"{name}Version": "1"} if were_kept else {}
+    schema = adopted_schema(TWO.schema, ["id"])
+    intent = Adopt(1, schema, (), (), (), had, log_retention_hours=24)
+    moment = Moment(version, 77, TableMetadata("id", "{}"))
+    (metadata,) = (
+        action
+        for action in transition(Manifest(1), intent, moment).actions
+        if isinstance(action, TableMetadata)
+    )
+    assert metadata.properties["delta.enableInCommitTimestamps"] == "true"
+    told = {k: v for k, v in metadata.properties.items() if k.startswith(name)}
+    if were_kept:
+        assert told == {f"{name}Version": "1"}
+    else:
+        assert told == ({f"{name}Version": "3", f"{name}Timestamp": "77"} if version else {})
 
 
 def test_a_data_file_of_another_size_than_the_log_says_is_refused(tmp_path: Path) -> None:

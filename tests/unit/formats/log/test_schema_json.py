@@ -24,7 +24,9 @@ SCHEMA = TableSchema(
 
 
 def nullable(schema: TableSchema) -> dict[str, bool]:
-    return {field["name"]: field["nullable"] for field in json.loads(encode_schema(schema))["fields"]}
+    return {
+        field["name"]: field["nullable"] for field in json.loads(encode_schema(schema))["fields"]
+    }
 
 
 def test_columns_of_ours_are_required_but_in_a_table_whose_files_others_wrote() -> None:
