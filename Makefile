@@ -8,7 +8,7 @@ PYTEST := $(VENV)/python -m pytest
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-crash check lint format mutants bench bench-splice ci lock clean
+.PHONY: help setup demo test nightly test-crash check lint format mutants bench bench-splice ci lock clean
 
 help: ## What there is to make (this list)
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ demo: setup ## A broker, a shop's changes, the service, and its tables compared 
 
 test: setup ## Every test, with five kills of the service
 	@$(PYTEST) --numprocesses $(WORKERS) --dist loadfile $(ARGS)
+
+nightly: setup ## Everything, with what takes minutes by its nature, at length (hours)
+	@$(PYTEST) --numprocesses $(WORKERS) --dist loadfile --nightly --hypothesis-profile nightly --kills 50 --bucket-calls 0 --splice-examples 100 $(ARGS)
 
 test-crash: setup ## The crash tests with fifty kills of the service (long)
 	@$(PYTEST) tests/crash --kills 50 $(ARGS)

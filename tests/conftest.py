@@ -41,6 +41,9 @@ hypothesis.settings.register_profile(
 hypothesis.settings.register_profile(
     "gate", deadline=None, suppress_health_check=_slow, derandomize=True, max_examples=50
 )
+hypothesis.settings.register_profile(
+    "nightly", deadline=None, suppress_health_check=_slow, max_examples=500
+)
 hypothesis.settings.load_profile("default")
 
 
@@ -50,6 +53,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--seed", type=int, default=None, help="the seed of the crash tests (random)")
     group.addoption(
         "--bucket-calls", type=int, default=10, help="store calls failed in a bucket (10; 0: all)"
+    )
+    group.addoption(
+        "--nightly", action="store_true", help="run what takes minutes by its nature as well"
     )
     group.addoption(
         "--image-base", default=None, help="base of the image that is built (a Debian made here)"
@@ -84,12 +90,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> lanes.T
     return lanes.TwoLanes(config, log)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(TESTS):
             folder = item.path.relative_to(TESTS).parts[0]
             if folder in MARKED_FOLDERS:
                 item.add_marker(folder)
+    if not config.getoption("--nightly"):
+        nightly = [item for item in items if item.get_closest_marker("nightly")]
+        config.hook.pytest_deselected(items=nightly)
+        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import machine
+from tests.support import machine, short_jvms
 
 COMMAND = [sys.executable, "-c", "from lakesplice.apps.cli import main; main()", "demo"]
 SECONDS_MAX = 300.0
@@ -28,7 +28,7 @@ def start(tmp_path: Path, broker_jars: list[Path]) -> Callable[..., subprocess.P
         path = os.pathsep.join(filter(None, (source, os.environ.get("PYTHONPATH"))))
         return subprocess.Popen(
             [*COMMAND, "--folder", str(tmp_path / "demo"), *arguments],
-            env={**os.environ, "PYTHONPATH": path},
+            env={**os.environ, **short_jvms.environment(), "PYTHONPATH": path},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -50,7 +50,15 @@ def test_the_demo_ends_with_every_view_equal_to_the_truth(
     assert f"lakesplice read {tmp_path / 'demo' / 'lake' / 'shop' / 'orders'}" in output
 
 
-@pytest.mark.parametrize("step", ["1. starting", "3. starting", "4. watching"])
+# While it is watched everything runs that has to be stopped; earlier there is less of it.
+@pytest.mark.parametrize(
+    "step",
+    [
+        pytest.param("1. starting", marks=pytest.mark.nightly),
+        pytest.param("3. starting", marks=pytest.mark.nightly),
+        "4. watching",
+    ],
+)
 def test_an_interrupted_demo_stops_all_that_it_started(
     start: Callable[..., subprocess.Popen[str]], step: str, tmp_path: Path
 ) -> None:

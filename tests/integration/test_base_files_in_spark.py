@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from lakesplice.model.change import Op
 from lakesplice.table.facade import Table
+from tests.support import short_jvms
 from tests.support.every_type import EVERY_TYPE, HIGH, LOW, row
 from tests.support.made import MadeTable
 
@@ -23,6 +24,7 @@ VALUES = (LOW, HIGH, None)
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    short_jvms.use()
     session = (
         SparkSession.builder.master("local[1]")
         .config("spark.driver.host", "127.0.0.1")

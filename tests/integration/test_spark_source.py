@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakesplice import Table
 from lakesplice.spark.session import build_session
+from tests.support import short_jvms
 
 ROWS = 3_000
 PUSH_DOWN = "spark.sql.python.filterPushdown.enabled"  # as a user may have set it
@@ -26,6 +27,7 @@ STARVED, STARTS_MAX = "Python worker failed to connect back", 3
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
+    short_jvms.use()
     session = build_session("local[2]", "1g", [], {PUSH_DOWN: "true"})
     yield session
     session.stop()

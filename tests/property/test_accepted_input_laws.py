@@ -19,6 +19,7 @@ from lakesplice.errors import LakespliceError, UsageError
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.hand_fed import HandFedTable, create_table
 from tests.support.by_hand import created, opened, rows_of, tools
+from tests.support.drawing import examples
 from tests.support.simulated import memory_folder
 
 NOT_UTF8 = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff\xfe"]).buffers())
@@ -81,7 +82,7 @@ def require_opens(place: LocalStore, rows: int) -> None:
     assert len(pl.read_delta(str(place.root)).rows()) == rows
 
 
-@settings(max_examples=min(40, settings().max_examples))
+@settings(max_examples=examples(40))
 @given(NAMES, st.lists(st.sampled_from(COLUMNS), min_size=3, max_size=3), st.integers(0, 2))
 def test_columns_of_any_names_and_types(
     names: Sequence[str], columns: Sequence[pa.Array], key: int
@@ -99,7 +100,7 @@ def test_columns_of_any_names_and_types(
     assert table.read(columns=list(names)).column_names == list(names)
 
 
-@settings(max_examples=min(40, settings().max_examples))
+@settings(max_examples=examples(40))
 @given(st.lists(TRANSACTIONS, min_size=1, max_size=8))
 def test_transactions_of_any_values(transactions: Sequence[Any]) -> None:
     place = store()

@@ -23,6 +23,7 @@ from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
 from tests.support.altered import DEFAULTS, TOPIC, event
+from tests.support.drawing import examples
 from tests.support.simulated import memory_folder
 
 POLICY = SchemaPolicy(drop_column=Behaviour.EVOLVE, rename_column=Behaviour.EVOLVE)
@@ -140,7 +141,7 @@ def driven(topic: SimulatedTopic, history: TypeHistory) -> Iterator[SimulatedDri
         )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(STEPS, min_size=1, max_size=14),
     st.lists(st.integers(0, 1), min_size=40, max_size=40),

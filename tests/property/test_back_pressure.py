@@ -28,6 +28,7 @@ from lakesplice.table.commit import Committed
 from lakesplice.table.intents import Splice
 from lakesplice.testing.doubles import FixedClock
 from lakesplice.testing.simulation import SimulatedDriver
+from tests.support.drawing import examples
 from tests.support.simulated import Source, driver_of, memory_folder, require_finished
 
 RANGES = 2
@@ -95,7 +96,7 @@ def run(steps: int, slowness: int, deltas_max: int, waiting_max: int) -> Run:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 @given(slowness=st.integers(1, 12), deltas_max=st.integers(1, 30), waiting_max=st.integers(2, 8))
 def test_however_slow_compaction_is_what_waits_is_bounded_and_ingest_goes_on(
     slowness: int, deltas_max: int, waiting_max: int

@@ -16,6 +16,7 @@ from lakesplice.model.names import TableName
 from tests.conformance.test_event_formats import MAXWELL
 from tests.support.avro import captured_schemas
 from tests.support.debezium import Record, captured, decode_all, images
+from tests.support.drawing import examples
 from tests.support.workload import DECLARED
 
 
@@ -77,7 +78,7 @@ def damage(draw: st.DrawFn) -> Callable[[bytes], bytes]:
     return damaged
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(data=st.data())
 def test_damage_in_a_captured_record_is_settled_and_costs_no_neighbour(
     capture: Capture, data: st.DataObject

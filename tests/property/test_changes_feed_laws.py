@@ -13,6 +13,7 @@ from lakesplice.storage.local import LocalStore
 from lakesplice.table.restore import restore
 from lakesplice.table.settle import Settled
 from lakesplice.testing.simulation import SimulatedDriver
+from tests.support.drawing import examples
 from tests.support.feeds import require_feed
 from tests.support.simulated import Source, driver_of, folder
 from tests.support.steps import Step, steps, take_step
@@ -40,7 +41,7 @@ def take(step: Step, source: Source, driver: SimulatedDriver) -> None:
         take_step(step, source, driver)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     st.lists(
         steps("restore", puts=2)

@@ -20,6 +20,7 @@ from lakesplice.model.types import ColumnType
 from lakesplice.planning.digest import row_digest
 from lakesplice.planning.images import to_changes
 from lakesplice.planning.keyhash import key_hash
+from tests.support.drawing import examples
 
 TYPES = [
     "long", "string", "double", "decimal(12,2)", "boolean", "timestamp", "decimal(30,4)", "binary",
@@ -119,7 +120,7 @@ def exact(value: Any) -> Any:
     return str(value) if isinstance(value, float) else value
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(events(), st.integers(1, len(TYPES)))
 def test_changes_say_what_the_images_say(sent: list[Event], width: int) -> None:
     columns = COLUMNS[:width]

@@ -33,6 +33,7 @@ from tests.support.debezium import (
     payload,
     with_schema,
 )
+from tests.support.drawing import examples
 from tests.support.schema_changes import connect_record
 from tests.support.types import DEAD, PARKED, TYPES, Sent, connect, decimal, unscaled
 
@@ -215,7 +216,7 @@ def companies(draw: st.DrawFn, sent: Sequence[Sent]) -> tuple[list[Sent], list[R
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(data=st.data())
 def test_values_do_not_depend_on_the_cut_or_on_other_columns(
     name: str, data: st.DataObject

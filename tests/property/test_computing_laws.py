@@ -14,6 +14,7 @@ from lakesplice.errors import ConfigurationError
 from lakesplice.model.types import ColumnType
 from lakesplice.planning.computing.evaluation import evaluate, type_of
 from lakesplice.planning.computing.expression import Expression, parse
+from tests.support.drawing import examples
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 VALUES: dict[str, st.SearchStrategy[Any]] = {
@@ -73,7 +74,7 @@ def values_of(text: Expression | str, kind: str, values: list[Any]) -> list[Any]
     return list(found.to_pylist())
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(calls())
 def test_no_value_fails_and_null_stays_null(case: tuple[Expression, str, list[Any]]) -> None:
     expression, kind, values = case
@@ -82,7 +83,7 @@ def test_no_value_fails_and_null_stays_null(case: tuple[Expression, str, list[An
     assert all(new is None for new, old in zip(found, values, strict=True) if old is None)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.sampled_from(["byte", "integer", "long", "decimal(9,2)", "decimal(38,37)"]), st.data())
 def test_a_number_written_and_read_again_is_the_same(kind: str, data: st.DataObject) -> None:
     values = data.draw(st.lists(VALUES[kind], min_size=1))
@@ -92,14 +93,14 @@ def test_a_number_written_and_read_again_is_the_same(kind: str, data: st.DataObj
     assert not any("e" in text.lower() for text in texts)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(VALUES["long"] | VALUES["byte"], min_size=1))
 def test_a_cast_to_fewer_bits_keeps_the_value_or_is_null(values: list[int]) -> None:
     found = values_of("cast(c, short)", "long", values)
     assert found == [value if -(2**15) <= value < 2**15 else None for value in values]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(VALUES["timestamp"], min_size=1))
 def test_moments_have_the_parts_and_days_that_a_calendar_says(moments: list[datetime]) -> None:
     for name in ("year", "month", "day", "hour", "minute", "second"):
@@ -111,7 +112,7 @@ def test_moments_have_the_parts_and_days_that_a_calendar_says(moments: list[date
     assert values_of("cast(c, timestamp)", "string", texts) == moments
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(VALUES["date"], min_size=1))
 def test_a_date_is_read_as_it_is_written(days: list[date]) -> None:
     texts = values_of("cast(c, string)", "date", days)
@@ -121,7 +122,7 @@ def test_a_date_is_read_as_it_is_written(days: list[date]) -> None:
     assert midnights == [EPOCH + timedelta(days=(day - EPOCH.date()).days) for day in days]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(VALUES["long"], min_size=1), st.integers(1, 10**18 - 1))
 def test_a_truncated_number_is_a_multiple_at_or_below_it(values: list[int], width: int) -> None:
     found = values_of(f"truncate(c, {width})", "long", values)

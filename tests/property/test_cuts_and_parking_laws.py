@@ -16,6 +16,7 @@ from lakesplice.storage.local import LocalStore
 from lakesplice.table.settle import Settled
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver
+from tests.support.drawing import examples
 from tests.support.simulated import Rows, Source, driver_of, folder, rows_of
 from tests.unit.planning.test_shared_positions import at_place_of
 
@@ -84,7 +85,7 @@ def fed(driver: SimulatedDriver, ends: list[int]) -> tuple[ParkReason | None, Ro
     return driver.table.parked, rows_of(driver.table.store) if driver.table.snapshot else []
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(
     st.lists(st.integers(0, 2), min_size=2, max_size=6),
     st.integers(0, 5),

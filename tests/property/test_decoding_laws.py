@@ -38,6 +38,7 @@ from tests.support.debezium import (
     payload,
     with_schema,
 )
+from tests.support.drawing import examples
 
 _EXACT = Context(prec=60)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -254,7 +255,7 @@ def test_any_bytes_are_settled_and_harm_no_neighbour(schemas: bool, data: st.Dat
 
 
 @FLAVOURS
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=40), st.data())
 def test_the_order_and_place_of_rows_is_that_of_their_records(
     schemas: bool, kinds: list[int], data: st.DataObject

@@ -17,6 +17,7 @@ from lakesplice.formats.deltas.decimals import decimal_bytes, from_bytes, to_byt
 from lakesplice.model.change import delta_schema
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
+from tests.support.drawing import examples
 
 PRECISION_MAX = 38
 # Where the number of bytes changes, and the sign bit with it.
@@ -58,7 +59,7 @@ def _columns(draw: st.DrawFn) -> tuple[ColumnType, list[Decimal | None]]:
 
 
 @given(_columns())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_every_decimal_is_read_back_by_us_and_by_the_official_library(
     column: tuple[ColumnType, list[Decimal | None]],
 ) -> None:

@@ -14,6 +14,7 @@ from lakesplice.table.facade import Table
 from lakesplice.table.index import check
 from lakesplice.table.read import View
 from lakesplice.table.settle import Settled
+from tests.support.drawing import examples
 from tests.support.dropped import Teller
 from tests.support.simulated import SMALL, Source, driver_of, folder
 from tests.support.steps import Step, steps, take_step
@@ -84,7 +85,7 @@ class Life:
 
 
 @pytest.mark.parametrize("drop_table", [Behaviour.EVOLVE, Behaviour.LENIENT])
-@settings(max_examples=min(30, settings().max_examples), deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(steps("drop", "drop", "hear", "restart", puts=4), max_size=20))
 def test_a_table_ends_as_its_source_whenever_that_is_dropped(
     drop_table: Behaviour, taken: list[Step]

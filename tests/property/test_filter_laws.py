@@ -22,6 +22,7 @@ from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType
 from lakesplice.planning.filters import Filter
 from lakesplice.table.facade import Table
+from tests.support.drawing import examples
 from tests.support.every_type import EVERY_TYPE, HIGH, LOW, TYPES
 from tests.support.made import MadeTable
 from tests.support.simulated import memory_folder
@@ -113,7 +114,7 @@ def shown(rows: pa.Table) -> list[str]:
     return [repr(row) for row in sorted(rows.to_pylist(), key=lambda row: row[KEY])]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(cases())
 def test_a_filter_keeps_what_it_keeps_of_all_rows(
     case: tuple[str, Sequence[Values], Values, Sequence[pc.Expression]],

@@ -15,6 +15,7 @@ from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.planning.digest import row_digest
 from lakesplice.planning.fold import fold
+from tests.support.drawing import examples
 
 WIDTH = 10
 SCHEMA = TableSchema(
@@ -136,7 +137,7 @@ def by_key(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["_key_high"], row["_key_low"]))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.data())
 def test_folding_follows_the_scalar_rule_whatever_the_order_and_repetition(
     data: st.DataObject,
@@ -148,7 +149,7 @@ def test_folding_follows_the_scalar_rule_whatever_the_order_and_repetition(
     assert folded.schema == LAYOUT
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.data())
 def test_values_operation_and_position_do_not_depend_on_batching(data: st.DataObject) -> None:
     events = data.draw(histories())
@@ -158,14 +159,14 @@ def test_values_operation_and_position_do_not_depend_on_batching(data: st.DataOb
     )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.data())
 def test_folding_again_changes_nothing(data: st.DataObject) -> None:
     once = fold(data.draw(deliveries(data.draw(histories()))), SCHEMA)
     assert fold(once, SCHEMA).equals(once)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.data())
 def test_the_changed_columns_laid_over_any_matching_row_give_the_whole_image(
     data: st.DataObject,

@@ -26,6 +26,7 @@ from tests.support.debezium import (
     images,
     payload,
 )
+from tests.support.drawing import examples
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ def test_a_sound_record_is_recognised_as_of_its_format_and_of_no_other(format_: 
 
 
 @FORMATS
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.data())
 def test_any_bytes_are_settled_and_harm_no_neighbour(
     format_: FormatName, data: st.DataObject

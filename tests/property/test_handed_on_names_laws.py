@@ -17,6 +17,7 @@ from lakesplice.planning.policy import Behaviour
 from lakesplice.storage.local import LocalStore
 from lakesplice.testing.shop import Event
 from tests.support.altered import FOLLOWING, Life, event, told_by
+from tests.support.drawing import examples
 from tests.support.simulated import memory_folder
 
 POLICY = replace(FOLLOWING, drop_column=Behaviour.EVOLVE)
@@ -94,7 +95,7 @@ def sources(draw: st.DrawFn) -> Source:
     return source
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     source=sources(),
     partitions=st.lists(st.integers(0, 1), min_size=20, max_size=20),

@@ -16,6 +16,7 @@ from lakesplice.table.index import check
 from lakesplice.table.settle import Settled
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.simulation import SimulatedDriver
+from tests.support.drawing import examples
 from tests.support.simulated import Source, folder
 
 KEYS = 12
@@ -38,7 +39,7 @@ def counted(table: Table, name: str) -> int:
     return sum(entry.info.metrics.get(name, 0) for entry in table.history())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     sent=st.lists(st.tuples(st.integers(0, 1), st.integers(0, KEYS - 1)), min_size=1, max_size=60),
     cuts=st.lists(st.integers(1, 7), min_size=1, max_size=20),

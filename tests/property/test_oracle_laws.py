@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from lakesplice.testing.compare import compare
 from lakesplice.testing.oracle import Record, replay
 from lakesplice.testing.shop import WIDE, Event, Shop, columns, small_tables
+from tests.support.drawing import examples
 
 PARTITIONS = 3
 TABLES = st.sampled_from([Shop(0).tables, (WIDE,), small_tables(3)])
@@ -27,7 +28,7 @@ def _records(events: list[Event]) -> list[Record]:
     return records
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(seed=st.integers(0, 2**32), tables=TABLES, count=st.integers(1, 400), schemas=st.booleans())
 def test_a_replay_of_the_events_is_the_truth(seed: int, tables, count: int, schemas: bool) -> None:
     shop = Shop(seed, tables, rows=20, with_schemas=schemas)
@@ -44,7 +45,7 @@ def test_a_replay_of_the_events_is_the_truth(seed: int, tables, count: int, sche
             assert shop.truth(table.name).num_rows == 0
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(seed=st.integers(0, 2**32), order=st.randoms(use_true_random=False))
 def test_order_and_repetition_change_nothing(seed: int, order: Random) -> None:
     shop = Shop(seed, rows=10)
@@ -57,7 +58,7 @@ def test_order_and_repetition_change_nothing(seed: int, order: Random) -> None:
 
 
 @given(seed=st.integers(0, 1000), cut=st.integers(0, 60))
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_a_replay_up_to_offsets_is_the_replay_of_what_lies_before_them(seed: int, cut: int) -> None:
     shop = Shop(seed, rows=10)
     records = _records(shop.snapshot() + shop.step(100))

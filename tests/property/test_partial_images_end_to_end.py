@@ -24,6 +24,7 @@ from lakesplice.table.settle import Settled
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
+from tests.support.drawing import examples
 from tests.support.simulated import memory_folder, rows_of
 
 TOPIC = "maxwell.shop.items"
@@ -87,7 +88,7 @@ class Source:
             self.topic.append(partition, [Event(TOPIC, b"{}", spelt, (), 1)])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(STEPS, CUTS, st.tuples(st.integers(0, 20), st.integers(0, 20)))
 def test_a_table_ends_as_its_source_whose_row_images_are_minimal(
     steps: list[tuple[str, int, set[str], tuple[int, ...]]],

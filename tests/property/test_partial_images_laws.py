@@ -18,6 +18,7 @@ from lakesplice.planning.columnwise import hidden_rows
 from lakesplice.planning.edits import apply_edits
 from lakesplice.planning.fold import fold
 from lakesplice.planning.overlay import Waiting, overlay
+from tests.support.drawing import examples
 from tests.support.partial import NAMES, SCHEMA, Row, Step, by_the_rule, changes, digest
 
 KEYS = 3
@@ -115,7 +116,7 @@ def deliveries(draw: st.DrawFn, steps: list[Step]) -> list[tuple[list[list[Step]
     return batches
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.data())
 def test_any_order_batching_and_repetition_comes_to_each_columns_newest_value(
     data: st.DataObject,
@@ -136,7 +137,7 @@ def test_any_order_batching_and_repetition_comes_to_each_columns_newest_value(
             assert row["_row_digest"] == digest({name: row[name] for name in NAMES})
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.data())
 def test_what_was_lost_is_set_by_nothing_else_and_its_replay_regresses_nothing(
     data: st.DataObject,
@@ -154,7 +155,7 @@ def test_what_was_lost_is_set_by_nothing_else_and_its_replay_regresses_nothing(
     assert seen(table.rows) == by_the_rule(steps)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.data())
 def test_folding_partial_changes_again_or_in_parts_changes_nothing(data: st.DataObject) -> None:
     steps = data.draw(histories())
@@ -189,7 +190,7 @@ def meant(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 ENDS = st.sampled_from([-1, 0, 1, 5, 1 << 40])
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.integers(0, 5), st.integers(1, 9), st.data())
 def test_registers_come_back_from_their_bytes(rows: int, columns: int, data: st.DataObject) -> None:
     def draw(values: st.SearchStrategy[Any], *shape: int) -> Any:

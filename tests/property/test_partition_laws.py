@@ -18,6 +18,7 @@ from lakesplice.table.settle import Settled
 from lakesplice.table.snapshot import open_snapshot
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.simulation import SimulatedDriver
+from tests.support.drawing import examples
 from tests.support.simulated import (
     Source,
     folder,
@@ -62,7 +63,7 @@ def require_apart(store: Store, root: Path) -> None:
         assert found <= {file.partition[0]}, path
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(taken=st.lists(steps("rebuild", puts=2), min_size=5, max_size=50))
 def test_rows_that_move_between_partitions_are_true_after_anything_and_after_all_of_it_again(
     taken: list[Step],
@@ -95,7 +96,7 @@ def test_rows_that_move_between_partitions_are_true_after_anything_and_after_all
             assert found == {row["id"] for row in live if row["name"] == name}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     steps=st.lists(
         st.tuples(st.sampled_from(["put", "put", "delete", "cut"]), st.integers(0, KEYS - 1)),

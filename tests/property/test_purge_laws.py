@@ -17,6 +17,7 @@ from lakesplice.table.restore import restore
 from lakesplice.table.settle import Settled
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver
+from tests.support.drawing import examples
 from tests.support.simulated import (
     Source,
     driver_of,
@@ -44,7 +45,7 @@ def stored(driver: SimulatedDriver) -> int:
     return sum(file.rows for file in driver.table.manifest.files.values())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(taken=st.lists(steps(), min_size=5, max_size=40))
 def test_a_purged_table_is_true_after_anything_and_after_all_of_it_again(
     taken: list[Step],

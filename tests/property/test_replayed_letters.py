@@ -19,6 +19,7 @@ from lakesplice.table.settle import Settled
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
+from tests.support.drawing import examples
 from tests.support.feeds import require_feed
 from tests.support.simulated import Source, memory_folder, rows_of, truth_for
 
@@ -113,7 +114,7 @@ class History:
         return box.replay(chosen, Reading(self.driver.name))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(steps, st.data())
 def test_replayed_letters_heal_their_rows_and_regress_nothing(
     drawn: list[Step], data: st.DataObject
@@ -142,7 +143,7 @@ def test_replayed_letters_heal_their_rows_and_regress_nothing(
         require_feed(store)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(steps)
 def test_letters_replayed_in_any_number_of_parts_are_counted_once(drawn: list[Step]) -> None:
     with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:

@@ -32,6 +32,7 @@ from lakesplice.testing.oracle import replay
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver
 from tests.property.test_state_machine import FEW, PARTITIONS
+from tests.support.drawing import examples
 from tests.support.simulated import SMALL, Rows, Source, memory_folder, row
 from tests.support.traps import CALLS, CRASHES, FAULTS, Trap
 
@@ -306,6 +307,4 @@ class ShardsMachine(RuleBasedStateMachine):
 
 
 TestShards = ShardsMachine.TestCase
-TestShards.settings = settings(
-    max_examples=min(40, settings().max_examples), stateful_step_count=40, print_blob=True
-)
+TestShards.settings = settings(max_examples=examples(40), stateful_step_count=40, print_blob=True)

@@ -26,11 +26,12 @@ from lakesplice.splicing.verify import verify_edits
 from lakesplice.splicing.whole import edited
 from lakesplice.storage.copying import FileSink
 from tests.support import parquet_files as files
+from tests.support.drawing import examples
 from tests.support.parquet_readers import difference
 from tests.support.parquet_truth import untruths
 from tests.support.parquet_values import COMMON, RARE
 
-_several = settings(max_examples=60, suppress_health_check=[*HealthCheck], deadline=None)
+_several = settings(max_examples=examples(60), suppress_health_check=[*HealthCheck], deadline=None)
 # A file, and one splice behind the other.
 Case = tuple[files.FileShape, list[list[files.EditShape]]]
 

@@ -40,6 +40,7 @@ from lakesplice.testing.faulty_store import Crash, FaultyStore, How
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.clocked import ClockedStore
+from tests.support.drawing import examples
 from tests.support.simulated import (
     SMALL,
     Rows,
@@ -502,6 +503,4 @@ class TableMachine(RuleBasedStateMachine):
 
 
 TestTable = TableMachine.TestCase
-TestTable.settings = settings(
-    max_examples=min(50, settings().max_examples), stateful_step_count=40, print_blob=True
-)
+TestTable.settings = settings(max_examples=examples(50), stateful_step_count=40, print_blob=True)

@@ -23,6 +23,7 @@ from tests.support.by_hand import (
     require_rows,
     require_sound_index,
 )
+from tests.support.drawing import examples
 from tests.support.simulated import memory_folder
 
 HANDLES = st.integers(0, 1)
@@ -109,6 +110,4 @@ class Upserts(RuleBasedStateMachine):
 
 
 TestUpserts = Upserts.TestCase
-TestUpserts.settings = settings(
-    max_examples=min(40, settings().max_examples), stateful_step_count=20, print_blob=True
-)
+TestUpserts.settings = settings(max_examples=examples(40), stateful_step_count=20, print_blob=True)

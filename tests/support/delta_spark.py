@@ -1,24 +1,36 @@
 """Delta's own Spark reader and writer, in a process of its own: a session's jars can't be changed.
 
-Called as `python -m tests.support.delta_spark <job.json>`, which `DeltaSpark` does.
+Called as `python -m tests.support.delta_spark JAR...`; it reads the path of a job from each line of
+its input and answers each with a line. `run_delta_spark` does that.
 """
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import signal
 import subprocess
 import sys
+import tempfile
+import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
+from tests.support import short_jvms
 from tests.support.machine import ROOT
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 SECONDS_MAX = 300
+_DONE = "done\n"
 
 
 @dataclass(frozen=True)
@@ -59,18 +71,52 @@ def run_delta_spark(
         ],
     }
     (scratch / "job.json").write_text(json.dumps(job))
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.support.delta_spark", str(scratch / "job.json")],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "service")},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS_MAX,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[:6000]
+    _process(tuple(job["jars"])).run(scratch / "job.json")
     result = json.loads((scratch / "result.json").read_text())
     return DeltaSpark(tuple(result["versions"]), result["outcomes"])
+
+
+class _Process:
+    """One Spark with Delta for all jobs of a run, one after the other: its start takes seconds."""
+
+    def __init__(self, jars: Sequence[str]) -> None:
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process lives
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.delta_spark", *jars],
+            cwd=ROOT,
+            env={**os.environ, **short_jvms.environment(), "PYTHONPATH": str(ROOT / "service")},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+            start_new_session=True,
+        )
+        atexit.register(self.stop)
+
+    def run(self, job: Path) -> None:
+        """Wait for the job to be done; AssertionError with what Spark wrote if it failed."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        watch = threading.Timer(SECONDS_MAX, self.stop)
+        watch.start()
+        self._process.stdin.write(f"{job}\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        watch.cancel()
+        assert answer == _DONE, f"{answer}{self._tail()}"
+
+    def stop(self) -> None:
+        """End the process and its JVM."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def _tail(self) -> str:
+        self._log.seek(0)
+        return self._log.read().decode(errors="replace")[-6000:]
+
+
+_process = cache(_Process)
 
 
 def exported(scratch: Path, version: int) -> Path:
@@ -78,13 +124,26 @@ def exported(scratch: Path, version: int) -> Path:
     return scratch / f"version-{version}.parquet"
 
 
-def _main(job_path: Path) -> None:
+def _main(jars: Sequence[str]) -> None:
+    answers, sys.stdout = sys.stdout, sys.stderr
+    with tempfile.TemporaryDirectory() as scratch:
+        spark = _session(jars, Path(scratch))
+        for line in sys.stdin:
+            try:
+                _do(spark, json.loads(Path(line.strip()).read_text()))
+                answers.write(_DONE)
+            except Exception as error:  # noqa: BLE001 - the test that asked shows it
+                answers.write(f"{type(error).__name__}: {error}".replace("\n", " ") + "\n")
+            answers.flush()
+        spark.stop()
+
+
+def _session(jars: Sequence[str], scratch: Path) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    job = json.loads(job_path.read_text())
     os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = {
-        "spark.jars": ",".join(job["jars"]),
+        "spark.jars": ",".join(jars),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.driver.host": "127.0.0.1",
@@ -93,12 +152,15 @@ def _main(job_path: Path) -> None:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "1",
         "spark.databricks.delta.snapshotPartitions": "1",
-        "spark.sql.warehouse.dir": str(job_path.parent / "warehouse"),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
     }
     builder = SparkSession.Builder().master("local[1]").appName("delta")
     for name, value in settings.items():
         builder = builder.config(name, value)
-    spark = builder.getOrCreate()
+    return builder.getOrCreate()
+
+
+def _do(spark: SparkSession, job: Mapping[str, Any]) -> None:
     result = {
         "versions": [_rows(spark, job, version) for version in range(job["versions"])],
         "outcomes": {statement: _try(spark, job, statement) for statement in job["statements"]},
@@ -106,7 +168,6 @@ def _main(job_path: Path) -> None:
     for version, path in enumerate(job["exports"]):
         pq.write_table(_frame(spark, job, version).toArrow(), path)
     Path(job["result"]).write_text(json.dumps(result))
-    spark.stop()
 
 
 def _frame(spark: Any, job: Mapping[str, Any], version: int) -> Any:
@@ -128,4 +189,4 @@ def _try(spark: Any, job: Mapping[str, Any], statement: str) -> str:
 
 
 if __name__ == "__main__":
-    _main(Path(sys.argv[1]))
+    _main(sys.argv[1:])

@@ -11,6 +11,8 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -100,10 +102,17 @@ def _rank(scope: str) -> int:
 
 
 def yield_to_services() -> None:
-    """Lower the priority of this process if it is a worker of the second lane."""
+    """Lower the priority of this process if it is a worker of the second lane.
+
+    Where Linux groups processes by session, niceness counts within a session alone, and services
+    have sessions of their own; so the worker gets one too, which is niced as a whole.
+    """
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     if worker and is_niced(worker, int(os.environ["PYTEST_XDIST_WORKER_COUNT"])):
         os.nice(NICENESS)
+        with suppress(OSError):
+            os.setsid()
+            Path("/proc/self/autogroup").write_text(str(NICENESS))
 
 
 def write_sums(terminalreporter: TerminalReporter) -> None:

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from arro3.io import read_parquet
 from datafusion import SessionConfig, SessionContext
 
+from tests.support import short_jvms
 from tests.support.parquet_conditions import (
     OPERATORS,
     Condition,
@@ -170,6 +171,7 @@ def spark_session() -> Any:
     """A Spark session of this process, for reading Parquet."""
     from lakesplice.spark.session import build_session
 
+    short_jvms.use()
     return build_session(
         "local[1]",
         "1g",

@@ -21,7 +21,7 @@ from lakesplice.errors import TableNotFoundError
 from lakesplice.model.manifest import ParkReason
 from lakesplice.model.names import TableName
 from lakesplice.testing.oracle import Record
-from tests.support import machine
+from tests.support import machine, short_jvms
 
 RUN = [sys.executable, "-c", "from lakesplice.apps.cli import main; main()", "run", "--config"]
 ONCE_SECONDS_MAX = 240.0
@@ -194,7 +194,9 @@ def _processes(listing: str) -> list[tuple[int, int, str]]:
 
 
 def environment() -> dict[str, str]:
-    """Our environment, without the variables that tell tests where things are: no settings."""
+    """Our environment, without the variables that tell tests where things are: no settings; its JVM
+    is one that starts cheaply.
+    """
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -202,4 +204,4 @@ def environment() -> dict[str, str]:
     }
     source = str(machine.ROOT / "service")
     path = os.pathsep.join(filter(None, (source, kept.get("PYTHONPATH"))))
-    return {**kept, "PYTHONPATH": path}
+    return {**kept, **short_jvms.environment(), "PYTHONPATH": path}

@@ -1,4 +1,4 @@
-"""What the image promises, read from its Dockerfile; tests/image builds and runs it."""
+"""What the image promises, read from its Dockerfile; tests/e2e/test_image.py builds and runs it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 from lakesplice.config.environment import from_environment
 from lakesplice.config.settings import Settings
 from lakesplice.spark.jars import SPARK_KAFKA
-from tests.support import tools
+from tests.support import image_inputs, tools
 from tests.support.machine import ROOT
 
 TEXT = re.sub(r"\\\n", " ", (ROOT / "Dockerfile").read_text())
@@ -75,3 +75,9 @@ def test_everything_that_is_copied_passes_the_dockerignore() -> None:
     }
     assert copied == kept
     assert all((ROOT / name).exists() for name in copied)
+
+
+def test_the_image_was_built_and_run_since_what_goes_into_it_changed() -> None:
+    command = "make nightly ARGS=tests/e2e/test_image.py"
+    message = f"what goes into the image has changed: run `{command}` and commit image.sha256"
+    assert image_inputs.proved() == image_inputs.digest(), message

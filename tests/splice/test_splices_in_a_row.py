@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from lakesplice.planning.edits import ColumnEdit, Edits
 from tests.support.parquet_conditions import Condition
@@ -14,7 +15,7 @@ from tests.support.parquet_readers import IN_PROCESS, SPARK, Matrix, difference
 from tests.support.splicing import SPLICE, plain, read, written
 
 ROWS = 30_000
-SPLICES = 50
+SPLICES, SPLICES_OF_A_NIGHT = 14, 50
 GROWTH_MAX = 1.03
 
 
@@ -57,11 +58,16 @@ def _write(table: pa.Table, path: Path) -> None:
     )
 
 
-def test_fifty_splices_in_a_row_read_and_weigh_as_a_file_written_anew(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "splices", [SPLICES, pytest.param(SPLICES_OF_A_NIGHT, marks=pytest.mark.nightly)]
+)
+def test_splices_in_a_row_read_and_weigh_as_a_file_written_at_once(
+    splices: int, tmp_path: Path
+) -> None:
     source = tmp_path / "0.parquet"
     _write(_table(), source)
     expected = read(source)
-    for turn in range(1, SPLICES + 1):
+    for turn in range(1, splices + 1):
         edits, target = _edits(turn), tmp_path / f"{turn}.parquet"
         assert written(SPLICE, source, edits, target) == SPLICE
         table = {name: expected.column(name) for name in expected.column_names}

@@ -1,0 +1,41 @@
+"""What goes into the image, as one digest: while it stays the same, so does what its tests showed.
+
+Building the image and running the service in it takes minutes, so `make nightly` does it. The last
+test of `tests/e2e/test_image.py` writes the digest of what it has proved; a unit test asks the gate
+that nothing that shapes the image has changed since. The package's own code isn't part of it: every
+other test runs that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+
+from tests.support import machine
+from tools.runtime_lock import named, runtime_names
+
+PROVED = machine.ROOT / "tests" / "e2e" / "image.sha256"
+_FILES = ("Dockerfile", "tools/runtime_lock.py", "service/lakesplice/spark/jars.py")
+
+
+def digest() -> str:
+    """The SHA-256 of the Dockerfile, the run-time packages, the jars and the rules of the build."""
+    lock = (machine.ROOT / "requirements.lock").read_text()
+    project = tomllib.loads((machine.ROOT / "pyproject.toml").read_text())
+    inputs = [
+        *((machine.ROOT / name).read_text() for name in _FILES),
+        named(lock, runtime_names(lock) | {"setuptools"}),
+        repr(project["build-system"]),
+        repr(project["project"]["scripts"]),
+    ]
+    return hashlib.sha256("\0".join(inputs).encode()).hexdigest()
+
+
+def proved() -> str:
+    """The digest of the image that was last built and run."""
+    return PROVED.read_text().strip() if PROVED.exists() else ""
+
+
+def record() -> None:
+    """Write down that the image of today was built and run."""
+    PROVED.write_text(f"{digest()}\n")
