@@ -34,8 +34,13 @@ TESTS = Path(__file__).parent
 # Two shared cores make single examples slow at times; a deadline would only report the neighbours.
 _slow = [hypothesis.HealthCheck.too_slow]
 hypothesis.settings.register_profile("default", deadline=None, suppress_health_check=_slow)
+# Without shrinking, which may take minutes for each test that fails: other profiles do it.
 hypothesis.settings.register_profile(
-    "fast", deadline=None, suppress_health_check=_slow, max_examples=20
+    "fast",
+    deadline=None,
+    suppress_health_check=_slow,
+    max_examples=20,
+    phases=(hypothesis.Phase.explicit, hypothesis.Phase.reuse, hypothesis.Phase.generate),
 )
 # A gate says of two commits the same unless they differ; every other run draws anew.
 hypothesis.settings.register_profile(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -38,15 +39,13 @@ def play(scenario: Scenario, path: Path, lake: Store) -> bool:
     return True
 
 
+@cache
 def calls() -> tuple[Call, ...]:
     with folder() as path:
         scenario, store = Scenario(), FaultyStore(LocalStore(path))
         assert play(scenario, path, store)
         require_finished(scenario.source, scenario.finish(LocalStore(path)))
         return store.calls
-
-
-CALLS = calls()
 
 
 class Faulty:
@@ -72,7 +71,7 @@ def broken_off(lake_of: Faulty) -> None:
 
 
 def numbers(group: int, *methods: str) -> list[int]:
-    chosen = [call.number for call in CALLS if call.method in methods]
+    chosen = [call.number for call in calls() if call.method in methods]
     return chosen[group::GROUPS]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,7 @@ def finish(path: Path, done: int) -> None:
     require_sound_index(store, table)
 
 
+@cache
 def calls() -> tuple[Call, ...]:
     with folder() as path:
         store = FaultyStore(LocalStore(path))
@@ -116,16 +118,13 @@ def calls() -> tuple[Call, ...]:
         return store.calls
 
 
-CALLS = calls()
-
-
 def broken_off(fault: Fault) -> None:
     with folder() as path:
         finish(path, play(FaultyStore(LocalStore(path), [fault])))
 
 
 def numbers(*methods: str) -> list[int]:
-    return [call.number for call in CALLS if call.method in methods]
+    return [call.number for call in calls() if call.method in methods]
 
 
 def _nth_writer(at: int) -> Callable[[Call], bool]:

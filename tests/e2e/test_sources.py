@@ -6,6 +6,8 @@ import json
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +21,8 @@ from lakesplice.testing.oracle import Record
 from tests.support.ledgers import PARTITIONS, Ledger, partition_of, send
 from tests.support.running import Lake, RunningService, ends_of, environment, take_in
 from tests.support.topics import Sender, make_topics
+
+SECONDS_MAX = 60.0
 
 
 @dataclass
@@ -112,8 +116,10 @@ def change_topics(servers: str, tables: Tables) -> None:
         {TopicPartition(topic, at): end for (topic, at), end in ends_of(records).items()}
     )
     admin.delete_topics([tables.anew.topic], timeout_ms=30_000)
+    pause, deadline = threading.Event(), time.monotonic() + SECONDS_MAX
     while tables.anew.topic in admin.list_topics():
-        pass
+        assert time.monotonic() < deadline, f"the broker keeps {tables.anew.topic}"
+        pause.wait(0.1)
     admin.close()
     make_topics(servers, {tables.anew.topic: PARTITIONS})
     send(Sender(servers), tables.anew.update(range(20), "in another topic") * 5)
