@@ -1,8 +1,11 @@
-"""What docs/format.md says of hashes, written from the document alone and from nothing of ours."""
+"""What docs/format.md says of hashes, registers and index runs, written from the document alone and
+from nothing of ours.
+"""
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping, Sequence
 
 import xxhash
 
@@ -63,3 +66,41 @@ def _mix(x: int) -> int:
     x ^= x >> 27
     x = x * 0x94D049BB133111EB & MASK_64
     return x ^ x >> 31
+
+
+def hash_of_key(*values: int | str) -> tuple[int, int]:
+    """The `high` and `low` of a key of whole numbers and strings, together of at most 64 bytes."""
+    parts = (
+        value.to_bytes(8, "big", signed=True) if isinstance(value, int) else value.encode()
+        for value in values
+    )
+    data = b"".join(struct.pack(">I", len(part)) + part for part in parts)
+    high, low = struct.unpack(">QQ", blake3_of_one_block(data)[:16])
+    return high, low
+
+
+def registers(has: Sequence[bool]) -> bytes:
+    """The column positions of a change whose image has these columns, by their identities."""
+    marks = [0 if known else 1 for known in [*has, False]]
+    entry = struct.pack("<qqB", -1, -1, 0)
+    return struct.pack(f"<H{len(marks)}H", len(marks), *marks) + entry
+
+
+def index_run(entries: Mapping[tuple[int, int], tuple[int, int]]) -> bytes:
+    """A run of the row index that leads from key hashes to file groups and rows."""
+    ordered = sorted(entries.items())
+    groups = list(dict.fromkeys(group for _, (group, _) in ordered))
+    bits = max(-(-len(ordered) // 2) - 1, 0).bit_length()
+    firsts = [high >> (64 - bits) for (high, _), _ in ordered]
+    fences = [sum(first < bound for first in firsts) for bound in range((1 << bits) + 1)]
+    sections = [
+        b"LKSPRUN1".ljust(64, b"\0"),
+        b"".join(
+            struct.pack("<QQQ", high, low, groups.index(group) << 32 | row)
+            for (high, low), (group, row) in ordered
+        ),
+        struct.pack(f"<{len(fences)}I", *fences),
+        struct.pack(f"<{len(groups)}q", *groups),
+        struct.pack("<QQI36x", len(ordered), len(groups), bits) + b"LKSPRUN1",
+    ]
+    return b"".join(section + bytes(-len(section) % 64) for section in sections)

@@ -1,4 +1,7 @@
-"""A table made by hand whose rows are in the row index, a run per insert."""
+"""A table made by hand whose rows are in the row index, a run per insert.
+
+The runs are written from the document of the format, not by what reads them.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
+import xxhash
 
-from lakesplice.formats.rowindex import Entries
-from lakesplice.model.manifest import RunRef
-from lakesplice.planning.index_merge import sorted_entries
-from lakesplice.planning.keyhash import key_hash
+from lakesplice.model.manifest import FileRef, RunRef
 from lakesplice.table.intents import IndexMerge, Redirect
 from lakesplice.table.layout import run_path
-from lakesplice.table.runs import RunCache, write_merged, write_run
+from lakesplice.table.runs import RunCache, write_merged
+from tests.support.independent import hash_of_key, index_run
 from tests.support.made import GENERATION, MadeTable, Row
 
 
@@ -29,12 +29,10 @@ class IndexedTable(MadeTable):
 
     def run(self, places: dict[Any, tuple[int, int]]) -> RunRef:
         """Write a run that leads from keys to addresses."""
-        field = self.schema.user_fields[0]
-        table = pa.table([pa.array(list(places), field.type)], schema=pa.schema([field]))
-        high, low = key_hash(table, self.schema)
-        group, row = (np.array([p[at] for p in places.values()], np.int64) for at in (0, 1))
-        entries, _ = sorted_entries(Entries(high, low, group, row))
-        return write_run(self.store, run_path(self.entropy), [entries], len(places))
+        data = index_run({hash_of_key(key): place for key, place in places.items()})
+        path = run_path(self.entropy)
+        assert self.store.put_new(path, data)
+        return RunRef(FileRef(path, len(data), xxhash.xxh3_128_hexdigest(data)), len(places))
 
     def set_runs(self, *runs: RunRef) -> None:
         self._commit(

@@ -1,18 +1,19 @@
-"""Histories of one table's rows in whole and partial images, and what they come to by the rule."""
+"""Histories of one table's rows in whole and partial images, and what they come to by the rule.
+
+Nothing of ours makes them: digests and registers are written from the document of the format.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from lakesplice.model.change import Op, changes_schema
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
-from lakesplice.planning.columnwise import spelt_positions
-from lakesplice.planning.digest import row_digest
+from tests.support import independent
 
 NAMES = ("id", "a", "b", "c")
 SCHEMA = TableSchema(
@@ -44,13 +45,16 @@ class Step:
         return self.values is None or set(NAMES[1:]) <= set(self.values)
 
 
-def image(values: Row) -> pa.Table:
-    fields = [field for field in SCHEMA.user_fields if field.name in values]
-    return pa.Table.from_pylist([values], schema=pa.schema(fields))
-
-
 def digest(values: Row) -> int:
-    return int(row_digest(image(values), SCHEMA)[0])
+    """The row digest, by the document."""
+    parts = {}
+    for at, name in enumerate(NAMES):
+        if (value := values.get(name)) is not None:
+            kind, word = (
+                ("string", independent.text_word(value)) if name == "c" else ("long", value)
+            )
+            parts[f"{at}:{kind}:any"] = word
+    return independent.digest(parts)
 
 
 def changes(steps: list[Step]) -> pa.Table:
@@ -60,7 +64,6 @@ def changes(steps: list[Step]) -> pa.Table:
 
 def _record(step: Step) -> Row:
     values = {"id": step.key, **(step.values or {})}
-    place = np.array([step.position // 3]), np.array([step.position % 3])
     known = step.is_whole and step.values is not None
     changed = None
     if known and step.before is not None:
@@ -69,13 +72,14 @@ def _record(step: Step) -> Row:
     delete = step.values is None
     spelt = None
     if not step.is_whole:
-        spelt = spelt_positions(*place, np.array([delete]), values, SCHEMA)[0].as_py()
+        # The last one is that of the positions themselves.
+        spelt = independent.registers([*(name in values for name in NAMES), True])
     return {
         "_key_high": step.key % 2,
         "_key_low": step.key,
         "_op": int(Op.DELETE if delete else Op.UPDATE),
-        "_position_file": int(place[0][0]),
-        "_position_offset": int(place[1][0]),
+        "_position_file": step.position // 3,
+        "_position_offset": step.position % 3,
         "_before_digest": digest({"id": step.key, **step.before}) if changed else None,
         "_row_digest": digest(values) if known else None,
         "_changed": changed,
