@@ -10,6 +10,7 @@ import json
 import os
 import secrets
 import subprocess
+import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -74,6 +75,16 @@ class Scene:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/{name}", timeout=10) as answer:
             return str(answer.read().decode())
 
+    def series(self, name: str, **labels: str) -> dict[str, float]:
+        """The values of a metric's series that have these labels, by their lines."""
+        wanted = [f'{label}="{value}"' for label, value in labels.items()]
+        lines = [line.rpartition(" ") for line in self.page("metrics").splitlines()]
+        return {
+            head: float(value)
+            for head, _, value in lines
+            if head.startswith(f"lakesplice_{name}{{") and all(one in head for one in wanted)
+        }
+
     def restarts(self) -> int:
         return len(self.lake.said("query-restarts"))
 
@@ -109,8 +120,13 @@ def test_each_topic_in_trouble_is_shown_and_goes_on_once_it_is_mended(scene: Sce
     for name in names:
         scene.ledger(name)
     again = scene.ledger("steady", f"{scene.prefix}.zz")
+    silent = scene.ledger("silent", f"{scene.prefix}.dead")
+    beats = f"__debezium-heartbeat.{scene.prefix}"
     nameless = f"{scene.prefix}.nameless."
-    topics = {ledger.topic: PARTITIONS for ledger in scene.ledgers.values()} | {nameless: 1}
+    topics = {ledger.topic: PARTITIONS for ledger in scene.ledgers.values()} | {
+        nameless: 1,
+        beats: 1,
+    }
     make_topics(scene.servers, topics)
     lake.root.mkdir()
     in_the_way = lake.root / "unborn"
@@ -120,13 +136,19 @@ def test_each_topic_in_trouble_is_shown_and_goes_on_once_it_is_mended(scene: Sce
         send(sender, [event._replace(value=b'{"payload": 1}') for event in garbled])
         topic = scene.topic("garbled")
         service.until(lambda: scene.state(topic) == TopicState.PARKED, "what can't be read parks")
+        sender.send(beats, 0, None, b"{}")
+        # What a topic's table is called is known from its first record.
+        send(sender, again.insert(0, 1))
         first = [event for name in ("steady", "stuck") for event in scene.ledger(name).insert(0, 9)]
+        first += silent.insert(0, 3)
+        written = time.time()
         take_in(service, lake, ends_of(send(sender, first)))
         with unwritable(lake.path(scene.topic("stuck")) / "_delta_log"):
             troubled = [e for n in names[1:4] for e in scene.ledger(n).insert(100, 120)]
             ends = ends_of(record for record in send(sender, troubled))
             rests_without_harm(scene, service, sender)
             is_told_everywhere(scene, service, again.topic, nameless)
+            connectors_show_when_they_last_wrote(scene, service, written)
         in_the_way.unlink()
         long = scene.topic("long")
         take_in(service, lake, {place: end for place, end in ends.items() if place[0] != long})
@@ -136,6 +158,38 @@ def test_each_topic_in_trouble_is_shown_and_goes_on_once_it_is_mended(scene: Sce
             assert lake.table(topic).read().num_rows == scene.ledger(name).truth.num_rows
         service.terminate()
         service.ends_well(60)
+    is_known_to_be_behind_from_the_start(scene, sender)
+
+
+def connectors_show_when_they_last_wrote(
+    scene: Scene, service: RunningService, written: float
+) -> None:
+    """The age of one that stands still grows; heartbeats tell it from a source that is silent."""
+
+    def age(connector: str, heartbeats: str) -> float:
+        labels = {"connector": connector, "heartbeats": heartbeats}
+        return max(scene.series("connector_event_age_seconds", **labels).values(), default=-1)
+
+    dead = f"{scene.prefix}.dead"
+    service.until(lambda: age(dead, "no") >= 0, "the age of the silent connector is shown")
+    assert age(dead, "no") >= time.time() - written - 5
+    assert 0 <= age(scene.prefix, "yes") < age(dead, "no")
+
+
+def is_known_to_be_behind_from_the_start(scene: Scene, sender: Sender) -> None:
+    """A driver that starts with a table behind, and can't catch up, says how fresh it is."""
+    topic, table = scene.topic("steady"), "steady.ledger"
+    fresh_seconds = {"table": table, "view": "real_time"}
+    with unwritable(scene.lake.path(topic) / "_delta_log"):
+        behind_since = time.time()
+        send(sender, scene.ledger("steady").update(range(9), "while nobody reads"))
+        with scene.lake.running() as service:
+            service.until(lambda: scene.state(topic) == "resting", "what can't be written rests")
+            (age,) = scene.series("table_freshness_seconds", **fresh_seconds).values()
+            # Its last complete moment was before the first driver ended.
+            assert time.time() - behind_since - 5 <= age < 600
+            service.terminate()
+            service.ends_well(60)
 
 
 def rests_without_harm(scene: Scene, service: RunningService, sender: Sender) -> None:

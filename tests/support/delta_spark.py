@@ -57,12 +57,12 @@ def run_delta_spark(
 ) -> DeltaSpark:
     """Read versions 0 to `versions` - 1 and then try the statements, `{table}` being the table.
 
-    With `export` each version is also written whole to `exported(scratch, version)`.
+    With `export` each version is written whole to `exported(scratch, version)` instead.
     """
     job = {
         "jars": [str(jar) for jar in jars],
         "table": str(table),
-        "versions": versions,
+        "rows_of": 0 if export else versions,
         "columns": list(columns),
         "statements": list(statements),
         "result": str(scratch / "result.json"),
@@ -130,7 +130,8 @@ def _main(jars: Sequence[str]) -> None:
         spark = _session(jars, Path(scratch))
         for line in sys.stdin:
             try:
-                _do(spark, json.loads(Path(line.strip()).read_text()))
+                # A session of its own, since statements of a job may change settings.
+                _do(spark.newSession(), json.loads(Path(line.strip()).read_text()))
                 answers.write(_DONE)
             except Exception as error:  # noqa: BLE001 - the test that asked shows it
                 answers.write(f"{type(error).__name__}: {error}".replace("\n", " ") + "\n")
@@ -162,7 +163,7 @@ def _session(jars: Sequence[str], scratch: Path) -> SparkSession:
 
 def _do(spark: SparkSession, job: Mapping[str, Any]) -> None:
     result = {
-        "versions": [_rows(spark, job, version) for version in range(job["versions"])],
+        "versions": [_rows(spark, job, version) for version in range(job["rows_of"])],
         "outcomes": {statement: _try(spark, job, statement) for statement in job["statements"]},
     }
     for version, path in enumerate(job["exports"]):
