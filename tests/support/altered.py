@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+
+from deltalake import DeltaTable
 
 from lakesplice.formats.events import TypeHistory
 from lakesplice.formats.events.ddl import history_of, read_schema_change
@@ -112,3 +115,9 @@ class Life:
 
     def rows(self, view: View = View.REAL_TIME) -> list[dict[str, Any]]:
         return rows_of(self.store, view)
+
+
+def of_delta_reader(folder: Path) -> list[dict[str, Any]]:
+    """The rows as any Delta reader has them, under all names that the table shows."""
+    found = DeltaTable(str(folder)).to_pyarrow_table().sort_by("id").to_pylist()
+    return [{n: v for n, v in row.items() if not n.startswith("_")} for row in found]

@@ -29,15 +29,16 @@ _RENAME = (
     " changes (`schema_change_topics`) tells that it is one, the column gets its new name and keeps"
     " what it holds, and base files are written anew; else the table is parked. `try_evolve`: the"
     " same, else as `lenient`. If the column that is gone was masked and a new one isn't, the table"
-    " is parked, unless this is `ignore`. Columns that swap names (`a` and `b`) become `b_2` and"
-    " `a_2`: no name of the table ever shows another column's values. `lenient`: the old ones stay,"
-    " null in rows that change from then on, and `add_column` says what becomes of the"
-    " new; `ignore`: the same; `exception`: the table is parked."
+    " is parked, unless this is `ignore`. Columns that swap names are followed in the same way."
+    " `lenient`: the old ones stay, null in rows that change from then on, and `add_column` says"
+    " what becomes of the new; `ignore`: the same; `exception`: the table is parked."
 )
 _DROP = (
     "A column is gone from the source. `evolve`, `try_evolve`: it is gone from the table too, not"
     " from its files; `lenient`, `ignore`: it stays, null in rows that change from then on;"
-    " `exception`: the table is parked."
+    " `exception`: the table is parked. If the source adds another column under the name, that has"
+    " the name from then on, and the old one is `<name>_2`; without `schema_change_topics` that is"
+    " seen only if rows came between the two."
 )
 _DROP_TABLE = (
     "The table was dropped, as the topic of schema changes (`schema_change_topics`) tells, or Canal"

@@ -172,9 +172,14 @@ class TableSchema:
         """The columns that were added with a fill since an earlier version."""
         return tuple(c for c in self.columns[self.versions[version] :] if c.fill is not None)
 
+    def names_since(self, earlier: TableSchema) -> Mapping[str, str]:
+        """Per stored name that a column has in an earlier version its present one."""
+        now = {column.id: column.name for column in self.columns}
+        return {column.name: now[column.id] for column in earlier.columns}
+
     @cached_property
     def aliases(self) -> Mapping[str, str]:
-        """Per stored name that any column ever had the one it has now; no two ever had the same."""
+        """Per stored name that any column ever had the present one of the last that had it."""
         now = {column.id: column.name for column in self.columns}
         names = {before.column.name: now[before.column.id] for before in self.former}
         return names | {column.name: column.name for column in self.columns}
@@ -189,6 +194,12 @@ class TableSchema:
             if before.column.id == column.id and before.column.source_name != column.source_name:
                 version = max(version, before.version)
         return self.since[version]
+
+    @cached_property
+    def has_handed_on(self) -> bool:
+        """Whether a stored name was one column's and then another's."""
+        had = {(c.name, c.id) for c in (*self.columns, *(f.column for f in self.former))}
+        return len({name for name, _ in had}) < len(had)
 
     @cached_property
     def handed_on(self) -> frozenset[str]:

@@ -32,14 +32,13 @@ from lakesplice.planning.naming import (
     SINCE_UNKNOWN,
     column_of,
     formerly,
-    free_name,
     known_as,
-    names_ever,
     unplaced,
 )
 from lakesplice.planning.partitions import asked_otherwise, partitioned
 from lakesplice.planning.policy import DEFAULT_POLICY, Behaviour, PartialImages, SchemaPolicy
 from lakesplice.planning.retyping import accepts
+from lakesplice.planning.stored_names import stored_names
 from lakesplice.planning.unsent import Why, declared_yet_unsent, refusal
 from lakesplice.planning.usable import other_key, unusable
 
@@ -332,36 +331,35 @@ def _grown(
     # Other shards have the column still, so it keeps its name unless that is another's now.
     released = [c for c in match.missing if stays is None or c.source_name in match.handed_on]
     changed = [replace(column, source_name="", hidden=hidden) for column in released]
-    taken = names_ever(current)
-    for name, kept in match.renamed.items():
-        own = {old.lower() for old, now in current.aliases.items() if now == kept.name}
-        stored = free_name(taken - own, name)
-        taken.add(stored.lower())
-        changed.append(replace(kept, name=stored, source_name=name))
+    changed += [replace(kept, source_name=name) for name, kept in match.renamed.items()]
+    beside = []
     for field in image.fields:
         column = match.kept.get(field.name)
         if column is None:
             continue
         followed = followed_as(current, column, field, policy)
         if isinstance(followed, SourceField):
-            new.append(followed)
+            beside.append(followed)
             changed.append(replace(column, source_name=""))
         elif followed is not None and followed != column:
             changed.append(followed)
+    named = stored_names(current, changed, [field.name for field in new])
+    new += beside
+    names = [*named.added, *named.beside(field.name for field in beside)]
     first = max((column.id for column in current.columns), default=-1) + 1
     added = [
         Column(
             first + at,
-            free_name(taken, field.name),
+            name,
             field.name,
             field.type,
             field.source_type,
             field.fill if field in filled and field.name not in current.left_out else None,
         )
-        for at, field in enumerate(new)
+        for at, (name, field) in enumerate(zip(names, new, strict=True))
         if field.type is not None  # true of all: `_unusable` has looked
     ]
     added += [TableSchema.positions_column(first + len(added)) for _ in positions]
     key = current.key or tuple(column_name(part) for part in image.key)
-    grown = current.with_columns(added, key, changed)
+    grown = current.with_columns(added, key, named.changed)
     return Grows(replace(grown, left_out=current.left_out | image.left_out))

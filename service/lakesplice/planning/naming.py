@@ -1,51 +1,43 @@
-"""Names: a column's at the source by other names of it, and stored names that are free."""
+"""Names: a column's at the source by other names of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from lakesplice.model.names import column_name
 from lakesplice.model.position import AFTER_ALL, BEFORE_ALL
-from lakesplice.model.schema import Column, SourceField, TableSchema
+from lakesplice.model.schema import Column, SourceField, TableSchema, Tenure
 
 # What says of no version where it begins.
 SINCE_UNKNOWN = (BEFORE_ALL, AFTER_ALL)
 
 
-def holds(schema: TableSchema, column: Column, field: SourceField) -> bool:
-    """Whether a column of the schema is the field's, going by the name that the source has for it
-    there: another column may have had that name before, or got it since. Where nothing tells since
-    when the table's column has it, names count (`unplaced` finds out).
-    """
-    own = [tenure for tenure in field.tenures or () if tenure.name == column.source_name]
-    since = schema.named_since(column) if own else BEFORE_ALL
-    return since in SINCE_UNKNOWN or any(tenure.has(since) for tenure in own)
-
-
 def column_of(schema: TableSchema, field: SourceField) -> Column | None:
     """Return the schema's column that is the field's, by its own name or one that it got later."""
-    return _first_held(schema, field, (field.name, *field.later))
+    _, own, later = _in_turn(field)
+    found = _first_held(schema, field, (field.name,), own)
+    return found or _first_held(schema, field, field.later, later)
 
 
 def formerly(schema: TableSchema, field: SourceField) -> Column | None:
     """Return the schema's column that is the field's by a name that it had before."""
-    return _first_held(schema, field, field.formerly)
+    before, _, _ = _in_turn(field)
+    return _first_held(schema, field, field.formerly, before)
 
 
 def own_column(schema: TableSchema, field: SourceField) -> Column | None:
     """Return the schema's column that is the field's by its own name."""
-    return _first_held(schema, field, (field.name,))
+    return _first_held(schema, field, (field.name,), field.tenures or ())
 
 
 def known_as(field: SourceField, *schemas: TableSchema) -> str:
     """Return the name that the field's column has in the first of some schemas that has it; its own
     if none has.
     """
-    for name in (field.name, *field.later):
-        for schema in schemas:
-            column = schema.by_source.get(name)
-            if column is not None and holds(schema, column, field):
-                return name
+    _, own, later = _in_turn(field)
+    named = [(field.name, own), *((name, later) for name in field.later)]
+    for name, tenures in named:
+        if any(_first_held(schema, field, (name,), tenures) for schema in schemas):
+            return name
     return field.name
 
 
@@ -67,26 +59,43 @@ def unplaced(schema: TableSchema, fields: Iterable[SourceField]) -> str | None:
     return None
 
 
-def _first_held(schema: TableSchema, field: SourceField, names: Iterable[str]) -> Column | None:
+def _first_held(
+    schema: TableSchema, field: SourceField, names: Iterable[str], tenures: Sequence[Tenure]
+) -> Column | None:
+    """Return the schema's first column of these names that is the field's, which may have had them
+    in these tenures.
+    """
     for name in names:
         column = schema.by_source.get(name)
-        if column is not None and holds(schema, column, field):
+        if column is not None and _holds(schema, column, field, tenures):
             return column
     return None
 
 
-def names_ever(schema: TableSchema) -> set[str]:
-    """Stored names that any column has or had: a file under one must not show another's values."""
-    return {name.lower() for name in schema.aliases}
-
-
-def free_name(names: set[str], source_name: str) -> str:
-    """Return the stored name for a new column, which joins `names`: its own, or with a number if an
-    older one has it.
+def _holds(
+    schema: TableSchema, column: Column, field: SourceField, tenures: Sequence[Tenure]
+) -> bool:
+    """Whether a column of the schema is the field's, going by the name that the source has for it
+    there: another column may have had that name before, or got it since. Where nothing tells since
+    when the table's column has it, names count (`unplaced` finds out).
     """
-    name, number = column_name(source_name), 1
-    while name.lower() in names:
-        number += 1
-        name = f"{column_name(source_name)}_{number}"
-    names.add(name.lower())
-    return name
+    if not any(tenure.name == column.source_name for tenure in field.tenures or ()):
+        return True
+    since = schema.named_since(column)
+    own = (tenure for tenure in tenures if tenure.name == column.source_name)
+    return since in SINCE_UNKNOWN or any(tenure.has(since) for tenure in own)
+
+
+def _in_turn(field: SourceField) -> tuple[Sequence[Tenure], Sequence[Tenure], Sequence[Tenure]]:
+    """Return a field's tenures from before it had its name, of that name, and from after it; all of
+    them thrice where it isn't known which is which.
+
+    A column may get a name back that it had, while another column has it in between.
+    """
+    told = field.tenures or ()
+    shared = {tenure.name for tenure in told}
+    before = sum(name in shared for name in field.formerly)
+    after = len(told) - sum(name in shared for name in field.later)
+    if after - before != (field.name in shared):
+        return told, told, told
+    return told[:before], told[before:after], told[after:]

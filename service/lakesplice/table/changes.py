@@ -126,7 +126,8 @@ def changes_of(
         )
     present = max(schema, now.schema, key=lambda one: one.version)
     fields = [schema.arrow.field(name) for name in columns]
-    now_named = [field.with_name(present.aliases.get(field.name, field.name)) for field in fields]
+    since = present.names_since(schema)
+    now_named = [field.with_name(since.get(field.name, field.name)) for field in fields]
     if present.partitioned_by:  # a row's two places are in different files
         if share.index:
             return

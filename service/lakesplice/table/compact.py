@@ -46,6 +46,7 @@ class Compacted:
     replaced: Mapping[str, NewFile]
     consumed: Mapping[str, frozenset[int]]
     counts: Mapping[str, int]
+    schema_version: int
 
 
 def compact_files(
@@ -91,7 +92,7 @@ def compact_files(
         if not groups.isdisjoint(delta.waiting)
     }
     counts.update({"unlinked": unlinked} if unlinked else {})
-    return Compacted(replaced, consumed, counts)
+    return Compacted(replaced, consumed, counts, manifest.schema.version)
 
 
 def splice_of(generation: int, planned_on: int, parts: Sequence[Compacted]) -> Splice:
@@ -105,7 +106,8 @@ def splice_of(generation: int, planned_on: int, parts: Sequence[Compacted]) -> S
         for path, groups in part.consumed.items():
             consumed[path] = consumed.get(path, frozenset()) | groups
     replaced = {path: new for part in parts for path, new in part.replaced.items()}
-    return Splice(generation, replaced, consumed, dict(sorted(counts.items())), planned_on)
+    version = min((part.schema_version for part in parts), default=None)
+    return Splice(generation, replaced, consumed, dict(sorted(counts.items())), planned_on, version)
 
 
 def _edits(

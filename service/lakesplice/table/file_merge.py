@@ -77,7 +77,8 @@ def file_merge(
     """Return the commit of a merge whose files were read at the version `planned_on`."""
     read = sum(manifest.files[path].bytes for path in inputs)
     counts = {"files": len(inputs), "bytes_read": read, "bytes_written": output.base.bytes}
-    return FileMerge(generation, tuple(inputs), output, counts, planned_on)
+    version = manifest.schema.version
+    return FileMerge(generation, tuple(inputs), output, counts, planned_on, version)
 
 
 def _is_copied(store: Store, file: BaseFile, schema: TableSchema) -> bool:

@@ -127,7 +127,8 @@ class Splice:
 
     `replaced` maps a source file's path to its next version, with the same segments; `consumed`
     maps a delta's path to the file groups whose changes went in. `planned_on` is the version that
-    was read before anything was written; 0 counts as before everything.
+    was read before anything was written; 0 counts as before everything. `schema_version` is that of
+    the schema that the new files are laid out by; None if no column can have changed since.
     """
 
     generation: int
@@ -135,6 +136,7 @@ class Splice:
     consumed: Mapping[str, frozenset[int]]
     counts: Counts = field(default_factory=dict)
     planned_on: int = 0
+    schema_version: int | None = None
 
     @property
     def sources(self) -> frozenset[str]:
@@ -145,7 +147,7 @@ class Splice:
 @dataclass(frozen=True, slots=True)
 class FileMerge:
     """Base files become one: `output` has the segments of `inputs` in their order, and every row
-    the address that it had. `planned_on` as for `Splice`.
+    the address that it had. `planned_on` and `schema_version` as for `Splice`.
     """
 
     generation: int
@@ -153,6 +155,7 @@ class FileMerge:
     output: NewFile
     counts: Counts = field(default_factory=dict)
     planned_on: int = 0
+    schema_version: int | None = None
 
     @property
     def sources(self) -> frozenset[str]:
@@ -166,7 +169,7 @@ class Purge:
 
     `outputs` have the rows that stay in new file groups, and `run` says where; None if none does.
     `floors` has the topics of which rows went, each with a position at or above all of these.
-    `planned_on` as for `Splice`.
+    `planned_on` and `schema_version` as for `Splice`.
     """
 
     generation: int
@@ -176,6 +179,7 @@ class Purge:
     floors: Mapping[str, Position]
     planned_on: int
     counts: Counts = field(default_factory=dict)
+    schema_version: int | None = None
 
     @property
     def sources(self) -> frozenset[str]:

@@ -163,6 +163,17 @@ def sources_are_unchanged(now: Snapshot, intent: Splice | FileMerge | Purge) -> 
     return Conflict(ConflictCode.FILES, f"replaced meanwhile: {sorted(gone)[0]}") if gone else None
 
 
+def layout_is_as_written(now: Snapshot, intent: Splice | FileMerge | Purge) -> Conflict | None:
+    """No column got another name or type since the new files were laid out: readers of the log find
+    columns by name, also one that a source file lacked, which no change of the schema replaced.
+    """
+    then = intent.schema_version
+    if then is None or all(before.version <= then for before in now.manifest.schema.former):
+        return None
+    version = now.manifest.schema.version
+    return Conflict(ConflictCode.FILES, f"schema version {version} now, laid out by {then}")
+
+
 def nothing_waits_for_sources(now: Snapshot, intent: Purge) -> Conflict | None:
     """No change waits for a row of a source file: it would lose the row's address."""
     for path in intent.inputs:
@@ -280,13 +291,20 @@ PRECONDITIONS: Mapping[type[Intent], tuple[Precondition, ...]] = {
     Splice: (
         generation_is_current,
         sources_are_unchanged,
+        layout_is_as_written,
         consumed_parts_still_wait,
         writer_began_after_sweep,
     ),
-    FileMerge: (generation_is_current, sources_are_unchanged, writer_began_after_sweep),
+    FileMerge: (
+        generation_is_current,
+        sources_are_unchanged,
+        layout_is_as_written,
+        writer_began_after_sweep,
+    ),
     Purge: (
         generation_is_current,
         sources_are_unchanged,
+        layout_is_as_written,
         nothing_waits_for_sources,
         floor_is_below_all_to_come,
         writer_began_after_sweep,

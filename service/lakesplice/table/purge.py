@@ -126,6 +126,7 @@ def purge_files(
             "bytes_read": sum(manifest.files[path].bytes for path in paths),
             "bytes_written": sum(new.base.bytes for new in outputs),
         },
+        manifest.schema.version,
     )
 
 

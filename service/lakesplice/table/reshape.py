@@ -62,7 +62,8 @@ def reshape(
     for path, file in manifest.files.items() if retyped or filled else ():
         with open_base(store, file, manifest.schema) as reader:
             held = {name: field for name, field in retyped.items() if name in reader.names}
-            present = {schema.aliases.get(name, name) for name in reader.names}
+            since = schema.names_since(manifest.schema)
+            present = {since.get(name, name) for name in reader.names}
             missing = [field for field in schema.user_fields if field.name not in present]
         if held or filled:
             change = _Change(file, schema, held, tuple(missing) if filled else ())

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lakesplice.config.schema_changes import SchemaChangeSettings, policy_of
 from lakesplice.formats.events import TypeHistory
 from lakesplice.model.manifest import ParkCode
 from lakesplice.planning.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
+from lakesplice.table.facade import Table
 from lakesplice.table.read import View
 from lakesplice.testing.shop import Event
-from tests.support.altered import FOLLOWING, Life, event, told_by
+from tests.support.altered import FOLLOWING, Life, event, of_delta_reader, told_by
 
 AB = {"id": "int32", "a": "int32", "b": "int32"}
 CREATED = (1, "CREATE TABLE t (id int primary key, a int, b int)")
@@ -54,7 +57,7 @@ def test_columns_that_swap_names_keep_what_they_held(lake: LocalStore, swap: str
     assert by_source(life) == [(1, 100, 10), (2, 201, 20), (3, 300, 30)]
     life.driver.compact()
     assert by_source(life, View.READ_OPTIMISED) == [(1, 100, 10), (2, 201, 20), (3, 300, 30)]
-    assert life.driver.table.schema.names == ("id", "b_2", "a_2"), "no name shows another's values"
+    assert life.driver.table.schema.names == ("id", "b", "a")
 
 
 EVENTS = [
@@ -140,8 +143,8 @@ def test_a_swap_that_is_not_to_be_followed_is_noticed(
         assert "rename_column: evolve" in life.parked
     else:
         assert life.rows() == [
-            {"id": 1, "a": 10, "b": 100, "a_2": None, "b_2": None},
-            {"id": 2, "a": None, "b": None, "a_2": 200, "b_2": 20},
+            {"id": 1, "a_2": 10, "b_2": 100, "a": None, "b": None},
+            {"id": 2, "a_2": None, "b_2": None, "a": 200, "b": 20},
         ]
 
 
@@ -181,10 +184,10 @@ def test_without_the_source_a_table_knows_that_its_names_moved(lake: LocalStore)
     assert "the change's position doesn't tell which it means" in life.parked
 
 
-def dropped(apart: bool) -> TypeHistory:
-    statements = ["ALTER TABLE t DROP a, ADD a int"]
+def dropped(apart: bool, default: str = "") -> TypeHistory:
+    statements = [f"ALTER TABLE t DROP a, ADD a int{default}"]
     if apart:
-        statements = ["ALTER TABLE t DROP a", "ALTER TABLE t ADD a int"]
+        statements = ["ALTER TABLE t DROP a", f"ALTER TABLE t ADD a int{default}"]
     return told_by(CREATED, *((20 + at, sql) for at, sql in enumerate(statements)))
 
 
@@ -197,7 +200,34 @@ def test_a_column_that_was_dropped_and_added_anew_shows_nothing_of_the_old_one(
     life.take(came(5, 1, 10, 100))
     life.take(came(30, 2, 20, 200))
     life.take(came(6, 3, 30, 300), partition=1)
-    assert by_source(life) == [(1, None, 100), (2, 20, 200), (3, None, 300)]
+    expected = [row(1, None, 100), row(2, 20, 200), row(3, None, 300)]
+    assert life.rows() == expected
+
+
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("default", ["", " NOT NULL DEFAULT 5"])
+def test_the_new_column_has_the_name_and_what_the_old_one_held_stays_beside_it(
+    lake: LocalStore, tmp_path: Path, apart: bool, default: str
+) -> None:
+    policy = policy_of(SchemaChangeSettings(), None)
+    life = Life(lake, dropped(apart, default), policy)
+    life.take(came(5, 1, 10, 100), event(AB, 6, row(1, 11, 100), row(1, 10, 100)))
+    life.driver.compact()
+    life.take(event(AB, 7, row(1, 12, 100), row(1, 11, 100)))
+    before = life.driver.table.version
+    life.take(came(30, 2, 20, 200))
+    life.take(came(8, 3, 30, 300), partition=1)
+    fill = 5 if default else None
+    expected = [
+        {"id": 1, "a_2": 12, "b": 100, "a": fill},
+        {"id": 2, "a_2": None, "b": 200, "a": 20},
+        {"id": 3, "a_2": 30, "b": 300, "a": fill},
+    ]
+    assert life.rows() == expected
+    life.driver.compact()
+    assert life.rows() == expected
+    assert of_delta_reader(tmp_path / "lake" / "s" / "t") == expected
+    assert Table(life.store, before).read().to_pylist() == [row(1, 12, 100)]
 
 
 def test_a_column_dropped_and_added_anew_parks_where_drops_do(lake: LocalStore) -> None:

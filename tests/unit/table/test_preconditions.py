@@ -235,6 +235,29 @@ def _splice_of_a_file_replaced_meanwhile(table: TableUnderTest) -> Intent:
     return replace(late, consumed={})
 
 
+def _renamed_meanwhile(table: TableUnderTest, late: Splice | FileMerge | Purge) -> Intent:
+    schema = table.now().manifest.schema
+    column = replace(schema.columns[-1], name="renamed")
+    table.committed(Evolve.of(1, table.now().manifest, schema.with_columns((), ("id",), [column])))
+    return replace(late, schema_version=schema.version)
+
+
+def _splice_of_columns_renamed_meanwhile(table: TableUnderTest) -> Intent:
+    return _renamed_meanwhile(table, replace(table.splice(), consumed={}))
+
+
+def _file_merge_of_columns_renamed_meanwhile(table: TableUnderTest) -> Intent:
+    return _renamed_meanwhile(table, merge_of_files(table))
+
+
+def _purge_of_columns_renamed_meanwhile(table: TableUnderTest) -> Intent:
+    return _renamed_meanwhile(table, purge_of(table))
+
+
+def _in_the_former_layout(before: Snapshot, after: Snapshot) -> bool:
+    return before.manifest.files.keys() != after.manifest.files.keys()
+
+
 def _splice_of_a_delta_consumed_meanwhile(table: TableUnderTest) -> Intent:
     table.committed(table.ingest(deltas=(table.delta(1),)))
     first = table.splice()
@@ -656,6 +679,24 @@ CELLS = {
     ),
     "splice: generation": Cell(
         rules.generation_is_current, None, _splice_of_a_deposed_driver, _generation_fell
+    ),
+    "splice: layout": Cell(
+        rules.layout_is_as_written,
+        ConflictCode.FILES,
+        _splice_of_columns_renamed_meanwhile,
+        _in_the_former_layout,
+    ),
+    "filemerge: layout": Cell(
+        rules.layout_is_as_written,
+        ConflictCode.FILES,
+        _file_merge_of_columns_renamed_meanwhile,
+        _in_the_former_layout,
+    ),
+    "purge: layout": Cell(
+        rules.layout_is_as_written,
+        ConflictCode.FILES,
+        _purge_of_columns_renamed_meanwhile,
+        _in_the_former_layout,
     ),
     "splice: deltas": Cell(
         rules.consumed_parts_still_wait,

@@ -160,9 +160,9 @@ def test_a_new_column_of_the_old_name_shows_nothing_of_the_old_one(lake: LocalSt
     life.take(event(B, 30, b(2, 2, "y")))
     life.take(event(BOTH, 50, {"id": 3, "b": 3, "name": "z", "a": "other"}))
     assert life.rows() == [
-        {"id": 1, "b": 1, "name": "x", "a_2": None},
-        {"id": 2, "b": 2, "name": "y", "a_2": None},
-        {"id": 3, "b": 3, "name": "z", "a_2": "other"},
+        {"id": 1, "b": 1, "name": "x", "a": None},
+        {"id": 2, "b": 2, "name": "y", "a": None},
+        {"id": 3, "b": 3, "name": "z", "a": "other"},
     ]
 
 
@@ -171,8 +171,8 @@ def test_a_rename_and_a_new_column_of_its_name_at_once_are_told_apart(lake: Loca
     life.take(event(A, 1, a(1, 1, "x")))
     life.take(event(BOTH, 30, {"id": 2, "b": 2, "name": "y", "a": "new"}))
     assert life.rows() == [
-        {"id": 1, "b": 1, "name": "x", "a_2": None},
-        {"id": 2, "b": 2, "name": "y", "a_2": "new"},
+        {"id": 1, "b": 1, "name": "x", "a": None},
+        {"id": 2, "b": 2, "name": "y", "a": "new"},
     ]
 
 

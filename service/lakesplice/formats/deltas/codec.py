@@ -105,7 +105,8 @@ def decode_delta(
     written = delta_schema(then)
     held = set(written.names) - (set(then.names) - _names(metadata, path))
     # Present names, each with the one in the file.
-    names = {schema.aliases.get(name, name): name for name in written.names if name in held}
+    since = schema.names_since(then)
+    names = {since.get(name, name): name for name in written.names if name in held}
     present = [names[field.name] for field in fields if field.name in names]
     if any(pa.types.is_decimal(written.field(name).type) for name in present):
         data = _with_plain_bytes(metadata, data[sync:], path)

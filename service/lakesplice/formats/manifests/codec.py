@@ -11,6 +11,8 @@ order, or read older deltas as if they held the present columns. One that takes 
 format 4, since who does not know column positions would lay them over rows as whole ones. One with
 partition columns has format 5, since who does not know them would put rows into any file. One of
 several topics has format 6, since who does not know `sources` would take it for one without any.
+One in which a stored name went from one column to another has format 7, since who knows older
+deltas and files by names would read the one's values as the other's.
 Source: docs/format.md, "Manifest".
 """
 
@@ -50,6 +52,7 @@ FORMAT_GUARDED = 3
 FORMAT_PARTIAL = 4
 FORMAT_PARTITIONED = 5
 FORMAT_MERGED = 6
+FORMAT_HANDED_ON = 7
 # What indexing into JSON of another shape raises; a type beyond ours or a value out of its range
 # come as errors of our own, which are named already.
 _MALFORMED = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)
@@ -104,6 +107,8 @@ def _sources_in(value: Any) -> dict[str, SourceState]:
 
 
 def _format_of(manifest: Manifest) -> int:
+    if manifest.schema.has_handed_on:
+        return FORMAT_HANDED_ON
     if manifest.is_merged:
         return FORMAT_MERGED
     source, by_hand = manifest.source, manifest.upserts
@@ -145,7 +150,7 @@ def decode_manifest(data: bytes, path: str) -> Manifest:
 
 def _require_known_format(value: Any, path: str) -> None:
     written_by = int(value["format"])
-    if written_by > FORMAT_MERGED:
+    if written_by > FORMAT_HANDED_ON:
         raise UnsupportedError(
             "a newer Lakesplice wrote the table's state; upgrade this one",
             path=path,

@@ -33,8 +33,7 @@ class BaseReader:
         with named(self._path):
             self._file = opened(source)
             found = self._file.schema_arrow.names
-        # Present names, each with the one in the file.
-        self._names = {schema.aliases.get(name, name): name for name in found}
+        self._names = self._present_names(found)
         self._check_footer(file)
 
     def __enter__(self) -> Self:
@@ -102,6 +101,17 @@ class BaseReader:
                 # nothing is known. Damage is found where the rows are read.
                 return tuple(range(len(self.row_groups)))
             return tuple(group.id for group in kept.row_groups)
+
+    def _present_names(self, found: Sequence[str]) -> dict[str, str]:
+        """Present names, each with the one in the file. A file of ours has its table's first
+        columns, in their order; one that others wrote is known by names alone.
+        """
+        schema = self._schema
+        if schema.adopted:
+            return {schema.aliases.get(name, name): name for name in found}
+        count = max(len(found) - len(SYSTEM_FIELDS), 0)
+        now = (*schema.names[:count], *found[count:])
+        return dict(zip(now, found, strict=False))
 
     def _check_footer(self, file: BaseFile) -> None:
         found = self._file.schema_arrow
