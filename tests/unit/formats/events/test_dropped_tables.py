@@ -144,7 +144,7 @@ def test_an_online_tool_s_copy_has_the_table_s_rows(copy: str, aside: str) -> No
 def test_statements_about_partitions_move_rows(rest: str) -> None:
     told = _Told().tell(_CREATE, f"ALTER TABLE x {rest}")
     assert told.moves("x") == [Kind.PARTITION]
-    assert told.moves("y") == ([Kind.PARTITION] if "EXCHANGE" in rest else [])
+    assert told.moves("y") == ([Kind.PARTITION] if "TABLE y" in rest else [])
     told = _Told().tell(_CREATE)
     record = connect_record(f"ALTER TABLE x {rest}", pos=900, changes=[("ALTER", "x", _COLUMNS)])
     told.take(record)
@@ -152,9 +152,36 @@ def test_statements_about_partitions_move_rows(rest: str) -> None:
     assert told.history.table(_X)[-1].columns is not None, "its columns are known still"
 
 
+def test_a_table_that_becomes_a_partition_is_gone() -> None:
+    told = _Told().tell(
+        _CREATE, "ALTER TABLE z CONVERT TABLE x TO PARTITION p VALUES LESS THAN (9)"
+    )
+    assert told.drops() == [(200, False, False)]
+    assert told.moves("z") == [Kind.PARTITION]
+
+
 @pytest.mark.parametrize(
-    "rest", ["ADD PARTITION (PARTITION p VALUES IN (1))", "REBUILD PARTITION p"]
-)
+    "sql", ["RENAME TABLE x TO other.x", "RENAME TABLES shop.x WAIT 5 TO other.x, a TO b",
+            "ALTER TABLE IF EXISTS x NOWAIT RENAME AS other.x", "ALTER TABLE x RENAME = other.x"],
+)  # fmt: skip
+def test_a_rename_into_another_database_moves_rows_of_both_names(sql: str) -> None:
+    told = _Told().tell(_CREATE, sql)
+    assert told.moves("x") == [Kind.LEFT]
+    there = told.history.drops(TableName("other", "x"))
+    assert [drop.kind for drop in there] == [Kind.CAME]
+    assert told.history.table(TableName("other", "x"))[-1].columns is not None
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "ADD PARTITION (PARTITION p VALUES IN (1))", "ADD PARTITION PARTITIONS 3",
+        "REBUILD PARTITION p", "COALESCE PARTITION 2", "ANALYZE PARTITION ALL",
+        "REORGANIZE PARTITION p INTO (PARTITION a VALUES LESS THAN (5), PARTITION b VALUES LESS"
+        " THAN (9))", "REORGANIZE PARTITION", "REMOVE PARTITIONING", "OPTIMIZE PARTITION p, q",
+        "PARTITION BY HASH (id) PARTITIONS 4",
+    ],
+)  # fmt: skip
 def test_other_statements_about_partitions_move_none(rest: str) -> None:
     assert _Told().tell(_CREATE, f"ALTER TABLE x {rest}").moves("x") == []
 

@@ -37,11 +37,11 @@ _PROGRAMS = frozenset(("PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"))
 _OBJECTS = frozenset(("TABLE", "VIEW", "INDEX", "DATABASE", "SCHEMA"))
 # Words before what is created: CREATE OR REPLACE DEFINER = u @ h AGGREGATE FUNCTION.
 _HEAD_MAX = 12
-_EXCHANGE = ("EXCHANGE", "PARTITION")
 # ALTER TABLEs that take rows out of a table, or bring some in, without an event.
 _MOVING = (
-    ("DROP", "PARTITION"), ("TRUNCATE", "PARTITION"), _EXCHANGE, ("CONVERT", "PARTITION"),
-    ("CONVERT", "TABLE"), ("IMPORT", "TABLESPACE"), ("IMPORT", "PARTITION"),
+    ("DROP", "PARTITION"), ("TRUNCATE", "PARTITION"), ("EXCHANGE", "PARTITION"),
+    ("CONVERT", "PARTITION"), ("CONVERT", "TABLE"),
+    ("IMPORT", "TABLESPACE"), ("IMPORT", "PARTITION"),
 )  # fmt: skip
 # Parts of an ALTER TABLE that leave its columns as they are.
 _OTHERS = frozenset(
@@ -170,8 +170,7 @@ def _alter(words: Words, database: str) -> list[Statement]:
     to = None
     moved = next((RowsMoved(table, " ".join(w)) for w in _MOVING if words.follow(*w)), None)
     if moved is not None:
-        others = (_other_table(words, database) for w in (_EXCHANGE,) if words.accept(*w))
-        return [moved, *(RowsMoved(other, moved.what) for other in others if other)]
+        return [moved, *_moved_beside(words, database, moved)]
     try:
         is_sorting = False
         for part in words.parts():
@@ -191,10 +190,26 @@ def _alter(words: Words, database: str) -> list[Statement]:
     return [TableAltered(table, tuple(actions), to)] if actions or to else []
 
 
-def _other_table(words: Words, database: str) -> TableName | None:
-    """The table that a partition is exchanged with."""
+def _moved_beside(words: Words, database: str, moved: RowsMoved) -> Iterator[Statement]:
+    """Yield what a statement about partitions does to another table."""
     while words:
-        if words.accept("WITH", "TABLE"):
+        if words.accept("EXCHANGE"):
+            other = _table_after(words, database, "WITH")
+            yield from [RowsMoved(other, moved.what)] if other else []
+        elif words.accept("CONVERT", "PARTITION"):
+            other = _table_after(words, database, "TO")
+            yield from [TableLike(other, moved.table, unless_there=False)] if other else []
+            yield from [RowsMoved(other, moved.what)] if other else []
+        elif words.accept("CONVERT", "TABLE"):
+            other = _table(words, database)
+            yield TableGone(other.database, other.table)
+        else:
+            words.take()
+
+
+def _table_after(words: Words, database: str, preposition: str) -> TableName | None:
+    while words:
+        if words.accept(preposition, "TABLE"):
             return _table(words, database)
         words.take()
     return None
