@@ -312,6 +312,8 @@ class SourceSchema:
     `lacking` has the columns that can't be computed for it, each with the one that it lacks.
     `unsent` are columns that the image has no value for, though the source is said to have them:
     by the configuration alone, or, if it is `partial`, by the event itself.
+    `key_alone`: of deletes, of which the source sends nothing but the key; it says nothing of the
+    other columns.
     """
 
     fields: tuple[SourceField, ...]
@@ -321,6 +323,7 @@ class SourceSchema:
     lacking: tuple[tuple[str, str], ...] = ()
     unsent: tuple[SourceField, ...] = ()
     partial: bool = False
+    key_alone: bool = False
 
     @property
     def whole(self) -> SourceSchema:

@@ -99,6 +99,8 @@ def fit(
     unfit = _unfit(current, image, taken, policy)
     if unfit is not None:
         return unfit
+    if taken.key_alone and _has_key(current, taken):
+        return _mapped(current, taken, current.version)
     version = _version_of(current, taken.whole if taken.partial else taken, stays)
     if version is None:
         return anew(current, image, policy, stays)
@@ -250,6 +252,12 @@ def _taken(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -> S
     return replace(
         image, fields=fields, unsent=unsent, partial=partial, left_out=image.left_out | left_out
     )
+
+
+def _has_key(current: TableSchema, image: SourceSchema) -> bool:
+    """Whether the image's key is the table's, and of its types."""
+    columns = [(column_of(current, field), field) for field in image.fields]
+    return all(column is not None and accepts(column, field) for column, field in columns)
 
 
 def _positions(current: TableSchema, image: SourceSchema) -> tuple[Column, ...]:

@@ -10,8 +10,11 @@ milliseconds or days.
     fixed      DECIMAL                             one with more digits before or behind the point
     floating   FLOAT, DOUBLE                       FLOAT: DOUBLE
     text       CHAR, VARCHAR, TEXT, ENUM, SET      one another
+    octets     VARBINARY, BLOB                     one another; BINARY(n) becomes one
     date       DATE                                DATETIME
     wall       DATETIME                            one with more digits of a second
+    moment     TIMESTAMP                           the same
+    time       TIME                                the same
 
 A narrower whole number or decimal of the same scale is taken as it comes, as the wider one that is
 stored: a server in strict mode refuses the ALTER where a value wouldn't fit.
@@ -36,8 +39,12 @@ class _Family(Enum):
     FIXED = auto()
     FLOATING = auto()
     TEXT = auto()
+    OCTETS = auto()
+    PADDED = auto()
     DATE = auto()
     WALL = auto()
+    MOMENT = auto()
+    TIME = auto()
 
 
 _WHOLE_DIGITS = {Kind.BYTE: 3, Kind.SHORT: 5, Kind.INTEGER: 10, Kind.LONG: 19}
@@ -55,7 +62,8 @@ _FAMILIES: dict[str, _Family] = {
         ("string", "string:io.debezium.data.enum", "string:io.debezium.data.enumset"), _Family.TEXT
     ),
     **dict.fromkeys(("char", "varchar", "text", "enum"), _Family.TEXT),
-    **dict.fromkeys(("tinytext", "mediumtext", "longtext"), _Family.TEXT),
+    **dict.fromkeys(("tinytext", "mediumtext", "longtext", "set"), _Family.TEXT),
+    **dict.fromkeys(("varbinary", "tinyblob", "blob", "mediumblob", "longblob"), _Family.OCTETS),
     **dict.fromkeys(
         ("date", "int32:io.debezium.time.date", "int32:org.apache.kafka.connect.data.date"),
         _Family.DATE,
@@ -70,6 +78,12 @@ _WALL_DIGITS = {
     **{f"datetime({digits})": digits for digits in range(7)},
     "datetime": 0,
 }
+# Digits of a second behind the type's name.
+_CLOCKS = {"timestamp": _Family.MOMENT, "time": _Family.TIME}
+_CLOCK = re.compile(r"canal:(timestamp|time)(?:\(([0-6])\))?")
+_BINARY = re.compile(r"canal:binary(\(\d+\))?")
+_BY_DIGITS = (_Family.WALL, _Family.MOMENT, _Family.TIME)
+_MEMBER = re.compile(r"'((?:[^']|'')*)'")
 _PREFIX = re.compile(r"(declared|canal):")
 _SUFFIX = re.compile(r"\(.*\)| unsigned| zerofill")
 
@@ -100,13 +114,13 @@ def accepts(column: Column, field: SourceField) -> bool:
     stored, image = _typed(column.type, column.source_type), _typed_field(field)
     if image is None or stored.family is None or image.family is None:
         return False
-    if stored.family is _Family.WALL:
-        return image.family is _Family.WALL and image.digits == stored.digits
+    if stored.family in _BY_DIGITS:
+        return image.family is stored.family and image.digits == stored.digits
     if _exact(stored.family) and _exact(image.family):
         return image.scale == stored.scale and image.whole_digits <= stored.whole_digits
-    if stored.family is not image.family:
+    if stored.family is not image.family or stored.family is _Family.PADDED:
         return False
-    return stored.type == image.type
+    return stored.type == image.type and _in_order(column.source_type, field.source_type)
 
 
 def widened(column: Column, field: SourceField) -> Column | None:
@@ -117,7 +131,7 @@ def widened(column: Column, field: SourceField) -> Column | None:
     if image is None or stored.family is None or image.family is None:
         return None
     joined = _joined(stored, image)
-    if joined is None:
+    if joined is None or not _in_order(column.source_type, field.source_type):
         return None
     fill = column.fill
     if fill is not None:
@@ -147,7 +161,9 @@ def _joined(stored: _Typed, image: _Typed) -> ColumnType | None:
         return image.type
     if pair == (_Family.DATE, _Family.WALL):
         return image.type
-    if pair == (_Family.WALL, _Family.WALL):
+    if pair == (_Family.PADDED, _Family.OCTETS):
+        return image.type
+    if stored.family in _BY_DIGITS and image.family is stored.family:
         return image.type if image.digits >= stored.digits else None
     return None
 
@@ -169,7 +185,20 @@ def _typed_field(field: SourceField) -> _Typed | None:
     return None if field.type is None else _typed(field.type, field.source_type)
 
 
+def _in_order(stored: str, image: str) -> bool:
+    """Whether a SET's values are spelt as before: its members stand in their order."""
+    if not stored.startswith("canal:set(") or not image.startswith("canal:set("):
+        return True
+    places = {member: at for at, member in enumerate(_MEMBER.findall(image))}
+    kept = [places[member] for member in _MEMBER.findall(stored) if member in places]
+    return kept == sorted(kept)
+
+
 def _typed(kind: ColumnType, source_type: str) -> _Typed:
+    if clock := _CLOCK.fullmatch(source_type):
+        return _Typed(kind, _CLOCKS[clock[1]], int(clock[2] or 0))
+    if _BINARY.fullmatch(source_type):
+        return _Typed(kind, _Family.PADDED)
     spelt = _PREFIX.sub("", source_type.strip().lower())
     if kind.kind is Kind.TIMESTAMP:
         digits = _WALL_DIGITS.get(spelt)
@@ -186,5 +215,6 @@ _KINDS: dict[_Family, frozenset[Kind]] = {
     _Family.FIXED: frozenset((Kind.DECIMAL,)),
     _Family.FLOATING: frozenset((Kind.FLOAT, Kind.DOUBLE)),
     _Family.TEXT: frozenset((Kind.STRING,)),
+    _Family.OCTETS: frozenset((Kind.BINARY,)),
     _Family.DATE: frozenset((Kind.DATE,)),
 }

@@ -63,6 +63,9 @@ WIDER = [
         "timestamp",
     ),
     ("timestamp/canal:datetime(3)", "timestamp/canal:datetime(6)", "timestamp"),
+    ("timestamp/canal:timestamp", "timestamp/canal:timestamp(6)", "timestamp"),
+    ("long/canal:time", "long/canal:time(3)", "long"),
+    ("binary/canal:binary(4)", "binary/canal:varbinary(4)", "binary"),
 ]  # fmt: skip
 CHANGES_VALUES = [
     ("string/string", "integer/int32"),
@@ -78,12 +81,26 @@ CHANGES_VALUES = [
     ("string/string", "string/string:io.debezium.data.Json"),
     ("boolean/boolean", "integer/int32"),
     ("binary/bytes", "string/string"),
+    ("timestamp/canal:timestamp(3)", "timestamp/canal:timestamp"),
+    ("timestamp/canal:timestamp", "timestamp/canal:datetime"),
+    ("long/canal:time(3)", "long/canal:time"),
+    ("binary/canal:varbinary(4)", "binary/canal:binary(4)"),
+    ("binary/canal:binary(4)", "binary/canal:binary(8)"),
+    ("binary/canal:bit(8)", "binary/canal:bit(16)"),
+    ("string/canal:set('a','b')", "string/canal:set('b','a')"),
+    ("string/canal:set('a','b')", "string/canal:set('b','c','a')"),
 ]  # fmt: skip
 TAKEN_AS_IS = [
     ("long/int64", "integer/int32"),
     ("decimal(12,2)/decimal(12,2)", "decimal(10,2)/decimal(10,2)"),
     ("string/string:io.debezium.data.Enum", "string/string"),
     ("decimal(20,0)/bigint unsigned", "long/int64"),
+    ("string/canal:varchar(10)", "string/canal:longtext"),
+    ("string/canal:enum('a')", "string/canal:enum('a','b')"),
+    ("string/canal:set('a','c')", "string/canal:set('a','b','c')"),
+    ("string/canal:set('a')", "string/canal:varchar(10)"),
+    ("binary/canal:varbinary(10)", "binary/canal:varbinary(20)"),
+    ("binary/canal:blob", "binary/canal:longblob"),
 ]
 
 
@@ -228,3 +245,16 @@ def test_what_comes_late_makes_no_column_gone_for_one_that_the_table_never_met()
     ignoring, verdicts = plan_evolution(table, [(at(200), between)], left_out)
     assert not isinstance(verdicts[between], Unfit)
     assert "c" in ignoring.by_source
+
+
+def test_a_delete_of_the_key_alone_leaves_the_columns_as_they_are() -> None:
+    alone = replace(image(id="long"), key_alone=True)
+    schema, verdicts = plan_evolution(
+        met(PLAIN),
+        [(at(500), alone), (at(600), PLAIN)],
+        replace(STRICT, drop_column=STRICT.add_column),
+    )
+    assert schema == met(PLAIN)
+    verdict = verdicts[alone]
+    assert isinstance(verdict, Fits)
+    assert (verdict.version, list(verdict.mapping)) == (schema.version, ["id"])

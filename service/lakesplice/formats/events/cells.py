@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakesplice.formats.events.casting import cast_each
 from lakesplice.formats.events.decimals import (
     decimal_limits,
     decimals_from_bytes,
@@ -24,7 +25,8 @@ from lakesplice.formats.events.encoding import (
     Cell,
     Encoding,
 )
-from lakesplice.formats.events.geometry import extended_wkb, geometry_members
+from lakesplice.formats.events.enumerated import enum_values, set_values
+from lakesplice.formats.events.geometry import extended_wkb, geometry_members, of_mysql
 from lakesplice.formats.events.lines import Mask
 from lakesplice.formats.events.octets import bytes_of_latin1, decode_base64, padded
 from lakesplice.formats.events.values import DeadReason
@@ -57,6 +59,10 @@ def _column(
     values: pa.Array, wrong: Mask | None, reason: DeadReason = DeadReason.OUT_OF_RANGE
 ) -> Column:
     return Column(values) if wrong is None else Column(values, ((wrong, reason),))
+
+
+def _unread(wrong: Mask | None) -> tuple[tuple[Mask, DeadReason], ...]:
+    return () if wrong is None else ((wrong, DeadReason.WRONG_TYPE),)
 
 
 def convert(columns: Sequence[tuple[pa.Array, Cell]]) -> list[Column]:
@@ -166,8 +172,7 @@ def _wide_decimal_bytes(raw: pa.Array, cell: Cell) -> Column:
 def _wide_decimal_base64(raw: pa.Array, cell: Cell) -> Column:
     unscaled, no_base64 = decode_base64(raw)
     wide = _wide_decimal_bytes(unscaled, cell)
-    unread = () if no_base64 is None else ((no_base64, DeadReason.WRONG_TYPE),)
-    return Column(wide.values, (*unread, *wide.flaws))
+    return Column(wide.values, (*_unread(no_base64), *wide.flaws))
 
 
 def _geometry(raw: pa.Array, cell: Cell) -> Column:
@@ -177,8 +182,7 @@ def _geometry(raw: pa.Array, cell: Cell) -> Column:
     shaped = _geometry_bytes(
         pa.StructArray.from_arrays(plain, ["wkb", "srid"], mask=raw.is_null()), cell
     )
-    unread = () if no_base64 is None else ((no_base64, DeadReason.WRONG_TYPE),)
-    return Column(shaped.values, (*unread, *shaped.flaws))
+    return Column(shaped.values, (*_unread(no_base64), *shaped.flaws))
 
 
 def _geometry_bytes(raw: pa.Array, _: Cell) -> Column:
@@ -192,10 +196,9 @@ def _decimal_bytes(raw: pa.Array, cell: Cell) -> Column:
 
 
 def _decimal_text(raw: pa.Array, cell: Cell) -> Column:
-    values, wrong = _cast_each(raw, cell.wide_decimal)
+    values, wrong = cast_each(raw, cell.wide_decimal)
     ranged = _number(values, cell)
-    unread = () if wrong is None else ((wrong, DeadReason.WRONG_TYPE),)
-    return Column(ranged.values, (*unread, *ranged.flaws))
+    return Column(ranged.values, (*_unread(wrong), *ranged.flaws))
 
 
 def _date(raw: pa.Array, _: Cell) -> Column:
@@ -232,10 +235,9 @@ def _time_nanos(raw: pa.Array, cell: Cell) -> Column:
 
 def _zoned(raw: pa.Array, cell: Cell) -> Column:
     """A moment within year 1 or 9999 may lie outside by its offset."""
-    moments, wrong = _cast_each(raw, _MICROS)
+    moments, wrong = cast_each(raw, _MICROS)
     ranged = _micros(moments.cast(pa.int64()), cell)
-    unread = () if wrong is None else ((wrong, DeadReason.WRONG_TYPE),)
-    return Column(ranged.values, (*unread, *ranged.flaws))
+    return Column(ranged.values, (*_unread(wrong), *ranged.flaws))
 
 
 def _number(raw: pa.Array, cell: Cell) -> Column:
@@ -266,12 +268,12 @@ def _bits(raw: pa.Array, cell: Cell) -> Column:
 
 
 def _date_text(raw: pa.Array, _: Cell) -> Column:
-    return _matched(raw, _DATE, lambda texts: _cast_each(texts, pa.date32()))
+    return _matched(raw, _DATE, lambda texts: cast_each(texts, pa.date32()))
 
 
 def _datetime_text(raw: pa.Array, _: Cell) -> Column:
     """A wall clock is kept as if it were UTC's."""
-    return _matched(raw, _DATETIME, lambda texts: _cast_each(texts, _CLOCK), _MICROS)
+    return _matched(raw, _DATETIME, lambda texts: cast_each(texts, _CLOCK), _MICROS)
 
 
 def _time_text(raw: pa.Array, _: Cell) -> Column:
@@ -288,13 +290,13 @@ def _time_text(raw: pa.Array, _: Cell) -> Column:
 
 
 def _integer_text(raw: pa.Array, cell: Cell) -> Column:
-    read = _matched(raw, _INTEGER, lambda texts: _cast_each(texts, pa.int64()))
+    read = _matched(raw, _INTEGER, lambda texts: cast_each(texts, pa.int64()))
     ranged = _plain(read.values, cell)
     return Column(ranged.values, (*read.flaws, *ranged.flaws))
 
 
 def _float_text(raw: pa.Array, cell: Cell) -> Column:
-    read = _matched(raw, _FLOAT, lambda texts: _cast_each(texts, cell.type.arrow))
+    read = _matched(raw, _FLOAT, lambda texts: cast_each(texts, cell.type.arrow))
     ranged = _finite(read.values)
     return Column(ranged.values, (*read.flaws, *ranged.flaws))
 
@@ -304,7 +306,7 @@ def _boolean_text(raw: pa.Array, _: Cell) -> Column:
 
 
 def _bits_text(raw: pa.Array, cell: Cell) -> Column:
-    read = _matched(raw, _UNSIGNED, lambda texts: _cast_each(texts, pa.decimal128(20, 0)))
+    read = _matched(raw, _UNSIGNED, lambda texts: cast_each(texts, pa.decimal128(20, 0)))
     bits = _bits(read.values, cell)
     return Column(bits.values, (*read.flaws, *bits.flaws))
 
@@ -312,6 +314,26 @@ def _bits_text(raw: pa.Array, cell: Cell) -> Column:
 def _latin1_text(raw: pa.Array, cell: Cell) -> Column:
     values, wrong = bytes_of_latin1(raw)
     return _column(padded(values, cell.width), wrong, DeadReason.WRONG_TYPE)
+
+
+def _enumerated(raw: pa.Array, cell: Cell) -> Column:
+    read = enum_values if cell.encoding is Encoding.ENUM_TEXT else set_values
+    values, wrong = read(raw, cell.labels)
+    return _column(values, wrong if wrong.any() else None, DeadReason.WRONG_TYPE)
+
+
+def _geometry_text(raw: pa.Array, cell: Cell) -> Column:
+    octets, wrong = bytes_of_latin1(raw)
+    shaped = _geometry_bytes(of_mysql(octets), cell)
+    return Column(shaped.values, (*_unread(wrong), *shaped.flaws))
+
+
+def _wide_decimal_text(raw: pa.Array, cell: Cell) -> Column:
+    """Digits beyond what a decimal column holds stay text."""
+    precision, scale = map(int, cell.source_type.rpartition("(")[2].rstrip(")").split(","))
+    fraction = rf"\.[0-9]{{{scale}}}" if scale else ""
+    pattern = rf"^-?[0-9]{{1,{max(precision - scale, 1)}}}{fraction}$"
+    return _matched(raw, pattern, lambda texts: (texts, None))
 
 
 def _set_list(raw: pa.Array, _: Cell) -> Column:
@@ -339,23 +361,6 @@ def _matched(
     return _column(values, wrong, DeadReason.WRONG_TYPE)
 
 
-def _cast_each(raw: pa.Array, to: pa.DataType) -> tuple[pa.Array, Mask | None]:
-    """Cast texts; where the whole can't be, halves are tried, so a bad text costs only itself."""
-    try:
-        return raw.cast(to), None
-    except pa.ArrowInvalid:
-        if len(raw) == 1:
-            return pa.nulls(1, to), np.ones(1, np.bool_)
-    middle = len(raw) // 2
-    halves = [_cast_each(half, to) for half in (raw.slice(0, middle), raw.slice(middle))]
-    sizes = (middle, len(raw) - middle)
-    masks = [
-        np.zeros(size, np.bool_) if wrong is None else wrong
-        for (_, wrong), size in zip(halves, sizes, strict=True)
-    ]
-    return pa.concat_arrays([values for values, _ in halves]), np.concatenate(masks)
-
-
 _CONVERSIONS: dict[Encoding, Callable[[pa.Array, Cell], Column]] = {
     Encoding.PLAIN: _plain,
     Encoding.BASE64: _base64,
@@ -381,6 +386,10 @@ _CONVERSIONS: dict[Encoding, Callable[[pa.Array, Cell], Column]] = {
     Encoding.BITS_TEXT: _bits_text,
     Encoding.LATIN1_TEXT: _latin1_text,
     Encoding.DECIMAL_BYTES: _decimal_bytes,
+    Encoding.ENUM_TEXT: _enumerated,
+    Encoding.SET_TEXT: _enumerated,
+    Encoding.GEOMETRY_TEXT: _geometry_text,
+    Encoding.WIDE_DECIMAL_TEXT: _wide_decimal_text,
     Encoding.UNSIGNED_LONG: _unsigned_long,
     Encoding.WIDE_DECIMAL_BASE64: _wide_decimal_base64,
     Encoding.WIDE_DECIMAL_BYTES: _wide_decimal_bytes,

@@ -49,6 +49,10 @@ class Encoding(StrEnum):
     BOOLEAN_TEXT = "boolean-text"
     BITS_TEXT = "bits-text"
     LATIN1_TEXT = "latin1-text"
+    ENUM_TEXT = "enum-text"
+    SET_TEXT = "set-text"
+    GEOMETRY_TEXT = "geometry-text"
+    WIDE_DECIMAL_TEXT = "wide-decimal-text"
     UNSIGNED_LONG = "unsigned-long"
     WIDE_DECIMAL_BASE64 = "wide-decimal-base64"
     GEOMETRY = "geometry"
@@ -61,7 +65,8 @@ _TEXT = (
     Encoding.BASE64, Encoding.DECIMAL_BASE64, Encoding.DECIMAL_TEXT, Encoding.TIMESTAMP_ZONED,
     Encoding.DATE_TEXT, Encoding.DATETIME_TEXT, Encoding.TIME_TEXT, Encoding.INTEGER_TEXT,
     Encoding.FLOAT_TEXT, Encoding.BOOLEAN_TEXT, Encoding.BITS_TEXT, Encoding.LATIN1_TEXT,
-    Encoding.WIDE_DECIMAL_BASE64,
+    Encoding.WIDE_DECIMAL_BASE64, Encoding.ENUM_TEXT, Encoding.SET_TEXT, Encoding.GEOMETRY_TEXT,
+    Encoding.WIDE_DECIMAL_TEXT,
 )  # fmt: skip
 _WIDE_DIGITS = 76
 GEOMETRY_MEMBERS = (("wkb", pa.string()), ("srid", pa.int64()))
@@ -82,6 +87,7 @@ class Cell:
     objects the `members`; and what rows got that were there when it was added, if known. A value of
     fewer than `width` bytes had zeros at its end, which the source left out.
     `by_setting`: a setting of the connector's, which may be stated wrongly, says how it is written.
+    `labels` are the members of an ENUM or SET, in their order, where numbers are sent for them.
     """
 
     name: str
@@ -92,6 +98,7 @@ class Cell:
     fill: str | None = None
     width: int = 0
     by_setting: bool = False
+    labels: tuple[str, ...] = ()
 
     @property
     def json_type(self) -> pa.DataType:

@@ -15,6 +15,7 @@ from lakesplice.formats.events.lines import Mask
 
 # Byte order and type; in little-endian order the type's highest byte is the fifth.
 _HEAD_BYTES = 5
+_SYSTEM_BYTES = 4
 _LITTLE, _WITH_SYSTEM = b"\x01", b"\x20"
 _SYSTEM_MAX = (1 << 32) - 1
 _END = (1 << 31) - 2
@@ -23,6 +24,19 @@ _END = (1 << 31) - 2
 def geometry_members(raw: pa.Array) -> dict[str, pa.Array]:
     """Return a struct's members by name, nulls of the struct passed on."""
     return dict(zip((member.name for member in raw.type), raw.flatten(), strict=True))
+
+
+def of_mysql(octets: pa.Array) -> pa.Array:
+    """Return geometries as MySQL stores them, four bytes of the reference system before the shape,
+    as structs of `wkb` and `srid`; too few bytes have no `wkb`.
+    """
+    whole = pc.greater_equal(pc.binary_length(octets), _SYSTEM_BYTES).fill_null(False)
+    head = pc.if_else(whole, pc.binary_slice(octets, 0, _SYSTEM_BYTES), bytes(_SYSTEM_BYTES))
+    head = head.fill_null(bytes(_SYSTEM_BYTES)).cast(pa.binary(_SYSTEM_BYTES))
+    systems = np.frombuffer(head.buffers()[1], "<u4", len(head), _SYSTEM_BYTES * head.offset)
+    wkb = pc.if_else(whole, pc.binary_slice(octets, _SYSTEM_BYTES, _END), None)
+    members = [wkb.cast(pa.binary()), pa.array(systems.astype(np.int64))]
+    return pa.StructArray.from_arrays(members, ["wkb", "srid"], mask=octets.is_null())
 
 
 def extended_wkb(raw: pa.Array) -> tuple[pa.Array, Mask]:

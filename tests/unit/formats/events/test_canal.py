@@ -139,6 +139,7 @@ def test_an_erase_is_a_drop_and_no_truncate() -> None:
     assert decoded.fences.dropped.tolist() == [True]
 
 
+POINT = bytes.fromhex("0101000000000000000000f03f000000000000f0bf")
 VALUES: dict[str, tuple[str, str, object]] = {
     "a tinyint": ("tinyint(1)", "-128", -128),
     "an unsigned tinyint": ("tinyint(3) unsigned", "255", 255),
@@ -165,6 +166,37 @@ VALUES: dict[str, tuple[str, str, object]] = {
     ),
     "a time": ("time(6)", "-838:59:59.000001", -3020399000001),
     "a year": ("year(4)", "2155", 2155),
+    "a decimal with a space": ("DECIMAL(8, 0)", "12345678", Decimal(12345678)),
+    "a numeric": ("NUMERIC(8,3) unsigned zerofill", "12345.110", Decimal("12345.110")),
+    "a dec": ("dec(4)", "1234", Decimal(1234)),
+    "a double precision": ("DOUBLE PRECISION(10,7) unsigned zerofill", "1.000111", 1.000111),
+    "a real": ("REAL", "1.000001", 1.000001),
+    "a float of a double's digits": ("float(53)", "0.1", 0.1),
+    "a bool": ("BOOLEAN", "127", 127),
+    "an int8": ("INT8", "-9", -9),
+    "a serial": ("SERIAL", "40000000000", Decimal(40000000000)),
+    "national text": ("national varchar(10)", "ß", "ß"),
+    "a decimal beyond a decimal": ("FIXED(40,3)", "-" + "9" * 37 + ".110", "-" + "9" * 37 + ".110"),
+    "a whole one": ("decimal(65)", "9" * 65, "9" * 65),
+    "an enum": ("ENUM('a','it''s','C,d')", "2", "it's"),
+    "an enum's last": ("enum('a','b', 'C,d')", "3", "C,d"),
+    "an enum's error": ("enum('a','b')", "0", ""),
+    "an enum by its name": ("enum('a','b')", "b", "b"),
+    "an enum of digits": ("enum('2','1')", "1", "2"),
+    "a set": ("SET('a','b','c','d')", "13", "a,c,d"),
+    "an empty set": ("set('a','b')", "0", ""),
+    "a set by its names": ("set('a','b','c')", "a,c", "a,c"),
+    "all of a set": (
+        f"set({','.join(repr(f'm{at}') for at in range(64))})", str(2**64 - 1),
+        ",".join(f"m{at}" for at in range(64)),
+    ),
+    "a point": (
+        "POINT", "\0\0\0\0" + POINT.decode("latin-1"), POINT,
+    ),
+    "a geometry of a reference system": (
+        "geometry", "\xe6\x10\0\0" + POINT.decode("latin-1"),
+        POINT[:4] + b"\x20" + b"\xe6\x10\0\0" + POINT[5:],
+    ),
 }  # fmt: skip
 
 
@@ -197,6 +229,14 @@ REFUSED: dict[str, tuple[str, object]] = {
     "bytes beyond a byte": ("blob", "Ā"),
     "a zero date": ("date", "0000-00-00"),
     "a time that is none": ("time", "noon"),
+    "an enum of no member": ("enum('a','b')", "3"),
+    "an enum of no name": ("enum('a','b')", "c"),
+    "a set beyond its members": ("set('a','b')", "4"),
+    "a set of no names": ("set('a','b')", "a,c"),
+    "a wide decimal beyond its digits": ("decimal(40,2)", "9" * 39 + ".00"),
+    "a wide decimal that is none": ("decimal(40,2)", "1e5"),
+    "a geometry that is none": ("geometry", "\0\0"),
+    "a geometry beyond bytes": ("geometry", "Ā" * 30),
 }
 
 
@@ -215,8 +255,10 @@ def test_a_value_that_is_not_of_its_type_costs_only_its_message(kind: str, write
 
 
 @pytest.mark.parametrize(
-    "mysql_type", ["decimal", "bit", "enum('a','b')", "set('a')", "geometry", "decimal(65,30)"]
-)
+    "mysql_type",
+    ["decimal", "bit", "enum", "set", "vector(3)", "decimal(66)", "char(3) character set binary",
+     "enum('a'", "", "int; drop table x"],
+)  # fmt: skip
 def test_a_type_that_says_too_little_parks_the_table_unless_it_is_declared(mysql_type: str) -> None:
     record = message("INSERT", [row(1, v="1")], types={"v": mysql_type})
     decoded = decode(record)
@@ -232,7 +274,6 @@ MALFORMED: dict[str, tuple[Record, str]] = {
     "an unknown type": (message("UPSERT", [row(2)]), "unknown-op"),
     "no row": (message("INSERT", []), "missing-image"),
     "a null row": (message("INSERT", [row(2), None]), "missing-image"),
-    "an update without old": (message("UPDATE", [row(2)]), "missing-image"),
     "an update with a null old": (message("UPDATE", [row(2)], [None]), "missing-image"),
     "an update with too few old": (message("UPDATE", [row(2), row(4)], [{}]), "missing-image"),
     "an insert with old": (message("INSERT", [row(2)], [{}]), "missing-image"),
@@ -342,3 +383,42 @@ def test_a_row_that_ticdc_left_out_of_a_large_message_is_named(said: Json, reaso
     assert reason in decoded.dead.detail[0]
     assert "max-message-bytes" in decoded.dead.detail[0]
     assert images(decoded).keys() == {1}
+
+
+def test_an_update_without_old_leaves_the_key_as_it_is() -> None:
+    decoded = decode(
+        message("UPDATE", [row(1), row(2)]),
+        message("UPDATE", [row(4)], [{"id": "3"}]),
+        message("INSERT", [row(5)]),
+    )
+    assert dead(decoded) == {}
+    (block,) = decoded.blocks
+    assert block.op.tolist() == [Op.UPDATE, Op.UPDATE, Op.DELETE, Op.CREATE, Op.CREATE]
+    assert block.after["id"].to_pylist() == [1, 2, 4, 4, 5]
+
+
+def test_the_rows_of_an_initial_load_are_read() -> None:
+    decoded = decode(message("INIT", [row(1), row(2)]), message("INSERT", [row(3)]))
+    (block,) = decoded.blocks
+    assert block.op.tolist() == [Op.READ, Op.READ, Op.CREATE]
+    assert block.snapshot is None
+
+
+def test_a_delete_of_the_key_alone_says_nothing_of_the_other_columns() -> None:
+    types = {"mysqlType": {"id": "int(11)"}, "sqlType": {"id": 4}}
+    decoded = decode(
+        ticdc("INSERT", [row(1)]),
+        ticdc("DELETE", [{"id": "1"}], **types),
+        ticdc("INSERT", [row(2)]),
+        ticdc("DELETE", [{"id": "2"}], **types),
+    )
+    assert dead(decoded) == {}
+    alone = {block.schema.key_alone: block for block in decoded.blocks}
+    assert alone[True].before.to_pylist() == [{"id": 1}, {"id": 2}]
+    assert alone[False].rows.tolist() == [0, 2]
+
+
+def test_a_row_of_nothing_but_its_key_is_no_delete_of_the_key_alone() -> None:
+    types = {"mysqlType": {"id": "int(11)"}, "sqlType": {"id": 4}}
+    decoded = decode(ticdc("INSERT", [{"id": "1"}], **types))
+    assert [block.schema.key_alone for block in decoded.blocks] == [False]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 
 import pytest
@@ -70,3 +71,18 @@ def test_a_decimal_wider_than_a_double_parks_its_table() -> None:
 def test_columns_that_nobody_declared_park_their_table() -> None:
     (stop,) = decode_all([ticdc_debezium(1)], DecodeContext(TABLE)).stops
     assert stop.code is ParkCode.TYPES_UNDECLARED
+
+
+def test_an_update_without_the_row_before_is_read() -> None:
+    """As with `output-old-value=false`."""
+    key, value = ticdc_debezium(2)
+    assert value is not None
+    event = json.loads(value)
+    del event["payload"]["before"]
+    decoded = decode_all(
+        [ticdc_debezium(1), (key, compact(event)), ticdc_debezium(3, "d")], CONTEXT
+    )
+    assert dead(decoded) == {}
+    found = images(decoded)
+    assert found[1][0] is None
+    assert found[1][1] == found[0][1] | {"id": 2, "name": "item 2", "stock": 2}

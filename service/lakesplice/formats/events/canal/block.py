@@ -26,7 +26,8 @@ from lakesplice.model.change import Op
 from lakesplice.model.position import Ordering
 from lakesplice.model.schema import SourceField, SourceSchema
 
-OPS = {"INSERT": Op.CREATE, "UPDATE": Op.UPDATE, "DELETE": Op.DELETE}
+# INIT is the row of a snapshot, of those who write such events and take any.
+OPS = {"INSERT": Op.CREATE, "UPDATE": Op.UPDATE, "DELETE": Op.DELETE, "INIT": Op.READ}
 _MILLI = 1000
 
 
@@ -54,7 +55,9 @@ def build_block(
     lengths = _lengths(members["data"])
     build.drop_marked(lengths == 0, DeadReason.MISSING_IMAGE, "the message has no row")
     old_lengths = _lengths(members["old"])
-    uneven = np.where(op == Op.UPDATE, old_lengths != lengths, old_lengths > 0)
+    # Who leaves old out of an update as a whole says nothing of the key: it is as it was.
+    told = (op == Op.UPDATE) & mask_of(members["old"].is_valid())
+    uneven = np.where(told, old_lengths != lengths, old_lengths > 0)
     detail = "old doesn't stand beside each row of an update, or beside one of nothing else"
     build.drop_marked(uneven, DeadReason.MISSING_IMAGE, detail)
     chosen = np.flatnonzero(build.live)
@@ -133,14 +136,21 @@ def _add(
         build.refuse_nulls(name, raw["data"][name])
     cells = group.template.shape.cells
     table = build.tables(raw, cells, {"data": np.ones(len(owner), np.bool_)})["data"]
-    before, moved = _key_before(table, old, ops, key, group, build)
+    told = np.repeat(mask_of(old.is_valid()), lengths)
+    before, moved = _key_before(table, old, told, ops, key, group, build)
     where, ordering = _places(members, group, owner, ops, place)
     build.refuse_places(where)
+    key_alone = set(key) == {cell.name for cell in cells} and bool((ops == Op.DELETE).all())
     # A message is a change as a whole: its rows are of one statement.
     spoilt = np.isin(owner, owner[~build.live])
     unknown = pa.nulls(len(owner), pa.string())
     block = ImageBlock(
-        schema=SourceSchema(tuple(cell.field for cell in cells), key, unsent=unsent),
+        schema=SourceSchema(
+            tuple(cell.field for cell in cells),
+            key,
+            unsent=() if key_alone else unsent,
+            key_alone=key_alone,
+        ),
         rows=build.records,
         op=ops,
         position_file=where.file,
@@ -174,6 +184,7 @@ def _places(
 def _key_before(
     table: pa.Table,
     old: pa.Array,
+    told: Mask,
     ops: npt.NDArray[np.int8],
     key: tuple[str, ...],
     group: Group,
@@ -181,20 +192,21 @@ def _key_before(
 ) -> tuple[pa.Table, Mask]:
     """Return the rows with the key that they had, and which of them changed it.
 
-    Of `old` only the key is read: it is never null, so an absent column is one that stayed.
+    Of `old` only the key is read: it is never null, so an absent column is one that stayed. `told`
+    marks the rows whose message has an `old`.
     """
     moved = np.zeros(len(ops), np.bool_)
-    updates = np.flatnonzero(ops == Op.UPDATE)
+    updates = np.flatnonzero((ops == Op.UPDATE) & told)
     if not len(updates) or not key:
         return table, moved
-    # An update has as many as it has rows, all others have none.
+    # Of an update it has as many as there are rows, else none.
     items = old.flatten()
     at = np.full(len(ops), -1, np.int64)
     at[updates] = np.arange(len(updates))
     rows = items.take(pa.array(at, mask=at < 0))
     stated = mask_of(rows.is_valid())
     detail = "the old of a row is null"
-    build.drop_marked((ops == Op.UPDATE) & ~stated, DeadReason.MISSING_IMAGE, detail)
+    build.drop_marked((ops == Op.UPDATE) & told & ~stated, DeadReason.MISSING_IMAGE, detail)
     cells = [cell for cell in group.template.shape.cells if cell.name in key]
     raw = {"old": members_of(rows)}
     before = build.tables(raw, cells, {"old": stated})["old"]

@@ -2,19 +2,22 @@
 
     mysqlType                                 text                  column
     tinyint … bigint, unsigned ones, year     a number              as wide
-    bigint unsigned                           a number              decimal(20,0)
-    decimal(p,s)                              its digits            decimal(p,s)
+    bigint unsigned, serial                   a number              decimal(20,0)
+    decimal(p,s)                              its digits            decimal(p,s); string beyond 38
     float, double                             a number              float, double
     bit(1); bit(n)                            a number              boolean; binary
     char, varchar, text, json                 itself                string
+    enum('a','b'), set('a','b')               a number              string
     binary, varbinary, blob                   ISO 8859-1            binary; binary(n) of n bytes
+    geometry, point, …                        MySQL's bytes, so     binary
     date                                      as MySQL shows it     date
     datetime, timestamp                       as MySQL shows it     timestamp
     time                                      as MySQL shows it     long, microseconds
 
-TiCDC leaves the parameters out unless its `content-compatible` is set. A decimal without scale, a
-bit without width, an enum or set (numbers or names, by version) and whatever else isn't listed must
-be declared.
+Any word of MySQL's for a type is known, in any spelling. Canal and TiCDC send what the binlog has
+of ENUM and SET: an ENUM's place, a SET's bits (`enumerated.py`). TiCDC leaves the parameters out
+unless its `content-compatible` is set: a decimal without digits, a bit without width, an ENUM or
+SET without members, and whatever else isn't listed must be declared.
 """
 
 from __future__ import annotations
@@ -22,75 +25,123 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from lakesplice.formats.events.added import CHARACTERS
+from lakesplice.formats.events.ddl import DefinedColumn
+from lakesplice.formats.events.ddl.definitions import column_definition
+from lakesplice.formats.events.ddl.words import UnreadableError, Words, statements
 from lakesplice.formats.events.declared import DeclaredType
 from lakesplice.formats.events.encoding import Cell, Encoding
 from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Kind
 
-_TYPE = re.compile(r"([a-z]+)(?:\((\d+)(?:,(\d+))?\))?((?: (?:unsigned|zerofill))*)")
-_BITS_MAX = 64
-_WHOLE: dict[str, tuple[Kind, Kind]] = {
-    "tinyint": (Kind.BYTE, Kind.SHORT),
-    "smallint": (Kind.SHORT, Kind.INTEGER),
-    "mediumint": (Kind.INTEGER, Kind.INTEGER),
-    "int": (Kind.INTEGER, Kind.LONG),
-    "integer": (Kind.INTEGER, Kind.LONG),
-    "year": (Kind.INTEGER, Kind.INTEGER),
-}
+# What needs no other spelling: the text itself tells a column's type from another.
+_AS_SPELT = re.compile(
+    r"(?:tinyint|smallint|mediumint|int|integer|bigint|year|decimal|bit|float|double|char|varchar"
+    r"|json|(?:tiny|medium|long)?(?:text|blob)|binary|varbinary|date|datetime|timestamp|time)"
+    r"(?:\(\d+(?:,\d+)?\))?(?: (?:unsigned|zerofill))*"
+)
+_BITS_MAX, _DIGITS_MAX = 64, 65
+# From this many binary digits on a FLOAT is a DOUBLE.
+_DOUBLE_DIGITS = 25
+_WHOLE = {
+    "TINYINT": Kind.BYTE, "TINYINT UNSIGNED": Kind.SHORT, "BOOLEAN": Kind.BYTE,
+    "SMALLINT": Kind.SHORT, "SMALLINT UNSIGNED": Kind.INTEGER,
+    "MEDIUMINT": Kind.INTEGER, "MEDIUMINT UNSIGNED": Kind.INTEGER,
+    "INT": Kind.INTEGER, "INT UNSIGNED": Kind.LONG, "BIGINT": Kind.LONG, "YEAR": Kind.INTEGER,
+}  # fmt: skip
+_GEOMETRIES = (
+    "GEOMETRY", "POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON",
+    "GEOMETRYCOLLECTION", "GEOMCOLLECTION",
+)  # fmt: skip
 _OTHERS: dict[str, tuple[Kind, Encoding]] = {
-    "float": (Kind.FLOAT, Encoding.FLOAT_TEXT),
-    "double": (Kind.DOUBLE, Encoding.FLOAT_TEXT),
-    **dict.fromkeys(("char", "varchar", "json"), (Kind.STRING, Encoding.PLAIN)),
-    **{f"{size}text": (Kind.STRING, Encoding.PLAIN) for size in ("tiny", "", "medium", "long")},
-    **dict.fromkeys(("binary", "varbinary"), (Kind.BINARY, Encoding.LATIN1_TEXT)),
-    **{f"{s}blob": (Kind.BINARY, Encoding.LATIN1_TEXT) for s in ("tiny", "", "medium", "long")},
-    "date": (Kind.DATE, Encoding.DATE_TEXT),
-    **dict.fromkeys(("datetime", "timestamp"), (Kind.TIMESTAMP, Encoding.DATETIME_TEXT)),
-    "time": (Kind.LONG, Encoding.TIME_TEXT),
+    **dict.fromkeys(("DOUBLE", "DOUBLE UNSIGNED"), (Kind.DOUBLE, Encoding.FLOAT_TEXT)),
+    **dict.fromkeys((*CHARACTERS, "JSON"), (Kind.STRING, Encoding.PLAIN)),
+    **dict.fromkeys(("BINARY", "VARBINARY"), (Kind.BINARY, Encoding.LATIN1_TEXT)),
+    **{f"{s}BLOB": (Kind.BINARY, Encoding.LATIN1_TEXT) for s in ("TINY", "", "MEDIUM", "LONG")},
+    **dict.fromkeys(_GEOMETRIES, (Kind.BINARY, Encoding.GEOMETRY_TEXT)),
+    "DATE": (Kind.DATE, Encoding.DATE_TEXT),
+    **dict.fromkeys(("DATETIME", "TIMESTAMP"), (Kind.TIMESTAMP, Encoding.DATETIME_TEXT)),
+    "TIME": (Kind.LONG, Encoding.TIME_TEXT),
 }
+_ENUMERATED = {"ENUM": Encoding.ENUM_TEXT, "SET": Encoding.SET_TEXT}
 _BIG = ColumnType(Kind.DECIMAL, 20, 0)
+_Known = tuple[ColumnType, Encoding]
 
 
 @lru_cache(maxsize=4096)
 def cell_of(name: str, mysql_type: str) -> Cell | None:
     """Return the column `name` of a type as `mysqlType` has it; None if that isn't enough."""
-    found = _TYPE.fullmatch(mysql_type.strip().lower())
-    known = _known(found) if found else None
-    if found is None or known is None:
+    column = _column(mysql_type)
+    known = _known(column) if column is not None else None
+    if column is None or known is None:
         return None
     # TiCDC may leave the number out; it doesn't cut zeros.
-    width = int(found[2] or 0) if found[1] == "binary" else 0
-    return Cell(name, *known, f"canal:{mysql_type.strip().lower()}", width=width)
+    width = (column.length or 0) if column.type == "BINARY" else 0
+    labels = column.members if column.type in _ENUMERATED else ()
+    source_type = f"canal:{_spelt(mysql_type, column)}"
+    return Cell(name, *known, source_type, width=width, labels=labels)
 
 
-def _known(found: re.Match[str]) -> tuple[ColumnType, Encoding] | None:
-    base, first, second = found[1], found[2], found[3]
-    unsigned = bool(found[4])
-    if base in _WHOLE:
-        return ColumnType(_WHOLE[base][unsigned]), Encoding.INTEGER_TEXT
-    if base == "bigint":
-        return (
-            (_BIG, Encoding.DECIMAL_TEXT)
-            if unsigned
-            else (
-                ColumnType(Kind.LONG),
-                Encoding.INTEGER_TEXT,
-            )
-        )
-    if base == "decimal":
-        precision, scale = int(first or 0), int(second or 0)
-        if not 1 <= precision <= DECIMAL_PRECISION_MAX or scale > precision:
-            return None
-        return ColumnType(Kind.DECIMAL, precision, scale), Encoding.DECIMAL_TEXT
-    if base == "bit":
-        width = int(first or 0)
-        if width == 1:
-            return ColumnType(Kind.BOOLEAN), Encoding.BOOLEAN_TEXT
-        known_width = 1 < width <= _BITS_MAX
-        return (ColumnType(Kind.BINARY), Encoding.BITS_TEXT) if known_width else None
-    if base not in _OTHERS:
+def _column(mysql_type: str) -> DefinedColumn | None:
+    try:
+        (words,) = statements(f"`v` {mysql_type}")
+        return column_definition(Words(words)).column
+    except (UnreadableError, ValueError):
         return None
-    kind, encoding = _OTHERS[base]
+
+
+def _spelt(mysql_type: str, column: DefinedColumn) -> str:
+    """Return one text for all spellings of a type."""
+    text = mysql_type.strip().lower()
+    if _AS_SPELT.fullmatch(text) and not _is_wide(column):
+        return text
+    name, _, sign = column.type.lower().partition(" ")
+    inside = [str(number) for number in (column.length, column.scale) if number is not None]
+    if column.members:
+        inside = ["'" + member.replace("'", "''") + "'" for member in column.members]
+    if _is_wide(column):
+        name, sign, inside = "wide_decimal", "", [str(column.length), str(column.scale or 0)]
+    return name + (f"({','.join(inside)})" if inside else "") + (f" {sign}" if sign else "")
+
+
+def _is_wide(column: DefinedColumn) -> bool:
+    return column.type.startswith("DECIMAL") and (column.length or 0) > DECIMAL_PRECISION_MAX
+
+
+def _known(column: DefinedColumn) -> _Known | None:
+    type_ = column.type
+    if column.charset == "binary":
+        return None
+    if type_ in _WHOLE:
+        return ColumnType(_WHOLE[type_]), Encoding.INTEGER_TEXT
+    if type_ == "BIGINT UNSIGNED":
+        return _BIG, Encoding.DECIMAL_TEXT
+    if type_ in ("DECIMAL", "DECIMAL UNSIGNED"):
+        return _decimal(column.length or 0, column.scale or 0)
+    if type_ == "BIT":
+        return _bits(column.length or 0)
+    if type_ in ("FLOAT", "FLOAT UNSIGNED"):
+        is_double = column.scale is None and (column.length or 0) >= _DOUBLE_DIGITS
+        return ColumnType(Kind.DOUBLE if is_double else Kind.FLOAT), Encoding.FLOAT_TEXT
+    if type_ in _ENUMERATED:
+        return (ColumnType(Kind.STRING), _ENUMERATED[type_]) if column.members else None
+    if type_ not in _OTHERS:
+        return None
+    kind, encoding = _OTHERS[type_]
     return ColumnType(kind), encoding
+
+
+def _decimal(precision: int, scale: int) -> _Known | None:
+    if not 1 <= precision <= _DIGITS_MAX or scale > precision:
+        return None
+    if precision > DECIMAL_PRECISION_MAX:
+        return ColumnType(Kind.STRING), Encoding.WIDE_DECIMAL_TEXT
+    return ColumnType(Kind.DECIMAL, precision, scale), Encoding.DECIMAL_TEXT
+
+
+def _bits(width: int) -> _Known | None:
+    if width == 1:
+        return ColumnType(Kind.BOOLEAN), Encoding.BOOLEAN_TEXT
+    return (ColumnType(Kind.BINARY), Encoding.BITS_TEXT) if 1 < width <= _BITS_MAX else None
 
 
 def declared_cell(name: str, declared: DeclaredType) -> Cell:
@@ -107,7 +158,7 @@ def declared_cell(name: str, declared: DeclaredType) -> Cell:
         Kind.TIMESTAMP: Encoding.DATETIME_TEXT,
     }.get(kind, Encoding.INTEGER_TEXT)
     if declared.encoding is Encoding.GEOMETRY:
-        encoding = Encoding.GEOMETRY  # which no text is
+        encoding = Encoding.GEOMETRY_TEXT
     if written in ("time", "time_of_day"):
         encoding = Encoding.TIME_TEXT
     by_spelling = declared.width or encoding in (Encoding.TIME_TEXT, Encoding.BITS_TEXT)

@@ -87,6 +87,8 @@ def build_block(
     ledger.ignore(records[mask_of(payloads.is_null())], TOMBSTONE)
     build.live[mask_of(payloads.is_null())] = False
     members = members_of(payloads)
+    if "before" not in members:  # as TiCDC's updates with output-old-value=false
+        members["before"] = pa.nulls(len(payloads), members["after"].type)
     if placing is BINLOG and _is_placeless(members["source"], build):
         placing = BY_RECORD
     source = _source_members(members, build, placing)

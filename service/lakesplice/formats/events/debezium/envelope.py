@@ -111,13 +111,16 @@ def _shape_with_schema(schema: str) -> EventShape | Verdict:
 
 
 def shape_without_schema(
-    payload: Mapping[str, object], context: DecodeContext, shapes: Shapes
+    payload: Mapping[str, object],
+    context: DecodeContext,
+    shapes: Shapes,
+    needed: tuple[str, ...] = ("before", "after"),
 ) -> EventShape | Verdict:
     """Return the shape of an event whose columns' types it doesn't say itself."""
-    for name in ("before", "after"):
+    for name in needed:
         if name not in payload:
             return Flaw(DeadReason.NOT_AN_ENVELOPE, f"a change event without {name!r}")
-    images = [payload[name] for name in ("after", "before") if payload[name] is not None]
+    images = [payload[name] for name in ("after", "before") if payload.get(name) is not None]
     names = shapes.columns
     if images:
         if not isinstance(images[0], Mapping):

@@ -86,7 +86,10 @@ class TicdcReader:
             return verdict
         if self._refused:
             return self._refused
-        shape = shape_without_schema(payload, self._context, self._shapes)
+        # With output-old-value=false an update doesn't have the row before. One of the key is sent
+        # as a delete and an insert.
+        needed = ("after",) if payload["op"] == "u" else ("before", "after")
+        shape = shape_without_schema(payload, self._context, self._shapes, needed)
         if not isinstance(shape, EventShape):
             return shape
         if flaw := shape.check(payload, "payload"):
