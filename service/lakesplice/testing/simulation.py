@@ -285,19 +285,8 @@ class SimulatedDriver:
 
     def answer(self, starts: Mapping[int, int], ends: Mapping[int, int]) -> TopicResult:
         """Run the tasks of a batch and return what they answer, which nothing has committed."""
-        plan = self._plan(ends)
-        records = self._topic.read(starts, ends)
-        rows = [
-            row
-            for task in range(plan.read_tasks)
-            for row in decode_records(plan, records[task :: plan.read_tasks])
-        ]
-        written = (
-            write_ranges(plan, _shuffled(rows, target), self._runs)
-            for target in range(plan.targets)
-        )
-        answers = read_answers(batch for batches in written for batch in batches)
-        return gather(answers).get(self._topic.name, TopicResult(self._topic.name))
+        results = run_plan(self._plan(ends), self._topic.read(starts, ends), self._runs)
+        return results.get(self._topic.name, TopicResult(self._topic.name))
 
     def _plan(self, ends: Mapping[int, int]) -> BatchPlan:
         topic = TopicPlan(
@@ -319,6 +308,22 @@ class SimulatedDriver:
         )
         topics, tasks = (topic,), self._read_tasks
         return BatchPlan(self._lake, self._entropy, topics, self._ranges, tasks, self._schemas)
+
+
+def run_plan(
+    plan: BatchPlan, records: Sequence[pa.RecordBatch], runs: RunCache
+) -> dict[str, TopicResult]:
+    """Run a batch's tasks one after the other, and return their answers per topic, as the job does.
+
+    `records` are those of the plan's topics, as `SimulatedTopic.read` returns them.
+    """
+    rows = [
+        row
+        for task in range(plan.read_tasks)
+        for row in decode_records(plan, records[task :: plan.read_tasks])
+    ]
+    written = (write_ranges(plan, _shuffled(rows, target), runs) for target in range(plan.targets))
+    return gather(read_answers(batch for batches in written for batch in batches))
 
 
 def _shuffled(rows: Sequence[pa.RecordBatch], target: int) -> list[pa.RecordBatch]:

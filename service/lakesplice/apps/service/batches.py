@@ -61,7 +61,7 @@ class BatchRunner:
     each batch before its job, blocks while compaction has to catch up, and tells whether it had to.
     A batch that began is finished when the query is to end: what another table's parking calls for
     waits for it. `cores` tells how many tasks run at once: executors of a cluster come and go.
-    `drops` are dealt with between queries.
+    `drops` are dealt with between queries. `run_job` runs a batch's tasks; errors as `run_batch`.
     """
 
     def __init__(
@@ -73,6 +73,7 @@ class BatchRunner:
         hold_back: Callable[[Sequence[ServiceTable]], bool],
         drops: TableDrops,
         letters: LetterTopic | None = None,
+        run_job: Callable[[DataFrame, BatchPlan], dict[str, TopicResult]] = run_batch,
     ) -> None:
         self._driver = driver
         self._tables = tables
@@ -81,6 +82,7 @@ class BatchRunner:
         self._hold_back = hold_back
         self._drops = drops
         self._letters = letters
+        self._run_job = run_job
         self._failures = TableFailures(driver)
         self._busy = threading.Lock()
         self.draining = threading.Event()
@@ -216,7 +218,9 @@ class BatchRunner:
         last: Exception | None = None
         for _ in range(2):
             try:
-                return {name: TopicResult(name) for name in spans} | run_batch(frame, plan)
+                return {name: TopicResult(name) for name in spans} | dict(
+                    self._run_job(frame, plan)
+                )
             except Exception as error:
                 if self.draining.is_set():
                     raise
