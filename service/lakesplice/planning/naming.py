@@ -13,15 +13,13 @@ SINCE_UNKNOWN = (BEFORE_ALL, AFTER_ALL)
 
 def column_of(schema: TableSchema, field: SourceField) -> Column | None:
     """Return the schema's column that is the field's, by its own name or one that it got later."""
-    _, own, later = _in_turn(field)
-    found = _first_held(schema, field, (field.name,), own)
-    return found or _first_held(schema, field, field.later, later)
+    found = own_column(schema, field)
+    return found or _first_held(schema, field, field.later, _before_and_after(field)[1])
 
 
 def formerly(schema: TableSchema, field: SourceField) -> Column | None:
     """Return the schema's column that is the field's by a name that it had before."""
-    before, _, _ = _in_turn(field)
-    return _first_held(schema, field, field.formerly, before)
+    return _first_held(schema, field, field.formerly, _before_and_after(field)[0])
 
 
 def own_column(schema: TableSchema, field: SourceField) -> Column | None:
@@ -33,8 +31,8 @@ def known_as(field: SourceField, *schemas: TableSchema) -> str:
     """Return the name that the field's column has in the first of some schemas that has it; its own
     if none has.
     """
-    _, own, later = _in_turn(field)
-    named = [(field.name, own), *((name, later) for name in field.later)]
+    later = _before_and_after(field)[1]
+    named = [(field.name, field.tenures or ()), *((name, later) for name in field.later)]
     for name, tenures in named:
         if any(_first_held(schema, field, (name,), tenures) for schema in schemas):
             return name
@@ -86,16 +84,17 @@ def _holds(
     return since in SINCE_UNKNOWN or any(tenure.has(since) for tenure in own)
 
 
-def _in_turn(field: SourceField) -> tuple[Sequence[Tenure], Sequence[Tenure], Sequence[Tenure]]:
-    """Return a field's tenures from before it had its name, of that name, and from after it; all of
-    them thrice where it isn't known which is which.
+def _before_and_after(field: SourceField) -> tuple[Sequence[Tenure], Sequence[Tenure]]:
+    """Return a field's tenures from before it had its name and from after it; all of them twice
+    where it isn't known which is which.
 
-    A column may get a name back that it had, while another column has it in between.
+    A column may get a name back that it had, while another column has it in between: a table that
+    has it under the name since then was altered before, not after.
     """
     told = field.tenures or ()
     shared = {tenure.name for tenure in told}
     before = sum(name in shared for name in field.formerly)
     after = len(told) - sum(name in shared for name in field.later)
     if after - before != (field.name in shared):
-        return told, told, told
-    return told[:before], told[before:after], told[after:]
+        return told, told
+    return told[:before], told[after:]

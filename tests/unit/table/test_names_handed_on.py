@@ -20,6 +20,7 @@ from tests.support.altered import FOLLOWING, Life, event, of_delta_reader, told_
 
 AB = {"id": "int32", "a": "int32", "b": "int32"}
 CREATED = (1, "CREATE TABLE t (id int primary key, a int, b int)")
+CREATED_ABF = "CREATE TABLE t (id int primary key, a int, b int, f int)"
 SWAP = "ALTER TABLE t RENAME COLUMN a TO b, RENAME COLUMN b TO a"
 SWAPPED = told_by(CREATED, (20, SWAP))
 KEEPING = SchemaPolicy(rename_column=Behaviour.LENIENT)
@@ -103,6 +104,34 @@ def test_names_that_are_swapped_back_are_the_old_ones(lake: LocalStore) -> None:
     life.take(came(25, 4, 400, 40), partition=1)
     assert life.driver.table.schema.names == ("id", "a", "b")
     assert by_source(life) == [(1, 10, 100), (2, 20, 200), (3, 30, 300), (4, 40, 400)]
+
+
+def test_a_name_that_came_back_counts_by_its_turn(lake: LocalStore) -> None:
+    """Three swaps in one batch, of which the first two bring `a` a third column and the last one
+    brings the first column back.
+    """
+    names = {"id": "int32", "a": "int32", "b": "int32", "f": "int32"}
+    other = "ALTER TABLE t RENAME COLUMN a TO f, RENAME COLUMN f TO a"
+    life = Life(lake, told_by((1, CREATED_ABF), (30, SWAP), (40, other), (60, SWAP)))
+    life.take(
+        event(names, 20, {"id": 1, "a": 10, "b": 20, "f": 30}),
+        event(names, 50, {"id": 2, "a": 31, "b": 11, "f": 21}),
+        event(names, 70, {"id": 3, "a": 12, "b": 32, "f": 22}),
+    )
+    assert life.rows() == [
+        {"id": 1, "a": 10, "b": 30, "f": 20},
+        {"id": 2, "a": 11, "b": 31, "f": 21},
+        {"id": 3, "a": 12, "b": 32, "f": 22},
+    ]
+
+
+@pytest.mark.parametrize("cut", [1, 2])
+def test_a_swap_undone_before_any_row_changes_nothing(lake: LocalStore, cut: int) -> None:
+    life = Life(lake, told_by(CREATED, (20, SWAP), (21, SWAP)))
+    events = [came(5, 1, 10, 100), came(30, 2, 20, 200)]
+    life.take(*events[:cut])
+    life.take(*events[cut:])
+    assert life.rows() == [row(1, 10, 100), row(2, 20, 200)]
 
 
 def test_a_swap_may_come_with_other_types(lake: LocalStore) -> None:
