@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from datetime import date, datetime
 from decimal import Decimal
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ DECLARED = {
 ENUMERATED = {"_enum": "value1", "_set": "a,b"}
 
 
+@cache
 def _judgements() -> list[tuple[str, str, str]]:
     """Pattern, judgement and remark of each row in the document's table."""
     text = DOCUMENT.read_text(encoding="utf-8")

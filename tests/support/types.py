@@ -238,7 +238,10 @@ TYPES: tuple[Type, ...] = (
         ),
         (Sent("string", str(_WIDE), str(_WIDE), "string"),),
         (Sent("string", str(_WIDE), str(_WIDE), "string"),),
-        (Sent("declared string", str(_WIDE), str(_WIDE), "string"),),
+        (
+            Sent("decimal(65,30)", str(_WIDE), str(_WIDE), "string"),
+            Sent("decimal(65,30)", f"1{_WIDE}", DEAD, "string"),
+        ),
         "beyond 38 digits no column holds it as a number: its digits are kept as text",
     ),
     Type(
@@ -326,22 +329,42 @@ TYPES: tuple[Type, ...] = (
     _text("CHAR(10)", "string", "", "ü", "😀"),
     _text("VARCHAR(255)", "string", 'a "quoted"\nline\\', "\u0000"),
     *(_text(f"{size}TEXT", "text", "text", "Ünï" * 99) for size in ("TINY", "", "MEDIUM", "LONG")),
-    _text("ENUM('a','b')", "enum", "a", semantic=_DATA + "Enum"),
+    Type(
+        "ENUM('a','b')",
+        (Sent(connect("string", _DATA + "Enum"), "a", "a", "string"),),
+        (Sent("enum", "a", "a", "string"),),
+        (Sent("text", "a", "a", "string"),),
+        (
+            Sent("enum('a','b')", "2", "b", "string"),
+            Sent("enum('a','b')", "0", "", "string"),
+            Sent("enum('a','b')", "3", DEAD, "string"),
+            Sent("enum", "2", PARKED, "string"),
+        ),
+        "its member; Canal and TiCDC send its place among them",
+    ),
     Type(
         "SET('a','b')",
         (Sent(connect("string", _DATA + "EnumSet", allowed="a,b"), "a,b", "a,b", "string"),),
         (Sent("set", "a,b", "a,b", "string"),),
         (Sent("set", ["a", "b"], "a,b", "string"), Sent("set", [], "", "string")),
-        (Sent("declared string", "a,b", "a,b", "string"),),
-        "its members joined by commas",
+        (
+            Sent("set('a','b')", "3", "a,b", "string"),
+            Sent("set('a','b')", "4", DEAD, "string"),
+            Sent("set", "3", PARKED, "string"),
+        ),
+        "its members joined by commas; Canal and TiCDC send a bit for each",
     ),
     Type(
         "JSON",
         (Sent(connect("string", _DATA + "Json"), '{"a":[1,null]}', '{"a":[1,null]}', "string"),),
         (Sent("json", '{"ü":"😀"}', '{"ü":"😀"}', "string"),),
+        (
+            Sent("json", '{"a":1}', '{"a":1}', "string"),
+            Sent("json", {"a": [1, None]}, '{"a":[1,null]}', "string"),
+        ),
         (Sent("json", '{"a":1}', '{"a":1}', "string"),),
-        (Sent("json", '{"a":1}', '{"a":1}', "string"),),
-        "the text as the connector writes it; Maxwell sends MySQL's as an object, which parks",
+        "the text as the connector writes it; Maxwell sends MySQL's as nested JSON, and the JSON"
+        " null as null",
     ),
     _fixed_bytes(3),
     _bytes("VARBINARY(300)"),
@@ -360,8 +383,17 @@ TYPES: tuple[Type, ...] = (
             Sent("point", {"x": 1.0, "y": 2.0, "wkb": _POINT, "srid": 4326}, _POINT_4326, "binary"),
             Sent("geometry", {"wkb": b"\x00\x01", "srid": 4326}, DEAD, "binary"),
         ),
-        note="well-known binary; a reference system other than 0 is put in as PostGIS does. From"
-        " Maxwell and Canal: leave the column out",
+        (
+            Sent("geometry", "POINT (1 2)", PARKED, "binary"),
+            Sent("string", "POINT (1 2)", "POINT (1 2)", "string"),
+        ),
+        (
+            Sent("point", "\0\0\0\0" + _POINT.decode("latin-1"), _POINT, "binary"),
+            Sent("geometry", "\xe6\x10\0\0" + _POINT.decode("latin-1"), _POINT_4326, "binary"),
+            Sent("geometry", "\0\0", DEAD, "binary"),
+        ),
+        "well-known binary; a reference system other than 0 is put in as PostGIS does. Maxwell"
+        " sends text without the reference system, which a column declared `string` keeps",
     ),
 )
 

@@ -60,6 +60,9 @@ def decode(records: pa.RecordBatch, context: DecodeContext) -> Decoded:
             f' [{{match: "{context.table}", format: {other}}}]',
         )
 
+    if dialect.prepare is not None:
+        prepared = dialect.prepare(records.column("value"), context)
+        records = records.set_column(records.schema.get_field_index("value"), "value", prepared)
     ledger = settle_records(records, dialect.reader(context), stranger, threads=context.threads)
     map_types(ledger, context.mappings)
     name_formerly(ledger, context.history)

@@ -103,6 +103,7 @@ class Reader(Protocol):
 class Dialect:
     """One format. `recognises` is asked about a payload that is a JSON object; of no payload do two
     formats say yes. `placeholder` stands in its images for values that the source didn't send.
+    `prepare` returns records' values as the reader is to see them, row for row.
     """
 
     name: FormatName
@@ -110,3 +111,4 @@ class Dialect:
     recognises: Callable[[Mapping[str, object]], bool]
     reader: Callable[[DecodeContext], Reader]
     placeholder: bytes | None = None
+    prepare: Callable[[pa.Array, DecodeContext], pa.Array] | None = None

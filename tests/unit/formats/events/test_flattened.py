@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -159,3 +160,20 @@ def test_the_format_is_told_by_the_first_record_that_is_an_event() -> None:
 def test_a_table_of_a_topic_with_one_part_has_any_database() -> None:
     context = DecodeContext(TableName.from_topic("items"), declare(DECLARED))
     assert len(decode_all([flat(1, __db="elsewhere")], context).blocks) == 1
+
+
+def test_a_geometry_is_read_from_a_flattened_row() -> None:
+    """A POINT has two members more, and a null shows neither."""
+    wkb = bytes.fromhex("0101000000000000000000f03f0000000000000040")
+    of_4326 = wkb[:4] + b"\x20\xe6\x10\0\0" + wkb[5:]
+    written = base64.b64encode(wkb).decode()
+    shapes = [
+        None, {"wkb": written, "srid": 4326}, {"x": 1.0, "y": 2.0, "wkb": written, "srid": None},
+        {"wkb": written, "srid": None}, None,
+    ]  # fmt: skip
+    context = DecodeContext(TABLE, declare({**DECLARED, "v": "geometry"}))
+    records = [flat(at, v=shape) for at, shape in enumerate(shapes)]
+    decoded = decode_all([*records, flat(5, v={"wkb": "?", "srid": 0})], context)
+    assert dead(decoded) == {5: "wrong-type"}
+    found = [after and after["v"] for _, after in images(decoded).values()]
+    assert sorted(found, key=str) == sorted([None, of_4326, wkb, wkb, None], key=str)

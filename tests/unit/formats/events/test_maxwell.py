@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import UTC, date, datetime
 from decimal import Context, Decimal
 from typing import Any
@@ -10,7 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakesplice.formats.events import DecodeContext, Decoded, declare
+from lakesplice.formats.events import (
+    DecodeContext,
+    Decoded,
+    TypeHistory,
+    TypeVersion,
+    declare,
+)
 from lakesplice.model.change import Op
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode
@@ -175,6 +182,79 @@ def test_nested_json_parks_the_table() -> None:
     decoded = decode(event("insert", row(1, name={"a": 1})))
     assert decoded.stops[0].code is ParkCode.UNSUPPORTED
     assert "column='name'" in decoded.stops[0].detail
+
+
+DOCUMENTS = [
+    '{"a":[1,{"b":"}\\"data\\":{"}], "n":null}', "[]", "1.50", "-7", "true", '{"ü":"😀"}',
+    str(2**70), '{"id":2,"old":{"name":null}}',
+]  # fmt: skip
+
+
+def _with_document(written: str, *, was: str | None = None) -> Record:
+    """An event whose column `name` holds JSON, written as it is."""
+    old = None if was is None else {"name": "OLD"}
+    key, value = event("insert" if was is None else "update", row(1, name="NEW"), old)
+    assert value is not None
+    return key, value.replace(b'"NEW"', written.encode()).replace(b'"OLD"', (was or "").encode())
+
+
+def test_nested_json_of_a_column_that_is_json_is_its_text() -> None:
+    types = {**TYPES, "name": "json"}
+    changes = list(itertools.pairwise(DOCUMENTS))
+    decoded = decode(
+        *(_with_document(written) for written in DOCUMENTS),
+        *(_with_document(written, was=was) for written, was in changes),
+        _with_document('"{\\"of\\":\\"MariaDB\\"}"'),
+        _with_document("null", was="[1]"),
+        types=types,
+    )
+    assert (dead(decoded), decoded.stops) == ({}, ())
+    found = [[image and image["name"] for image in pair] for pair in images(decoded).values()]
+    assert found == [
+        *([None, written] for written in DOCUMENTS),
+        *([was, written] for written, was in changes),
+        [None, '{"of":"MariaDB"}'],
+        ["[1]", None],
+    ]
+
+
+def test_a_string_is_json_where_maxwell_told_that_its_column_is() -> None:
+    def read(*told: dict[str, str]) -> object:
+        places = (Position.of(0, 3, 10 * at, 0, 0) for at in range(1, 9))
+        versions = [TypeVersion(place, declare({**TYPES, **types})) for place, types in
+                    zip(places, told, strict=False)]  # fmt: skip
+        context = DecodeContext(TABLE, history=TypeHistory(tuple(versions)))
+        (_, after), *_ = images(decode_all([_with_document('"5"')], context)).values()
+        return after and after["name"]
+
+    assert read({"name": "json"}) == '"5"'
+    assert read({"name": "string"}, {"name": "json"}) == "5"
+    assert read({"name": "string"}) == "5"
+
+
+@pytest.mark.parametrize(
+    "damaged", [b"", b"{", b'{"data":{"name":[1', b'{"data":{1:2}}', b'{[]:1}', b'{"data":7}',
+                b"\xff", b'{"data":{"name":{}}} x', b"[" * 9999]
+)  # fmt: skip
+def test_damage_beside_json_costs_only_itself(damaged: bytes) -> None:
+    decoded = decode(
+        _with_document("[1]"),
+        (b"{}", damaged),
+        _with_document("[2]"),
+        types={**TYPES, "name": "json"},
+    )
+    assert list(dead(decoded)) == [1]
+    assert sorted(images(decoded)) == [0, 2]
+
+
+def test_a_geometry_is_text_if_it_is_declared_so() -> None:
+    record = event("insert", row(1, name="POINT (3 2)"))
+    assert images(decode(record))[0][1] == {
+        "id": 1, "name": "POINT (3 2)", "price": Decimal("1.50"), "stock": 1,
+    }  # fmt: skip
+    (stop,) = decode(record, types={**TYPES, "name": "point"}).stops
+    assert stop.code is ParkCode.UNSUPPORTED
+    assert "declare it string" in stop.detail
 
 
 def test_key_values_of_several_types_park_the_table() -> None:

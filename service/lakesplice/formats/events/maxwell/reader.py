@@ -10,10 +10,11 @@ from functools import lru_cache
 import pyarrow as pa
 
 from lakesplice.formats.events.dialect import Dialect, Group, Knowledge
-from lakesplice.formats.events.encoding import Cell
+from lakesplice.formats.events.encoding import Cell, Encoding
 from lakesplice.formats.events.ledger import Ledger
 from lakesplice.formats.events.maxwell.before import REQUIRED, prove_parts
 from lakesplice.formats.events.maxwell.block import OPS, build_block
+from lakesplice.formats.events.maxwell.documents import with_texts
 from lakesplice.formats.events.maxwell.keys import MaxwellKey, key_of
 from lakesplice.formats.events.maxwell.told import KnownTypes
 from lakesplice.formats.events.maxwell.types import cell_of, is_lossy
@@ -171,6 +172,9 @@ def _cells_of(
     if missing := types.missing(names):
         return _undeclared(missing, types.why(missing), context)
     columns = types.columns
+    shape = next((n for n in names if columns[n].encoding is Encoding.GEOMETRY), None)
+    if shape is not None:
+        return _shape_as_text(shape)
     lossy = next((name for name in names if is_lossy(columns[name])), None)
     if lossy is not None:
         return _lossy(lossy)
@@ -230,11 +234,21 @@ def _lossy(name: str) -> Halt:
     )
 
 
+def _shape_as_text(name: str) -> Halt:
+    return Halt(
+        ParkCode.UNSUPPORTED,
+        f"column={name!r} is a geometry, which Maxwell sends as text (POINT (1 2)) without its"
+        " reference system; declare it string to keep that text, or leave it out (a filter in"
+        " Maxwell)",
+    )
+
+
 def _nested(name: str) -> Halt:
     return Halt(
         ParkCode.UNSUPPORTED,
-        f"column={name!r} holds nested JSON, as Maxwell sends MySQL's JSON columns; leave it out"
-        " (a filter in Maxwell such as exclude: DATABASE.TABLE.COLUMN = *)",
+        f"column={name!r} holds nested JSON, as Maxwell sends MySQL's JSON columns, and isn't known"
+        " to be one; declare it json, or leave it out (a filter in Maxwell such as exclude:"
+        " DATABASE.TABLE.COLUMN = *)",
     )
 
 
@@ -272,4 +286,5 @@ MAXWELL = Dialect(
     ),
     _recognises,
     MaxwellReader,
+    prepare=with_texts,
 )

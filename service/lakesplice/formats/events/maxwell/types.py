@@ -10,6 +10,7 @@
     datetime, timestamp            2024-02-29 23:59:59.123456           timestamp
     time_of_day                    23:59:59.123456                      long, microseconds
     set                            an array of texts                    string, joined by commas
+    json                           nested JSON from MySQL, text from MariaDB   string
     all others                     as Debezium writes them
 
 A TIME that is negative or beyond a day arrives as another one (-12:34:56 as 03:29:08), so `time` is
@@ -54,8 +55,6 @@ def _cell(
 def _encoding(type_: ColumnType, written: str) -> Encoding:
     if written == "time_of_day":
         return Encoding.TIME_TEXT
-    if written in ("geometry", "point"):
-        return Encoding.GEOMETRY  # which Maxwell's text is not
     if written == "set":
         return Encoding.SET_LIST
     if written.startswith("bit(") and type_.kind is Kind.BINARY:

@@ -1,0 +1,99 @@
+"""Values of MySQL's JSON columns, which Maxwell puts into its events as they are: nested JSON.
+
+A table has such a value as its text. So before events are read, the values of columns that are
+JSON become strings that hold that text, to the letter. MariaDB's JSON is text at the source and a
+string already: Maxwell calls such a column longtext. So a string is MySQL's, and gets its quotes,
+only where Maxwell told that the column was never anything but JSON; where JSON is declared a string
+stays as it is. The JSON null can't be told from no value: both are null.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+
+from lakesplice.formats.events.values import DecodeContext
+
+_IMAGES = ("data", "old")
+_SPACE = " \t\r\n"
+_DECODER = json.JSONDecoder()
+
+
+def with_texts(values: pa.Array, context: DecodeContext) -> pa.Array:
+    """Return records' values in which JSON stands as text in columns that are JSON; as they are if
+    the table has none. Other bytes than an event's stay as they are.
+    """
+    names = _columns(context)
+    if not names:
+        return values
+    texts = values.to_pylist()
+    return pa.array([text and _with_texts(text, names) for text in texts], pa.binary())
+
+
+def _columns(context: DecodeContext) -> Mapping[str, bool]:
+    """Columns that are JSON, and of each whether its strings are JSON too."""
+    declared = context.declared or {}
+    found = {name: False for name, type_ in declared.items() if type_.written == "json"}
+    told: dict[str, set[bool]] = {}
+    for version in context.history.versions if context.history is not None else ():
+        for name, type_ in version.columns.items():
+            told.setdefault(name, set()).add(type_.written == "json")
+    return found | {name: among == {True} for name, among in told.items() if True in among}
+
+
+def _with_texts(value: bytes, names: Mapping[str, bool]) -> bytes:
+    try:
+        text = value.decode()
+        found = [
+            (start, end)
+            for image, opening, _ in _members(text, 0)
+            if image in _IMAGES and text[opening] == "{"
+            for name, start, end in _members(text, opening)
+            if name in names and _is_json(text[start], quoted=names[name])
+        ]
+    except (ValueError, IndexError, RecursionError):
+        return value  # its verdict is the reader's
+    pieces, last = [], 0
+    for start, end in found:
+        pieces += [text[last:start], json.dumps(text[start:end], ensure_ascii=False)]
+        last = end
+    return "".join((*pieces, text[last:])).encode() if found else value
+
+
+def _is_json(first: str, *, quoted: bool) -> bool:
+    """Whether a value that begins so is JSON, and not its text nor null."""
+    return quoted if first == '"' else first != "n"
+
+
+def _members(text: str, opening: int) -> Iterator[tuple[str, int, int]]:
+    """Yield the names of an object's members and where their values begin and end; `ValueError` or
+    `IndexError` where there is no object.
+    """
+    at = _behind(text, opening, "{")
+    if text[at] == "}":
+        return
+    while True:
+        name, at = _DECODER.raw_decode(text, at)
+        if not isinstance(name, str):
+            raise ValueError("a name was expected")
+        start = _behind(text, _skipped(text, at), ":")
+        _, end = _DECODER.raw_decode(text, start)
+        yield name, start, end
+        at = _skipped(text, end)
+        if text[at] == "}":
+            return
+        at = _behind(text, at, ",")
+
+
+def _behind(text: str, at: int, sign: str) -> int:
+    if text[at] != sign:
+        raise ValueError(f"{text[at]!r} where {sign!r} was expected")
+    return _skipped(text, at + 1)
+
+
+def _skipped(text: str, at: int) -> int:
+    while text[at] in _SPACE:
+        at += 1
+    return at
