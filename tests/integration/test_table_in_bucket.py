@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -11,9 +14,13 @@ import pytest
 from deltalake import DeltaTable
 
 from lakesplice import Table
+from lakesplice.apps.lake import require_lake
+from lakesplice.errors import UsageError
 from lakesplice.model.names import IS_DELETED, SYSTEM_COLUMNS
+from lakesplice.storage.places import open_store
 from lakesplice.testing.s3_proxy import S3Proxy
 from lakesplice.testing.s3_server import S3Server, options
+from tests.support.command_line import CommandLine
 
 ROWS = 20_000
 
@@ -65,3 +72,49 @@ def test_an_upsert_asks_the_store_little_and_lists_nothing(address: str, proxy: 
     asked = proxy.seen()
     assert not [request for request in asked if request.is_list]
     assert len(asked) <= 8, asked
+
+
+def test_commands_reach_a_bucket_by_the_services_configuration(
+    address: str,
+    s3_server: S3Server,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Only a real server refuses who has no key; here the file alone has it."""
+    reach = options(s3_server.endpoint)
+    table = Table.create(address, rows(0, 100, 1.0), key=["id"], options=reach)
+    table.upsert(rows(0, 10, 2.0))
+    for name in [name for name in os.environ if name.upper().startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    config, lake = tmp_path / "lakesplice.yaml", address.rpartition("/shop/")[0]
+    kafka = {"bootstrap_servers": "127.0.0.1:9", "topic_pattern": "none"}
+    config.write_text(json.dumps({"kafka": kafka, "lake": {"root": lake, "options": reach}}))
+    lakesplice = CommandLine(capsys)
+    (row,) = lakesplice.rows("tables", lake, "--config", config)
+    assert (row["table"], row["rows"]) == ("shop.goods", 100)
+    monkeypatch.setenv("LAKESPLICE_CONFIG", str(config))
+    assert "10 changes brought into 1 base files" in lakesplice("compact", address).out
+    assert "0 files merged" in lakesplice("merge", address).out
+    assert len(lakesplice.rows("history", address)) == table.refresh().version + 1
+    assert len(lakesplice.rows("read", address, "--filter", "price = 2.0 * id")) == 10
+    for words in ("inspect log", "inspect deltas", "index check", "dlq list", "vacuum --dry-run"):
+        ended = lakesplice(*words.split(), address)
+        assert ended.code == 0, ended.err
+
+
+@pytest.mark.parametrize(
+    ("above", "file"),
+    [("lake", "_delta_log/00000000000000000000.json"), ("", "metadata/v1.metadata.json")],
+)
+def test_no_table_is_made_below_a_table_of_a_bucket(
+    address: str, s3_server: S3Server, above: str, file: str
+) -> None:
+    """A bucket has no folders that the file system could be asked about."""
+    reach = options(s3_server.endpoint)
+    bucket = address.partition("/lake/")[0]
+    open_store(f"{bucket}/{above}".rstrip("/"), reach).put_new(file, b"{}")
+    with pytest.raises(UsageError, match="a folder above is a table"):
+        Table.create(address, rows(0, 10, 1.0), key=["id"], options=reach)
+    with pytest.raises(UsageError, match="a folder above is a table"):
+        require_lake(open_store(f"{bucket}/lake/inner", reach))

@@ -59,14 +59,16 @@ def give(
     *,
     settings: Settings | None = None,
     patience: Patience = Patience(),
+    options: Mapping[str, str] | None = None,
 ) -> Done:
     """Give a command about the table at an address; return what came of it.
 
-    `settings` are for where no driver runs, which has its own. Blocks until the driver did it, or
-    for about a lease and the work itself where none runs. `RetryableError` if a driver that lives
-    doesn't answer in time; `UsageError` if it refuses, or the arguments are none.
+    `settings` are for where no driver runs, which has its own; `options` say how the lake's store
+    is reached. Blocks until the driver did it, or for about a lease and the work itself where none
+    runs. `RetryableError` if a driver that lives doesn't answer in time; `UsageError` if it
+    refuses, or the arguments are none.
     """
-    lake, name = lake_of(address)
+    lake, name = lake_of(address, options)
     clock = patience.clock
     request = Request(
         f"{SystemEntropy().bits(_ID_BITS):016x}",

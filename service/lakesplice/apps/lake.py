@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from lakesplice.errors import TableNotFoundError, UsageError
@@ -31,9 +32,12 @@ def require_lake(lake: AnyStore) -> None:
         require_no_outer_table(lake.folders(database), f"{lake!r} {database}")
 
 
-def table_store(address: str | Path) -> AnyStore:
-    """Return the store of the table at an address; `TableNotFoundError` if there is no table."""
-    store = open_store(address)
+def table_store(address: str | Path, options: Mapping[str, str] | None = None) -> AnyStore:
+    """Return the store of the table at an address; `TableNotFoundError` if there is no table.
+
+    `options` say how a bucket is reached, as `lake.options` do.
+    """
+    store = open_store(address, options)
     if LOG not in store.folders():
         raise TableNotFoundError(
             "there is no table here; give the path <lake>/<database>/<table>", path=str(address)
@@ -41,9 +45,13 @@ def table_store(address: str | Path) -> AnyStore:
     return store
 
 
-def lake_of(address: str | Path) -> tuple[AnyStore, TableName]:
-    """Return the lake that the table at an address belongs to, and the table's name in it."""
-    found = parent_store(table_store(address), LEVELS)
+def lake_of(
+    address: str | Path, options: Mapping[str, str] | None = None
+) -> tuple[AnyStore, TableName]:
+    """Return the lake that the table at an address belongs to, and the table's name in it;
+    `options` as `table_store`.
+    """
+    found = parent_store(table_store(address, options), LEVELS)
     if found is None:
         raise UsageError("a table lies two folders below its lake", path=str(address))
     lake, path = found

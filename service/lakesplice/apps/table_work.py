@@ -16,22 +16,27 @@ from lakesplice.apps.workplace import Done, Workplace
 from lakesplice.config import Settings
 from lakesplice.errors import ParkedTableError, UsageError
 from lakesplice.model.manifest import Manifest, ParkReason
+from lakesplice.planning.compaction import tasks, work
 from lakesplice.planning.directions import FallBack, onward
 from lakesplice.planning.file_merge import FILE_MERGE_POLICY, plan_file_merge
+from lakesplice.storage.copying import ScratchFile
 from lakesplice.storage.places import open_sink
+from lakesplice.table.compact import compact_files, splice_of
 from lakesplice.table.dead_letters import Chosen
 from lakesplice.table.file_merge import file_merge, merge_base_files
 from lakesplice.table.index import rebuild
-from lakesplice.table.intents import FileMerge, Purge, Redirect
+from lakesplice.table.intents import FileMerge, Purge, Redirect, Splice
 from lakesplice.table.purge import PurgeRules, purge
 from lakesplice.table.replay import LetterBox, Letters
 from lakesplice.table.restore import restore
+from lakesplice.table.rewriters import best_rewriter
 from lakesplice.table.vacuum import vacuum
 
 UNPARK, RESTORE, REBUILD = "unpark", "restore", "index rebuild"
-VACUUM, MERGE, PURGE = "vacuum", "merge", "purge"
+VACUUM, COMPACT, MERGE, PURGE = "vacuum", "compact", "merge", "purge"
 REPLAY, DROP, RESET = "dlq replay", "dlq drop", "reset"
 ONCE = frozenset((UNPARK, RESTORE, RESET))
+_TASK_BYTES = 128 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +123,28 @@ def _vacuum(table: Workplace, seconds: float) -> Done:
     now_ms, number = table.clock.now_ms(), table.generation
     done = vacuum(table.store, table.snapshot, table.commit, now_ms, seconds, number)
     return Done(f"{done.files} files with {done.bytes} bytes deleted", asdict(done))
+
+
+def _compact(table: Workplace) -> Done:
+    rewriter = best_rewriter(open_sink, open_scratch=ScratchFile)
+
+    def plan() -> Splice | None:
+        manifest = table.snapshot.manifest
+        if not manifest.deltas:
+            return None
+        done = [
+            compact_files(table.store, manifest, paths, rewriter, table.entropy)
+            for paths in tasks(work(manifest), _TASK_BYTES, 1)
+        ]
+        return splice_of(table.generation, table.snapshot.version, done)
+
+    splice = table.insistently(plan)
+    if splice is None:
+        return Done("no changes wait; nothing to do")
+    changes, files = splice.counts.get("changes", 0), len(splice.replaced)
+    return Done(
+        f"{changes} changes brought into {files} base files in version {table.snapshot.version}"
+    )
 
 
 def _merge(table: Workplace) -> Done:
@@ -215,6 +242,7 @@ _KINDS: Mapping[str, _Kind] = {
     RESTORE: _Kind(lambda given: {"version": int(given["version"])}, _restore),
     REBUILD: _Kind(_nothing, _rebuild),
     VACUUM: _Kind(lambda given: {"seconds": float(given["retention_seconds"])}, _vacuum),
+    COMPACT: _Kind(_nothing, _compact),
     MERGE: _Kind(_nothing, _merge),
     PURGE: _Kind(lambda given: {"seconds": float(given["older_than_seconds"])}, _purge),
     REPLAY: _Kind(lambda given: {"chosen": chosen_letters(given)}, _replay),

@@ -1,7 +1,7 @@
 """Settings from one YAML file and the environment; nothing else reads either."""
 
 from lakesplice.config.kafka import KafkaSettings
-from lakesplice.config.reading import load
+from lakesplice.config.reading import lake_options, load
 from lakesplice.config.settings import (
     LakeSettings,
     Settings,
@@ -30,5 +30,6 @@ __all__ = [
     "SparkSettings",
     "TableSettings",
     "VacuumSettings",
+    "lake_options",
     "load",
 ]

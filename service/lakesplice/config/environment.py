@@ -2,7 +2,8 @@
 
 Two underscores go a level down. Below a mapping of options the rest is the option's name, in small
 letters and with dots: `LAKESPLICE_KAFKA__OPTIONS__SASL_JAAS_CONFIG` is `sasl.jaas.config`.
-Mappings, lists and whole sections are written as YAML or JSON.
+Mappings, lists and whole sections are written as YAML or JSON. `LAKESPLICE_CONFIG` is no setting:
+it names the file that commands read.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from lakesplice.config.options import Options
 from lakesplice.config.problems import Path, Problem, dotted, nearest, section_type, settings_of
 
 PREFIX = "LAKESPLICE_"
+# Names the file itself; the command line reads it.
+FILE = "LAKESPLICE_CONFIG"
 # Kubernetes sets these for every service of a namespace; a service named `lakesplice` is likely.
 _SERVICE_LINK = re.compile(
     r"_SERVICE_(HOST|PORT(_\w+)?)$|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$"
@@ -42,7 +45,9 @@ def from_environment(environment: Mapping[str, str], root: type[BaseModel]) -> V
     found = Variables()
     # In order of name a whole section comes before single settings of it, which then win.
     for name in sorted(environment):
-        if name.upper().startswith(PREFIX) and not _is_service_link(name, environment[name]):
+        if name.upper() == FILE or _is_service_link(name, environment[name]):
+            continue
+        if name.upper().startswith(PREFIX):
             _take(name, environment[name], root, found)
     return found
 

@@ -13,10 +13,11 @@ from pydantic import ValidationError
 from lakesplice.config.environment import Variables, from_environment, merged
 from lakesplice.config.problems import Path as SettingPath
 from lakesplice.config.problems import Problem, described, dotted
-from lakesplice.config.settings import Settings
+from lakesplice.config.settings import LakeSettings, Settings
 from lakesplice.errors import ConfigurationError
 
 FILE_BYTES_MAX = 10_000_000
+_ANY_LAKE = "lake"
 
 
 def load(file: Path | None = None, environment: Mapping[str, str] | None = None) -> Settings:
@@ -37,6 +38,29 @@ def load(file: Path | None = None, environment: Mapping[str, str] | None = None)
         if not problems:
             return settings
     raise _refused(file, problems) from None
+
+
+def lake_options(
+    file: Path | None = None, environment: Mapping[str, str] | None = None
+) -> Mapping[str, str]:
+    """Return how the lake's store is reached: `lake.options`.
+
+    Without a file only the environment says so, and nothing else of the configuration has to be
+    there. Errors as `load`.
+    """
+    if file is not None:
+        return load(file, environment).lake.options
+    variables = from_environment(os.environ if environment is None else environment, Settings)
+    if variables.problems:
+        raise _refused(None, variables.problems)
+    options = variables.values.get("lake", {}).get("options", {})
+    try:
+        return LakeSettings(root=_ANY_LAKE, options=options).options
+    except ValidationError as error:
+        found = [
+            {**one, "loc": ("lake", *tuple(one["loc"]))} for one in error.errors(include_url=False)
+        ]
+    raise _refused(None, [_problem(one, variables) for one in found])
 
 
 def _refused(file: Path | None, problems: list[Problem]) -> ConfigurationError:

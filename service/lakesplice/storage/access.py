@@ -91,7 +91,8 @@ def parse(uri: str | Path) -> Path | tuple[str, str]:
 
 
 def _plain(name: str) -> str:
-    return name.lower().removeprefix("aws_")
+    # A variable of the environment names an option with dots, as those of Kafka and Spark have.
+    return name.lower().replace(".", "_").removeprefix("aws_")
 
 
 @lru_cache(maxsize=64)

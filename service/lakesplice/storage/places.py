@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
 
-from lakesplice.errors import UsageError
+from lakesplice.errors import StorageError, UsageError
 from lakesplice.splicing.output.copying import Sink
 from lakesplice.storage.access import Bucket, parse
 from lakesplice.storage.copying import FileSink
@@ -18,7 +19,7 @@ from lakesplice.storage.log_keeper import DeltaLogKeeper
 from lakesplice.storage.object_files import ObjectSink
 from lakesplice.storage.objects import ObjectStore
 from lakesplice.storage.uploads import PartsSink, PartsUpload
-from lakesplice.table.inner_tables import LOGS, require_no_outer_table
+from lakesplice.table.inner_tables import ICEBERG, LOGS, require_no_outer_table
 from lakesplice.table.ports import Store
 
 _ESCAPED = re.compile(r"%[0-9A-Fa-f]{2}")
@@ -69,10 +70,12 @@ def require_place(store: AnyStore) -> None:
     """Return if tables can be made at a store's root or below; `UsageError` otherwise.
 
     No folder above it may be a table, and its path may have no `%41`, which libraries that read
-    Delta's log take for `A`: they would find no table, and no checkpoint could be written. Of a
-    bucket nothing is looked at, since credentials often allow a prefix alone.
+    Delta's log take for `A`: they would find no table, and no checkpoint could be written. Blocks
+    on a bucket, which is asked about each folder above. What may not be looked at, since
+    credentials often allow a prefix alone, is passed over.
     """
-    if not isinstance(store, LocalStore):
+    if isinstance(store, ObjectStore):
+        _require_no_table_above(store)
         return
     if _ESCAPED.search(str(store.root)):
         raise UsageError(
@@ -83,7 +86,20 @@ def require_place(store: AnyStore) -> None:
     for above in store.root.parents:
         # By name, since not every folder may be listed; `Path.is_dir` raises where it may not look.
         there = [name for name in LOGS if os.path.isdir(above / name)]  # noqa: PTH112
-        require_no_outer_table(there, str(above))
+        metadata: list[str] = []
+        with suppress(OSError):
+            metadata = os.listdir(above / ICEBERG)  # noqa: PTH208
+        require_no_outer_table(there, str(above), metadata)
+
+
+def _require_no_table_above(store: ObjectStore) -> None:
+    parts = store.prefix.split("/") if store.prefix else []
+    for depth in range(len(parts)):
+        above = ObjectStore(store.bucket, "/".join(parts[:depth]))
+        with suppress(StorageError):
+            there = above.folders()
+            metadata = above.list(f"{ICEBERG}/") if ICEBERG in there else ()
+            require_no_outer_table(there, above.address, metadata)
 
 
 def open_sink(stream: pa.NativeFile) -> Sink:

@@ -15,7 +15,7 @@ from lakesplice.table.ports import Store
 # Folders by which Delta, Hudi and Spark's streams say what a table's files are.
 LOGS = frozenset((LOG, ".hoodie", "_spark_metadata"))
 # Iceberg's has a plain name, so it is told by what is in it.
-_ICEBERG, _ICEBERG_SUFFIX = "metadata", ".metadata.json"
+ICEBERG, _ICEBERG_SUFFIX = "metadata", ".metadata.json"
 
 
 def inner_tables(paths: Iterable[str]) -> frozenset[str]:
@@ -24,7 +24,7 @@ def inner_tables(paths: Iterable[str]) -> frozenset[str]:
     for path in paths:
         parts = path.split("/")
         for at, part in enumerate(parts[1:-1], 1):
-            iceberg = part == _ICEBERG and path.endswith(_ICEBERG_SUFFIX)
+            iceberg = part == ICEBERG and path.endswith(_ICEBERG_SUFFIX)
             if part in LOGS or iceberg:
                 found.add("/".join(parts[:at]))
                 break
@@ -50,9 +50,14 @@ def require_no_inner_tables(store: Store) -> None:
         )
 
 
-def require_no_outer_table(folders: Iterable[str], store: object) -> None:
-    """Return unless these folders, of one that is above, show that it is a table."""
-    if not LOGS.isdisjoint(folders):
+def require_no_outer_table(
+    folders: Iterable[str], store: object, metadata: Iterable[str] = ()
+) -> None:
+    """Return unless what is in a folder above shows that it is a table: one of these folders, or
+    one of the files in its folder `metadata`.
+    """
+    iceberg = any(name.endswith(_ICEBERG_SUFFIX) for name in metadata)
+    if iceberg or not LOGS.isdisjoint(folders):
         raise UsageError(
             "a folder above is a table, whose readers and writers would take these files for its"
             " own; give a path outside of it",

@@ -77,7 +77,7 @@ def test_what_records_hold_is_listed_only_when_asked_for(
     lakesplice: CommandLine, table: MadeTable
 ) -> None:
     rows = lakesplice.rows("dlq", "list", table.store.root)
-    assert not {"key", "value", "headers"} & rows[0].keys()
+    assert not {"key", "value", "headers", "detail"} & rows[0].keys()
     assert {row["reason"] for row in rows} == {"not-json"}
     assert "not json" not in lakesplice("dlq", "list", table.store.root).out
 

@@ -6,13 +6,20 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from inspect import signature
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
 import yaml
 
+from lakesplice.apps.cli.app import EXIT_CODES, app
 from lakesplice.apps.cli.durations import duration
+from lakesplice.config import lake_options
+from lakesplice.errors import ConfigurationError
+from lakesplice.storage.access import Bucket
 from tests.support.command_line import CommandLine
 
 
@@ -146,3 +153,58 @@ def test_a_command_takes_such_a_duration(
     ended = lakesplice(arguments[0], tmp_path, *arguments[1:])
     assert ended.code == 1
     assert "there is no table" in ended.err
+
+
+def commands(app: typer.Typer, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """Every command's words and function, groups within groups."""
+    for command in app.registered_commands:
+        yield " ".join((*path, str(command.name or command.callback.__name__))), command.callback  # type: ignore[union-attr]
+    for group in app.registered_groups:
+        assert group.typer_instance is not None
+        yield from commands(group.typer_instance, (*path, str(group.name)))
+
+
+def test_every_command_that_opens_a_lake_takes_the_services_configuration() -> None:
+    without = {
+        words for words, function in commands(app) if "config" not in signature(function).parameters
+    }
+    assert without == {"demo", "version", "splice", "declare", "inspect pages"}
+
+
+def test_exit_codes_tell_what_was_wrong_from_what_was_met(
+    lakesplice: CommandLine, tmp_path: Path
+) -> None:
+    nothing = tmp_path / "nothing"
+    looking = ("tables", "history", "read", "dlq list", "index check", "inspect log")
+    changing = ("compact", "merge", "unpark", "index rebuild")
+    met = [[*words.split(), nothing] for words in (*looking, *changing)]
+    wrong = [
+        ["tables"],
+        ["history", nothing, "--limit", "0"],
+        ["unpark", nothing, "--new-epoch", "--repeated"],
+        ["tables", "ftp://somewhere"],
+        ["tables", nothing, "--config", tmp_path / "absent.yaml"],
+    ]
+    assert {tuple(map(str, given)): lakesplice(*given).code for given in met} == {
+        tuple(map(str, given)): 1 for given in met
+    }
+    assert {tuple(map(str, given)): lakesplice(*given).code for given in wrong} == {
+        tuple(map(str, given)): 2 for given in wrong
+    }
+    text = (Path(__file__).parents[3] / "docs" / "operations.md").read_text()
+    for code, meaning in EXIT_CODES.items():
+        assert f"| {code} | {meaning} |" in text
+
+
+def test_options_of_a_store_come_from_the_file_and_from_variables(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    needed = 'kafka: {bootstrap_servers: "a:1", topic_pattern: b}\n'
+    file.write_text(f"{needed}lake: {{root: c, options: {{aws_region: here}}}}\n")
+    endpoint = "LAKESPLICE_LAKE__OPTIONS__AWS_ENDPOINT"
+    told = {endpoint: "http://there", "LAKESPLICE_CONFIG": str(file)}
+    assert dict(lake_options(file, {})) == {"aws_region": "here"}
+    for config in (file, None):
+        bucket = Bucket.of("s3://b", lake_options(config, told))
+        assert dict(bucket.options)["endpoint"] == "http://there", "as Delta's writers name it"
+    with pytest.raises(ConfigurationError, match="LAKESPLICE_LAKE__OPTION_"):
+        lake_options(None, {"LAKESPLICE_LAKE__OPTION_": "x"})

@@ -364,8 +364,8 @@ def test_an_empty_lake_has_no_tables_and_a_missing_one_is_an_error(
 ) -> None:
     assert "no tables" in lakesplice("tables", tmp_path).err
     ended = lakesplice("tables", tmp_path / "absent")
-    assert ended.code == 2
-    assert "no such folder" in ended.err
+    assert ended.code == 1
+    assert "there is no lake here" in ended.err
 
 
 @pytest.mark.parametrize(

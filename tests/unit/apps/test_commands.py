@@ -11,6 +11,7 @@ import pytest
 
 from lakesplice.apps.commands import Patience, answer_of, give, workplace
 from lakesplice.apps.table_work import (
+    COMPACT,
     DROP,
     MERGE,
     PURGE,
@@ -29,6 +30,7 @@ from lakesplice.errors import (
     TableNotFoundError,
     UsageError,
 )
+from lakesplice.model.change import Op
 from lakesplice.model.manifest import ParkCode, ParkReason
 from lakesplice.model.schema import TableSchema
 from lakesplice.storage.local import LocalStore
@@ -44,6 +46,7 @@ from lakesplice.table.intents import Intent, Redirect
 from lakesplice.table.requests import Answer, Request, answer, pending
 from lakesplice.table.snapshot import open_snapshot
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
+from tests.support.every_type import EVERY_TYPE, HIGH, LOW, row
 from tests.support.made import GENERATION, MadeTable
 
 REASON = ParkReason(ParkCode.NO_KEY, "no key")
@@ -242,6 +245,7 @@ def test_a_request_that_nobody_here_knows_is_refused_and_harms_nobody(
         (REBUILD, {}, "rebuilt with 0 entries"),
         (RESTORE, {"version": 0}, "version 0 restored"),
         (VACUUM, {"retention_seconds": 3600.0}, "0 files"),
+        (COMPACT, {}, "no changes wait"),
         (MERGE, {}, "0 files merged"),
         (PURGE, {"older_than_seconds": 0.0}, "0 deleted rows"),
     ],
@@ -294,3 +298,15 @@ def test_who_always_comes_too_late_gives_up(
     given = answer_of(asked, place, settings)
     assert not given.done
     assert "always faster" in given.text
+
+
+def test_asked_to_compact_a_driver_leaves_no_change_waiting(
+    lake: LocalStore, settings: Settings
+) -> None:
+    table = MadeTable(lake.root / "shop" / "things", EVERY_TYPE)
+    table.insert([row(1, LOW), row(2, LOW)])
+    table.change([(Op.UPDATE, row(1, HIGH))], [(Op.DELETE, row(2, LOW))])
+    asked = replace(request(COMPACT, {}), table="shop/things")
+    given = answered(lake, driver(lake), asked, settings)
+    assert given.text == "2 changes brought into 1 base files in version 3"
+    assert not open_snapshot(lake.within("shop/things")).manifest.deltas

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lakesplice.apps.cli.configured import ConfigOption, lake_options
 from lakesplice.apps.cli.output import Listing, ListingOption, show
 from lakesplice.errors import UsageError
 
@@ -34,6 +35,7 @@ def adopt(
         bool, typer.Option("--insert-only", help="Its rows never change; known keys are skipped.")
     ] = False,
     form: ListingOption = Listing.TABLE,
+    config: ConfigOption = None,
 ) -> None:
     """Make a Delta table or a folder of Parquet files a table fed by hand, where it stands.
 
@@ -45,14 +47,15 @@ def adopt(
     names = [name.strip() for name in key.split(",")]
     if not all(names):
         raise UsageError("write --key as names of columns, such as a,b", given=key)
-    found = Table.adoption(path, key=names)
+    options = lake_options(config)
+    found = Table.adoption(path, key=names, options=options)
     rows = [{"path": file, "reason": reason} for file, reason in found.rewritten.items()]
     show(rows, _COLUMNS, form, "every file stays as it is")
     if dry_run:
         typer.echo(_told(found, "would be adopted"), err=True)
         return
-    version = Table.adopt(path, key=names, insert_only=insert_only).version
-    typer.echo(f"{_told(found, 'adopted')} in version {version}", err=True)
+    adopted = Table.adopt(path, key=names, insert_only=insert_only, options=options)
+    typer.echo(f"{_told(found, 'adopted')} in version {adopted.version}", err=True)
 
 
 def _told(found: Adoption, what: str) -> str:

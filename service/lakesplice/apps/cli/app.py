@@ -27,6 +27,12 @@ from lakesplice.errors import ConfigurationError, LakespliceError, UsageError
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
+EXIT_CODES = {
+    0: "done",
+    EXIT_FAILED: "not done, for what was met: no such lake or table, a store that fails, an index"
+    " that is not sound, `run --once` with a topic that no table took; the message says what to do",
+    EXIT_USAGE: "nothing was tried: the command, an argument or the configuration is wrong",
+}
 
 app = typer.Typer(
     name="lakesplice",
@@ -35,6 +41,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    epilog="Exit codes: " + "; ".join(f"{code} {what}" for code, what in EXIT_CODES.items()) + ".",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("run")(service.run)
@@ -47,6 +54,7 @@ app.command("declare")(declaring.declare)
 app.command("history")(tables.history)
 app.command("tables")(tables.tables)
 app.command("unpark")(tables.unpark)
+app.command("compact")(upkeep.compact)
 app.command("merge")(upkeep.merge)
 app.command("purge")(upkeep.purge)
 app.command("reset")(resetting.reset)

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lakesplice.apps.cli.configured import ConfigOption, lake_options, settings_of
 from lakesplice.apps.cli.output import Listing, ListingOption, show
 from lakesplice.apps.cli.tables import WAIT_SECONDS, TableArgument, WaitOption, parse_offset
-from lakesplice.errors import UsageError
+from lakesplice.errors import TableNotFoundError, UsageError
 
 if TYPE_CHECKING:
     from lakesplice.table.dead_letters import Chosen
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Dead letters: records that could not be decoded.", no_args_is_help=True)
 _COLUMNS = (
     *("table", "partition", "offset", "time", "first_seen", "last_seen", "attempts"),
-    *("reason", "detail"),
+    "reason",
 )
-# What a record holds: rows of the source, which not everybody may see.
-_OF_RECORDS = ("key", "value", "headers")
+# What a record holds, or quotes of it: rows of the source, which not everybody may see.
+_OF_RECORDS = ("key", "value", "headers", "detail")
 _VALUE_BYTES_SHOWN = 120
 
 PlacesOption = Annotated[
@@ -51,19 +51,21 @@ def list_letters(
         bool,
         typer.Option(
             "--values",
-            help="Show what records hold: a value's start in the table, all in JSON, in Base64.",
+            help="Show what records hold: the reason's detail, which may quote a value, and the"
+            " value's start; in JSON all of it, in Base64.",
         ),
     ] = False,
     form: ListingOption = Listing.TABLE,
+    config: ConfigOption = None,
 ) -> None:
     """List dead letters, of each table the newest first: where and when they were met, and why."""
     from lakesplice.apps.lake import table_names
     from lakesplice.storage.places import is_there, open_store
     from lakesplice.table.layout import LOG
 
-    root = open_store(address)
+    root = open_store(address, lake_options(config))
     if not is_there(root):
-        raise UsageError("there is no such folder; give a lake or a table", path=address)
+        raise TableNotFoundError("there is no lake or table here; give one's folder", path=address)
     stores = (
         [(root, address.rstrip("/").rpartition("/")[2])]
         if LOG in root.folders()
@@ -75,7 +77,7 @@ def list_letters(
         rows = ({name: row[name] for name in row if name not in _OF_RECORDS} for row in rows)
     elif form is Listing.TABLE:
         rows = ({**row, "value": _excerpt(row["value"])} for row in rows)
-    show(rows, (*_COLUMNS, "value") if values else _COLUMNS, form, "no dead letters")
+    show(rows, (*_COLUMNS, "detail", "value") if values else _COLUMNS, form, "no dead letters")
 
 
 @app.command("show")
@@ -85,13 +87,14 @@ def show_letter(
     value: Annotated[
         bool, typer.Option("--value", help="Write the value's bytes alone, as they came.")
     ] = False,
+    config: ConfigOption = None,
 ) -> None:
     """Show a dead letter whole: where and when it was met, why, its headers, key and value."""
     from lakesplice.apps.lake import table_store
     from lakesplice.table.dead_letters import letters_of
     from lakesplice.table.snapshot import open_snapshot
 
-    store, wanted = table_store(table), parse_offset(place)
+    store, wanted = table_store(table, lake_options(config)), parse_offset(place)
     letters = letters_of(store, open_snapshot(store).manifest.dead_letters)
     found = [letter for letter in letters if (letter.partition, letter.offset) == wanted]
     if not found:
@@ -109,28 +112,24 @@ def replay(
     table: TableArgument,
     letters: PlacesOption = None,
     reasons: ReasonsOption = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            help="The service's configuration, needed where none runs: how records are read.",
-            show_default=False,
-        ),
-    ] = None,
     topic: TopicOption = "",
     wait: WaitOption = WAIT_SECONDS,
+    config: ConfigOption = None,
 ) -> None:
     """Read dead letters again, all or some, after what kept them from being read was mended.
 
-    What can be read now changes its row, unless something newer did; the others stay.
+    What can be read now changes its row, unless something newer did; the others stay. Where no
+    service runs --config is needed: it says how records are read.
     """
     from lakesplice.apps.commands import Patience, give
     from lakesplice.apps.letters import letter_arguments
     from lakesplice.apps.table_work import REPLAY
-    from lakesplice.config import load
 
-    settings = None if config is None else load(config)
     arguments = letter_arguments(_chosen(letters, reasons, topic))
-    done = give(table, REPLAY, arguments, settings=settings, patience=Patience(wait))
+    settings, options = settings_of(config), lake_options(config)
+    done = give(
+        table, REPLAY, arguments, settings=settings, patience=Patience(wait), options=options
+    )
     typer.echo(done.text)
 
 
@@ -143,6 +142,7 @@ def drop(
     everything: Annotated[bool, typer.Option("--all", help="Every letter of the table.")] = False,
     topic: TopicOption = "",
     wait: WaitOption = WAIT_SECONDS,
+    config: ConfigOption = None,
 ) -> None:
     """Forget dead letters for good: those given, those of a reason, or all."""
     from lakesplice.apps.commands import Patience, give
@@ -152,7 +152,8 @@ def drop(
     if everything == bool(letters or reasons):
         raise UsageError("say which letters: --letter, --reason, or --all alone")
     arguments = {**letter_arguments(_chosen(letters, reasons, topic)), "why": why}
-    typer.echo(give(table, DROP, arguments, patience=Patience(wait)).text)
+    done = give(table, DROP, arguments, patience=Patience(wait), options=lake_options(config))
+    typer.echo(done.text)
 
 
 def _chosen(places: list[str] | None, reasons: list[str] | None, topic: str = "") -> Chosen:

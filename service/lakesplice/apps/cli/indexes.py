@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import typer
 
+from lakesplice.apps.cli.configured import ConfigOption, lake_options
 from lakesplice.apps.cli.output import Listing, ListingOption, json_line, show
 from lakesplice.apps.cli.tables import WAIT_SECONDS, TableArgument, WaitOption
 
@@ -16,13 +17,15 @@ _COUNTS = ("rows", "entries", "missing", "wrong", "stray", "duplicates")
 
 
 @app.command("check")
-def check_index(table: TableArgument, form: ListingOption = Listing.TABLE) -> None:
+def check_index(
+    table: TableArgument, form: ListingOption = Listing.TABLE, config: ConfigOption = None
+) -> None:
     """Compare the row index with the keys of all rows; exits with 1 if they disagree."""
     from lakesplice.apps.lake import table_store
     from lakesplice.table.index import check
     from lakesplice.table.snapshot import open_snapshot
 
-    store = table_store(table)
+    store = table_store(table, lake_options(config))
     report = check(store, open_snapshot(store))
     if form is Listing.JSON:
         typer.echo(json_line({"sound": report.sound, **asdict(report)}))
@@ -40,9 +43,12 @@ def check_index(table: TableArgument, form: ListingOption = Listing.TABLE) -> No
 
 
 @app.command("rebuild")
-def rebuild_index(table: TableArgument, wait: WaitOption = WAIT_SECONDS) -> None:
+def rebuild_index(
+    table: TableArgument, wait: WaitOption = WAIT_SECONDS, config: ConfigOption = None
+) -> None:
     """Make the row index anew from the rows' keys; a running service does it between batches."""
     from lakesplice.apps.commands import Patience, give
     from lakesplice.apps.table_work import REBUILD
 
-    typer.echo(give(table, REBUILD, {}, patience=Patience(wait)).text)
+    done = give(table, REBUILD, {}, patience=Patience(wait), options=lake_options(config))
+    typer.echo(done.text)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lakesplice.apps.cli.configured import ConfigOption, lake_options
 from lakesplice.apps.cli.output import Listing, ListingOption, age, json_line, print_table, show
 from lakesplice.apps.cli.pages import inspect_pages
 from lakesplice.apps.cli.tables import TableArgument
@@ -17,6 +18,7 @@ from lakesplice.errors import UsageError
 
 if TYPE_CHECKING:
     from lakesplice.model.manifest import DeltaRef
+    from lakesplice.table.ports import Store
     from lakesplice.table.snapshot import Snapshot
 
 app = typer.Typer(
@@ -41,13 +43,14 @@ def inspect_log(
     version: VersionOption = None,
     limit: LimitOption = 20,
     form: ListingOption = Listing.TABLE,
+    config: ConfigOption = None,
 ) -> None:
     """List the log's commits, the newest first, or with --version one commit's actions as JSON."""
     from lakesplice.apps.lake import table_store
     from lakesplice.table.layout import commit_path
     from lakesplice.table.snapshot import history
 
-    store = table_store(table)
+    store = table_store(table, lake_options(config))
     if version is not None:
         typer.echo(store.read(commit_path(version)).decode(errors="replace"), nl=False)
         return
@@ -56,13 +59,15 @@ def inspect_log(
 
 
 @app.command("manifest")
-def inspect_manifest(table: TableArgument, version: VersionOption = None) -> None:
+def inspect_manifest(
+    table: TableArgument, version: VersionOption = None, config: ConfigOption = None
+) -> None:
     """Show the manifest of a version as JSON."""
     from lakesplice.apps.lake import table_store
     from lakesplice.formats.manifests import encode_manifest
     from lakesplice.table.snapshot import open_snapshot
 
-    snapshot = open_snapshot(table_store(table), version)
+    snapshot = open_snapshot(table_store(table, lake_options(config)), version)
     content = json.loads(encode_manifest(snapshot.manifest))
     typer.echo(json.dumps({"version": snapshot.version, **content}, indent=2))
 
@@ -76,14 +81,16 @@ def inspect_deltas(
     ] = None,
     limit: LimitOption = 20,
     form: ListingOption = Listing.TABLE,
+    config: ConfigOption = None,
 ) -> None:
     """List the deltas that wait for compaction, oldest first, or the changes in one of them."""
     from lakesplice.apps.lake import table_store
     from lakesplice.table.snapshot import open_snapshot
 
-    snapshot = open_snapshot(table_store(table), version)
+    store = table_store(table, lake_options(config))
+    snapshot = open_snapshot(store, version)
     if file is not None:
-        _show_changes(table, snapshot, _delta_named(snapshot, file), limit, form)
+        _show_changes(store, snapshot, _delta_named(snapshot, file), limit, form)
         return
     rows = [_delta_row(delta, form) for delta in snapshot.manifest.deltas]
     show(rows, _DELTA_COLUMNS, form, "no deltas wait")
@@ -91,14 +98,17 @@ def inspect_deltas(
 
 @app.command("index")
 def inspect_index(
-    table: TableArgument, version: VersionOption = None, form: ListingOption = Listing.TABLE
+    table: TableArgument,
+    version: VersionOption = None,
+    form: ListingOption = Listing.TABLE,
+    config: ConfigOption = None,
 ) -> None:
     """List the runs of the row index, oldest first."""
     from lakesplice.apps.lake import table_store
     from lakesplice.formats.rowindex import Run
     from lakesplice.table.snapshot import open_snapshot
 
-    store = table_store(table)
+    store = table_store(table, lake_options(config))
     rows = []
     for run in open_snapshot(store, version).manifest.runs:
         with store.open(run.file.path) as source:
@@ -156,15 +166,14 @@ def _delta_named(snapshot: Snapshot, name: str) -> DeltaRef:
 
 
 def _show_changes(
-    table: str, snapshot: Snapshot, delta: DeltaRef, limit: int, form: Listing
+    store: Store, snapshot: Snapshot, delta: DeltaRef, limit: int, form: Listing
 ) -> None:
     import sys
 
-    from lakesplice.apps.lake import table_store
     from lakesplice.formats.checksum import verify
     from lakesplice.formats.deltas import decode_delta
 
-    data = table_store(table).read(delta.file.path)
+    data = store.read(delta.file.path)
     verify(data, delta.file)
     changes = decode_delta(
         data, snapshot.manifest.schema, delta.schema_version, path=delta.file.path

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
+from lakesplice.apps.cli.configured import ConfigOption, lake_options
 from lakesplice.apps.cli.output import json_line, print_table
 from lakesplice.apps.cli.tables import AsOfOption, TableArgument
 from lakesplice.errors import UsageError
@@ -71,13 +72,14 @@ def read(
     include_system: Annotated[
         bool, typer.Option("--include-system", help="Show the system columns too.")
     ] = False,
+    config: ConfigOption = None,
 ) -> None:
     """Show a table's rows, with what its deltas say laid over the base files."""
     from lakesplice import Table
 
     if form is Format.PARQUET and out is None and sys.stdout.isatty():
         raise UsageError("Parquet is no text; write it to a file with --out")
-    opened = Table.open(table, version=version, as_of=as_of)
+    opened = Table.open(table, version=version, as_of=as_of, options=lake_options(config))
     condition = _condition(where)
     shown = _split(columns) or opened.schema.names
     if include_system:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from lakesplice.apps.cli.configured import ConfigOption, lake_options
 from lakesplice.apps.cli.tables import WAIT_SECONDS, TableArgument, WaitOption, parse_offset
 from lakesplice.errors import UsageError
 
@@ -43,6 +44,7 @@ def reset(
         bool, typer.Option("--dry-run", help="Only say what would be done.")
     ] = False,
     wait: WaitOption = WAIT_SECONDS,
+    config: ConfigOption = None,
 ) -> None:
     """Read a table's topic again, from given offsets on or for a table that begins anew.
 
@@ -67,4 +69,5 @@ def reset(
         "dry_run": dry_run,
         "why": why,
     }
-    typer.echo(give(table, RESET, arguments, patience=Patience(wait)).text)
+    done = give(table, RESET, arguments, patience=Patience(wait), options=lake_options(config))
+    typer.echo(done.text)

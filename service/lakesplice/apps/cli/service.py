@@ -7,14 +7,7 @@ from typing import Annotated
 
 import typer
 
-ConfigOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--config",
-        "-c",
-        help="The YAML file with the settings; LAKESPLICE_… variables come on top.",
-    ),
-]
+from lakesplice.apps.cli.configured import ConfigOption
 
 
 def run(

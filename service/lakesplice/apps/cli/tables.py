@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lakesplice.apps.cli.configured import ConfigOption, lake_options
 from lakesplice.apps.cli.durations import duration
 from lakesplice.apps.cli.output import Listing, ListingOption, show
-from lakesplice.errors import UsageError
+from lakesplice.errors import TableNotFoundError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,16 +47,20 @@ WaitOption = Annotated[
 _HISTORY_COLUMNS = ("version", "time", "operation", "source", "metrics")
 
 
-def tables(lake: LakeArgument, form: ListingOption = Listing.TABLE) -> None:
+def tables(
+    lake: LakeArgument, form: ListingOption = Listing.TABLE, config: ConfigOption = None
+) -> None:
     """List a lake's tables, and topics that have none: how each is doing, and why it isn't."""
     from lakesplice.apps.cli.lake_overview import print_overview
     from lakesplice.apps.lake_listing import listing
     from lakesplice.storage.places import is_there, open_store
     from lakesplice.table.driver_status import newest_status
 
-    root = open_store(lake)
+    root = open_store(lake, lake_options(config))
     if not is_there(root):
-        raise UsageError("there is no such folder", lake=lake)
+        raise TableNotFoundError(
+            "there is no lake here; give the folder that tables lie in", path=lake
+        )
     status, now_ms = newest_status(root), round(time.time() * 1000)
     rows = listing(root, status, now_ms)
     if form is Listing.JSON:
@@ -68,6 +73,7 @@ def history(
     table: TableArgument,
     limit: Annotated[int, typer.Option(min=1, help="The newest versions to show.")] = 20,
     form: ListingOption = Listing.TABLE,
+    config: ConfigOption = None,
 ) -> None:
     """List a table's versions, the newest first: when, what, how much, from where in its topic."""
     from itertools import islice
@@ -89,7 +95,7 @@ def history(
             **(told if form is Listing.JSON else {}),
         }
 
-    entries = islice(versions(table_store(table)), limit)
+    entries = islice(versions(table_store(table, lake_options(config))), limit)
     show(map(row, entries), _HISTORY_COLUMNS, form, "no versions")
 
 
@@ -120,6 +126,7 @@ def unpark(
         str, typer.Option(help="Of a table of several topics the one that is meant.")
     ] = "",
     wait: WaitOption = WAIT_SECONDS,
+    config: ConfigOption = None,
 ) -> None:
     """Let a parked table go on, from where it stopped or from the offsets given."""
     from lakesplice.apps.commands import Patience, give
@@ -131,7 +138,7 @@ def unpark(
     offsets = sorted(dict(map(parse_offset, from_offset or [])).items())
     stated = FallBack.NEW_EPOCH if new_epoch else FallBack.REPEATED if repeated else None
     arguments = {"offsets": offsets, "stated": stated, "topic": topic}
-    done = give(table, UNPARK, arguments, patience=Patience(wait))
+    done = give(table, UNPARK, arguments, patience=Patience(wait), options=lake_options(config))
     typer.echo(done.text)
 
 

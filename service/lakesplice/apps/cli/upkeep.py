@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lakesplice.apps.cli.configured import ConfigOption, lake_options
 from lakesplice.apps.cli.durations import duration
 from lakesplice.apps.cli.output import Listing, ListingOption, show
 from lakesplice.apps.cli.tables import WAIT_SECONDS, AsOfOption, TableArgument, WaitOption
@@ -49,6 +50,7 @@ def vacuum(
     ] = False,
     form: ListingOption = Listing.TABLE,
     wait: WaitOption = WAIT_SECONDS,
+    config: ConfigOption = None,
 ) -> None:
     """Delete files that no retained version needs: of expired versions, and orphans.
 
@@ -63,21 +65,47 @@ def vacuum(
     from lakesplice.table.vacuum import Vacuumed, require_safe_retention
 
     require_safe_retention(retention, readers_may_fail=readers_may_fail)
-    opened = Table.open(table)
+    options = lake_options(config)
+    opened = Table.open(table, options=options)
     if dry_run or opened.snapshot.manifest.upserts is not None:
         done = opened.vacuum(
             retention_hours=retention / 3600, dry_run=dry_run, readers_may_fail=readers_may_fail
         )
     else:
         arguments = {"retention_seconds": retention}
-        done = Vacuumed(**give(table, VACUUM, arguments, patience=Patience(wait)).facts)
+        given = give(table, VACUUM, arguments, patience=Patience(wait), options=options)
+        done = Vacuumed(**given.facts)
     if not dry_run:
         now_ms = SystemClock().now_ms()
-        drop_temporaries(table_store(table), temporaries_before_ms(now_ms))
+        drop_temporaries(table_store(table, options), temporaries_before_ms(now_ms))
     _show(done, form, "would be deleted" if dry_run else "deleted")
 
 
-def merge(table: TableArgument, wait: WaitOption = WAIT_SECONDS) -> None:
+def compact(
+    table: TableArgument, wait: WaitOption = WAIT_SECONDS, config: ConfigOption = None
+) -> None:
+    """Bring all waiting changes into the base files, so that every reader of Delta sees them.
+
+    The service does it by itself; asked to do it now, it reads nothing meanwhile.
+    """
+    from lakesplice import Table
+    from lakesplice.apps.commands import Patience, give
+    from lakesplice.apps.table_work import COMPACT
+
+    options = lake_options(config)
+    opened = Table.open(table, options=options)
+    if opened.snapshot.manifest.upserts is None:
+        typer.echo(give(table, COMPACT, {}, patience=Patience(wait), options=options).text)
+        return
+    done = opened.compact()
+    typer.echo(
+        f"{done.changes} changes brought into {done.files} base files; version {done.version}"
+    )
+
+
+def merge(
+    table: TableArgument, wait: WaitOption = WAIT_SECONDS, config: ConfigOption = None
+) -> None:
     """Merge small base files into larger ones, if there are many.
 
     The service does it by itself; asked to do it now, it reads nothing meanwhile.
@@ -86,9 +114,10 @@ def merge(table: TableArgument, wait: WaitOption = WAIT_SECONDS) -> None:
     from lakesplice.apps.commands import Patience, give
     from lakesplice.apps.table_work import MERGE
 
-    opened = Table.open(table)
+    options = lake_options(config)
+    opened = Table.open(table, options=options)
     if opened.snapshot.manifest.upserts is None:
-        typer.echo(give(table, MERGE, {}, patience=Patience(wait)).text)
+        typer.echo(give(table, MERGE, {}, patience=Patience(wait), options=options).text)
         return
     files = opened.merge().files
     left = len(opened.refresh().snapshot.manifest.files)
@@ -108,6 +137,7 @@ def purge(
         ),
     ] = PURGE_SECONDS,
     wait: WaitOption = WAIT_SECONDS,
+    config: ConfigOption = None,
 ) -> None:
     """Write base files anew without rows that were deleted long ago; older versions keep them.
 
@@ -119,10 +149,11 @@ def purge(
     from lakesplice.apps.commands import Patience, give
     from lakesplice.apps.table_work import PURGE
 
-    opened = Table.open(table)
+    options = lake_options(config)
+    opened = Table.open(table, options=options)
     if opened.snapshot.manifest.upserts is None:
         arguments = {"older_than_seconds": older_than}
-        typer.echo(give(table, PURGE, arguments, patience=Patience(wait)).text)
+        typer.echo(give(table, PURGE, arguments, patience=Patience(wait), options=options).text)
         return
     rows = opened.purge(older_than_hours=older_than / 3600).rows
     typer.echo(f"{rows} deleted rows left for good")
@@ -135,6 +166,7 @@ def restore(
     ] = None,
     as_of: AsOfOption = None,
     wait: WaitOption = WAIT_SECONDS,
+    config: ConfigOption = None,
 ) -> None:
     """Make an older version's state the newest one, in a commit of its own.
 
@@ -146,15 +178,17 @@ def restore(
     from lakesplice.apps.table_work import RESTORE
     from lakesplice.table.facade import asked_version
 
-    wanted = asked_version(table_store(table), version, as_of)
+    options = lake_options(config)
+    wanted = asked_version(table_store(table, options), version, as_of)
     if wanted is None:
         raise UsageError("say which version to restore: --version or --as-of")
-    opened = Table.open(table)
+    opened = Table.open(table, options=options)
     if opened.snapshot.manifest.upserts is not None:
         made = opened.restore(wanted)
         typer.echo(f"version {wanted} restored as version {made}")
         return
-    typer.echo(give(table, RESTORE, {"version": wanted}, patience=Patience(wait)).text)
+    done = give(table, RESTORE, {"version": wanted}, patience=Patience(wait), options=options)
+    typer.echo(done.text)
 
 
 def _show(done: Vacuumed, form: Listing, what: str) -> None:
