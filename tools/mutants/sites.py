@@ -192,7 +192,7 @@ class _Finder(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_BinOp(self, node: ast.BinOp) -> None:
-        other = OPERATORS.get(type(node.op))
+        other = None if _is_type(node.left) else OPERATORS.get(type(node.op))
         if other is not None and not _is_text(node.left) and not _is_text(node.right):
             changed = ast.unparse(ast.BinOp(node.left, other(), node.right))
             logical = isinstance(node.op, ast.BitAnd | ast.BitOr)
@@ -230,6 +230,13 @@ def _logs(node: ast.expr) -> bool:
 
 def _asks_for_a_type(node: ast.Call) -> bool:
     return isinstance(node.func, ast.Name) and node.func.id in ("isinstance", "issubclass", "cast")
+
+
+def _is_type(node: ast.expr) -> bool:
+    """Whether the operand is named like a class, so that the whole is one type or another."""
+    if isinstance(node, ast.BinOp):
+        return _is_type(node.left)
+    return isinstance(node, ast.Name) and node.id != node.id.upper() and node.id[0].isupper()
 
 
 def _is_text(node: ast.expr) -> bool:

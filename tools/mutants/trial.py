@@ -114,13 +114,18 @@ def tried(copy: Path, mutant: Mutant, contexts: Contexts, budget: float, log: Pa
     arguments = [*OPTIONS, "--hypothesis-profile", "gate", *tests]
     with _in_place(copy / mutant.path, mutant):
         code = _pytest(copy, arguments, log, seconds=60 + 4 * total)
-    if code is None:
-        verdict = Verdict.TIMED_OUT
-    else:
-        # 2: a module cannot be imported, which stops the run too. 4 and 5: nothing was run.
-        verdicts = {0: Verdict.SURVIVED, 4: Verdict.UNRUNNABLE, 5: Verdict.UNRUNNABLE}
-        verdict = verdicts.get(code, Verdict.CAUGHT)
+    verdict = Verdict.TIMED_OUT if code is None else _verdict(code, log)
     return Result(mutant, verdict, len(tests), len(known), time.monotonic() - started)
+
+
+def _verdict(code: int, log: Path) -> Verdict:
+    """What pytest's exit code means; 4: usage, also where a mutant lets no module be imported."""
+    if code == 0:
+        return Verdict.SURVIVED
+    unimportable = "ImportError while loading conftest" in log.read_text(errors="replace")
+    if code in (4, 5) and not unimportable:
+        return Verdict.UNRUNNABLE
+    return Verdict.CAUGHT
 
 
 @contextlib.contextmanager

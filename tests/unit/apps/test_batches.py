@@ -25,6 +25,7 @@ from lakesplice.spark.topics import Topic
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.generation import Generation
 from lakesplice.table.layout import generation_path
+from lakesplice.table.ports import Store
 from lakesplice.table.runs import RunCache
 from lakesplice.telemetry.registry import Metrics
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
@@ -78,20 +79,19 @@ class Job:
 class Scene:
     """A driver of a table per database, the runner of its batches, and what a query gives it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **settings: Any) -> None:
         self.sources = [Source(at, database=name) for at, name in enumerate(DATABASES)]
         self.broker, self.job = Broker(self.sources), Job()
         self.fails: Callable[[Call], bool] = lambda _: False
         self.lake = LocalStore(folder)
-        settings = Settings(
-            kafka={"bootstrap_servers": "127.0.0.1:1", "topic_pattern": ".*"},  # type: ignore[arg-type]
-            lake={"root": str(folder)},  # type: ignore[arg-type]
-        )
+        kafka = {"bootstrap_servers": "127.0.0.1:1", "topic_pattern": ".*"}
+        given = {"kafka": kafka, "lake": {"root": str(folder)}, **settings}
         self.metrics = Metrics()
+        self.clock = FixedClock()
         self.driver = Driver(
-            settings,
-            FaultyStore(self.lake, [Fault(self.is_to_fail, How.LOST)]),
-            FixedClock(),
+            Settings.model_validate(given),
+            self.store(),
+            self.clock,
             SeededEntropy(1),
             Generation(self.lake, 1),
             self.metrics,
@@ -115,6 +115,9 @@ class Scene:
             run_job=self.job,
         )
         self.batches = 0
+
+    def store(self) -> Store:
+        return FaultyStore(self.lake, [Fault(self.is_to_fail, How.LOST)])
 
     def is_to_fail(self, call: Call) -> bool:
         return self.fails(call)

@@ -53,14 +53,21 @@ _PAUSES_SECONDS = (30.0, 60.0, 120.0, 300.0)
 
 class Compactor:
     """Compacts what is due. `start` once, `stop` once; the other methods may be called from any
-    thread.
+    thread. `rewrite` runs the rewrites of one table's files; errors as `rewrite_files`.
     """
 
-    def __init__(self, driver: Driver, tables: ServiceTables, session: SparkSession) -> None:
+    def __init__(
+        self,
+        driver: Driver,
+        tables: ServiceTables,
+        session: SparkSession,
+        rewrite: Callable[[SparkSession, Sequence[RewriteTask]], list[Compacted]] = rewrite_files,
+    ) -> None:
         settings = driver.settings.compaction
         self._driver = driver
         self._tables = tables
         self._session = session
+        self._run_rewrites = rewrite
         self._policy = CompactionPolicy(
             deltas_max=settings.deltas_max,
             bytes_max=settings.bytes_max,
@@ -229,7 +236,7 @@ class Compactor:
             for paths in shares
         ]
         with self._slots.taken(len(rewrite)):
-            return rewrite_files(self._session, rewrite)
+            return self._run_rewrites(self._session, rewrite)
 
     def _count(self, table: ServiceTable, intent: Splice) -> None:
         metrics, name, counts = self._driver.metrics, str(table.name), intent.counts

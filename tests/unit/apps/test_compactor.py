@@ -1,0 +1,231 @@
+"""The service's own compactor, with its rewrites done in this process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from lakesplice.apps.service.compactor import Compactor
+from lakesplice.errors import CorruptFileError, FencedError, StorageError
+from lakesplice.model.manifest import ParkCode
+from lakesplice.spark.rewrites import RewriteTask
+from lakesplice.table.compact import Compacted, compact_files
+from lakesplice.table.layout import generation_path
+from lakesplice.table.ports import Store
+from lakesplice.table.read import View
+from tests.support.simulated import rows_of
+from tests.unit.apps.test_batches import Scene
+
+DELTAS_MAX = 2
+HELD_AT = 4
+SECONDS_MAX = 30
+
+
+class Rewrites:
+    """Rewrites files as a task does; fails for the tables in `errors`, waits for `may_end`."""
+
+    def __init__(self) -> None:
+        self.errors: dict[str, Exception] = {}
+        self.done: list[str] = []
+        self.began, self.may_end = threading.Event(), threading.Event()
+        self.may_end.set()
+        self.meanwhile: Any = lambda: None
+
+    def __call__(self, _: Any, tasks: Sequence[RewriteTask]) -> list[Compacted]:
+        (topic,) = {topic for task in tasks for topic in task.manifest.sources}
+        self.began.set()
+        assert self.may_end.wait(SECONDS_MAX)
+        if topic in self.errors:
+            raise self.errors[topic]
+        self.done.append(topic)
+        self.meanwhile()
+        return [
+            compact_files(one.store, one.manifest, one.paths, one.rewriter, one.entropy)
+            for one in tasks
+        ]
+
+
+class Compacting(Scene):
+    """Tables with changes that wait, and who compacts them."""
+
+    def __init__(self, folder: Path) -> None:
+        due = {"deltas_max": DELTAS_MAX, "back_pressure_deltas": HELD_AT, "ratio_max": 100}
+        super().__init__(folder, compaction=due, merge={"files_max": 100})
+        self.rewrites = Rewrites()
+        session: Any = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=2))
+        self.compactor = Compactor(self.driver, self.tables, session, self.rewrites)
+        self.put(*range(20))
+        self.batch()
+
+    def store(self) -> Store:
+        return self.lake
+
+    def change(self, *which: int, times: int = DELTAS_MAX) -> None:
+        """Let changes wait for these tables' compaction, a delta or more each time."""
+        for _ in range(times):
+            for at in which:
+                source = self.sources[at]
+                # One that changes nothing makes no event.
+                source.topic.append(0, next(e for key in range(20) if (e := source.put(key))))
+            self.batch()
+
+    def waiting(self) -> list[bool]:
+        return [bool(self.table(at).manifest.deltas) for at in range(len(self.sources))]
+
+    def require_compacted(self, at: int) -> None:
+        store = self.table(at).store
+        assert not self.table(at).manifest.deltas
+        assert rows_of(store, View.READ_OPTIMISED) == rows_of(store)
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Compacting:
+    return Compacting(tmp_path)
+
+
+def topic(scene: Scene, at: int) -> str:
+    return scene.sources[at].topic.name
+
+
+def test_what_is_due_is_compacted_and_nothing_else(scene: Compacting) -> None:
+    scene.compactor.finish()
+    scene.change(0, times=1)
+    scene.compactor.finish()
+    assert scene.waiting() == [True, False, False]
+    assert scene.rewrites.done == []
+    scene.change(0, times=1)
+    scene.change(1, times=3)
+    scene.compactor.finish()
+    assert sorted(scene.rewrites.done) == [topic(scene, 0), topic(scene, 1)]
+    assert scene.waiting() == [False, False, False]
+    scene.require_compacted(0)
+    scene.require_compacted(1)
+    scene.require_true(0, 1, 2)
+
+
+def test_a_table_that_fails_is_left_alone_for_a_while_and_the_others_go_on(
+    scene: Compacting,
+) -> None:
+    scene.change(0, 1)
+    scene.rewrites.errors = {topic(scene, 0): StorageError("away", path="x")}
+    scene.compactor.finish()
+    assert scene.waiting() == [True, False, False]
+    assert scene.table(0).parked is None
+    scene.rewrites.errors = {}
+    scene.clock.advance(29)
+    scene.compactor.finish()
+    assert scene.waiting() == [True, False, False]
+    scene.clock.advance(2)
+    scene.compactor.finish()
+    scene.require_compacted(0)
+
+
+def test_a_damaged_file_parks_its_table_which_is_compacted_no_more(scene: Compacting) -> None:
+    scene.change(0, 1)
+    scene.rewrites.errors = {topic(scene, 0): CorruptFileError("damaged", path="x")}
+    scene.compactor.finish()
+    assert scene.waiting() == [True, False, False]
+    parked = scene.table(0).parked
+    assert parked is not None
+    assert parked.code is ParkCode.CORRUPT
+    scene.rewrites.errors = {}
+    scene.clock.advance(3600)
+    scene.compactor.finish()
+    assert scene.waiting() == [True, False, False]
+
+
+def test_changes_that_arrive_meanwhile_wait_for_the_next_compaction(scene: Compacting) -> None:
+    scene.change(0)
+
+    def arrive() -> None:
+        scene.rewrites.meanwhile = lambda: None
+        scene.change(0, times=1)
+
+    scene.rewrites.meanwhile = arrive
+    scene.compactor.finish()
+    assert scene.waiting() == [True, False, False]
+    scene.require_true(0, 1, 2)
+    scene.change(0, times=1)
+    scene.compactor.finish()
+    scene.require_compacted(0)
+
+
+def test_a_table_is_compacted_by_one_thread_at_a_time(scene: Compacting) -> None:
+    scene.change(0, 1)
+    scene.rewrites.may_end.clear()
+    threads = [threading.Thread(target=scene.compactor._turn) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    assert scene.rewrites.began.wait(SECONDS_MAX)
+    for thread in threads:
+        thread.join(0.1)
+    scene.rewrites.may_end.set()
+    for thread in threads:
+        thread.join(SECONDS_MAX)
+    assert sorted(scene.rewrites.done) == [topic(scene, 0), topic(scene, 1)]
+
+
+def test_ingest_waits_until_a_table_far_behind_is_compacted(scene: Compacting) -> None:
+    scene.change(0, times=HELD_AT - 1)
+    tables = [scene.table(at) for at in range(3)]
+    assert not scene.compactor.hold_back(tables)
+    scene.change(0, times=1)
+    assert not scene.compactor.hold_back(tables[1:])
+    answers: list[bool] = []
+    ingest = threading.Thread(target=lambda: answers.append(scene.compactor.hold_back(tables)))
+    ingest.start()
+    ingest.join(0.3)
+    assert answers == []
+    scene.compactor.finish()
+    ingest.join(SECONDS_MAX)
+    assert answers == [True]
+
+
+@pytest.mark.parametrize("why", ["stopped", "paused"])
+def test_ingest_does_not_wait_for_a_compaction_that_does_not_come(
+    scene: Compacting, why: str
+) -> None:
+    scene.change(0, times=HELD_AT)
+    if why == "stopped":
+        scene.compactor.stop()
+    else:
+        scene.rewrites.errors = {topic(scene, 0): StorageError("away", path="x")}
+        scene.compactor.finish()
+    assert scene.compactor.hold_back([scene.table(0)])
+    assert scene.waiting() == [True, False, False]
+
+
+def test_a_compactor_whose_driver_was_replaced_ends(scene: Compacting) -> None:
+    scene.change(0)
+    scene.rewrites.errors = {topic(scene, 0): FencedError("replaced", generation=1)}
+    with pytest.raises(FencedError):
+        scene.compactor.finish()
+    assert scene.lake.put_new(generation_path(2), b"")
+    scene.compactor.start()
+    for thread in scene.compactor._threads:
+        thread.join(SECONDS_MAX)
+        assert not thread.is_alive()
+    assert scene.waiting() == [True, False, False]
+
+
+def test_threads_compact_until_they_are_stopped(scene: Compacting) -> None:
+    scene.change(0, 1, 2)
+    scene.rewrites.may_end.clear()
+    scene.compactor.start()
+    assert scene.rewrites.began.wait(SECONDS_MAX)
+    calls: list[int] = []
+
+    def meanwhile() -> None:
+        calls.append(1)
+        scene.rewrites.may_end.set()
+
+    scene.compactor.stop(meanwhile)
+    assert calls
+    assert scene.rewrites.done
+    for at, waits in enumerate(scene.waiting()):
+        assert waits or scene.require_compacted(at) is None
