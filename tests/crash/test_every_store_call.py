@@ -7,7 +7,7 @@ next driver, on a store that works, has to reach the whole truth in both views.
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -70,41 +70,58 @@ def broken_off(lake_of: Faulty) -> None:
         require_finished(scenario.source, driver)
 
 
-def numbers(group: int, *methods: str) -> list[int]:
-    chosen = [call.number for call in calls() if call.method in methods]
-    return chosen[group::GROUPS]
+Numbers = Callable[..., list[int]]
+
+
+@pytest.fixture
+def numbers(request: pytest.FixtureRequest) -> Numbers:
+    """The calls that one way of failing tries, each of which takes a life of a second: every fourth
+    write, each way others, and every eighth read; nightly every one.
+    """
+    nightly = request.config.getoption("--nightly")
+
+    def chosen(way: int, group: int, *methods: str) -> list[int]:
+        every = 1 if nightly else 4 if set(methods) <= {*WRITES} else 8
+        found = [call.number for call in calls() if call.method in methods]
+        return found[way % every :: every][group::GROUPS]
+
+    return chosen
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
 @pytest.mark.parametrize("how", [How.CRASH_BEFORE, How.CRASH_AFTER])
-def test_a_process_that_dies_at_any_write_loses_nothing(how: How, group: int) -> None:
-    for number in numbers(group, *WRITES):
+def test_a_process_that_dies_at_any_write_loses_nothing(
+    numbers: Numbers, how: How, group: int
+) -> None:
+    for number in numbers(list(How).index(how), group, *WRITES):
         broken_off(Faulty(Fault.at(number, how)))
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
 @pytest.mark.parametrize("how", [How.LOST, How.ANSWER_LOST])
-def test_any_write_may_fail_once_before_or_after_its_effect(how: How, group: int) -> None:
-    for number in numbers(group, *WRITES):
+def test_any_write_may_fail_once_before_or_after_its_effect(
+    numbers: Numbers, how: How, group: int
+) -> None:
+    for number in numbers(list(How).index(how), group, *WRITES):
         broken_off(Faulty(Fault.at(number, how)))
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
-def test_a_store_may_fail_for_good_from_any_write_on(group: int) -> None:
-    for number in numbers(group, *WRITES):
+def test_a_store_may_fail_for_good_from_any_write_on(numbers: Numbers, group: int) -> None:
+    for number in numbers(1, group, *WRITES):
         fault = Fault(lambda call, first=number: call.number >= first, How.LOST)  # type: ignore[misc]
         broken_off(Faulty(fault))
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
-def test_any_file_under_way_may_be_cut_off(group: int) -> None:
-    for number in numbers(group, "writer"):
+def test_any_file_under_way_may_be_cut_off(numbers: Numbers, group: int) -> None:
+    for number in numbers(2, group, "writer"):
         broken_off(Faulty(Fault.at(number, How.CUT)))
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
-def test_any_read_may_fail_once(group: int) -> None:
-    for number in numbers(group, "read", "open", "size", "list", "modified_ms"):
+def test_any_read_may_fail_once(numbers: Numbers, group: int) -> None:
+    for number in numbers(0, group, "read", "open", "size", "list", "modified_ms"):
         broken_off(Faulty(Fault.at(number, How.LOST)))
 
 
@@ -182,9 +199,9 @@ def written() -> int:
         return (1 << 40) - left[0]
 
 
-def test_the_disk_may_be_full_after_any_number_of_bytes() -> None:
-    total = written()
-    for left in range(0, total, total // 40):
+def test_the_disk_may_be_full_after_any_number_of_bytes(request: pytest.FixtureRequest) -> None:
+    total, lives = written(), 40 if request.config.getoption("--nightly") else 12
+    for left in range(0, total, total // lives):
         with folder() as path:
             scenario = Scenario()
             play(scenario, path, FullDisk(LocalStore(path), [left]))  # type: ignore[arg-type]
