@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakesplice.formats.events import DecodeContext, TypeHistory
+from lakesplice.formats.events import DecodeContext, TypeHistory, declare
 from lakesplice.formats.events.ddl import SchemaChange, history_of, read_schema_change
 from lakesplice.formats.events.debezium.native import Handling, types_of
 from lakesplice.formats.events.maxwell import told as maxwell
@@ -393,3 +393,31 @@ def test_two_formats_in_two_partitions_park_their_table_before_anything_is_commi
     assert driver.table.parked is not None
     assert driver.table.parked.code is ParkCode.FORMAT_CHANGED
     assert driver.table.next_offsets([0, 1]) == {0: 0, 1: 0}
+
+
+@pytest.mark.parametrize(
+    ("capture", "setting"),
+    [
+        ("dbsch", "value.converter.replace.null.with.default"),
+        ("dbplain", "value.converter.replace.null.with.default"),
+        ("dbavro", "value.converter.ignore.default.for.nullables"),
+    ],
+)
+def test_captures_show_that_their_converter_puts_defaults_for_nulls(
+    capture: str, setting: str, shared: Callable[..., Path]
+) -> None:
+    """They were made with the converters' defaults."""
+    records = captured(shared("examples", "captures", f"debezium-mariadb-{capture}.jsonl"))
+    schemas = None
+    if capture == "dbavro":
+        kept = shared("examples", "captures", "debezium-mariadb-dbavro.schemas.json")
+        schemas = captured_schemas(kept).known
+    declared = declare(DECLARED["orders"]) if capture == "dbplain" else None
+    context = DecodeContext(TableName("shop", "orders"), declared, schemas=schemas)
+    found = {
+        told.partition(": ")[0]
+        for (topic, _), partition in records.items()
+        if topic == f"{capture}.shop.orders"
+        for told in decode_all(partition, context).suspect_settings
+    }
+    assert found == {setting}

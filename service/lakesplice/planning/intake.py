@@ -92,6 +92,7 @@ class PartitionIntake:
         self._snapshot: SnapshotMet | None = None
         self._stays = facts.stays
         self._sighted: dict[int, Sighted] = {}
+        self._suspect_settings: frozenset[str] = frozenset()
         self.stopped = False
 
     def take(self, offsets: Integers, decoded: Decoded) -> Taken:
@@ -99,6 +100,7 @@ class PartitionIntake:
         call.
         """
         way = Way.of(offsets, decoded)
+        self._suspect_settings |= decoded.suspect_settings
         course, limit, found, positions = self._limit(offsets, decoded, way)
         files = way.lifted(course)
         fences = decoded.fences
@@ -153,6 +155,7 @@ class PartitionIntake:
             self._snapshot,
             dict(self._sighted),
             self.first_schema,
+            self._suspect_settings,
         )
 
     def _limit(

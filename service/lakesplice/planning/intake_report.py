@@ -47,6 +47,7 @@ class PartitionReport:
     No row at or below `fence` lives. `snapshot` is the newest one of which it brought rows.
     `sighted` is what a shard's images showed of their columns, by their identities. `first_schema`
     is, where the table has no columns yet, the schema that the changes are made for.
+    `suspect_settings` are as in `Decoded`.
     """
 
     partition: int
@@ -64,3 +65,4 @@ class PartitionReport:
     snapshot: SnapshotMet | None = None
     sighted: Mapping[int, Sighted] = field(default_factory=dict)
     first_schema: TableSchema | None = None
+    suspect_settings: frozenset[str] = frozenset()

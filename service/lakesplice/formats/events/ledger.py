@@ -37,6 +37,7 @@ class Ledger:
     stops: dict[int, Stop] = field(default_factory=dict)
     fences: dict[int, Fence] = field(default_factory=dict)
     blocks: list[ImageBlock] = field(default_factory=list)
+    suspect_settings: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.open = np.ones(self.count, np.bool_)
@@ -105,4 +106,5 @@ class Ledger:
             ignored=Counter(kind for row, kind in self.ignored.items() if row < end),
             format=format_,
             fences=Fences.of({row: at for row, at in self.fences.items() if row < end}),
+            suspect_settings=frozenset(self.suspect_settings),
         )

@@ -233,7 +233,8 @@ class Decoded:
     `blocks` may interleave: order by `rows`, or better by position. `stops` are ascending by row.
     `ignored` counts records that are no changes, by kind: `tombstone`, `message`, … Those
     that truncated the table are among them, and are the `fences`. `format` is what they were read
-    as, None where nothing told it.
+    as, None where nothing told it. `suspect_settings` names settings of the source's tools that
+    change values, where the records show them.
     """
 
     blocks: tuple[ImageBlock, ...]
@@ -242,3 +243,4 @@ class Decoded:
     ignored: Mapping[str, int]
     format: FormatName | None = None
     fences: Fences = field(default_factory=Fences)
+    suspect_settings: frozenset[str] = frozenset()

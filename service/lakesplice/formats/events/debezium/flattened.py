@@ -29,6 +29,11 @@ from lakesplice.formats.events.debezium.keys import ComparedKey, KeyShape, in_im
 from lakesplice.formats.events.debezium.numeric import key_in_numbers, read_as
 from lakesplice.formats.events.debezium.schemaless import Types, as_sent
 from lakesplice.formats.events.debezium.source import snapshot_marks
+from lakesplice.formats.events.debezium.suspect_settings import (
+    NULLS_IN_FLATTENED,
+    nulls_are_replaced,
+    told_by_types,
+)
 from lakesplice.formats.events.debezium.verdicts import truncated_somewhere, undeclared
 from lakesplice.formats.events.dialect import Dialect, Group, Knowledge
 from lakesplice.formats.events.encoding import Cell
@@ -179,6 +184,9 @@ def build_rows(
     added = _added(row, shape.names)
     _refuse_other_tables(added, context, build)
     op = _operations(added, build)
+    if nulls_are_replaced(added.get("snapshot"), op, build.live):
+        ledger.suspect_settings.add(NULLS_IN_FLATTENED)
+    ledger.suspect_settings.update(told_by_types(shape.cells, context.history))
     place, ordering = _places(added, group, op)
     build.refuse_places(place)
     if ordering is Ordering.BINLOG:

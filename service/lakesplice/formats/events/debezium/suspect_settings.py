@@ -1,0 +1,70 @@
+"""Settings of the connector and its converter that change values, where events show them.
+
+`replace.null.with.default`: the connector leaves `source.snapshot` out of a change that comes from
+the binlog (SnapshotRecord.toSource, Debezium 3.5), and its schema has the default "false". So a
+change from the binlog that says "false" went through a converter which puts defaults in the place
+of nulls, and did so in the row's columns too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesplice.formats.events.encoding import Cell
+from lakesplice.formats.events.typed import TypeHistory
+from lakesplice.formats.events.values import Mask
+from lakesplice.model.change import Op
+from lakesplice.model.types import Kind
+
+# The setting, and behind ": " what it does and what to do.
+_NULLS = "NULL arrives as the DEFAULT of its column, if it has one"
+NULLS_IN_JSON = (
+    f"value.converter.replace.null.with.default: {_NULLS}; set it to false, then take a new"
+    " snapshot"
+)
+NULLS_IN_AVRO = (
+    f"value.converter.ignore.default.for.nullables: {_NULLS}; set it to true, then take a new"
+    " snapshot (Apicurio's converter has no such setting: take another one)"
+)
+NULLS_IN_FLATTENED = (
+    f"transforms.unwrap.replace.null.with.default: {_NULLS}; set it and the converter's"
+    " value.converter.replace.null.with.default to false, then take a new snapshot"
+)
+TIME_PRECISION = (
+    "time.precision.mode: connect cuts DATETIME and TIME to milliseconds; take"
+    " adaptive_time_microseconds"
+)
+UNSIGNED = (
+    "bigint.unsigned.handling.mode: long makes negative numbers of a BIGINT UNSIGNED from 2^63 on;"
+    " take precise"
+)
+_IN_MILLIS = (
+    "int64:org.apache.kafka.connect.data.Timestamp",
+    "int32:org.apache.kafka.connect.data.Time",
+)
+
+
+def nulls_are_replaced(snapshot: pa.Array | None, op: npt.NDArray[np.int8], live: Mask) -> bool:
+    """Whether events show, by what `source.snapshot` says of them, that nulls became defaults."""
+    if snapshot is None or not pa.types.is_string(snapshot.type):
+        return False
+    filled = np.asarray(pc.equal(snapshot, "false").fill_null(False))
+    return bool((filled & live & (op != Op.READ)).any())
+
+
+def told_by_types(cells: Iterable[Cell], history: TypeHistory | None) -> Iterator[str]:
+    """Yield the settings that columns' types in events with schemas show; `history` has what the
+    source told of them elsewhere.
+    """
+    told = {} if history is None else history.agreed.columns
+    for cell in cells:
+        if cell.source_type in _IN_MILLIS:
+            yield TIME_PRECISION
+        known = told.get(cell.name)
+        if cell.source_type == "int64" and known is not None and known.type.kind is Kind.DECIMAL:
+            yield UNSIGNED

@@ -1,0 +1,96 @@
+"""Settings of connectors that change values are named where events show them."""
+
+from __future__ import annotations
+
+import pytest
+
+from lakesplice.formats.events import DecodeContext, declare
+from lakesplice.formats.events.ddl import SchemaChange, history_of, read_schema_change
+from lakesplice.formats.events.debezium.native import Handling, types_of
+from tests.property.test_format_laws import ticdc_debezium
+from tests.support.debezium import (
+    DECLARED,
+    TABLE,
+    Flavour,
+    Json,
+    Record,
+    compact,
+    decode_all,
+    envelope_schema,
+    image,
+    key_schema,
+    payload,
+    with_schema,
+)
+from tests.support.schema_changes import connect_record
+from tests.unit.formats.events.test_flattened import CONTEXT as FLAT
+from tests.unit.formats.events.test_flattened import flat
+
+NULLS = "value.converter.replace.null.with.default"
+ID = {"type": "int64", "optional": False, "field": "id"}
+
+
+def suspected(records: list[Record], context: DecodeContext) -> set[str]:
+    settings = decode_all(records, context).suspect_settings
+    return {setting.partition(": ")[0] for setting in settings}
+
+
+@pytest.mark.parametrize("schemas", [True, False])
+@pytest.mark.parametrize(
+    ("op", "snapshot", "names"),
+    [
+        ("c", "false", {NULLS}),
+        ("u", "false", {NULLS}),
+        ("c", None, set()),
+        ("r", "true", set()),
+        ("r", "last", set()),
+        ("c", "incremental", set()),
+    ],
+)
+def test_a_default_in_the_place_of_a_null_shows_in_the_source(
+    op: str, snapshot: str | None, names: set[str], schemas: bool
+) -> None:
+    """The connector writes no `source.snapshot` for a change that comes from the binlog."""
+    flavour = Flavour(schemas=schemas)
+    before = image(1) if op == "u" else None
+    event = flavour.record(payload(op, before, image(1), snapshot=snapshot), 1)
+    assert suspected([event], flavour.context) == names
+
+
+def test_a_flattened_row_shows_it_too() -> None:
+    name = "transforms.unwrap.replace.null.with.default"
+    assert suspected([flat(1, __source_snapshot="false")], FLAT) == {name}
+    assert suspected([flat(1, __source_snapshot=None)], FLAT) == set()
+    assert suspected([flat(1)], FLAT) == set()
+
+
+def test_ticdc_writes_false_itself() -> None:
+    assert suspected([ticdc_debezium(1)], DecodeContext(TABLE, declare(DECLARED))) == set()
+
+
+def of_type(field: Json, ddl: str = "") -> set[str]:
+    """The settings that an event with a column of this schema shows, beside what `ddl` told."""
+    history = None
+    if ddl:
+        read = read_schema_change(connect_record(ddl, pos=10, order=0))
+        assert isinstance(read, SchemaChange)
+        history = types_of(history_of([read]), TABLE, Handling())
+    event = payload("c", None, {"id": 1, "v": 5}, pos=100, snapshot=None)
+    value = with_schema(event, envelope_schema([ID, {**field, "optional": True, "field": "v"}]))
+    record = compact(with_schema({"id": 1}, key_schema([ID]))), compact(value)
+    return suspected([record], DecodeContext(TABLE, history=history))
+
+
+def test_moments_cut_to_milliseconds_show_by_their_types() -> None:
+    connect = "org.apache.kafka.connect.data."
+    assert of_type({"type": "int64", "name": connect + "Timestamp"}) == {"time.precision.mode"}
+    assert of_type({"type": "int32", "name": connect + "Time"}) == {"time.precision.mode"}
+    assert of_type({"type": "int64", "name": "io.debezium.time.Timestamp"}) == set()
+
+
+def test_an_unsigned_number_sent_as_signed_shows_beside_its_definition() -> None:
+    ddl = "CREATE TABLE items (id bigint PRIMARY KEY, v bigint{})"
+    unsigned = ddl.format(" unsigned")
+    assert of_type({"type": "int64"}, unsigned) == {"bigint.unsigned.handling.mode"}
+    assert of_type({"type": "int64"}, ddl.format("")) == set()
+    assert of_type({"type": "int64"}) == set()
