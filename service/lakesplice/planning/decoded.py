@@ -148,3 +148,8 @@ class Decoded(Protocol):
     def format(self) -> FormatName | None:
         """What the records were read as; None where nothing told it."""
         ...
+
+    @property
+    def suspect_settings(self) -> frozenset[str]:
+        """Settings of the source's tools that change values, where the records show them."""
+        ...
