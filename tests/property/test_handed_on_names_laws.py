@@ -14,7 +14,8 @@ from typing import Any
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from lakesplice.planning.policy import Behaviour
+from lakesplice.config.schema_changes import SchemaChangeSettings, policy_of
+from lakesplice.planning.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
 from lakesplice.testing.shop import Event
 from tests.support.altered import FOLLOWING, Life, event, of_delta_reader, told_by
@@ -22,6 +23,7 @@ from tests.support.drawing import examples
 from tests.support.simulated import memory_folder
 
 POLICY = replace(FOLLOWING, drop_column=Behaviour.EVOLVE)
+BY_DEFAULT = policy_of(SchemaChangeSettings(), None)
 # Of others the events say a default.
 NAMES = ("a", "b", "f")
 _PER_COLUMN = 1_000
@@ -36,6 +38,10 @@ class Source:
     rows: dict[int, dict[int, int]] = field(default_factory=dict)
     columns: dict[str, int] = field(default_factory=lambda: {n: at for at, n in enumerate(NAMES)})
     place: int = 0
+    wide: set[int] = field(default_factory=set)
+    # Per column the names that it ever had; those of which rows were sent under each.
+    names: dict[int, list[str]] = field(default_factory=dict)
+    shown: set[tuple[int, str]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         columns = ", ".join(f"{name} int" for name in NAMES)
@@ -45,50 +51,59 @@ class Source:
         self.place += 10
         self.statements.append((self.place, statement))
         self.columns = columns
+        for name, of in columns.items():
+            if name not in self.names.setdefault(of, []):
+                self.names[of].append(name)
 
     def write(self, id_: int) -> None:
         self.place += 10
         before = self._image(id_) if id_ in self.rows else None
         values = {of: of * _PER_COLUMN + self.place % _PER_COLUMN for of in self.columns.values()}
         self.rows[id_] = values
-        types = {"id": "int32", **dict.fromkeys(self.columns, "int32")}
+        self.shown |= {(of, name) for name, of in self.columns.items()}
+        kinds = {name: "int64" if of in self.wide else "int32" for name, of in self.columns.items()}
+        types = {"id": "int32", **kinds}
         self.events.append(event(types, self.place, self._image(id_), before))
 
     def _image(self, id_: int) -> dict[str, Any]:
         held = self.rows[id_]
         return {"id": id_, **{name: held.get(of) for name, of in self.columns.items()}}
 
+    def names_of(self, column: int) -> list[str]:
+        """The names under which rows of a column were sent, if no other column ever had any."""
+        own = [name for name in self.names[column] if (column, name) in self.shown]
+        others = {n for of, names in self.names.items() if of != column for n in names}
+        return [] if others & set(self.names[column]) else own
+
+    def kept(self, id_: int) -> list[int]:
+        """What a row holds in columns that the source dropped since the row last changed."""
+        shown = {of for of, _ in self.shown} - set(self.columns.values())
+        return [value for of, value in self.rows[id_].items() if of in shown]
+
     @property
     def truth(self) -> list[dict[str, Any]]:
         return [self._image(id_) for id_ in sorted(self.rows)]
 
 
+NAMING = ("swap", "rename", "chain", "anew", "anew-apart")
+
+
 @st.composite
-def sources(draw: st.DrawFn) -> Source:
+def sources(draw: st.DrawFn, kinds: tuple[str, ...] = NAMING) -> Source:
     """A source that altered its table between rows, or twice in a row."""
-    source, fresh, born = Source(), iter("ghijklm"), iter(range(len(NAMES), 99))
+    source, fresh, born = Source(), iter("ghijklmnopqrstuvwxyz"), iter(range(len(NAMES), 99))
     source.write(1)
     for _ in range(draw(st.integers(1, 4))):
         now = dict(source.columns)
-        kind = draw(st.sampled_from(("swap", "rename", "chain", "anew", "anew-apart")))
+        kind = draw(st.sampled_from(kinds if len(now) > 2 else ("add",)))
         one, other = draw(st.permutations(sorted(now)))[:2]
-        if kind == "swap":
-            now[one], now[other] = now[other], now[one]
-            ddl = [f"RENAME COLUMN {one} TO {other}, RENAME COLUMN {other} TO {one}"]
-        elif kind == "rename":
-            new = next(fresh)
-            now[new] = now.pop(one)
-            ddl = [f"RENAME COLUMN {one} TO {new}"]
-        elif kind == "chain":
-            new = next(fresh)
-            now[new], now[other] = now[other], now.pop(one)
-            ddl = [f"RENAME COLUMN {one} TO {other}, RENAME COLUMN {other} TO {new}"]
+        if kind in NAMING:
+            statements = renamed(kind, now, (one, other, next(fresh)), next(born))
         else:
-            now[one] = next(born)
-            ddl = [f"DROP {one}, ADD {one} int"]
-            if kind == "anew-apart":
-                ddl = [f"DROP {one}", f"ADD {one} int"]
-        for statement in ddl:
+            former = sorted({n for names in source.names.values() for n in names} - now.keys())
+            new = draw(st.sampled_from([next(fresh), *former]))
+            statements = altered(kind, now, source, (one, new), next(born))
+        for statement in statements:
             source.alter(f"ALTER TABLE t {statement}", now)
         for id_ in draw(st.lists(st.integers(1, 4), max_size=3)):
             source.write(id_)
@@ -96,26 +111,64 @@ def sources(draw: st.DrawFn) -> Source:
     return source
 
 
+def renamed(kind: str, now: dict[str, int], names: tuple[str, str, str], born: int) -> list[str]:
+    """Let names be other columns' and return the statements."""
+    one, other, new = names
+    if kind == "swap":
+        now[one], now[other] = now[other], now[one]
+        return [f"RENAME COLUMN {one} TO {other}, RENAME COLUMN {other} TO {one}"]
+    if kind == "rename":
+        now[new] = now.pop(one)
+        return [f"RENAME COLUMN {one} TO {new}"]
+    if kind == "chain":
+        now[new], now[other] = now[other], now.pop(one)
+        return [f"RENAME COLUMN {one} TO {other}, RENAME COLUMN {other} TO {new}"]
+    now[one] = born
+    return (
+        [f"DROP {one}", f"ADD {one} int"]
+        if kind == "anew-apart"
+        else [f"DROP {one}, ADD {one} int"]
+    )
+
+
+def altered(
+    kind: str, now: dict[str, int], source: Source, names: tuple[str, str], born: int
+) -> list[str]:
+    """Alter columns, maybe with a name that one had before, and return the statements."""
+    one, new = names
+    if kind == "change":
+        now[new] = now.pop(one)
+        return [f"CHANGE {one} {new} {'bigint' if now[new] in source.wide else 'int'}"]
+    if kind == "drop":
+        del now[one]
+        return [f"DROP {one}"]
+    if kind == "widen":
+        source.wide.add(now[one])
+        return [f"MODIFY {one} bigint"]
+    now[new] = born
+    for held in source.rows.values():
+        held[born] = 5
+    return [f"ADD {new} int NOT NULL DEFAULT 5"]
+
+
 @settings(max_examples=examples(25), deadline=None)
 @given(
     source=sources(),
+    policy=st.sampled_from((POLICY, BY_DEFAULT)),
     partitions=st.lists(st.integers(0, 1), min_size=20, max_size=20),
     cuts=st.lists(st.tuples(st.integers(0, 16), st.integers(0, 16), st.booleans()), max_size=3),
 )
 def test_each_column_holds_its_own_values_under_its_present_name(
-    source: Source, partitions: list[int], cuts: list[tuple[int, int, bool]]
+    source: Source,
+    policy: SchemaPolicy,
+    partitions: list[int],
+    cuts: list[tuple[int, int, bool]],
 ) -> None:
     with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
-        life = Life(LocalStore(folder), told_by(*source.statements), POLICY)
+        life = Life(LocalStore(folder), told_by(*source.statements), policy)
         for found, partition in zip(source.events, partitions, strict=False):
             life.topic.append(partition, [found])
-        for first, second, compacts in cuts:
-            at, ends = life.driver.table.next_offsets({0, 1}), life.topic.ends
-            to = {n: min(max(end, at[n]), ends[n]) for n, end in ((0, first), (1, second))}
-            life.driver.batch(to)
-            if compacts:
-                life.driver.compact()
-        life.driver.batch()
+        take(life, cuts)
         # A column that came and went while its partition lagged is nowhere in the table.
         assume("a change that comes late" not in life.parked)
         assert life.parked == ""
@@ -124,3 +177,43 @@ def test_each_column_holds_its_own_values_under_its_present_name(
         life.driver.compact()
         shown = of_delta_reader(Path(folder) / "s" / "t")
         assert [{name: row[name] for name in ("id", *source.columns)} for row in shown] == held
+
+
+@settings(max_examples=examples(20), deadline=None)
+@given(
+    source=sources((*NAMING, "change", "change", "drop", "widen", "add", "add")),
+    cuts=st.lists(st.tuples(st.integers(0, 16), st.just(0), st.booleans()), max_size=3),
+)
+def test_by_default_no_value_is_lost_and_all_are_under_their_names_however_batches_are_cut(
+    source: Source, cuts: list[tuple[int, int, bool]]
+) -> None:
+    ends = []
+    for own in ([], cuts):
+        with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
+            life = Life(LocalStore(folder), told_by(*source.statements), BY_DEFAULT)
+            life.topic.append(0, source.events)
+            take(life, own)
+            assert life.parked == ""
+            life.driver.compact()
+            ends.append(life.rows())
+            assert of_delta_reader(Path(folder) / "s" / "t") == ends[-1]
+    assert ends[0] == ends[1]
+    assert [{name: row[name] for name in ("id", *source.columns)} for row in ends[0]] == (
+        source.truth
+    )
+    for row in ends[0]:
+        for name, column in source.columns.items():
+            assert {row[other] for other in source.names_of(column)} <= {row[name]}
+        for value in source.kept(row["id"]):
+            assert value in row.values()
+
+
+def take(life: Life, cuts: list[tuple[int, int, bool]]) -> None:
+    """Take all in batches that end where the cuts say, some of them compacted."""
+    for first, second, compacts in cuts:
+        at, ends = life.driver.table.next_offsets({0, 1}), life.topic.ends
+        to = {n: min(max(end, at[n]), ends[n]) for n, end in ((0, first), (1, second))}
+        life.driver.batch(to)
+        if compacts:
+            life.driver.compact()
+    life.driver.batch()

@@ -25,13 +25,16 @@ _ALTER = (
     " values too, the table is parked. `exception`: the table is parked."
 )
 _RENAME = (
-    "Columns are gone and others new at once, as a rename looks. `evolve`: if the topic of schema"
-    " changes (`schema_change_topics`) tells that it is one, the column gets its new name and keeps"
-    " what it holds, and base files are written anew; else the table is parked. `try_evolve`: the"
-    " same, else as `lenient`. If the column that is gone was masked and a new one isn't, the table"
-    " is parked, unless this is `ignore`. Columns that swap names are followed in the same way."
-    " `lenient`: the old ones stay, null in rows that change from then on, and `add_column` says"
-    " what becomes of the new; `ignore`: the same; `exception`: the table is parked."
+    "Columns are gone and others new at once, as a rename looks. `lenient`: where the topic of"
+    " schema changes (`schema_change_topics`) tells that it is one, the column is there under both"
+    " names, with the same value in each row, old and new, as long as the source has no other"
+    " column of the old name; else the old ones stay, null in rows that change from then on, and"
+    " `add_column` says what becomes of the new. `evolve`: if the topic tells of it, the column"
+    " gets its new name alone and keeps what it holds, and base files are written anew; else the"
+    " table is parked. `try_evolve`: the same, else the old ones stay as with `lenient`. `ignore`:"
+    " the old ones stay, whatever the topic tells. `exception`: the table is parked. Columns that"
+    " swap names have the source's names, but with `ignore`. If the column that is gone was masked"
+    " and a new one isn't, the table is parked, unless this is `ignore`."
 )
 _DROP = (
     "A column is gone from the source. `evolve`, `try_evolve`: it is gone from the table too, not"
@@ -80,7 +83,7 @@ class SchemaChangeSettings(Section):
 
     add_column: AnyBehaviour = Field(default="evolve", description=_ADD)
     alter_column_type: AnyBehaviour = Field(default="evolve", description=_ALTER)
-    rename_column: AnyBehaviour = Field(default="try_evolve", description=_RENAME)
+    rename_column: AnyBehaviour = Field(default="lenient", description=_RENAME)
     drop_column: AnyBehaviour = Field(default="lenient", description=_DROP)
     drop_table: AnyBehaviour = Field(default="lenient", description=_DROP_TABLE)
     truncate_table: AnyBehaviour = Field(default="evolve", description=_TRUNCATE)

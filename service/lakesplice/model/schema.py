@@ -38,7 +38,9 @@ class Column:
     """A stored column. `id` is never reused: a column dropped and added again is a new one.
 
     `fill` is what rows hold that were there when it was added (`model/fills.py`), None for null. A
-    `hidden` column is in files still and no reader is told of it: the source dropped it.
+    `hidden` column is in files still and no reader is told of it: the source dropped it. With
+    `copy_of` it has in each row what the column of that identity has, under another name that the
+    source has or had for it.
     """
 
     id: int
@@ -48,6 +50,7 @@ class Column:
     source_type: str
     fill: str | None = None
     hidden: bool = False
+    copy_of: int | None = None
 
     @property
     def identity(self) -> str:
@@ -212,6 +215,17 @@ class TableSchema:
                 if was.id != is_.id and (was.type, was.source_type) == (is_.type, is_.source_type):
                     found.add(name)
         return frozenset(found)
+
+    @cached_property
+    def copies(self) -> Mapping[str, str]:
+        """Per stored name of a copy that of the column it is a copy of."""
+        of = self.by_id
+        return {c.name: of[c.copy_of].name for c in self.columns if c.copy_of is not None}
+
+    def copied_since(self, version: int) -> Mapping[str, str]:
+        """The copies, as in `copies`, that came since an earlier version."""
+        new = {column.name for column in self.columns[self.versions[version] :]}
+        return {name: of for name, of in self.copies.items() if name in new}
 
     @cached_property
     def filled(self) -> Mapping[int, Position]:

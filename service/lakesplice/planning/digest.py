@@ -19,9 +19,9 @@ A value's words, unsigned and 64 bits wide:
                                  18 digits also the high 64 bits as word 1
     string, binary               XXH3-64 of the bytes
 
-A column of the change (`Column.of_change`) has no part. A null adds nothing, so the order of
-columns does not matter and a column added later leaves the digests of rows where it is null as they
-were. The digest is stored as a signed integer.
+A column of the change (`Column.of_change`) or a copy (`copy_of`) has no part. A null adds nothing,
+so the order of columns does not matter and a column added later leaves the digests of rows where it
+is null as they were. The digest is stored as a signed integer.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def row_digest(images: pa.Table, schema: TableSchema) -> npt.NDArray[np.int64]:
     total = np.zeros(images.num_rows, dtype=np.uint64)
     at = {name: number for number, name in enumerate(images.column_names)}
     for column in schema.columns:
-        if column.name not in at or column.of_change:
+        if column.name not in at or column.of_change or column.copy_of is not None:
             continue
         values = contiguous(images.column(at[column.name]))
         if values.type != column.type.arrow:

@@ -38,7 +38,7 @@ from lakesplice.planning.naming import (
 from lakesplice.planning.partitions import asked_otherwise, partitioned
 from lakesplice.planning.policy import DEFAULT_POLICY, Behaviour, PartialImages, SchemaPolicy
 from lakesplice.planning.retyping import accepts
-from lakesplice.planning.stored_names import stored_names
+from lakesplice.planning.stored_names import has_copy, renamed_beside, stored_names
 from lakesplice.planning.unsent import Why, declared_yet_unsent, refusal
 from lakesplice.planning.usable import other_key, unusable
 
@@ -340,6 +340,7 @@ def _grown(
     released = [c for c in match.missing if stays is None or c.source_name in match.handed_on]
     changed = [replace(column, source_name="", hidden=hidden) for column in released]
     changed += [replace(kept, source_name=name) for name, kept in match.renamed.items()]
+    both = renamed_beside(current, match, image) if policy.keeps_old_names and stays is None else ()
     beside = []
     for field in image.fields:
         column = match.kept.get(field.name)
@@ -351,9 +352,11 @@ def _grown(
             changed.append(replace(column, source_name=""))
         elif followed is not None and followed != column:
             changed.append(followed)
-    named = stored_names(current, changed, [field.name for field in new])
+    copied = [column for column in both if not has_copy(current, column)]
+    names_of_new = [*(field.name for field in new), *(column.source_name for column in copied)]
+    named = stored_names(current, changed, names_of_new, both)
     new += beside
-    names = [*named.added, *named.beside(field.name for field in beside)]
+    names = [*named.added[: len(names_of_new) - len(copied)], *named.beside(f.name for f in beside)]
     first = max((column.id for column in current.columns), default=-1) + 1
     added = [
         Column(
@@ -367,6 +370,10 @@ def _grown(
         for at, (name, field) in enumerate(zip(names, new, strict=True))
         if field.type is not None  # true of all: `_unusable` has looked
     ]
+    for name, column in zip(named.added[len(names_of_new) - len(copied) :], copied, strict=True):
+        at = first + len(added)
+        copy = Column(at, name, "", column.type, column.source_type, copy_of=column.id)
+        added.append(copy)
     added += [TableSchema.positions_column(first + len(added)) for _ in positions]
     key = current.key or tuple(column_name(part) for part in image.key)
     grown = current.with_columns(added, key, named.changed)

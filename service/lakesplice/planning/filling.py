@@ -1,8 +1,9 @@
-"""Defaults of added columns in what was written before them.
+"""Defaults and copies of columns in what was written before them.
 
 A source that adds a column with a default puts it into every row, and no event tells of it. So
 changes from before get it too, and lose their digests: these say nothing of a column that has a
-value now, so that a set of changed columns computed from them could miss it.
+value now, so that a set of changed columns computed from them could miss it. A copy of a column,
+which came when the source gave that another name, has what the column has.
 """
 
 from __future__ import annotations
@@ -18,17 +19,22 @@ from lakesplice.model.schema import Column, TableSchema
 
 
 def with_fills(changes: pa.Table, schema: TableSchema, version: int) -> pa.Table:
-    """Return changes that were written under an earlier version of the schema, with its fills.
+    """Return changes that were written under an earlier version of the schema, with its fills and
+    copies.
 
-    `changes` has the layout of the present schema, perhaps of fewer columns.
+    `changes` has the layout of the present schema, perhaps of fewer columns, but with a copy what
+    it is a copy of.
     """
-    filled = schema.filled_since(version)
-    if not filled:
+    filled, copies = schema.filled_since(version), schema.copied_since(version)
+    if not filled and not copies:
         return changes
     for column in filled:
         if column.name in changes.column_names:
             values = pa.repeat(_value(column), changes.num_rows)
             changes = _replaced(changes, column.name, values)
+    for name, of in copies.items():
+        if name in changes.column_names:
+            changes = _replaced(changes, name, changes.column(of))
     for name in (BEFORE_DIGEST, ROW_DIGEST):
         if name in changes.column_names:
             changes = _replaced(changes, name, pa.nulls(changes.num_rows, pa.int64()))
@@ -53,6 +59,6 @@ def _value(column: Column) -> pa.Scalar:
     return fill_value(column.fill, column.type)
 
 
-def _replaced(changes: pa.Table, name: str, values: pa.Array) -> pa.Table:
+def _replaced(changes: pa.Table, name: str, values: pa.Array | pa.ChunkedArray) -> pa.Table:
     at = changes.column_names.index(name)
     return changes.set_column(at, changes.schema.field(name), values)

@@ -199,6 +199,11 @@ def _stored(
     for column, filled in fills.items():
         fields.append(pa.field(column.name, column.type.arrow))
         arrays.append(filled)
+    held = {field.name: values for field, values in zip(fields, arrays, strict=True)}
+    for name, of in schema.copies.items():
+        if of in held:
+            fields.append(pa.field(name, held[of].type))
+            arrays.append(held[of])
     missing = [name for name in schema.key if name not in {field.name for field in fields}]
     if missing:
         raise UsageError("a row image lacks key columns", columns=missing)

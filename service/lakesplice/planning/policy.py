@@ -96,7 +96,12 @@ class SchemaPolicy:
     @property
     def follows_renames(self) -> bool:
         """Whether a column gets the name that the source is known to have given it."""
-        return self.rename_column in (Behaviour.EVOLVE, Behaviour.TRY_EVOLVE)
+        return self.rename_column in (Behaviour.EVOLVE, Behaviour.TRY_EVOLVE, Behaviour.LENIENT)
+
+    @property
+    def keeps_old_names(self) -> bool:
+        """Whether a column that the source is known to have renamed is there under both names."""
+        return self.rename_column is Behaviour.LENIENT
 
     @property
     def keeps_renamed(self) -> bool:
@@ -106,7 +111,7 @@ class SchemaPolicy:
     @property
     def goes_by_names(self) -> bool:
         """Whether a name stays one column's where nothing tells which of two it means."""
-        return self.rename_column in (Behaviour.LENIENT, Behaviour.IGNORE)
+        return self.rename_column is Behaviour.IGNORE
 
     @property
     def ignores_new_tables(self) -> bool:

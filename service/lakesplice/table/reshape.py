@@ -25,7 +25,7 @@ from lakesplice.model.fills import fill_value
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.names import POSITION_FILE, ROW_DIGEST
 from lakesplice.model.promotions import promoted
-from lakesplice.model.schema import TableSchema
+from lakesplice.model.schema import Column, TableSchema
 from lakesplice.planning.edits import ColumnEdit, Edits
 from lakesplice.splicing.operations import NewColumn, add_columns, replace_column
 from lakesplice.splicing.output.copying import OpenSink, Sink, StreamSink
@@ -46,11 +46,11 @@ def reshape(
     open_sink: OpenSink = StreamSink,
 ) -> dict[str, NewFile]:
     """Write the next version of each base file that holds a column of another type or name than
-    `schema`, a later one than the manifest's, gives it, or lacks one with a fill; return them by
-    the path that they replace.
+    `schema`, a later one than the manifest's, gives it, or lacks one with a fill or a copy of what
+    it holds; return them by the path that they replace.
 
-    Memory holds one column of a file. Blocks; errors as for `open_base` and `create_base`. What was
-    written before an error is left for the vacuum.
+    Memory holds one column of a file, or those that have copies now. Blocks; errors as for
+    `open_base` and `create_base`. What was written before an error is left for the vacuum.
     """
     retyped = {
         before.name: field
@@ -58,15 +58,18 @@ def reshape(
         if (before.name, before.type) != (field.name, field.type)
     }
     filled = schema.filled_since(manifest.schema.version)
+    copied = schema.copied_since(manifest.schema.version)
     replaced = {}
-    for path, file in manifest.files.items() if retyped or filled else ():
+    for path, file in manifest.files.items() if retyped or filled or copied else ():
         with open_base(store, file, manifest.schema) as reader:
             held = {name: field for name, field in retyped.items() if name in reader.names}
             since = schema.names_since(manifest.schema)
             present = {since.get(name, name) for name in reader.names}
             missing = [field for field in schema.user_fields if field.name not in present]
-        if held or filled:
-            change = _Change(file, schema, held, tuple(missing) if filled else ())
+        copies = {name: of for name, of in copied.items() if of in present}
+        if held or filled or copies:
+            added = tuple(missing) if filled or copies else ()
+            change = _Change(file, schema, held, added, _copies(store, file, schema, copies))
             replaced[path] = _reshaped(store, change, entropy, open_sink)
     return replaced
 
@@ -74,22 +77,30 @@ def reshape(
 @dataclass(frozen=True)
 class _Change:
     """A base file, which of its columns, by the names they have in it, change their type or name,
-    and which are added to it.
+    and which are added to it; of those that are copies, `copies` has the values.
     """
 
     file: BaseFile
     schema: TableSchema
     retyped: Mapping[str, pa.Field]
     added: tuple[pa.Field, ...]
+    copies: Mapping[str, pa.Array]
 
     @property
     def edits(self) -> Edits:
-        """Digests from before a column had a value say nothing of it: they go."""
+        """Digests from before a column had a value say nothing of it: they go, but for copies."""
         if not self.added:
             return Edits()
         rows = np.arange(self.file.rows)
-        none = pa.nulls(self.file.rows, pa.int64())
-        return Edits(rows, {ROW_DIGEST: ColumnEdit(rows, none)})
+        edits = {name: ColumnEdit(rows, values) for name, values in self.copies.items()}
+        if any(column.fill is not None for column in self._new):
+            edits[ROW_DIGEST] = ColumnEdit(rows, pa.nulls(self.file.rows, pa.int64()))
+        return Edits(rows, edits)
+
+    @property
+    def _new(self) -> list[Column]:
+        added = {field.name for field in self.added}
+        return [column for column in self.schema.columns if column.name in added]
 
     def spliced(self, source: pa.NativeFile, to: Sink) -> Spliced:
         """Write the file with its other columns' pages copied."""
@@ -109,6 +120,18 @@ class _Change:
         ((old, field),) = self.retyped.items()
         change = partial(promoted, to=field.type)
         return replace_column(source, self.file.path, field, change, to, old=old)
+
+
+def _copies(
+    store: Store, file: BaseFile, schema: TableSchema, copies: Mapping[str, str]
+) -> dict[str, pa.Array]:
+    """Return what a file's rows hold in columns that copies are of, by the copies' names."""
+    if not copies:
+        return {}
+    with open_base(store, file, schema) as reader:
+        names = [*dict.fromkeys(copies.values())]
+        held = pa.concat_tables([reader.read(at, names) for at in range(len(reader.row_groups))])
+    return {name: held.column(of).combine_chunks() for name, of in copies.items()}
 
 
 def _reshaped(store: Store, change: _Change, entropy: Entropy, open_sink: OpenSink) -> NewFile:

@@ -41,13 +41,16 @@ def read_waiting(
     system = [GROUP, ROW, *(field.name for field in CHANGE_FIELDS)]
     names = system + [name for name in schema.names if kept is None or name in kept]
 
+    copied = [schema.copies[name] for name in names if name in schema.copies]
+    needed = dict.fromkeys((*names, *copied))
+
     def changes(delta: DeltaRef) -> pa.Table:
         data = store.read(delta.file.path)
         verify(data, delta.file)
         table = decode_delta(
-            data, schema, delta.schema_version, path=delta.file.path, columns=names
+            data, schema, delta.schema_version, path=delta.file.path, columns=[*needed]
         )
-        table = with_fills(table, schema, delta.schema_version)
+        table = with_fills(table, schema, delta.schema_version).select(names)
         return _of_groups(table, wanted & delta.waiting.keys())
 
     read = [delta for delta in deltas if not wanted.isdisjoint(delta.waiting)]

@@ -97,7 +97,10 @@ def test_rows_get_the_default_after_another_policy_and_unpark(
     [
         (None, {"b": [None, 20], "c": [40, 5]}),
         (AT_ONCE, {"b": [None, 20], "c": [40, 5]}),
-        (told_by(CREATED, (20, "ALTER TABLE t RENAME COLUMN b TO c")), {"c": [40, 20]}),
+        (
+            told_by(CREATED, (20, "ALTER TABLE t RENAME COLUMN b TO c")),
+            {"b": [40, 20], "c": [40, 20]},
+        ),
     ],
     ids=["untold", "told-apart", "told-rename"],
 )

@@ -157,7 +157,7 @@ def test_names_that_move_on_in_a_chain_are_followed(lake: LocalStore) -> None:
 
 @pytest.mark.parametrize(
     ("behaviour", "parks"),
-    [(Behaviour.EXCEPTION, True), (Behaviour.LENIENT, False), (Behaviour.IGNORE, False)],
+    [(Behaviour.EXCEPTION, True), (Behaviour.IGNORE, False)],
 )
 def test_a_swap_that_is_not_to_be_followed_is_noticed(
     lake: LocalStore, behaviour: Behaviour, parks: bool

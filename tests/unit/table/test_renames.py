@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from lakesplice.config.schema_changes import SchemaChangeSettings, policy_of
 from lakesplice.formats.events import TypeHistory, TypeVersion
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import Position
@@ -20,7 +21,7 @@ from lakesplice.storage.local import LocalStore
 from lakesplice.table.changes import changes_of
 from lakesplice.table.facade import Table
 from lakesplice.table.read import View
-from tests.support.altered import FOLLOWING, Life, event
+from tests.support.altered import FOLLOWING, Life, event, of_delta_reader
 
 A = {"id": "int32", "a": "int32", "name": "string"}
 B = {"id": "int32", "b": "int32", "name": "string"}
@@ -174,6 +175,66 @@ def test_a_rename_and_a_new_column_of_its_name_at_once_are_told_apart(lake: Loca
         {"id": 1, "b": 1, "name": "x", "a": None},
         {"id": 2, "b": 2, "name": "y", "a": "new"},
     ]
+
+
+BY_DEFAULT = policy_of(SchemaChangeSettings(), None)
+
+
+def ab(id_: int, value: int, name: str) -> dict[str, Any]:
+    return {"id": id_, "a": value, "name": name, "b": value}
+
+
+def test_by_default_a_column_has_both_names_and_each_is_right_in_every_row(
+    lake: LocalStore, tmp_path: Any
+) -> None:
+    life = Life(lake, ONCE, BY_DEFAULT)
+    life.take(*(event(A, n, a(n, n, "x")) for n in (1, 2, 3)))
+    life.take(event(A, 10, a(2, 20, "x"), a(2, 2, "x")))  # waits in a delta
+    life.take(event(WIDE_B, 30, b(3, 33, "x"), b(3, 3, "x")), event(WIDE_B, 31, b(4, 4, "new")))
+    life.take(event(A, 15, a(1, 11, "late"), a(1, 1, "x")), partition=1)
+    expected = [ab(1, 11, "late"), ab(2, 20, "x"), ab(3, 33, "x"), ab(4, 4, "new")]
+    assert life.parked == ""
+    assert life.rows() == expected
+    version = life.driver.table.version
+    for name in ("a", "b"):
+        found = Table(life.store).read(columns=["id", name]).sort_by("id").column(name)
+        assert found.to_pylist() == [11, 20, 33, 4]
+        assert str(found.type) == "int64"
+    told_ = Table(life.store).changes(version, version).read_all()
+    assert [(row["a"], row["b"]) for row in told_.to_pylist()] == [(11, 11)]
+    life.driver.compact()
+    assert life.rows() == expected
+    assert of_delta_reader(tmp_path / "lake" / "s" / "t") == expected
+    life.take(event(WIDE_B, 40, None, b(4, 4, "new")), event(WIDE_B, 41, b(1, 0, "x")))
+    life.driver.compact()
+    assert life.rows() == [ab(1, 0, "x"), *expected[1:3]]
+
+
+def test_the_old_name_is_another_column_s_once_the_source_has_one(
+    lake: LocalStore, tmp_path: Any
+) -> None:
+    life = Life(lake, told((20, {"b": ("a",)}), (40, {"b": ("a",)})), BY_DEFAULT)
+    life.take(event(A, 1, a(1, 1, "x")))
+    life.take(event(B, 30, b(2, 2, "y")))
+    assert life.rows() == [ab(1, 1, "x"), ab(2, 2, "y")]
+    life.take(event(BOTH, 50, {"id": 3, "b": 3, "name": "z", "a": "other"}))
+    expected = [
+        {"id": 1, "name": "x", "b": 1, "a": None},
+        {"id": 2, "name": "y", "b": 2, "a": None},
+        {"id": 3, "name": "z", "b": 3, "a": "other"},
+    ]
+    assert life.rows() == expected
+    life.driver.compact()
+    assert of_delta_reader(tmp_path / "lake" / "s" / "t") == expected
+
+
+def test_names_that_go_back_and_forth_make_no_further_columns(lake: LocalStore) -> None:
+    back = ({"b": ("a",)}, {"a": ("b", "a")}, {"b": ("a", "b", "a")})
+    life = Life(lake, told(*((20 * at, names) for at, names in enumerate(back, 1))), BY_DEFAULT)
+    for n in range(4):
+        kinds, made = ((A, a), (B, b))[n % 2]
+        life.take(event(kinds, 20 * n + 5, made(n, n, "x")))
+    assert life.rows() == [ab(n, n, "x") for n in range(4)]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ format 4, since who does not know column positions would lay them over rows as w
 partition columns has format 5, since who does not know them would put rows into any file. One of
 several topics has format 6, since who does not know `sources` would take it for one without any.
 One in which a stored name went from one column to another has format 7, since who knows older
-deltas and files by names would read the one's values as the other's.
+deltas and files by names would read the one's values as the other's; so has one with columns that
+are copies of others, since who doesn't know these would let them fall behind.
 Source: docs/format.md, "Manifest".
 """
 
@@ -52,7 +53,7 @@ FORMAT_GUARDED = 3
 FORMAT_PARTIAL = 4
 FORMAT_PARTITIONED = 5
 FORMAT_MERGED = 6
-FORMAT_HANDED_ON = 7
+FORMAT_NAMES = 7
 # What indexing into JSON of another shape raises; a type beyond ours or a value out of its range
 # come as errors of our own, which are named already.
 _MALFORMED = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)
@@ -107,8 +108,8 @@ def _sources_in(value: Any) -> dict[str, SourceState]:
 
 
 def _format_of(manifest: Manifest) -> int:
-    if manifest.schema.has_handed_on:
-        return FORMAT_HANDED_ON
+    if manifest.schema.has_handed_on or manifest.schema.copies:
+        return FORMAT_NAMES
     if manifest.is_merged:
         return FORMAT_MERGED
     source, by_hand = manifest.source, manifest.upserts
@@ -150,7 +151,7 @@ def decode_manifest(data: bytes, path: str) -> Manifest:
 
 def _require_known_format(value: Any, path: str) -> None:
     written_by = int(value["format"])
-    if written_by > FORMAT_HANDED_ON:
+    if written_by > FORMAT_NAMES:
         raise UnsupportedError(
             "a newer Lakesplice wrote the table's state; upgrade this one",
             path=path,
@@ -194,17 +195,10 @@ def _schema_out(schema: TableSchema) -> dict[str, Any]:
 def _column_out(column: Column) -> dict[str, Any]:
     fill = {} if column.fill is None else {"fill": column.fill}
     hidden = {"hidden": True} if column.hidden else {}
-    return (
-        fill
-        | hidden
-        | {
-            "id": column.id,
-            "name": column.name,
-            "source_name": column.source_name,
-            "type": column.type.name,
-            "source_type": column.source_type,
-        }
-    )
+    copy = {} if column.copy_of is None else {"copy_of": column.copy_of}
+    own = {"id": column.id, "name": column.name, "source_name": column.source_name}
+    type_ = {"type": column.type.name, "source_type": column.source_type}
+    return {**fill, **hidden, **copy, **own, **type_}
 
 
 def _schema_in(value: Any) -> TableSchema:
@@ -235,6 +229,7 @@ def _column_in(column: Any) -> Column:
         str(column["source_type"]),
         None if column.get("fill") is None else str(column["fill"]),
         bool(column.get("hidden", False)),
+        None if column.get("copy_of") is None else int(column["copy_of"]),
     )
 
 

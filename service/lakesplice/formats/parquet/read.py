@@ -76,10 +76,14 @@ class BaseReader:
         """Return a row group's columns in the order asked for, all by default."""
         layout = self._schema.arrow
         fields = [layout.field(name) for name in (layout.names if columns is None else columns)]
-        present = {self._names[f.name]: f.name for f in fields if f.name in self._names}
+        copied = {f.name: self._copied(f.name) for f in fields}
+        present = {self._names[of]: of for of in copied.values() if of in self._names}
         with named(self._path):
             table = self._file.read_row_group(row_group, columns=[*present])
             table = table.rename_columns([present[name] for name in table.column_names])
+            for name, of in copied.items():
+                if name != of and of in table.column_names:
+                    table = table.append_column(name, table.column(of))
         first, last = self.row_groups[row_group]
         if table.num_rows != last - first:
             self._refuse("a row group has another number of rows than its footer says")
@@ -101,6 +105,10 @@ class BaseReader:
                 # nothing is known. Damage is found where the rows are read.
                 return tuple(range(len(self.row_groups)))
             return tuple(group.id for group in kept.row_groups)
+
+    def _copied(self, name: str) -> str:
+        """The column that has what the file hasn't got yet under a name; that one if it has it."""
+        return name if name in self._names else self._schema.copies.get(name, name)
 
     def _present_names(self, found: Sequence[str]) -> dict[str, str]:
         """Present names, each with the one in the file. A file of ours has its table's first
@@ -129,7 +137,9 @@ class BaseReader:
     @cached_property
     def _fills(self) -> dict[str, pa.Scalar]:
         filled = self._schema.filled_since(0)
-        return {c.name: fill_value(c.fill, c.type) for c in filled if c.fill is not None}
+        fills = {c.name: fill_value(c.fill, c.type) for c in filled if c.fill is not None}
+        copies = self._schema.copies.items()
+        return fills | {name: fills[of] for name, of in copies if of in fills}
 
     def _layouts(self, count: int) -> Iterator[pa.Schema]:
         """The layouts that files with so many columns had under earlier versions of the schema.
