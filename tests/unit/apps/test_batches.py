@@ -31,7 +31,7 @@ from lakesplice.telemetry.registry import Metrics
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.faulty_store import Call, Fault, FaultyStore, How
 from lakesplice.testing.simulation import SimulatedTopic, run_plan
-from tests.support.simulated import Source, require_true
+from tests.support.simulated import Source, driver_of, require_true
 
 Offsets = dict[str, dict[int, int]]
 DATABASES = ("one", "two", "three")
@@ -58,6 +58,7 @@ class Job:
     runs: list[tuple[str, ...]] = field(default_factory=list)
     began: threading.Event = field(default_factory=threading.Event)
     may_end: threading.Event | None = None
+    meanwhile: Callable[[], object] = lambda: None
 
     def __call__(self, frame: Any, plan: BatchPlan) -> dict[str, TopicResult]:
         broker, starts, ends = frame
@@ -70,6 +71,7 @@ class Job:
             raise RuntimeError("\nTraceback\n  in a worker\nValueError: it died\n")
         records = [r for n in names for r in broker.topics[n].read(starts[n], ends[n])]
         results = run_plan(plan, records, RunCache())
+        self.meanwhile()
         for name, error in self.errors.items():
             failed = TopicRead(name, (), (), 0.0, TaskError.of(error))
             results[name] = TopicResult(name, [failed], [])
@@ -222,6 +224,7 @@ def test_a_table_that_stands_elsewhere_is_refused_and_the_others_go_on(scene: Sc
     starts[scene.sources[1].topic.name][0] -= 1
     scene.batch(starts)
     scene.require_true(0, 2)
+    assert scene.sources[1].topic.name not in scene.job.runs[-1]
     assert scene.table(1).refused
     assert scene.runner.restart == "refused-commit"
     scene.batch()
@@ -321,6 +324,50 @@ def test_a_driver_that_was_replaced_stops(scene: Scene) -> None:
         scene.batch()
     assert isinstance(scene.runner.fatal, FencedError)
     assert len(scene.job.runs) == 1
+
+
+def test_a_driver_that_is_replaced_during_a_batch_stops(scene: Scene) -> None:
+    scene.batch()
+    scene.put(4)
+    first = scene.sources[0]
+    successor = driver_of(first, scene.lake, generation=2, seed=7)
+    scene.job.meanwhile = successor.batch
+    with pytest.raises(FencedError):
+        scene.batch()
+    assert isinstance(scene.runner.fatal, FencedError)
+    require_true(first, successor.table.store)
+
+
+def test_a_table_that_another_writer_moved_is_read_again_at_once_but_only_once(
+    scene: Scene,
+) -> None:
+    first = scene.sources[0]
+    scene.batch()
+    for meets in range(2):
+        scene.put(4)
+        scene.job.meanwhile = driver_of(first, scene.lake, seed=7 + meets).batch
+        scene.runner.restart = None
+        scene.table(0).refused = False
+        scene.batch()
+        scene.require_true(0, 1, 2)
+        assert scene.table(0).refused
+        assert scene.table(0).rests == (meets == 1)
+        assert scene.runner.restart == (None if meets else "refused-commit")
+
+
+def test_a_table_that_parks_for_what_its_batch_brought_is_left_out_by_the_next_query(
+    scene: Scene,
+) -> None:
+    scene.batch()
+    spoilt = scene.sources[1]
+    unreadable = [event._replace(value=b"{") for key in range(40) for event in spoilt.put(key)]
+    spoilt.topic.append(0, unreadable)
+    scene.batch()
+    parked = scene.table(1).parked
+    assert parked is not None
+    assert parked.code is ParkCode.DEAD_LETTERS
+    assert scene.runner.restart == "redirect"
+    scene.require_true(0, 2)
 
 
 def test_a_batch_that_was_held_back_until_the_query_ended_is_dropped_whole(scene: Scene) -> None:
