@@ -46,8 +46,9 @@ def main(arguments: list[str]) -> int:
         for mutant in chosen:
             log = BUILD / "last.log"
             results.append(tried(copy, mutant, contexts, asked.budget, log))
-            print(f"{results[-1].verdict.value:28} {_line(mutant)}", flush=True)
-    (BUILD / "report.md").write_text(_report(results, asked.seed), encoding="utf-8")
+            print(_said(results[-1]), flush=True)
+            # After each, since the whole may last hours.
+            (BUILD / "report.md").write_text(_report(results, asked.seed), encoding="utf-8")
     share = sum(result.verdict.is_caught for result in results) / max(1, len(results))
     print(f"caught {share:.1%}; the survivors are in {BUILD / 'report.md'}")
     return 0 if share >= asked.least else 1
@@ -77,6 +78,11 @@ def _contexts(copy: Path, again: bool) -> Contexts:
 
 def _line(mutant: Mutant) -> str:
     return f"{mutant.place}  {mutant.kind}: {' '.join(mutant.text.split())[:80]}"
+
+
+def _said(result: Result) -> str:
+    tests = f"{result.tests_run}/{result.tests_known} tests in {result.seconds:.0f} s"
+    return f"{result.verdict.value:28} {_line(result.mutant)}  ({tests})"
 
 
 def _report(results: list[Result], seed: int) -> str:
