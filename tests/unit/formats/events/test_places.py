@@ -1,0 +1,39 @@
+"""Places in a binlog, up to the last one that a position can hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lakesplice.formats.events.places import binlog_place, binlog_positions
+from lakesplice.model.change import Op
+
+# As the document of the format packs them: 32 bits of a file's number, 41 of offset, 21 of a row.
+FILE_END, OFFSET_END, ROW_END = 1 << 32, 1 << 41, 1 << 21
+
+
+@pytest.mark.parametrize(
+    ("file", "offset", "row", "beyond"),
+    [
+        (2, 0, 0, False),
+        (FILE_END - 1, OFFSET_END - 1, ROW_END - 1, False),
+        (FILE_END, 0, 0, True),
+        (2, OFFSET_END, 0, True),
+        (2, 0, ROW_END, True),
+        (2, -1, 0, True),
+        (2, 0, -1, True),
+    ],
+)
+def test_what_no_position_can_hold_is_beyond(
+    file: int, offset: int, row: int, beyond: bool
+) -> None:
+    found = binlog_positions(
+        pa.array([f"binlog.{file:06}"]),
+        pa.array([offset], pa.int64()),
+        pa.array([row], pa.int64()),
+        np.array([Op.UPDATE], np.int8),
+    )
+    assert found.missing.tolist() == [False]
+    assert found.beyond.tolist() == [beyond]
+    assert (binlog_place(f"binlog.{file:06}", offset, row) is None) == beyond
