@@ -14,7 +14,6 @@ from lakesplice.formats.events.build import Build, mask_of, members_of
 from lakesplice.formats.events.debezium.keys import ComparedKey
 from lakesplice.formats.events.debezium.source import operations, snapshot_marks
 from lakesplice.formats.events.debezium.suspect_settings import (
-    NULLS_IN_AVRO,
     NULLS_IN_JSON,
     nulls_are_replaced,
     told_by_types,
@@ -105,7 +104,7 @@ def build_block(
     present = {name: mask_of(image.is_valid()) for name, image in images.items()}
     if placing.ordering is not Ordering.TIDB:
         if nulls_are_replaced(source.get("snapshot"), op, build.live):
-            ledger.suspect_settings.add(NULLS_IN_AVRO if group.template.binary else NULLS_IN_JSON)
+            ledger.suspect_settings.add(NULLS_IN_JSON)
         ledger.suspect_settings.update(told_by_types(shape.cells, context.history))
     build.drop_marked(
         (op != Op.DELETE) & ~present["after"], DeadReason.MISSING_IMAGE, "no row after the change"

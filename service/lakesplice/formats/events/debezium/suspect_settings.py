@@ -27,10 +27,6 @@ NULLS_IN_JSON = (
     f"value.converter.replace.null.with.default: {_NULLS}; set it to false, then take a new"
     " snapshot"
 )
-NULLS_IN_AVRO = (
-    f"value.converter.ignore.default.for.nullables: {_NULLS}; set it to true, then take a new"
-    " snapshot (Apicurio's converter has no such setting: take another one)"
-)
 NULLS_IN_FLATTENED = (
     f"transforms.unwrap.replace.null.with.default: {_NULLS}; set it and the converter's"
     " value.converter.replace.null.with.default to false, then take a new snapshot"
