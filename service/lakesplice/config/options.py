@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from lakesplice.telemetry.secrets import masked_option
+from lakesplice.secrets import masked_option
 
 
 class Options(Mapping[str, str]):

@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from lakesplice.config.options import Options
 from lakesplice.config.problems import allowed_text, purpose, unit_text
 from lakesplice.config.settings import Settings
-from lakesplice.telemetry.secrets import masked
+from lakesplice.secrets import masked
 
 _WIDTH = 100
 

@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 
 from lakesplice.config.options import ByName, Options
 from lakesplice.config.quantities import Unit
-from lakesplice.telemetry.secrets import MASK, is_secret, masked, shown_option
+from lakesplice.secrets import MASK, is_secret, masked, shown_option
 
 Path = tuple[str | int, ...]
 _SHOWN_CHARS_MAX = 80

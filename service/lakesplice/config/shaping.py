@@ -10,7 +10,7 @@ from pydantic import Field, PlainSerializer, field_validator, model_validator
 from lakesplice.config.options import ByName, Options
 from lakesplice.config.section import Section
 from lakesplice.errors import ConfigurationError
-from lakesplice.telemetry.secrets import MASK
+from lakesplice.secrets import MASK
 
 if TYPE_CHECKING:
     from lakesplice.planning.computing.expression import Expression

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lakesplice.config.printing import json_schema
-from lakesplice.telemetry.secrets import MASKED_NAMES
+from lakesplice.secrets import MASKED_NAMES
 
 # The chart decides these itself: probes and scrapes need the page, and the jars are in the image.
 CHART_DECIDES = (("metrics", "enabled"), ("metrics", "host"), ("spark", "jars_dir"))

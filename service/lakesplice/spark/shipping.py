@@ -14,8 +14,8 @@ from pathlib import Path
 from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
-import lakesplice
-
+# The whole package; by its place, since importing its root would reach what wires everything.
+_ROOT = Path(__file__).parents[1]
 # Zip files know no time before it; a fixed one makes equal packages equal bytes.
 _NO_TIME = (1980, 1, 1, 0, 0, 0)
 _DIGITS = 12
@@ -37,13 +37,12 @@ def ship_package(session: SparkSession) -> str:
 
 def pack(folder: Path) -> Path:
     """Write the package's sources into a zip in `folder`, named after their digest; its path."""
-    root = Path(lakesplice.__file__).parent
-    sources = sorted(path for path in root.rglob("*") if path.is_file() and _belongs(path))
-    contents = {path.relative_to(root.parent).as_posix(): path.read_bytes() for path in sources}
+    sources = sorted(path for path in _ROOT.rglob("*") if path.is_file() and _belongs(path))
+    contents = {path.relative_to(_ROOT.parent).as_posix(): path.read_bytes() for path in sources}
     digest = hashlib.sha256()
     for name, content in contents.items():
         digest.update(name.encode() + b"\0" + hashlib.sha256(content).digest())
-    archive = folder / f"lakesplice-{lakesplice.__version__}-{digest.hexdigest()[:_DIGITS]}.zip"
+    archive = folder / f"lakesplice-{digest.hexdigest()[:_DIGITS]}.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
         for name, content in contents.items():
             packed.writestr(zipfile.ZipInfo(name, _NO_TIME), content, zipfile.ZIP_DEFLATED)

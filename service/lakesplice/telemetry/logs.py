@@ -10,7 +10,7 @@ from typing import Any, TextIO
 import structlog
 
 from lakesplice.errors import LakespliceError
-from lakesplice.telemetry.secrets import masked, masked_text
+from lakesplice.secrets import masked, masked_text
 
 # These tell every request and every reconnection on `info`.
 _TALKATIVE = ("py4j", "kafka", "urllib3", "asyncio")

@@ -19,7 +19,7 @@ from lakesplice.config.problems import purpose, settings_of
 from lakesplice.config.quantities import bytes_of, duration_text, seconds_of, size_text
 from lakesplice.config.settings import TableSettings
 from lakesplice.errors import ConfigurationError
-from lakesplice.telemetry.secrets import masked_option, shown_option
+from lakesplice.secrets import masked_option, shown_option
 
 VARIABLES = {
     "LAKESPLICE_KAFKA__BOOTSTRAP_SERVERS": "a:1",

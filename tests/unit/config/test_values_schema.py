@@ -11,7 +11,7 @@ import yaml
 from lakesplice.config import Settings
 from lakesplice.config.problems import settings_of
 from lakesplice.config.values_schema import CHART_DECIDES, secret_names, values_schema
-from lakesplice.telemetry.secrets import is_secret
+from lakesplice.secrets import is_secret
 from tests.support.machine import ROOT
 
 CHART = ROOT / "helm" / "lakesplice"

@@ -1,0 +1,80 @@
+"""What ARCHITECTURE says a folder must not know is refused by the import contracts."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.machine import ROOT
+
+# A module, what it must not import, and the contract that says so.
+PLANTED = (
+    ("model.names", "os", "At and below planning"),
+    ("planning.fold", "time", "At and below planning"),
+    ("formats.checksum", "pathlib", "At and below planning"),
+    ("model.address", "lakesplice.planning.fold", "Imports point down the house"),
+    ("planning.gtids", "lakesplice.table.layout", "Imports point down the house"),
+    ("formats.deltas.codec", "lakesplice.formats.manifests", "No format knows another"),
+    ("formats.events.maxwell.reader", "lakesplice.formats.events.canal", "Formats of change"),
+    ("splicing.verify", "os", "Splicing opens nothing"),
+    ("splicing.structures.thrift", "lakesplice.splicing.columns.editing", "A splice is built"),
+    ("table.layout", "time", "The protocol performs no effect"),
+    ("table.vacuum", "os", "The protocol performs no effect"),
+    ("table.purge", "lakesplice.storage.local", "Imports point down the house"),
+    ("storage.local", "pyspark", "Storage knows no engine"),
+    ("storage.copying", "lakesplice.telemetry.http", "Imports point down the house"),
+    ("spark.rewrites", "obstore", "Spark moves data"),
+    ("spark.jars", "lakesplice.storage.system", "Imports point down the house"),
+    ("telemetry.http", "lakesplice.apps.lake", "Imports point down the house"),
+    ("telemetry.registry", "lakesplice.model.names", "Telemetry knows names"),
+    ("config.kafka", "pyspark", "Settings are values"),
+    ("config.options", "lakesplice.telemetry.logs", "Settings are values"),
+    ("testing.compare", "lakesplice.apps.lake", "Imports point down the house"),
+)
+
+
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What import-linter says of a copy of the package with all of these imports in it."""
+    copy = tmp_path_factory.mktemp("walls") / "lakesplice"
+    shutil.copytree(ROOT / "service" / "lakesplice", copy, ignore=_no_caches)
+    for module, imported, _ in PLANTED:
+        path = copy.joinpath(*module.split(".")).with_suffix(".py")
+        path.write_text(f"{path.read_text()}\nimport {imported}\n")
+    done = subprocess.run(
+        [
+            Path(sys.executable).with_name("lint-imports"),
+            *("--no-cache", "--no-logo", "--config", ROOT / "pyproject.toml"),
+        ],
+        cwd=copy.parent,
+        env={**os.environ, "PYTHONPATH": str(copy.parent), "COLUMNS": "400"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(("module", "imported", "contract"), PLANTED)
+def test_a_forbidden_import_is_refused(
+    refused: str, module: str, imported: str, contract: str
+) -> None:
+    said = refused.split("Broken contracts", 1)[1]
+    # Titles, underlined, alternate with what is said below them.
+    parts = re.split(r"\n([^\n]+)\n-{5,}\n", said)
+    below = dict(zip(parts[1::2], parts[2::2], strict=True))
+    (title,) = [title for title in below if title.startswith(contract)]
+    arrow = rf"- +lakesplice\.{re.escape(module)} -> {re.escape(imported)} "
+    assert re.search(arrow, below[title]), below[title]
+
+
+def _no_caches(_: str, names: list[str]) -> list[str]:
+    return [name for name in names if name == "__pycache__"]
