@@ -122,7 +122,8 @@ def _verdict(code: int, log: Path) -> Verdict:
     """What pytest's exit code means; 4: usage, also where a mutant lets no module be imported."""
     if code == 0:
         return Verdict.SURVIVED
-    unimportable = "ImportError while loading conftest" in log.read_text(errors="replace")
+    said = log.read_text(errors="replace")
+    unimportable = "ImportError while loading conftest" in said or "found no collectors" in said
     if code in (4, 5) and not unimportable:
         return Verdict.UNRUNNABLE
     return Verdict.CAUGHT
