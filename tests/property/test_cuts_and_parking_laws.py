@@ -51,6 +51,21 @@ def without_a_column(event: Event) -> Event:
     return edited(event, leave_out)
 
 
+def with_a_name_twice(event: Event) -> Event:
+    """With another column, whose name differs in its case alone."""
+
+    def add(record: dict[str, Any]) -> None:
+        for image in ("before", "after"):
+            if record["payload"][image]:
+                record["payload"][image]["NAME"] = None
+        for field in record["schema"]["fields"]:
+            if field["field"] in ("before", "after"):
+                (name,) = (one for one in field["fields"] if one["field"] == "name")
+                field["fields"].append({**name, "field": "NAME", "optional": True})
+
+    return edited(event, add)
+
+
 # What becomes of an event that comes behind another one, and why its table parks.
 REASONS: dict[ParkCode, Callable[[Event, Event], Event]] = {
     ParkCode.ORDER_UNKNOWN: at_place_of,
@@ -58,6 +73,7 @@ REASONS: dict[ParkCode, Callable[[Event, Event], Event]] = {
     ParkCode.NO_KEY: lambda event, _: event._replace(key=None),
     ParkCode.POSITIONS_FELL_BACK: lambda event, _: fallen_back(event),
     ParkCode.SCHEMA_CHANGE: lambda event, _: without_a_column(event),
+    ParkCode.UNSUPPORTED: lambda event, _: with_a_name_twice(event),
     ParkCode.FORMAT_CHANGED: lambda event, _: event._replace(value=json.dumps(MAXWELL).encode()),
     ParkCode.NOT_AN_INSERT: lambda event, _: event,
 }

@@ -28,6 +28,7 @@ from tests.support.simulated import (
 )
 from tests.support.steps import KEYS, Step, read_again, redirect, steps, take_step
 
+ONE_FILE = st.tuples(st.just("compact a file"), st.integers(0, 5), st.just(0))
 POLICY = SchemaPolicy(partition_by=("name",))
 
 
@@ -52,6 +53,14 @@ def rebuild_index(driver: SimulatedDriver) -> None:
     )
 
 
+def seen_elsewhere(root: Path) -> set[int]:
+    """The keys that a Delta reader of the newest version finds, none of them twice."""
+    rows = DeltaTable(str(root)).to_pyarrow_table(columns=["id", "_is_deleted"]).to_pylist()
+    keys = [row["id"] for row in rows if not row["_is_deleted"]]
+    assert len(keys) == len({*keys}), sorted(keys)
+    return {*keys}
+
+
 def require_apart(store: Store, root: Path) -> None:
     """Every file's rows are of the partition that manifest, log and folder name."""
     snapshot = open_snapshot(store)
@@ -64,7 +73,7 @@ def require_apart(store: Store, root: Path) -> None:
 
 
 @settings(max_examples=examples(60), deadline=None)
-@given(taken=st.lists(steps("rebuild", puts=2), min_size=5, max_size=50))
+@given(taken=st.lists(steps("rebuild", puts=2) | ONE_FILE, min_size=5, max_size=50))
 def test_rows_that_move_between_partitions_are_true_after_anything_and_after_all_of_it_again(
     taken: list[Step],
 ) -> None:
@@ -75,8 +84,15 @@ def test_rows_that_move_between_partitions_are_true_after_anything_and_after_all
             source.topic.append(partition, source.put(partition))
         assert driver.batch() is Settled.DONE
         root = path / driver.name.path
+        seen = seen_elsewhere(root)
         for step in taken:
             take_step(step, source, driver)
+            if step[0] == "compact a file":
+                files = sorted(driver.table.manifest.files)
+                driver.compact([files[step[1] % len(files)]])
+            before, seen = seen, seen_elsewhere(root)
+            live = {row["id"] for row in source.truth(driver.table.next_offsets((0, 1)))}
+            assert before & live <= seen, "a row that was seen is hidden, though it lives"
             if step[0] == "rebuild":
                 rebuild_index(driver)
             require_true(source, driver.table.store)

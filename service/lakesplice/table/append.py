@@ -82,7 +82,8 @@ class Appended:
     """What was written for one range of a table's keys; None where nothing called for it.
 
     `files` are one per partition that got rows. `read` are the deltas that were read to move rows,
-    by path: no other may wait when that is committed; None if no row moved.
+    by path: no other may wait when that is committed; None if no row moved. `left` are the file
+    groups that rows moved from.
     """
 
     files: tuple[NewFile, ...]
@@ -90,6 +91,7 @@ class Appended:
     run: RunRef | None
     counts: Mapping[str, int]
     read: frozenset[str] | None = None
+    left: frozenset[int] = frozenset()
 
 
 def append(
@@ -123,12 +125,12 @@ def append(
     if plan.schema.partitioned_by:
         # A row that was purged may have left an older place of its own, which is no place for it.
         known &= ~below
-    delta, moved = None, None
+    delta, moved, left = None, None, frozenset[int]()
     if known.any() and not plan.insert_only:
         located = _located(folded.filter(pa.array(known)), group[known], row[known])
         if plan.schema.partitioned_by:
             split = split_moves(store, plan.schema, plan.files, plan.deltas, located)
-            located, moved = split.staying, split.moved
+            located, moved, left = split.staying, split.moved, split.left
         if located.num_rows:
             delta = write_delta(store, located, plan.schema, entropy)
     inserts = raised(folded.filter(pa.array(new)), plan.schema, plan.floor)
@@ -144,7 +146,7 @@ def append(
         return Appended(files, delta, run, counts)
     counts |= {"moved": moved.num_rows}
     read = frozenset(ref.file.path for ref in plan.deltas)
-    return Appended(files, delta, run, counts, read)
+    return Appended(files, delta, run, counts, read, left)
 
 
 def _incomplete(

@@ -66,6 +66,28 @@ def compact_files(
     files = [manifest.files[path] for path in paths]
     groups = {segment.group for file in files for segment in file.segments}
     changes = read_waiting(store, manifest.deltas, manifest.schema, groups)
+    replaced, counts = rewrite_with(store, manifest, files, changes, rewriter, entropy)
+    consumed = {
+        delta.file.path: frozenset(groups & delta.waiting.keys())
+        for delta in manifest.deltas
+        if not groups.isdisjoint(delta.waiting)
+    }
+    return Compacted(replaced, consumed, counts, manifest.schema.version)
+
+
+def rewrite_with(
+    store: Store,
+    manifest: Manifest,
+    files: Sequence[BaseFile],
+    changes: pa.Table,
+    rewriter: Rewriter,
+    entropy: Entropy,
+) -> tuple[Mapping[str, NewFile], Mapping[str, int]]:
+    """Rewrite base files of `manifest` with changes, in the layout of `delta_schema`.
+
+    Return the next version of each file by its path, without those for which all changes are
+    stale, and the counts of `Compacted`. Blocks and raises as `compact_files`.
+    """
     waiting = Waiting.of(changes)
     replaced: dict[str, NewFile] = {}
     counts = Counter(changes=changes.num_rows, stale=0, rows=0, bytes_read=0, bytes_written=0)
@@ -86,13 +108,8 @@ def compact_files(
         counts["rows"] += len(edits.rows)
         counts["bytes_read"] += file.bytes
         counts["bytes_written"] += new.base.bytes
-    consumed = {
-        delta.file.path: frozenset(groups & delta.waiting.keys())
-        for delta in manifest.deltas
-        if not groups.isdisjoint(delta.waiting)
-    }
     counts.update({"unlinked": unlinked} if unlinked else {})
-    return Compacted(replaced, consumed, counts, manifest.schema.version)
+    return replaced, counts
 
 
 def splice_of(generation: int, planned_on: int, parts: Sequence[Compacted]) -> Splice:

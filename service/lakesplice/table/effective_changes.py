@@ -44,18 +44,21 @@ def took_effect(
         _positions(store, new, schema, groups),
     )
     marks = np.zeros(changes.num_rows, np.bool_)
-    for file in now.files.values():
+    # What a version moves, it marks as deleted in the files that it was in: as rows stood, those of
+    # the version before have them.
+    own = [f for f in now.files.values() if before.groups.isdisjoint(s.group for s in f.segments)]
+    for file in (*before.files.values(), *own):
         if groups.isdisjoint(segment.group for segment in file.segments):
             continue
-        own = mine.place(file.segments, file.path)
-        rows = own.addressed
+        placed = mine.place(file.segments, file.path)
+        rows = placed.addressed
         stood = _raised(
             _of_rows(store, schema, file, rows), rows, earlier.place(file.segments, file.path)
         )
         stands = _raised(stood, rows, later.place(file.segments, file.path))
-        at = np.searchsorted(rows, own.rows)
-        position = _of_changes(own, own.order)
-        marks[own.order] = _above(position, stood, at) & ~_above(
+        at = np.searchsorted(rows, placed.rows)
+        position = _of_changes(placed, placed.order)
+        marks[placed.order] = _above(position, stood, at) & ~_above(
             (stands[0][at], stands[1][at]), position, np.arange(len(at))
         )
     return marks

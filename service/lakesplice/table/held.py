@@ -6,7 +6,7 @@ Where several topics feed a table, it is held once for each of them.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from lakesplice.errors import RetryableError, TableNotFoundError, UsageError
@@ -20,6 +20,7 @@ from lakesplice.planning.shards import joining_problem
 from lakesplice.table.commit import NOTHING_TOLD, Committed, Conflict, commit, create
 from lakesplice.table.fence import lives_below, with_fence
 from lakesplice.table.intents import Create, Evolve, Ingest, Intent, Redirect
+from lakesplice.table.places_left import without_places_left
 from lakesplice.table.ports import Clock, Entropy, Store
 from lakesplice.table.reshape import reshape
 from lakesplice.table.snapshot import Snapshot, latest, open_snapshot
@@ -185,6 +186,18 @@ class HeldTable:
     def fenced(self, intent: Ingest) -> Ingest:
         """Return an ingest with what its fence deletes, if it raises it; see `with_fence`."""
         return with_fence(self.store, self.manifest, intent, self._clock.now_ms(), self._entropy)
+
+    def without_places_left(self, intent: Ingest, left: Collection[int]) -> Ingest:
+        """Return an ingest that deletes moved rows from the base files they were in, of the file
+        groups `left`.
+
+        Blocks: rewrites these files as they are now. A conflict of `FILES` says that one of them
+        was replaced meanwhile; call it again with the first intent. Raises as `compact_files`.
+        """
+        replaced = without_places_left(
+            self.store, self.manifest, intent.deltas, left, self._entropy
+        )
+        return replace(intent, replaced=replaced)
 
     def lives_below(self, place: Position) -> bool:
         """Return whether any row of the source lives at or below a position."""

@@ -67,6 +67,11 @@ def read_to_move(appended: Sequence[Appended]) -> frozenset[str] | None:
     return frozenset().union(*read) if read else None
 
 
+def groups_left(appended: Sequence[Appended]) -> frozenset[int]:
+    """Return the file groups that rows moved from."""
+    return frozenset[int]().union(*(part.left for part in appended))
+
+
 def moves_nothing(intent: Ingest, manifest: Manifest) -> bool:
     """Return whether the ingest would leave the manifest as it is: no commit is called for."""
     written = intent.files or intent.deltas or intent.dead_letters

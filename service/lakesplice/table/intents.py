@@ -81,7 +81,8 @@ class Ingest:
     before anything was written, and whose index the changes were located against; `schema_version`
     the schema they were written in; `addressed_groups` the file groups that its deltas hold changes
     for. `counts` become the commit's metrics. Where rows moved between partitions, `read` are the
-    deltas that their state was read from, by path; else None.
+    deltas that their state was read from, by path, else None; `replaced` maps a base file that such
+    rows were in to its next version, in which they are deleted, with the same segments.
     """
 
     generation: int
@@ -97,6 +98,12 @@ class Ingest:
     parked: ParkReason | None = None
     counts: Counts = field(default_factory=dict)
     read: frozenset[str] | None = None
+    replaced: Mapping[str, NewFile] = field(default_factory=dict)
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """The files that it replaces."""
+        return frozenset(self.replaced)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +271,7 @@ class Replay:
     counts: Counts = field(default_factory=dict)
     operation: str = "REPLAY LETTERS"
     topic: str = ""
+    replaced: Mapping[str, NewFile] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,11 +52,12 @@ class Split:
 
     `staying` are for where the rows are, with deletes of the places that rows leave among them.
     `moved` are the rows that move as they are then, in the columns of `schema.arrow` with the
-    hashes of their keys behind; None if none does.
+    hashes of their keys behind; None if none does. `left` are the file groups they were in.
     """
 
     staying: pa.Table
     moved: pa.Table | None = None
+    left: frozenset[int] = frozenset()
 
 
 def split_moves(
@@ -97,7 +98,8 @@ def split_moves(
     found = pa.concat_tables(moved).combine_chunks()
     left = _deletes(changes.filter(pa.array(newer)))
     staying = pa.concat_tables([located.filter(pa.array(~leaving)), left])
-    return Split(staying, found if found.num_rows else None)
+    groups_left = frozenset(np.unique(left.column(GROUP).to_numpy()).tolist())
+    return Split(staying, found if found.num_rows else None, groups_left)
 
 
 def _leaving(

@@ -157,7 +157,9 @@ def rows_are_as_read(now: Snapshot, intent: Upsert) -> Conflict | None:
     )
 
 
-def sources_are_unchanged(now: Snapshot, intent: Splice | FileMerge | Purge) -> Conflict | None:
+def sources_are_unchanged(
+    now: Snapshot, intent: Ingest | Splice | FileMerge | Purge
+) -> Conflict | None:
     """Each source file is live: names are never used again, so a live one is unchanged."""
     gone = intent.sources - now.manifest.files.keys()
     return Conflict(ConflictCode.FILES, f"replaced meanwhile: {sorted(gone)[0]}") if gone else None
@@ -278,6 +280,7 @@ PRECONDITIONS: Mapping[type[Intent], tuple[Precondition, ...]] = {
         index_has_no_newer_keys,
         schema_is_as_written,
         moved_rows_are_as_read,
+        sources_are_unchanged,
         writer_began_after_sweep,
     ),
     Upsert: (

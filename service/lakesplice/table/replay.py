@@ -39,6 +39,7 @@ from lakesplice.table.dead_letters import (
 )
 from lakesplice.table.fence import fence_deltas
 from lakesplice.table.intents import Evolve, Intent, Replay
+from lakesplice.table.places_left import without_places_left
 from lakesplice.table.ports import Clock, Entropy, SchemaSource, Store
 from lakesplice.table.reshape import reshape
 from lakesplice.table.runs import RunCache
@@ -232,15 +233,18 @@ class LetterBox:
         written = append(self.store, plan, changes, RunCache(), self.entropy)
         met = [report for part in parts for report in part.retaken.reports if report.ordering]
         source = self._source()
+        deltas = (written.delta,) if written.delta else ()
+        manifest, left = self.snapshot.manifest, written.left
         return replace(
             intent,
+            replaced=without_places_left(self.store, manifest, deltas, left, self.entropy),
             source=replace(
                 source,
                 format=source.format or met[0].format,
                 ordering=source.ordering or met[0].ordering,
             ),
             files=written.files,
-            deltas=(written.delta,) if written.delta else (),
+            deltas=deltas,
             runs=(written.run,) if written.run else (),
             counts={**intent.counts, **written.counts},
         )

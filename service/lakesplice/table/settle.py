@@ -28,10 +28,12 @@ from lakesplice.table.append import Appended
 from lakesplice.table.commit import Conflict, ConflictCode
 from lakesplice.table.dead_letters import letters_of
 from lakesplice.table.held import HeldTable
-from lakesplice.table.ingest import ingest_intent, moves_nothing
+from lakesplice.table.ingest import groups_left, ingest_intent, moves_nothing
 
 # The next round plans on what compaction left. Any other conflict would be met again, and again.
 _MOVED_BY_COMPACTION = {ConflictCode.FILES, ConflictCode.DELTAS}
+# How often a batch that moves rows rewrites their old files because compaction was quicker.
+_ATTEMPTS_MAX = 5
 _REASONS_OF_COLUMNS = frozenset(("wrong-type", "out-of-range"))
 _MOVED_BY_TOPICS = {ConflictCode.SCHEMA, ConflictCode.DELTAS}
 
@@ -142,8 +144,14 @@ def _commit(
     intent = table.fenced(intent)
     if moves_nothing(intent, table.manifest):
         return Settled.DONE
-    outcome = table.commit(intent)
-    return _overtaken(table, outcome) if isinstance(outcome, Conflict) else Settled.DONE
+    left = groups_left(brought.appended)
+    for _ in range(_ATTEMPTS_MAX):
+        outcome = table.commit(table.without_places_left(intent, left) if left else intent)
+        if not isinstance(outcome, Conflict):
+            return Settled.DONE
+        if not left or outcome.reason is not ConflictCode.FILES:
+            return _overtaken(table, outcome)
+    return Settled.AGAIN
 
 
 def _too_many_letters(table: HeldTable, brought: Brought, limit: LetterLimit) -> ParkReason | None:

@@ -179,7 +179,8 @@ def _adopt(intent: Adopt, moment: Moment) -> Transition:
 
 def _ingest(before: Manifest, intent: Ingest, moment: Moment) -> Transition:
     _require_addressed(intent)
-    files = dict(before.files) | {new.base.path: new.base for new in intent.files}
+    files, removes, adds = _replaced(before, intent.replaced, moment)
+    files |= {new.base.path: new.base for new in intent.files}
     known = before.sources.get(intent.source_to.topic)
     floor = offsets_from(known, intent.source_from)
     before = fed(before, intent, moment.version)
@@ -201,8 +202,8 @@ def _ingest(before: Manifest, intent: Ingest, moment: Moment) -> Transition:
             for letters in intent.dead_letters
         ),
     )
-    actions = adds_of(before.schema, intent.files, moment.timestamp_ms)
-    return Transition(manifest, "INGEST", actions, intent.counts)
+    new = adds_of(before.schema, intent.files, moment.timestamp_ms)
+    return Transition(manifest, "INGEST", (*removes, *adds, *new), intent.counts)
 
 
 def _upsert(before: Manifest, intent: Upsert, moment: Moment) -> Transition:
@@ -308,18 +309,19 @@ def _replay(before: Manifest, intent: Replay, moment: Moment) -> Transition:
     before, source = replayed(before, intent, moment.version)
     floor, now_ms = offsets_from(source, {}), moment.timestamp_ms
     topic = stamp(before, intent.topic)
+    files, removes, adds = _replaced(before, intent.replaced, moment)
     stamped = tuple(replace(ref, committed_ms=now_ms, topic=topic) for ref in intent.kept)
     left = tuple(ref for ref in before.dead_letters if ref.file.path not in intent.removed)
     manifest = replace(
         before,
-        files=dict(before.files) | {new.base.path: new.base for new in intent.files},
+        files=files | {new.base.path: new.base for new in intent.files},
         deltas=before.deltas
         + tuple(replace(d, committed_ms=now_ms, floor=floor, topic=topic) for d in intent.deltas),
         runs=before.runs + _stamped(intent.runs, moment.version),
         dead_letters=(*stamped, *left),
     )
-    actions = adds_of(before.schema, intent.files, moment.timestamp_ms)
-    return Transition(manifest, intent.operation, actions, intent.counts)
+    new = adds_of(before.schema, intent.files, moment.timestamp_ms)
+    return Transition(manifest, intent.operation, (*removes, *adds, *new), intent.counts)
 
 
 def _expire(before: Manifest, intent: Expire) -> Transition:

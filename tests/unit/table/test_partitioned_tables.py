@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,9 @@ from lakesplice.table.intents import Redirect
 from lakesplice.table.layout import commit_path
 from lakesplice.table.read import View
 from lakesplice.table.restore import restore
+from lakesplice.table.settle import Settled
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
+from lakesplice.testing.faulty_store import Call, Crash, Fault, FaultyStore, How
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
 from tests.support.altered import event
@@ -143,33 +146,86 @@ def test_a_row_that_moves_leaves_its_old_place_in_the_commit_that_brings_the_new
     assert sorted(place["_is_deleted"] for place in places if place["id"] == 1) == [False, True]
 
 
-def counted_once(life: Life) -> list[tuple[Any, ...]]:
-    """What the query of docs/shaping.md finds in the base files, as Delta readers have them."""
-    document = (Path(__file__).parents[3] / "docs" / "shaping.md").read_text()
-    query = document.split("```sql\n")[1].split("```")[0]
+def found_elsewhere(life: Life) -> list[tuple[Any, ...]]:
+    """The live rows of the newest version, as Delta readers have them."""
     with duckdb.connect() as database:
-        database.register("orders", DeltaTable(str(life.root)).to_pyarrow_table())
-        found = database.sql(f"SELECT id, n, name FROM ({query}) ORDER BY id").fetchall()
-        return list(found)
+        database.register("rows", DeltaTable(str(life.root)).to_pyarrow_table())
+        found = database.sql("SELECT id, n, name FROM rows WHERE NOT _is_deleted ORDER BY id")
+        return list(found.fetchall())
 
 
-def test_a_row_that_moved_is_counted_once_by_the_query_of_the_document(life: Life) -> None:
+def test_a_row_that_moves_is_there_once_for_other_engines_before_any_compaction(
+    life: Life,
+) -> None:
     life.take(event(INT, 20, row(1, 9, "b"), row(1, 1, "a")))
-    now = [(1, 9, "b"), (2, 2, "a"), (3, 3, "b"), (4, 4, None)]
-    assert elsewhere(life, "a") == [1, 2]
-    assert counted_once(life) == now
-    # Then it moves back and is deleted, of which its newest place alone is told by compaction.
+    assert found_elsewhere(life) == [(1, 9, "b"), (2, 2, "a"), (3, 3, "b"), (4, 4, None)]
     life.take(event(INT, 30, row(1, 9, "a"), row(1, 9, "b")))
-    life.take(event(INT, 40, None, row(1, 9, "a")))
-    newest = [
-        path
-        for path, file in life.driver.table.manifest.files.items()
-        if file.partition == ("a",) and file.rows == 1
-    ]
-    life.driver.compact(newest)
-    assert counted_once(life) == now[1:]
+    assert found_elsewhere(life) == [(1, 9, "a"), (2, 2, "a"), (3, 3, "b"), (4, 4, None)]
+
+
+def test_a_move_rewrites_the_file_it_leaves_once_and_its_compaction_doesnt(life: Life) -> None:
+    files = set(life.driver.table.manifest.files)
+    life.take(event(INT, 20, row(1, 9, "b"), row(1, 1, "a")))
+    then = life.driver.table.manifest
+    assert len(files - set(then.files)) == 1
     life.driver.compact()
-    assert counted_once(life) == now[1:]
+    now = life.driver.table.manifest
+    assert now.files == then.files
+    assert not now.deltas
+
+
+def rival_of(life: Life, lake: FaultyStore) -> SimulatedDriver:
+    seed = SeededEntropy(99)
+    return SimulatedDriver(lake, life.topic, FixedClock(), seed, ranges=2, policy=BY_NAME)
+
+
+def test_a_batch_that_dies_at_any_write_shows_moved_rows_before_or_after_and_never_twice(
+    tmp_path: Path,
+) -> None:
+    before = [(1, 1, "a"), (2, 2, "a"), (3, 3, "b")]
+    after = [(1, 9, "b"), (2, 2, "a"), (3, 8, "a")]
+    for number in count():
+        life = Life(tmp_path / str(number))
+        life.take(*(event(INT, 10 + at, row(at, at, "_aab"[at])) for at in (1, 2, 3)))
+        moves = [event(INT, 20, row(1, 9, "b"), row(1, 1, "a"))]
+        moves.append(event(INT, 21, row(3, 8, "a"), row(3, 3, "b")))
+        life.topic.append(0, moves)
+        writes = [0]
+
+        def nth(call: Call, number: int = number, writes: list[int] = writes) -> bool:
+            writes[0] += call.method in ("put_new", "writer")
+            return call.method in ("put_new", "writer") and writes[0] == number + 1
+
+        died = False
+        try:
+            rival_of(life, FaultyStore(life.lake, [Fault(nth, How.CRASH_AFTER)])).batch()
+        except Crash:
+            died = True
+        assert found_elsewhere(life) in (before, after)
+        life.drive()
+        assert life.driver.batch() is Settled.DONE
+        assert found_elsewhere(life) == after
+        if not died:
+            assert number > 5
+            return
+
+
+def test_a_move_whose_file_is_compacted_meanwhile_rewrites_the_newer_one(
+    life: Life,
+) -> None:
+    life.take(event(INT, 20, row(2, 7, "a"), row(2, 2, "a")))
+    life.topic.append(0, [event(INT, 30, row(1, 9, "b"), row(1, 1, "a"))])
+    left = [1]
+
+    def compact_first(call: Call) -> None:
+        if call.method == "put_new" and "_delta_log" in call.path and left[0]:
+            left[0] -= 1
+            life.driver.compact()
+
+    assert rival_of(life, FaultyStore(life.lake, before_call=compact_first)).batch() is Settled.DONE
+    assert left == [0]
+    assert found_elsewhere(life) == [(1, 9, "b"), (2, 7, "a"), (3, 3, "b"), (4, 4, None)]
+    assert life.rows == [row(1, 9, "b"), row(2, 7, "a"), row(3, 3, "b"), row(4, 4, None)]
 
 
 def test_what_is_older_than_a_row_moves_it_nowhere(life: Life) -> None:

@@ -145,8 +145,7 @@ def _ranged(raw: pa.Array, least: int, most: int, finish: Callable[[pa.Array], p
 
 
 def _base64(raw: pa.Array, cell: Cell) -> Column:
-    values, wrong = decode_base64(raw)
-    return _column(padded(values, cell.width), wrong, DeadReason.WRONG_TYPE)
+    return _octets(*decode_base64(raw), cell.width)
 
 
 def _decimal_base64(raw: pa.Array, cell: Cell) -> Column:
@@ -312,8 +311,12 @@ def _bits_text(raw: pa.Array, cell: Cell) -> Column:
 
 
 def _latin1_text(raw: pa.Array, cell: Cell) -> Column:
-    values, wrong = bytes_of_latin1(raw)
-    return _column(padded(values, cell.width), wrong, DeadReason.WRONG_TYPE)
+    return _octets(*bytes_of_latin1(raw), cell.width)
+
+
+def _octets(values: pa.Array, wrong: Mask | None, width: int) -> Column:
+    values, longer = padded(values, width)
+    return Column(values, (*_unread(wrong), *_column(values, longer).flaws))
 
 
 def _enumerated(raw: pa.Array, cell: Cell) -> Column:
@@ -354,11 +357,10 @@ def _matched(
     other = pc.invert(pc.match_substring_regex(raw, pattern)).fill_null(False)
     texts = pc.if_else(other, pa.scalar(None, pa.string()), raw) if other.true_count else raw
     values, wrong = finish(texts)
-    values = values if to is None else values.cast(to)
     if other.true_count:
         flawed = other.to_numpy(zero_copy_only=False)
         wrong = flawed if wrong is None else wrong | flawed
-    return _column(values, wrong, DeadReason.WRONG_TYPE)
+    return _column(values if to is None else values.cast(to), wrong, DeadReason.WRONG_TYPE)
 
 
 _CONVERSIONS: dict[Encoding, Callable[[pa.Array, Cell], Column]] = {

@@ -20,16 +20,22 @@ def decode_base64(raw: pa.Array) -> tuple[pa.Array, Mask | None]:
     return decoded, pc.and_(decoded.is_null(), raw.is_valid()).to_numpy(zero_copy_only=False)
 
 
-def padded(values: pa.Array, width: int) -> pa.Array:
-    """Give values of fewer than `width` bytes their zeros back."""
+def padded(values: pa.Array, width: int) -> tuple[pa.Array, Mask | None]:
+    """Give values of fewer than `width` bytes their zeros back; return also which had more, null
+    then. A `width` of 0 stands for any.
+    """
     if not width:
-        return values
-    missing = pc.max_element_wise(pc.subtract(width, pc.binary_length(values)), 0)
+        return values, None
+    missing = pc.subtract(width, pc.binary_length(values))
+    if pc.any(pc.less(missing, 0)).as_py():
+        beyond = pc.less(missing, 0).fill_null(False)
+        kept, _ = padded(pc.if_else(beyond, pa.scalar(None, values.type), values), width)
+        return kept, beyond.to_numpy(zero_copy_only=False)
     if not pc.any(pc.greater(missing, 0)).as_py():
-        return values
+        return values, None
     zeros = pa.array([bytes(count) for count in range(width + 1)], pa.binary())
     none = pa.scalar(b"", pa.binary())
-    return pc.binary_join_element_wise(values, zeros.take(missing), none)
+    return pc.binary_join_element_wise(values, zeros.take(missing), none), None
 
 
 def bytes_of_latin1(raw: pa.Array) -> tuple[pa.Array, Mask | None]:

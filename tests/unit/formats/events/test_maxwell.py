@@ -323,6 +323,7 @@ REFUSED: dict[str, tuple[str, object]] = {
     "negative bits": ("bit(4)", -1),
     "a boolean beyond 1": ("boolean", 2),
     "no base64": ("blob", "?"),
+    "more bytes than a binary has": ("binary(2)", "AQID"),
     "a zero date": ("date", "0000-00-00"),
     "a day that is none": ("date", "2023-02-29"),
     "a zero datetime": ("datetime", "0000-00-00 00:00:00"),
