@@ -179,18 +179,29 @@ class LocalStore:
                 yield from (Path(folder, name) for name in names)
 
     def _make_folder(self, folder: Path) -> None:
-        if folder in _synced and _synced[folder] == _inode(folder):
+        """Make a folder whose way from the outermost one is durable; what it holds is the
+        caller's to sync.
+        """
+        if _is_synced(folder):
             return
         existing = next(above for above in (folder, *folder.parents) if above.exists())
         folder.mkdir(parents=True, exist_ok=True)
         top = self._outermost if existing.is_relative_to(self._outermost) else existing
-        for above in (folder, *folder.parents):
-            _sync(above)
-            if above == top:
+        made = [folder]
+        while made[-1] != top:
+            parent = made[-1].parent
+            _sync(parent)
+            if _is_synced(parent):
                 break
-        inode = _inode(folder)
-        if inode is not None:
-            _synced[folder] = inode
+            made.append(parent)
+        for above in made:
+            inode = _inode(above)
+            if inode is not None:
+                _synced[above] = inode
+
+
+def _is_synced(folder: Path) -> bool:
+    return folder in _synced and _synced[folder] == _inode(folder)
 
 
 def _entries(folder: Path) -> list[Path]:

@@ -219,7 +219,7 @@ def test_everything_is_synced_before_a_put_says_so(
     store = LocalStore(tmp_path / "lake").within("t")
     store.put_new("log/1", b"data")
     folders, temporary = synced[:-2], synced[-2]
-    assert folders == ["lake/t/log", "lake/t", "lake", "."]
+    assert folders == ["lake/t", "lake", "."]
     assert temporary.startswith("lake/_lakesplice/tmp/")
     assert synced[-1] == "lake/t/log"
     synced.clear()
@@ -228,4 +228,8 @@ def test_everything_is_synced_before_a_put_says_so(
     synced.clear()
     with store.writer("base/x") as sink:
         sink.write(b"x")
-    assert synced == ["lake/t/base", "lake/t", "lake", "lake/t/base/x", "lake/t/base"]
+    assert synced == ["lake/t", "lake/t/base/x", "lake/t/base"]
+    synced.clear()
+    (tmp_path / "lake" / "t").rename(tmp_path / "lake" / "before")
+    store.put_new("base/y", b"data")
+    assert [*synced[:2], *synced[3:]] == ["lake/t", "lake", "lake/t/base"]
