@@ -53,7 +53,7 @@ _BINARY = {
     Encoding.WIDE_DECIMAL_BASE64: Encoding.WIDE_DECIMAL_BYTES,
     Encoding.GEOMETRY: Encoding.GEOMETRY_BYTES,
 }
-_OF_SOURCE = ("db", "table", "file", "pos", "row", "ts_ms", "ts_us", "gtid")
+_OF_SOURCE = ("db", "table", "file", "pos", "row", "ts_ms", "ts_us", "gtid", "snapshot")
 _OF_ENVELOPE: Wanted = {
     "before": None,
     "after": None,
