@@ -6,6 +6,7 @@ end.
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 from collections import Counter
@@ -118,6 +119,16 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
         for reason, count in reasons.most_common():
             terminalreporter.write_line(f"{count:4d}  {reason}")
     lanes.write_sums(terminalreporter)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _environment_is_left_as_found() -> Iterator[None]:
+    """What a file sets in the environment, as Spark's session does, reaches no other file."""
+    before = dict(os.environ)
+    yield
+    for name in os.environ.keys() - before.keys():
+        del os.environ[name]
+    os.environ.update(before)
 
 
 @pytest.fixture(scope="session")
