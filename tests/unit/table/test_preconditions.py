@@ -235,6 +235,12 @@ def _splice_of_a_file_replaced_meanwhile(table: TableUnderTest) -> Intent:
     return replace(late, consumed={})
 
 
+def _ingest_that_moves_rows_of_a_file_replaced_meanwhile(table: TableUnderTest) -> Intent:
+    late = table.ingest(replaced=table.splice().replaced)
+    table.committed(replace(table.splice(), consumed={}))
+    return late
+
+
 def _renamed_meanwhile(table: TableUnderTest, late: Splice | FileMerge | Purge) -> Intent:
     schema = table.now().manifest.schema
     column = replace(schema.columns[-1], name="renamed")
@@ -748,6 +754,12 @@ CELLS = {
 # Without these a late commit would name a file or a run that is not in the manifest any more; the
 # transition then breaks off, or would write a file's rows into the table a second time.
 BREAKING = {
+    "ingest: files": Cell(
+        rules.sources_are_unchanged,
+        ConflictCode.FILES,
+        _ingest_that_moves_rows_of_a_file_replaced_meanwhile,
+        lambda _before, _after: False,
+    ),
     "purge: files": Cell(
         rules.sources_are_unchanged,
         ConflictCode.FILES,
