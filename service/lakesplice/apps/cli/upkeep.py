@@ -4,7 +4,9 @@ bring a version back.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,6 +22,7 @@ from lakesplice.planning.retention import (
 )
 
 if TYPE_CHECKING:
+    from lakesplice import Table
     from lakesplice.table.vacuum import Vacuumed
 
 _LONGEST = 36_500 * 86_400.0
@@ -88,19 +91,13 @@ def compact(
 
     The service does it by itself; asked to do it now, it reads nothing meanwhile.
     """
-    from lakesplice import Table
-    from lakesplice.apps.commands import Patience, give
     from lakesplice.apps.table_work import COMPACT
 
-    options = lake_options(config)
-    opened = Table.open(table, options=options)
-    if opened.snapshot.manifest.upserts is None:
-        typer.echo(give(table, COMPACT, {}, patience=Patience(wait), options=options).text)
-        return
-    done = opened.compact()
-    typer.echo(
-        f"{done.changes} changes brought into {done.files} base files; version {done.version}"
-    )
+    opened = _fed_by_hand(table, COMPACT, {}, wait, config)
+    if opened is not None:
+        done = opened.compact()
+        files, version = done.files, done.version
+        typer.echo(f"{done.changes} changes brought into {files} base files in version {version}")
 
 
 def merge(
@@ -110,18 +107,13 @@ def merge(
 
     The service does it by itself; asked to do it now, it reads nothing meanwhile.
     """
-    from lakesplice import Table
-    from lakesplice.apps.commands import Patience, give
     from lakesplice.apps.table_work import MERGE
 
-    options = lake_options(config)
-    opened = Table.open(table, options=options)
-    if opened.snapshot.manifest.upserts is None:
-        typer.echo(give(table, MERGE, {}, patience=Patience(wait), options=options).text)
-        return
-    files = opened.merge().files
-    left = len(opened.refresh().snapshot.manifest.files)
-    typer.echo(f"{files} files merged; {left} base files now")
+    opened = _fed_by_hand(table, MERGE, {}, wait, config)
+    if opened is not None:
+        files = opened.merge().files
+        left = len(opened.refresh().snapshot.manifest.files)
+        typer.echo(f"{files} files merged; {left} base files now")
 
 
 def purge(
@@ -145,18 +137,12 @@ def purge(
     changes wait. The service does it by itself where `purge.after` is set; asked to do it now, it
     reads nothing meanwhile.
     """
-    from lakesplice import Table
-    from lakesplice.apps.commands import Patience, give
     from lakesplice.apps.table_work import PURGE
 
-    options = lake_options(config)
-    opened = Table.open(table, options=options)
-    if opened.snapshot.manifest.upserts is None:
-        arguments = {"older_than_seconds": older_than}
-        typer.echo(give(table, PURGE, arguments, patience=Patience(wait), options=options).text)
-        return
-    rows = opened.purge(older_than_hours=older_than / 3600).rows
-    typer.echo(f"{rows} deleted rows left for good")
+    opened = _fed_by_hand(table, PURGE, {"older_than_seconds": older_than}, wait, config)
+    if opened is not None:
+        rows = opened.purge(older_than_hours=older_than / 3600).rows
+        typer.echo(f"{rows} deleted rows left for good")
 
 
 def restore(
@@ -189,6 +175,28 @@ def restore(
         return
     done = give(table, RESTORE, {"version": wanted}, patience=Patience(wait), options=options)
     typer.echo(done.text)
+
+
+def _fed_by_hand(
+    address: str,
+    command: str,
+    arguments: Mapping[str, Any],
+    wait: float,
+    config: Path | None,
+) -> Table | None:
+    """Open the table if it is fed by hand. If a topic feeds it, have its driver do the command, say
+    what came of it and return None.
+    """
+    from lakesplice import Table
+    from lakesplice.apps.commands import Patience, give
+
+    options = lake_options(config)
+    opened = Table.open(address, options=options)
+    if opened.snapshot.manifest.upserts is not None:
+        return opened
+    done = give(address, command, arguments, patience=Patience(wait), options=options)
+    typer.echo(done.text)
+    return None
 
 
 def _show(done: Vacuumed, form: Listing, what: str) -> None:
