@@ -33,7 +33,7 @@ nightly: setup ## Everything, with what takes minutes by its nature, at length (
 test-crash: setup ## The crash tests with fifty kills of the service (long)
 	@$(PYTEST) tests/crash --kills 50 $(ARGS)
 
-check: lint ## Format, lint, types, import rules and the fast tests (under a minute)
+check: lint ## Format, lint, types, import rules and the fast tests
 	@$(PYTEST) -q tests/unit tests/property --hypothesis-profile fast $(ARGS)
 
 lint: setup ## The half of check that runs no test

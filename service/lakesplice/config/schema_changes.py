@@ -17,7 +17,7 @@ _ADD = (
 )
 _ALTER = (
     "A column has another type. `evolve`: it takes a type that holds all old and new values, and"
-    " its column of the base files is written anew; where the source changed values too, the table"
+    " its column of the base files is rewritten; where the source changed values too, the table"
     " is parked. `try_evolve`, `lenient`: there the new values get a column of their own,"
     " `<name>_2`, and the old one stays as it is. `ignore`: where `evolve` would take a wider type,"
     " the column keeps its own; a record with a value that it doesn't hold exactly is a dead letter"
@@ -30,7 +30,7 @@ _RENAME = (
     " names, with the same value in each row, old and new, as long as the source has no other"
     " column of the old name; else the old ones stay, null in rows that change from then on, and"
     " `add_column` says what becomes of the new. `evolve`: if the topic tells of it, the column"
-    " gets its new name alone and keeps what it holds, and base files are written anew; else the"
+    " gets its new name alone and keeps what it holds, and base files are rewritten; else the"
     " table is parked. `try_evolve`: the same, else the old ones stay as with `lenient`. `ignore`:"
     " the old ones stay, whatever the topic tells. `exception`: the table is parked. Columns that"
     " swap names have the source's names, but with `ignore`. If the column that is gone was masked"

@@ -98,7 +98,7 @@ class PurgeSettings(Section):
         default=0.05,
         ge=0,
         le=1,
-        description="Share of a base file's rows that must be such for it to be written anew, as a"
+        description="Share of a base file's rows that must be such for it to be rewritten, as a"
         " ratio.",
     )
 
