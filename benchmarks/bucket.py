@@ -27,15 +27,15 @@ from benchmarks.splice.data import KEY, SEED, changed_columns, make_store_sales
 from benchmarks.splice.one_file import system_edits
 from lakesplice.formats.parquet import write_base
 from lakesplice.model.address import BaseFile, Segment
-from lakesplice.planning.edits import ColumnEdit, Edits
-from lakesplice.planning.hand_fed import base_rows, hand_fed_schema, stored_rows
+from lakesplice.planning.by_hand.hand_fed import base_rows, hand_fed_schema, stored_rows
+from lakesplice.planning.rows.edits import ColumnEdit, Edits
 from lakesplice.storage.copying import ScratchFile
 from lakesplice.storage.places import AnyStore, open_sink, open_store
 from lakesplice.storage.system import SystemEntropy
-from lakesplice.table.compact import rewrite_base
-from lakesplice.table.ports import Rewriter
-from lakesplice.table.rewrite import PlainRewriter
-from lakesplice.table.rewriters import best_rewriter
+from lakesplice.table.files.page_rewriter import best_rewriter
+from lakesplice.table.files.plain_rewrite import PlainRewriter
+from lakesplice.table.protocol.ports import Rewriter
+from lakesplice.table.upkeep.compact import rewrite_base
 from lakesplice.testing.s3_proxy import S3Proxy
 from lakesplice.testing.s3_server import S3Server, options
 

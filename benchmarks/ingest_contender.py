@@ -24,9 +24,9 @@ from lakesplice.apps.service import run
 from lakesplice.spark.jars import DELTA, SPARK_KAFKA, ensure_jars
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.system import SystemEntropy
-from lakesplice.table.compact import compact_files
-from lakesplice.table.page_rewriter import PageRewriter
-from lakesplice.table.snapshot import open_snapshot
+from lakesplice.table.files.page_rewriter import PageRewriter
+from lakesplice.table.protocol.snapshot import open_snapshot
+from lakesplice.table.upkeep.compact import compact_files
 
 Task = dict[str, Any]
 _DELTA = {

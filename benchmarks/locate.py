@@ -29,10 +29,10 @@ from numpy.typing import NDArray
 
 from lakesplice.formats.rowindex import Entries
 from lakesplice.model.manifest import FileRef, RunRef
-from lakesplice.planning.index_merge import RUNS_MAX
-from lakesplice.planning.locate import UNKNOWN, locate
+from lakesplice.planning.rows.index_merge import RUNS_MAX
+from lakesplice.planning.rows.locate import UNKNOWN, locate
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.runs import RunCache, write_run
+from lakesplice.table.files.index_runs import RunCache, write_run
 
 SEED = 20
 GROUPS = 500

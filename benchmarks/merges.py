@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.splice.data import KEY, make_store_sales
 from lakesplice import Table
-from lakesplice.planning.file_merge import FileMergePolicy
+from lakesplice.planning.upkeep.file_merge import FileMergePolicy
 from lakesplice.spark.jars import DELTA, ensure_jars
 from lakesplice.spark.session import build_session
 

@@ -32,16 +32,16 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-from lakesplice.planning.compaction import CompactionPolicy, backlog, pressure
+from lakesplice.planning.upkeep.compaction import CompactionPolicy, backlog, pressure
 from lakesplice.storage.places import AnyStore, log_keeper, open_store
-from lakesplice.table.commit import Committed
-from lakesplice.table.expiry import Expiry
-from lakesplice.table.facade import Table
-from lakesplice.table.layout import MANIFESTS
-from lakesplice.table.maintenance import Maintenance
-from lakesplice.table.orphans import Orphans
-from lakesplice.table.snapshot import Snapshot, manifest_ref, open_snapshot
-from lakesplice.table.vacuum import orphans_before_ms
+from lakesplice.table.protocol.commit import Committed
+from lakesplice.table.protocol.layout import MANIFESTS
+from lakesplice.table.protocol.snapshot import Snapshot, manifest_ref, open_snapshot
+from lakesplice.table.reading.table import Table
+from lakesplice.table.upkeep.expiry import Expiry
+from lakesplice.table.upkeep.log_maintenance import Maintenance
+from lakesplice.table.upkeep.orphans import Orphans
+from lakesplice.table.upkeep.vacuum import orphans_before_ms
 from lakesplice.telemetry.memory import DRIVER, resident_bytes
 from lakesplice.testing.compare import compare
 from lakesplice.testing.doubles import FixedClock, SeededEntropy

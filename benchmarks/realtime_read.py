@@ -28,14 +28,14 @@ from lakesplice.model.change import delta_schema
 from lakesplice.model.manifest import DeltaRef, FileRef, SourceState
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType
-from lakesplice.planning.digest import row_digest
+from lakesplice.planning.rows.row_digest import row_digest
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.system import SystemClock, SystemEntropy
-from lakesplice.table.base import create_base
-from lakesplice.table.commit import Committed, commit, create
-from lakesplice.table.facade import Table
-from lakesplice.table.intents import Create, Ingest, NewFile
-from lakesplice.table.layout import base_path, delta_path
+from lakesplice.table.files.base_files import create_base
+from lakesplice.table.protocol.commit import Committed, commit, create
+from lakesplice.table.protocol.intents import Create, Ingest, NewFile
+from lakesplice.table.protocol.layout import base_path, delta_path
+from lakesplice.table.reading.table import Table
 
 SEED = 11
 FILES = 4

@@ -34,12 +34,12 @@ from lakesplice.model.names import (
     SOURCE_TS,
 )
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.edits import ColumnEdit, Edits, Rows
-from lakesplice.planning.hand_fed import base_rows, hand_fed_schema, stored_rows
+from lakesplice.planning.by_hand.hand_fed import base_rows, hand_fed_schema, stored_rows
+from lakesplice.planning.rows.edits import ColumnEdit, Edits, Rows
 from lakesplice.storage.copying import FileSink, ScratchFile
-from lakesplice.table.ports import Rewriter
-from lakesplice.table.rewrite import PlainRewriter
-from lakesplice.table.rewriters import best_rewriter
+from lakesplice.table.files.page_rewriter import best_rewriter
+from lakesplice.table.files.plain_rewrite import PlainRewriter
+from lakesplice.table.protocol.ports import Rewriter
 
 Figures = dict[str, Any]
 SPLICE = best_rewriter(FileSink, os.cpu_count() or 1, ScratchFile)

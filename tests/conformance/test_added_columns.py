@@ -14,8 +14,8 @@ from lakesplice.formats.events.ddl import SchemaChange, history_of, read_schema_
 from lakesplice.formats.events.debezium.avro_schema import AvroShape, shape_of_row
 from lakesplice.formats.events.debezium.connect import cell_of, with_fill
 from lakesplice.formats.events.debezium.native import Handling, types_of
-from lakesplice.formats.events.maxwell import told as maxwell
-from lakesplice.formats.events.values import SchemaText
+from lakesplice.formats.events.maxwell import told_types as maxwell
+from lakesplice.formats.events.values.blocks import SchemaText
 from lakesplice.model.fills import fill_value
 from lakesplice.model.names import TableName
 from lakesplice.model.types import ColumnType

@@ -12,8 +12,8 @@ from lakesplice import Table
 from lakesplice.errors import UsageError
 from lakesplice.spark.jars import DELTA
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.index import check
-from lakesplice.table.read import View
+from lakesplice.table.reading.scan import View
+from lakesplice.table.upkeep.index_check import check
 from tests.support import adopting, machine
 from tests.support.adopting import ROWS, WRITERS, Rows, files_of, live_elsewhere, some_rows
 from tests.support.delta_spark import run_delta_spark

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakesplice.model.change import Op
-from lakesplice.table.facade import Table
+from lakesplice.table.reading.table import Table
 from tests.support.every_type import EVERY_TYPE, HIGH, LOW, TYPES, row
 from tests.support.made import MadeTable
 

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from lakesplice.errors import TableNotFoundError, UnsupportedError
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.snapshot import open_snapshot, read_log
+from lakesplice.table.protocol.snapshot import open_snapshot, read_log
 
 WITHIN_REACH = (
     "all_primitive_types",

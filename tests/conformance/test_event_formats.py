@@ -14,15 +14,15 @@ import pytest
 from lakesplice.formats.events import DecodeContext, TypeHistory, declare
 from lakesplice.formats.events.ddl import SchemaChange, history_of, read_schema_change
 from lakesplice.formats.events.debezium.native import Handling, types_of
-from lakesplice.formats.events.maxwell import told as maxwell
+from lakesplice.formats.events.maxwell import told_types as maxwell
 from lakesplice.model.change import Op
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import TableName
 from lakesplice.model.position import Ordering, Position
-from lakesplice.planning.policy import Behaviour, SchemaPolicy
-from lakesplice.table.facade import Table
-from lakesplice.table.read import View
+from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
+from lakesplice.table.reading.scan import View
+from lakesplice.table.reading.table import Table
 from lakesplice.testing.compare import compare
 from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.avro import captured_schemas

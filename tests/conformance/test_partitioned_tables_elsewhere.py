@@ -19,14 +19,14 @@ import pytest
 from deltalake import DeltaTable
 
 import lakesplice
-from lakesplice.planning.computing.expression import parse
-from lakesplice.planning.policy import SchemaPolicy
-from lakesplice.planning.shaping import Shape
+from lakesplice.planning.schema.policy import SchemaPolicy
+from lakesplice.planning.shape.computing.expression import parse
+from lakesplice.planning.shape.shaping import Shape
 from lakesplice.spark.jars import DELTA
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.log_keeper import DeltaLogKeeper
 from lakesplice.storage.system import SystemClock
-from lakesplice.table.settle import Settled
+from lakesplice.table.ingest.batch_commit import Settled
 from lakesplice.testing.doubles import SeededEntropy
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
 from tests.support import machine

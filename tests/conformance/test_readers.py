@@ -23,9 +23,9 @@ from lakesplice.spark.jars import DELTA
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.log_keeper import DeltaLogKeeper
 from lakesplice.storage.system import SystemClock
-from lakesplice.table.index import check
-from lakesplice.table.settle import Settled
-from lakesplice.table.snapshot import open_snapshot
+from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.protocol.snapshot import open_snapshot
+from lakesplice.table.upkeep.index_check import check
 from lakesplice.testing.compare import compare
 from lakesplice.testing.doubles import SeededEntropy
 from lakesplice.testing.shop import ORDERS, Shop

@@ -18,9 +18,9 @@ import pytest
 
 from lakesplice.errors import LakespliceError, StorageError, TableNotFoundError
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.adopt import adopt_table
-from lakesplice.table.hand_fed import HandFedTable
-from lakesplice.table.ports import Store
+from lakesplice.table.by_hand.adopt import adopt_table
+from lakesplice.table.by_hand.hand_fed_table import HandFedTable
+from lakesplice.table.protocol.ports import Store
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.faulty_store import Call, Crash, Fault, FaultyStore, How
 from tests.support.by_hand import opened, require_sound_index

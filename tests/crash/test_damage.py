@@ -12,12 +12,12 @@ import pytest
 from lakesplice.errors import CorruptFileError, LakespliceError, VersionNotFoundError
 from lakesplice.spark.plan import TaskError
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.commit import Committed
-from lakesplice.table.index import check, rebuild
-from lakesplice.table.intents import Redirect
-from lakesplice.table.read import View
-from lakesplice.table.settle import Settled
-from lakesplice.table.snapshot import open_snapshot
+from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.protocol.commit import Committed
+from lakesplice.table.protocol.intents import Redirect
+from lakesplice.table.protocol.snapshot import open_snapshot
+from lakesplice.table.reading.scan import View
+from lakesplice.table.upkeep.index_check import check, rebuild
 from lakesplice.testing.doubles import SeededEntropy
 from tests.support.scenario import Scenario
 from tests.support.simulated import Rows, require_finished, require_true, rows_of

@@ -17,7 +17,7 @@ import pytest
 
 from lakesplice.errors import StorageError
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.ports import Store
+from lakesplice.table.protocol.ports import Store
 from lakesplice.testing.faulty_store import Call, Crash, Fault, FaultyStore, How
 from tests.support.scenario import Scenario
 from tests.support.simulated import folder, require_finished, require_tidy, require_true

@@ -21,7 +21,7 @@ import pytest
 from lakesplice import Table
 from lakesplice.errors import TableNotFoundError
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.index import check
+from lakesplice.table.upkeep.index_check import check
 from lakesplice.testing.compare import compare
 from lakesplice.testing.oracle import Record, replay
 from lakesplice.testing.producer import EventProducer, create_topics

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.expiry import Expired, Expiry
-from lakesplice.table.facade import Table
-from lakesplice.table.orphans import Orphans
-from lakesplice.table.read import View
+from lakesplice.table.reading.scan import View
+from lakesplice.table.reading.table import Table
+from lakesplice.table.upkeep.expiry import Expired, Expiry
+from lakesplice.table.upkeep.orphans import Orphans
 from lakesplice.testing.doubles import FixedClock
 from lakesplice.testing.faulty_store import Call, FaultyStore
 from lakesplice.testing.simulation import SimulatedDriver

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from lakesplice.model.manifest import ParkCode
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.dead_letters import read_dead_letters
+from lakesplice.table.files.dead_letters import read_dead_letters
 from lakesplice.testing.compare import compare
 from lakesplice.testing.oracle import Record
 from tests.support.apicurio import Apicurio

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lakesplice.model.address import BaseFile
-from lakesplice.planning.retention import named_files
+from lakesplice.planning.upkeep.retention import named_files
 from lakesplice.testing.compare import compare
 from tests.support.ledgers import PARTITIONS, Ledger, send
 from tests.support.running import Lake, ends_of, take_in

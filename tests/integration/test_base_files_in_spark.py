@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakesplice.model.change import Op
-from lakesplice.table.facade import Table
+from lakesplice.table.reading.table import Table
 from tests.support import short_jvms
 from tests.support.every_type import EVERY_TYPE, HIGH, LOW, row
 from tests.support.made import MadeTable

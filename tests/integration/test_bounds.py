@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from benchmarks.splice.memory import anonymous_bytes, watched
 from lakesplice.formats.rowindex import Entries
-from lakesplice.planning.locate import locate
+from lakesplice.planning.rows.locate import locate
 from lakesplice.spark.decode_stage import ANSWERS, decode_records
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.facade import Table
-from lakesplice.table.runs import RunCache, write_merged, write_run
+from lakesplice.table.files.index_runs import RunCache, write_merged, write_run
+from lakesplice.table.reading.table import Table
 from lakesplice.testing.compare import compare
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Database, TableSpec

@@ -6,7 +6,7 @@ import pytest
 
 from lakesplice.storage.objects import ObjectStore
 from lakesplice.storage.places import open_store
-from lakesplice.table.ports import Store
+from lakesplice.table.protocol.ports import Store
 from lakesplice.testing.s3_server import S3Server, options
 from tests.unit.storage.test_store_contract import (  # noqa: F401  they run here again
     test_a_file_is_deleted_once_and_again_without_error,

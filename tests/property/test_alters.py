@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from lakesplice.formats.events import TypeHistory, TypeVersion
 from lakesplice.model.position import Position
-from lakesplice.planning.policy import Behaviour, SchemaPolicy
+from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.facade import Table
-from lakesplice.table.settle import Settled
+from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.reading.table import Table
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic

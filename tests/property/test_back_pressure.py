@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakesplice.formats.parquet import ROWS_PER_PAGE
-from lakesplice.planning.compaction import (
+from lakesplice.planning.upkeep.compaction import (
     Backlog,
     CompactionPolicy,
     backlog,
@@ -24,8 +24,8 @@ from lakesplice.planning.compaction import (
     pressure,
 )
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.commit import Committed
-from lakesplice.table.intents import Splice
+from lakesplice.table.protocol.commit import Committed
+from lakesplice.table.protocol.intents import Splice
 from lakesplice.testing.doubles import FixedClock
 from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.drawing import examples

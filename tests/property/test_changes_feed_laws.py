@@ -8,10 +8,10 @@ from __future__ import annotations
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lakesplice.planning.policy import SchemaPolicy
+from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.restore import restore
-from lakesplice.table.settle import Settled
+from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.upkeep.restore import restore
 from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.drawing import examples
 from tests.support.feeds import require_feed

@@ -17,9 +17,9 @@ from lakesplice.errors import UsageError
 from lakesplice.model.change import Op, changes_schema
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType
-from lakesplice.planning.digest import row_digest
-from lakesplice.planning.images import to_changes
-from lakesplice.planning.keyhash import key_hash
+from lakesplice.planning.rows.image_changes import to_changes
+from lakesplice.planning.rows.keyhash import key_hash
+from lakesplice.planning.rows.row_digest import row_digest
 from tests.support.drawing import examples
 
 TYPES = [

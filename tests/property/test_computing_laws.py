@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from lakesplice.errors import ConfigurationError
 from lakesplice.model.types import ColumnType
-from lakesplice.planning.computing.evaluation import evaluate, type_of
-from lakesplice.planning.computing.expression import Expression, parse
+from lakesplice.planning.shape.computing.evaluation import evaluate, type_of
+from lakesplice.planning.shape.computing.expression import Expression, parse
 from tests.support.drawing import examples
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

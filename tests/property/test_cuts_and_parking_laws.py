@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from lakesplice.model.manifest import ParkCode, ParkReason
 from lakesplice.model.modes import NotInserts
-from lakesplice.planning.policy import Behaviour, SchemaPolicy
+from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.settle import Settled
+from lakesplice.table.ingest.batch_commit import Settled
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.drawing import examples

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from lakesplice.formats.events import DecodeContext, declare
 from lakesplice.formats.events.debezium.envelope import inspect
 from lakesplice.formats.events.debezium.schemaless import Shapes
-from lakesplice.formats.events.proof import unproven_rows, written_nulls
-from lakesplice.formats.events.screen import matching, starting_right
-from lakesplice.formats.events.template import Template
+from lakesplice.formats.events.json_reading.bad_texts import matching, starting_right
+from lakesplice.formats.events.json_reading.null_proof import unproven_rows, written_nulls
+from lakesplice.formats.events.json_reading.template import Template
 from tests.support.debezium import (
     DECLARED,
     TABLE,

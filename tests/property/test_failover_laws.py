@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from lakesplice.model.epochs import in_epoch
 from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.position import Position
-from lakesplice.planning.epochs import Places, follow, open_epoch
+from lakesplice.planning.sources.epochs import Places, follow, open_epoch
 
 PARTITIONS = 2
 KEYS = 4

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from lakesplice.model.change import Op
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType
-from lakesplice.planning.filters import Filter
-from lakesplice.table.facade import Table
+from lakesplice.planning.filtering.filters import Filter
+from lakesplice.table.reading.table import Table
 from tests.support.drawing import examples
 from tests.support.every_type import EVERY_TYPE, HIGH, LOW, TYPES
 from tests.support.made import MadeTable

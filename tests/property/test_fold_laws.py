@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from lakesplice.model.change import Op, changes_schema
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
-from lakesplice.planning.digest import row_digest
-from lakesplice.planning.fold import fold
+from lakesplice.planning.rows.fold import fold
+from lakesplice.planning.rows.row_digest import row_digest
 from tests.support.drawing import examples
 
 WIDTH = 10

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from lakesplice.formats.events import DecodeContext, declare
 from lakesplice.formats.events.decode import DIALECTS, recognise
 from lakesplice.model.formats import FormatName
-from lakesplice.planning.computing.expression import parse
-from lakesplice.planning.metadata import Metadata, Origin
-from lakesplice.planning.shaping import Shape, shaped
+from lakesplice.planning.shape.computing.expression import parse
+from lakesplice.planning.shape.metadata_columns import Metadata, Origin
+from lakesplice.planning.shape.shaping import Shape, shaped
 from tests.support.avro import SCHEMAS, avro_record, flattened_record
 from tests.support.debezium import (
     DECLARED,

@@ -15,7 +15,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from lakesplice.config.schema_changes import SchemaChangeSettings, policy_of
-from lakesplice.planning.policy import Behaviour, SchemaPolicy
+from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
 from lakesplice.testing.shop import Event
 from tests.support.altered import FOLLOWING, Life, event, of_delta_reader, told_by

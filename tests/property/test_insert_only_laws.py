@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.modes import NotInserts
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.facade import Table
-from lakesplice.table.index import check
-from lakesplice.table.settle import Settled
+from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.reading.table import Table
+from lakesplice.table.upkeep.index_check import check
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.drawing import examples

@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakesplice.formats.events import declare
-from lakesplice.planning.policy import PartialImages, SchemaPolicy
+from lakesplice.planning.schema.policy import PartialImages, SchemaPolicy
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.commit import Committed
-from lakesplice.table.facade import Table
-from lakesplice.table.index import check
-from lakesplice.table.intents import Redirect
-from lakesplice.table.read import View
-from lakesplice.table.settle import Settled
+from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.protocol.commit import Committed
+from lakesplice.table.protocol.intents import Redirect
+from lakesplice.table.reading.scan import View
+from lakesplice.table.reading.table import Table
+from lakesplice.table.upkeep.index_check import check
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from lakesplice.model.address import Segment
 from lakesplice.model.change import delta_schema
-from lakesplice.planning.column_positions import Registers
-from lakesplice.planning.columnwise import hidden_rows
-from lakesplice.planning.edits import apply_edits
-from lakesplice.planning.fold import fold
-from lakesplice.planning.overlay import Waiting, overlay
+from lakesplice.planning.rows.column_positions import Registers
+from lakesplice.planning.rows.edits import apply_edits
+from lakesplice.planning.rows.fold import fold
+from lakesplice.planning.rows.overlay import Waiting, overlay
+from lakesplice.planning.rows.partial_fold import hidden_rows
 from tests.support.drawing import examples
 from tests.support.partial import NAMES, SCHEMA, Row, Step, by_the_rule, changes, digest
 

@@ -9,13 +9,13 @@ from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakesplice.planning.policy import SchemaPolicy
+from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.index import rebuild
-from lakesplice.table.ports import Store
-from lakesplice.table.read import View
-from lakesplice.table.settle import Settled
-from lakesplice.table.snapshot import open_snapshot
+from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.protocol.ports import Store
+from lakesplice.table.protocol.snapshot import open_snapshot
+from lakesplice.table.reading.scan import View
+from lakesplice.table.upkeep.index_check import rebuild
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.drawing import examples

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakesplice.model.position import BEFORE_ALL
-from lakesplice.planning.purging import purge_bound
+from lakesplice.planning.upkeep.purging import purge_bound
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.commit import Committed, Conflict
-from lakesplice.table.facade import Table
-from lakesplice.table.preconditions import ConflictCode
-from lakesplice.table.restore import restore
-from lakesplice.table.settle import Settled
+from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.protocol.commit import Committed, Conflict
+from lakesplice.table.protocol.preconditions import ConflictCode
+from lakesplice.table.reading.table import Table
+from lakesplice.table.upkeep.restore import restore
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.drawing import examples

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.commit import Committed
-from lakesplice.table.dead_letters import Chosen, DeadLetter, table_of, write_dead_letters
-from lakesplice.table.facade import Table
-from lakesplice.table.intents import Ingest
-from lakesplice.table.replay import LetterBox, Letters, Reading
-from lakesplice.table.settle import Settled
+from lakesplice.table.files.dead_letters import Chosen, DeadLetter, table_of, write_dead_letters
+from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.ingest.dead_letter_replay import LetterBox, Letters, Reading
+from lakesplice.table.protocol.commit import Committed
+from lakesplice.table.protocol.intents import Ingest
+from lakesplice.table.reading.table import Table
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from lakesplice.errors import CorruptFileError
 from lakesplice.formats.rowindex import Entries, Run, RunEncoder, encode_run
-from lakesplice.planning import locate as locating
-from lakesplice.planning.index_merge import RUNS_MAX, merge_runs, merged_part, plan_merge
-from lakesplice.planning.locate import UNKNOWN, locate
+from lakesplice.planning.rows import locate as locating
+from lakesplice.planning.rows.index_merge import RUNS_MAX, merge_runs, merged_part, plan_merge
+from lakesplice.planning.rows.locate import UNKNOWN, locate
 
 TOP = (1 << 64) - 1
 # Few values, so that keys meet and hashes seem to collide; ends, so that nothing falls off.

@@ -16,16 +16,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from lakesplice.errors import FencedError, StorageError
-from lakesplice.planning.metadata import Metadata
-from lakesplice.planning.policy import Behaviour, SchemaPolicy
-from lakesplice.planning.shaping import Shape
+from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
+from lakesplice.planning.shape.metadata_columns import Metadata
+from lakesplice.planning.shape.shaping import Shape
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.commit import Committed, Conflict
-from lakesplice.table.facade import Table
-from lakesplice.table.index import check
-from lakesplice.table.intents import Intent
-from lakesplice.table.read import View
-from lakesplice.table.settle import Settled
+from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.protocol.commit import Committed, Conflict
+from lakesplice.table.protocol.intents import Intent
+from lakesplice.table.reading.scan import View
+from lakesplice.table.reading.table import Table
+from lakesplice.table.upkeep.index_check import check
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.faulty_store import Crash, FaultyStore
 from lakesplice.testing.oracle import replay

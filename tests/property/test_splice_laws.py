@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
 from lakesplice.errors import UnsupportedError
-from lakesplice.planning.edits import Edits
+from lakesplice.planning.rows.edits import Edits
 from lakesplice.splicing.metadata.likeness import ORIGINAL_CREATED_BY
 from lakesplice.splicing.metadata.signing import CREATED_BY
 from lakesplice.splicing.options import Options

@@ -25,17 +25,17 @@ from lakesplice.errors import (
 )
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.places import AnyStore, log_keeper
-from lakesplice.table.commit import Committed, Conflict
-from lakesplice.table.expiry import Expiry
-from lakesplice.table.facade import Table
-from lakesplice.table.held import HeldTable
-from lakesplice.table.intents import Intent
-from lakesplice.table.maintenance import Maintenance
-from lakesplice.table.orphans import Orphans
-from lakesplice.table.ports import Store
-from lakesplice.table.read import View
-from lakesplice.table.reset import TopicStart, plan_reset
-from lakesplice.table.restore import restore
+from lakesplice.table.ingest.driver_table import HeldTable
+from lakesplice.table.ingest.reset import TopicStart, plan_reset
+from lakesplice.table.protocol.commit import Committed, Conflict
+from lakesplice.table.protocol.intents import Intent
+from lakesplice.table.protocol.ports import Store
+from lakesplice.table.reading.scan import View
+from lakesplice.table.reading.table import Table
+from lakesplice.table.upkeep.expiry import Expiry
+from lakesplice.table.upkeep.log_maintenance import Maintenance
+from lakesplice.table.upkeep.orphans import Orphans
+from lakesplice.table.upkeep.restore import restore
 from lakesplice.testing.doubles import FixedClock
 from lakesplice.testing.faulty_store import Crash, FaultyStore, How
 from lakesplice.testing.shop import Event

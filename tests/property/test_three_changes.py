@@ -22,11 +22,11 @@ from lakesplice.model.address import Segment
 from lakesplice.model.change import Op, changes_schema, delta_schema
 from lakesplice.model.schema import OF_CHANGE, Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
-from lakesplice.planning import overlay as overlaying
-from lakesplice.planning.digest import row_digest
-from lakesplice.planning.edits import apply_edits
-from lakesplice.planning.fold import fold
-from lakesplice.planning.overlay import Waiting, overlay
+from lakesplice.planning.rows import overlay as overlaying
+from lakesplice.planning.rows.edits import apply_edits
+from lakesplice.planning.rows.fold import fold
+from lakesplice.planning.rows.overlay import Waiting, overlay
+from lakesplice.planning.rows.row_digest import row_digest
 
 LONG = ColumnType(Kind.LONG)
 SCHEMA = TableSchema(

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import assume, example, given, settings
 
-from lakesplice.planning.edits import ColumnEdit, Edits
+from lakesplice.planning.rows.edits import ColumnEdit, Edits
 from lakesplice.splicing.operations import (
     NewColumn,
     add_columns,

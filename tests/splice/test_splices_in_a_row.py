@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakesplice.planning.edits import ColumnEdit, Edits
+from lakesplice.planning.rows.edits import ColumnEdit, Edits
 from tests.support.parquet_conditions import Condition
 from tests.support.parquet_readers import IN_PROCESS, SPARK, Matrix, difference
 from tests.support.splicing import SPLICE, plain, read, written

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakesplice.errors import CorruptFileError, UnsupportedError
-from lakesplice.planning.edits import ColumnEdit, Edits
+from lakesplice.planning.rows.edits import ColumnEdit, Edits
 from lakesplice.splicing.whole import rewrite_whole
 from tests.support.parquet_readers import same
 

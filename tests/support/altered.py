@@ -14,9 +14,9 @@ from lakesplice.formats.events.ddl import history_of, read_schema_change
 from lakesplice.formats.events.ddl.records import SchemaChange
 from lakesplice.formats.events.debezium.native import Handling, types_of
 from lakesplice.model.names import TableName
-from lakesplice.planning.policy import Behaviour, SchemaPolicy
+from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.read import View
+from lakesplice.table.reading.scan import View
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic

@@ -152,7 +152,7 @@ def _nulls(schema: Any, columns: list[str], row: int) -> Any:
     import numpy as np
     import pyarrow as pa
 
-    from lakesplice.planning.edits import ColumnEdit, Edits
+    from lakesplice.planning.rows.edits import ColumnEdit, Edits
 
     rows = np.array([row])
     kinds = {name: schema.field(name).type for name in columns}

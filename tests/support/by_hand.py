@@ -7,11 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakesplice.table.hand_fed import HandFedTable, Tools, create_table
-from lakesplice.table.index import check
-from lakesplice.table.ports import Store
-from lakesplice.table.read import View
-from lakesplice.table.rewriters import best_rewriter
+from lakesplice.table.by_hand.hand_fed_table import HandFedTable, Tools, create_table
+from lakesplice.table.files.page_rewriter import best_rewriter
+from lakesplice.table.protocol.ports import Store
+from lakesplice.table.reading.scan import View
+from lakesplice.table.upkeep.index_check import check
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 
 COLUMNS = pa.schema(

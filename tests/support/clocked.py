@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.ports import Clock, Store
+from lakesplice.table.protocol.ports import Clock, Store
 
 
 class ClockedStore(LocalStore):

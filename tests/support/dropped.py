@@ -6,7 +6,7 @@ import json
 
 from lakesplice.formats.events.ddl import SchemaChange, SchemaHistory, read_schema_change
 from lakesplice.model.names import TableName
-from lakesplice.planning.drops import DropsTold
+from lakesplice.planning.sources.dropped_tables import DropsTold
 from lakesplice.testing.shop import Event
 from tests.support.schema_changes import connect_record
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from lakesplice.errors import UnsupportedError
-from lakesplice.table.changes import (
+from lakesplice.table.protocol.ports import Store
+from lakesplice.table.protocol.snapshot import open_snapshot
+from lakesplice.table.protocol.transitions import RESTORE
+from lakesplice.table.reading.changes import (
     CHANGE_TYPE,
     COMMIT_TIME,
     COMMIT_VERSION,
@@ -13,10 +16,7 @@ from lakesplice.table.changes import (
     changes_of,
     read_version,
 )
-from lakesplice.table.facade import Table
-from lakesplice.table.ports import Store
-from lakesplice.table.snapshot import open_snapshot
-from lakesplice.table.transitions import RESTORE
+from lakesplice.table.reading.table import Table
 from tests.support.simulated import rows_of
 
 States = dict[int, dict[str, Any]]

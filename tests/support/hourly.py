@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.restore import restore
+from lakesplice.table.upkeep.restore import restore
 from lakesplice.testing.doubles import FixedClock
 from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.simulated import Source, driver_of, require_finished, require_true

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from lakesplice.planning.edits import ColumnEdit, Edits
+from lakesplice.planning.rows.edits import ColumnEdit, Edits
 from lakesplice.splicing.options import Options
 from lakesplice.splicing.output.copying import Sink, StreamSink
 from lakesplice.splicing.splice import splice

@@ -12,9 +12,9 @@ from typing import Any
 import xxhash
 
 from lakesplice.model.manifest import FileRef, RunRef
-from lakesplice.table.intents import IndexMerge, Redirect
-from lakesplice.table.layout import run_path
-from lakesplice.table.runs import RunCache, write_merged
+from lakesplice.table.files.index_runs import RunCache, write_merged
+from lakesplice.table.protocol.intents import IndexMerge, Redirect
+from lakesplice.table.protocol.layout import run_path
 from tests.support.independent import hash_of_key, index_run
 from tests.support.made import GENERATION, MadeTable, Row
 

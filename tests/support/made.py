@@ -16,15 +16,15 @@ from lakesplice.model.address import GROUP_BITS, Segment
 from lakesplice.model.change import Op, delta_schema
 from lakesplice.model.manifest import DeltaRef, FileRef, Manifest, PartitionState, SourceState
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.digest import row_digest
+from lakesplice.planning.rows.row_digest import row_digest
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.base import create_base
-from lakesplice.table.commit import Committed, commit, create
-from lakesplice.table.compact import Compacted, compact_files
-from lakesplice.table.intents import Create, Evolve, Ingest, Intent, NewFile, Splice
-from lakesplice.table.layout import base_path, delta_path
-from lakesplice.table.rewriters import best_rewriter
-from lakesplice.table.snapshot import Snapshot
+from lakesplice.table.files.base_files import create_base
+from lakesplice.table.files.page_rewriter import best_rewriter
+from lakesplice.table.protocol.commit import Committed, commit, create
+from lakesplice.table.protocol.intents import Create, Evolve, Ingest, Intent, NewFile, Splice
+from lakesplice.table.protocol.layout import base_path, delta_path
+from lakesplice.table.protocol.snapshot import Snapshot
+from lakesplice.table.upkeep.compact import Compacted, compact_files
 
 Row = Mapping[str, Any]
 GENERATION = 1

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from datafusion import ParquetWriterOptions, SessionConfig, SessionContext
 from hypothesis import strategies as st
 
-from lakesplice.planning.edits import ColumnEdit, Edits
+from lakesplice.planning.rows.edits import ColumnEdit, Edits
 from tests.support.parquet_conditions import Condition
 from tests.support.parquet_readers import spark_session
 from tests.support.parquet_values import COMMON, RARE, values_of, with_nulls

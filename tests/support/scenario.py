@@ -7,11 +7,11 @@ from contextlib import suppress
 
 from lakesplice.errors import UsageError, VersionNotFoundError
 from lakesplice.storage.places import AnyStore, log_keeper
-from lakesplice.table.expiry import Expired, Expiry
-from lakesplice.table.maintenance import Maintenance, clean_up
-from lakesplice.table.orphans import Orphans
-from lakesplice.table.ports import Store
-from lakesplice.table.restore import restore
+from lakesplice.table.protocol.ports import Store
+from lakesplice.table.upkeep.expiry import Expired, Expiry
+from lakesplice.table.upkeep.log_maintenance import Maintenance, clean_up
+from lakesplice.table.upkeep.orphans import Orphans
+from lakesplice.table.upkeep.restore import restore
 from lakesplice.testing.doubles import FixedClock
 from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.simulated import Source, driver_of

@@ -6,14 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from lakesplice.planning.metadata import Metadata
-from lakesplice.planning.policy import DEFAULT_POLICY, SchemaPolicy
-from lakesplice.planning.shaping import Shape
+from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
+from lakesplice.planning.shape.metadata_columns import Metadata
+from lakesplice.planning.shape.shaping import Shape
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.facade import Table
-from lakesplice.table.index import check
-from lakesplice.table.read import View
-from lakesplice.table.settle import Settled
+from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.reading.scan import View
+from lakesplice.table.reading.table import Table
+from lakesplice.table.upkeep.index_check import check
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Database, Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from lakesplice.model.position import Position
-from lakesplice.planning.retention import named_files
-from lakesplice.table.facade import Table
-from lakesplice.table.index import check
-from lakesplice.table.layout import BASE, DEAD_LETTERS, DELTAS, INDEX
-from lakesplice.table.offsets import view_floor
-from lakesplice.table.ports import Clock, Store
-from lakesplice.table.read import View
-from lakesplice.table.snapshot import open_snapshot, read_manifest, read_pointer
+from lakesplice.planning.upkeep.retention import named_files
+from lakesplice.table.protocol.layout import BASE, DEAD_LETTERS, DELTAS, INDEX
+from lakesplice.table.protocol.offsets import view_floor
+from lakesplice.table.protocol.ports import Clock, Store
+from lakesplice.table.protocol.snapshot import open_snapshot, read_manifest, read_pointer
+from lakesplice.table.reading.scan import View
+from lakesplice.table.reading.table import Table
+from lakesplice.table.upkeep.index_check import check
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.oracle import position, replay
 from lakesplice.testing.shop import Database, Event, TableSpec

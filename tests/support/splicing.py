@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakesplice.errors import UnsupportedError
-from lakesplice.planning.edits import Edits
+from lakesplice.planning.rows.edits import Edits
 from lakesplice.splicing.output.copying import StreamSink
 from lakesplice.splicing.splice import Options, splice
 from lakesplice.splicing.whole import edited, rewrite_whole

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from lakesplice.table.commit import Committed
-from lakesplice.table.intents import Redirect
-from lakesplice.table.settle import Settled
+from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.protocol.commit import Committed
+from lakesplice.table.protocol.intents import Redirect
 from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.simulated import Source
 

@@ -15,11 +15,11 @@ from lakesplice.model.manifest import DeltaRef, FileRef, PartitionState, RunRef,
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.commit import Committed, Conflict, commit, create
-from lakesplice.table.intents import Create, Ingest, Intent, NewFile, Splice
-from lakesplice.table.layout import base_path, delta_path, run_path
-from lakesplice.table.ports import Store
-from lakesplice.table.snapshot import Snapshot, open_snapshot
+from lakesplice.table.protocol.commit import Committed, Conflict, commit, create
+from lakesplice.table.protocol.intents import Create, Ingest, Intent, NewFile, Splice
+from lakesplice.table.protocol.layout import base_path, delta_path, run_path
+from lakesplice.table.protocol.ports import Store
+from lakesplice.table.protocol.snapshot import Snapshot, open_snapshot
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 
 SCHEMA = TableSchema(

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from lakesplice.formats.events import TypeHistory, declare
-from lakesplice.planning.policy import DEFAULT_POLICY, SchemaPolicy
+from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.ports import SchemaSource
-from lakesplice.table.settle import Settled
+from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.protocol.ports import SchemaSource
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic

@@ -14,10 +14,10 @@ from lakesplice.formats.parquet import BaseReader, WrittenBase, write_base
 from lakesplice.model.address import BaseFile
 from lakesplice.model.change import Op
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.edits import ColumnEdit, Edits, apply_edits
-from lakesplice.table.compact import compact_files
-from lakesplice.table.facade import Table
-from lakesplice.table.rewriters import best_rewriter
+from lakesplice.planning.rows.edits import ColumnEdit, Edits, apply_edits
+from lakesplice.table.files.page_rewriter import best_rewriter
+from lakesplice.table.reading.table import Table
+from lakesplice.table.upkeep.compact import compact_files
 from tests.support.every_type import EVERY_TYPE, HIGH, LOW, row
 from tests.support.made import MadeTable
 

@@ -11,7 +11,7 @@ from lakesplice.errors import CorruptFileError, MissingFileError, UsageError
 from lakesplice.model.change import Op
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
-from lakesplice.table.facade import Table
+from lakesplice.table.reading.table import Table
 from tests.support.every_type import EVERY_TYPE, HIGH, LOW, row
 from tests.support.made import MadeTable
 

@@ -22,18 +22,18 @@ from lakesplice.config import Settings
 from lakesplice.errors import FencedError, LakespliceError, UsageError
 from lakesplice.storage.places import AnyStore
 from lakesplice.storage.system import SystemClock, SystemEntropy
-from lakesplice.table.commit import Committed, Conflict, commit
-from lakesplice.table.generation import BEATS_PER_LEASE, Generation, Wait, take_generation
-from lakesplice.table.intents import Intent
-from lakesplice.table.ports import Clock, Entropy, Store
-from lakesplice.table.requests import (
+from lakesplice.table.driver.generation import BEATS_PER_LEASE, Generation, Wait, take_generation
+from lakesplice.table.driver.requests import (
     REQUEST_PARAMETER,
     Answer,
     Request,
     ask,
     was_executed,
 )
-from lakesplice.table.snapshot import open_snapshot
+from lakesplice.table.protocol.commit import Committed, Conflict, commit
+from lakesplice.table.protocol.intents import Intent
+from lakesplice.table.protocol.ports import Clock, Entropy, Store
+from lakesplice.table.protocol.snapshot import open_snapshot
 
 WAIT_SECONDS = 600.0
 # A driver that is gone is known to be after one lease.

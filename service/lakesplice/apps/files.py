@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from lakesplice.apps.appearing import appearing, opened, options_for, refuse_existing
 from lakesplice.errors import UsageError
-from lakesplice.planning.edits import Edits
+from lakesplice.planning.rows.edits import Edits
 from lakesplice.splicing import operations
 from lakesplice.splicing.operations import NewColumn
 from lakesplice.splicing.options import Options

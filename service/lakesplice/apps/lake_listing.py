@@ -14,9 +14,9 @@ from lakesplice.model.driver_status import DriverStatus, TopicState, TopicStatus
 from lakesplice.model.manifest import Manifest, ParkReason
 from lakesplice.model.names import IS_DELETED, TableName
 from lakesplice.storage.places import AnyStore
-from lakesplice.table.ports import Store
-from lakesplice.table.read import Request, scan
-from lakesplice.table.snapshot import Snapshot, open_snapshot
+from lakesplice.table.protocol.ports import Store
+from lakesplice.table.protocol.snapshot import Snapshot, open_snapshot
+from lakesplice.table.reading.scan import Request, scan
 
 _THREADS = 8
 # Rows are counted by reading one small column of every file. Beyond this that takes too long for a

@@ -9,9 +9,9 @@ from lakesplice.apps.registry import registry_of
 from lakesplice.config import Settings
 from lakesplice.formats.events import declare
 from lakesplice.model.names import TableName
-from lakesplice.planning.late import IntakeRules
-from lakesplice.table.dead_letters import Chosen
-from lakesplice.table.replay import Reading
+from lakesplice.planning.intake.late_records import IntakeRules
+from lakesplice.table.files.dead_letters import Chosen
+from lakesplice.table.ingest.dead_letter_replay import Reading
 
 
 def letter_arguments(chosen: Chosen) -> dict[str, Any]:

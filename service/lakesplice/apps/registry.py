@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lakesplice.config.schema_registry import SchemaRegistrySettings
 from lakesplice.storage.schema_registry import RegistryAccess, SchemaRegistry
-from lakesplice.table.ports import SchemaSource
+from lakesplice.table.protocol.ports import SchemaSource
 
 
 def registry_of(settings: SchemaRegistrySettings) -> SchemaSource | None:

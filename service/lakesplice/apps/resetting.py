@@ -9,9 +9,9 @@ from typing import Any
 from lakesplice.apps.workplace import Done, Workplace
 from lakesplice.errors import ParkedTableError, UsageError
 from lakesplice.model.manifest import Manifest, SourceState
-from lakesplice.planning.directions import moved, skipping
-from lakesplice.table.intents import Redirect
-from lakesplice.table.reset import TopicStart, plan_reset
+from lakesplice.planning.sources.operator_directions import moved, skipping
+from lakesplice.table.ingest.reset import TopicStart, plan_reset
+from lakesplice.table.protocol.intents import Redirect
 
 EARLIEST = "earliest"
 

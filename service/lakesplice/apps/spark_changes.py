@@ -20,7 +20,9 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Inp
 
 from lakesplice.errors import UsageError
 from lakesplice.spark.workers import keep_zip_directories
-from lakesplice.table.changes import (
+from lakesplice.table.protocol.ports import Store
+from lakesplice.table.protocol.snapshot import Snapshot, latest, open_snapshot
+from lakesplice.table.reading.changes import (
     COMMIT_VERSION,
     INSERT,
     WHOLE,
@@ -29,9 +31,7 @@ from lakesplice.table.changes import (
     feed_schema,
     sizes_of_changes,
 )
-from lakesplice.table.facade import Asked
-from lakesplice.table.ports import Store
-from lakesplice.table.snapshot import Snapshot, latest, open_snapshot
+from lakesplice.table.reading.table import Asked
 
 _LATEST = "latest"
 _VERSION, _WHOLE = "version", "whole"

@@ -32,18 +32,18 @@ from lakesplice.apps.spark_changes import Changes, ChangesReader, ChangesStream,
 from lakesplice.errors import UsageError
 from lakesplice.model.manifest import FileRef, Manifest
 from lakesplice.model.schema import SYSTEM_FIELDS, TableSchema
-from lakesplice.planning.filters import stored_names
+from lakesplice.planning.filtering.filters import stored_names
 from lakesplice.spark.workers import keep_zip_directories
 from lakesplice.storage.places import open_store
-from lakesplice.table.facade import Asked, ask, asked_version
-from lakesplice.table.ports import Store
-from lakesplice.table.read import View, matching_files
-from lakesplice.table.snapshot import (
+from lakesplice.table.protocol.ports import Store
+from lakesplice.table.protocol.snapshot import (
     Snapshot,
     manifest_ref,
     open_snapshot,
     read_manifest,
 )
+from lakesplice.table.reading.scan import View, matching_files
+from lakesplice.table.reading.table import Asked, ask, asked_version
 
 FORMAT = "lakesplice"
 # A partition is a task; small files share one.
@@ -79,7 +79,7 @@ class _Wanted:
             return None
         # The grammar of SQL takes longer to import than all else together, and each query of Spark
         # starts a process or two.
-        from lakesplice.planning.conditions import parsed_condition
+        from lakesplice.planning.filtering.conditions import parsed_condition
 
         return parsed_condition(self.filter, _named(schema))
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from lakesplice.apps.appearing import appearing, opened, options_for, refuse_existing
 from lakesplice.errors import UnsupportedError, UsageError
-from lakesplice.planning.edits import Edits
+from lakesplice.planning.rows.edits import Edits
 from lakesplice.splicing.matching import Matched, match_by_key, match_by_position
 from lakesplice.splicing.options import Options
 from lakesplice.splicing.splice import Spliced, splice

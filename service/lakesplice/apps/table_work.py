@@ -16,21 +16,21 @@ from lakesplice.apps.workplace import Done, Workplace
 from lakesplice.config import Settings
 from lakesplice.errors import ParkedTableError, UsageError
 from lakesplice.model.manifest import Manifest, ParkReason
-from lakesplice.planning.compaction import tasks, work
-from lakesplice.planning.directions import FallBack, onward
-from lakesplice.planning.file_merge import FILE_MERGE_POLICY, plan_file_merge
+from lakesplice.planning.sources.operator_directions import FallBack, onward
+from lakesplice.planning.upkeep.compaction import tasks, work
+from lakesplice.planning.upkeep.file_merge import FILE_MERGE_POLICY, plan_file_merge
 from lakesplice.storage.copying import ScratchFile
 from lakesplice.storage.places import open_sink
-from lakesplice.table.compact import compact_files, splice_of
-from lakesplice.table.dead_letters import Chosen
-from lakesplice.table.file_merge import file_merge, merge_base_files
-from lakesplice.table.index import rebuild
-from lakesplice.table.intents import FileMerge, Purge, Redirect, Splice
-from lakesplice.table.purge import PurgeRules, purge
-from lakesplice.table.replay import LetterBox, Letters
-from lakesplice.table.restore import restore
-from lakesplice.table.rewriters import best_rewriter
-from lakesplice.table.vacuum import vacuum
+from lakesplice.table.files.dead_letters import Chosen
+from lakesplice.table.files.page_rewriter import best_rewriter
+from lakesplice.table.ingest.dead_letter_replay import LetterBox, Letters
+from lakesplice.table.protocol.intents import FileMerge, Purge, Redirect, Splice
+from lakesplice.table.upkeep.compact import compact_files, splice_of
+from lakesplice.table.upkeep.file_merge import file_merge, merge_base_files
+from lakesplice.table.upkeep.index_check import rebuild
+from lakesplice.table.upkeep.purge import PurgeRules, purge
+from lakesplice.table.upkeep.restore import restore
+from lakesplice.table.upkeep.vacuum import vacuum
 
 UNPARK, RESTORE, REBUILD = "unpark", "restore", "index rebuild"
 VACUUM, COMPACT, MERGE, PURGE = "vacuum", "compact", "merge", "purge"

@@ -10,11 +10,11 @@ from lakesplice.errors import RetryableError
 from lakesplice.formats.events import TypeHistory
 from lakesplice.model.manifest import ParkReason, RunRef, SourceState
 from lakesplice.model.names import TableName
-from lakesplice.table.commit import Committed, Conflict
-from lakesplice.table.intents import Intent, Redirect
-from lakesplice.table.ports import Clock, Entropy, Store
-from lakesplice.table.reset import TopicStart
-from lakesplice.table.snapshot import Snapshot, latest
+from lakesplice.table.ingest.reset import TopicStart
+from lakesplice.table.protocol.commit import Committed, Conflict
+from lakesplice.table.protocol.intents import Intent, Redirect
+from lakesplice.table.protocol.ports import Clock, Entropy, Store
+from lakesplice.table.protocol.snapshot import Snapshot, latest
 
 _ATTEMPTS_MAX = 20
 _Planned = TypeVar("_Planned", bound=Intent)

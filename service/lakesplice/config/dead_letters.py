@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from lakesplice.config.section import Section
-from lakesplice.planning.dead_letter_limit import LetterLimit
+from lakesplice.planning.intake.dead_letter_limit import LetterLimit
 
 
 class DeadLetterSettings(Section):

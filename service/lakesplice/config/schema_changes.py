@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from lakesplice.config.section import Section
-from lakesplice.planning.policy import Behaviour, PartialImages, SchemaPolicy
+from lakesplice.planning.schema.policy import Behaviour, PartialImages, SchemaPolicy
 
 AnyBehaviour = Literal["evolve", "try_evolve", "lenient", "ignore", "exception"]
 _ADD = (

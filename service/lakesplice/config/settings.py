@@ -44,13 +44,13 @@ from lakesplice.model.formats import FormatName
 from lakesplice.model.mappings import TypeMapping
 from lakesplice.model.modes import APPENDED, SOURCE_POSITION, NotInserts
 from lakesplice.model.names import TableName
-from lakesplice.planning.policy import PartialImages, SchemaPolicy
-from lakesplice.planning.retention import RETENTION_SECONDS_MIN
-from lakesplice.table.generation import LEASE_SECONDS, LEASE_SECONDS_MAX
+from lakesplice.planning.schema.policy import PartialImages, SchemaPolicy
+from lakesplice.planning.upkeep.retention import RETENTION_SECONDS_MIN
+from lakesplice.table.driver.generation import LEASE_SECONDS, LEASE_SECONDS_MAX
 
 if TYPE_CHECKING:
-    from lakesplice.formats.events.declared import DeclaredType
-    from lakesplice.planning.shaping import Shape
+    from lakesplice.formats.events.values.declared import DeclaredType
+    from lakesplice.planning.shape.shaping import Shape
 
 _MEMORY = re.compile(r"[1-9]\d{0,6}[mg]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
@@ -140,7 +140,7 @@ class SparkSettings(Section):
 
 def _declared(columns: Options) -> dict[str, DeclaredType]:
     # The decoder takes a while to import and most configurations declare nothing.
-    from lakesplice.formats.events.declared import declare
+    from lakesplice.formats.events.values.declared import declare
 
     try:
         return declare(columns)

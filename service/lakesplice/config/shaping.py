@@ -13,10 +13,10 @@ from lakesplice.errors import ConfigurationError
 from lakesplice.secrets import MASK
 
 if TYPE_CHECKING:
-    from lakesplice.planning.computing.expression import Expression
-    from lakesplice.planning.masks import Mask
-    from lakesplice.planning.metadata import Metadata
-    from lakesplice.planning.shaping import Shape
+    from lakesplice.planning.shape.computing.expression import Expression
+    from lakesplice.planning.shape.masks import Mask
+    from lakesplice.planning.shape.metadata_columns import Metadata
+    from lakesplice.planning.shape.shaping import Shape
 
 # 96 bits if drawn from letters and digits, out of reach of guessing.
 SECRET_CHARS_MIN = 16
@@ -25,7 +25,7 @@ Secret = Annotated[str | None, PlainSerializer(lambda value: MASK if value else 
 
 def _masks(masks: Options) -> tuple[tuple[str, Mask], ...]:
     # What masks takes a while to import and most configurations have none.
-    from lakesplice.planning.masks import masks_of
+    from lakesplice.planning.shape.masks import masks_of
 
     try:
         return masks_of(masks)
@@ -34,7 +34,7 @@ def _masks(masks: Options) -> tuple[tuple[str, Mask], ...]:
 
 
 def _metadata(names: tuple[str, ...]) -> tuple[Metadata, ...]:
-    from lakesplice.planning.metadata import metadata_of
+    from lakesplice.planning.shape.metadata_columns import metadata_of
 
     try:
         return metadata_of(names)
@@ -43,8 +43,8 @@ def _metadata(names: tuple[str, ...]) -> tuple[Metadata, ...]:
 
 
 def _computed(spelt: Options) -> tuple[tuple[str, Expression], ...]:
-    from lakesplice.planning.computing.evaluation import type_of
-    from lakesplice.planning.computing.expression import parse
+    from lakesplice.planning.shape.computing.evaluation import type_of
+    from lakesplice.planning.shape.computing.expression import parse
 
     found = []
     for name, text in spelt.items():
@@ -175,7 +175,7 @@ class ShapeSettings(Section):
     @model_validator(mode="after")
     def _hides_what_is_masked(self) -> Self:
         if self.computed and self.masks:
-            from lakesplice.planning.computing.expression import columns_of
+            from lakesplice.planning.shape.computing.expression import columns_of
 
             for name, expression in _computed(self.computed):
                 shown = set(columns_of(expression))
@@ -194,7 +194,7 @@ class ShapeSettings(Section):
     @classmethod
     def _of_topics(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if value:
-            from lakesplice.planning.metadata import is_of_topic
+            from lakesplice.planning.shape.metadata_columns import is_of_topic
 
             for what in _metadata(value):
                 if not is_of_topic(what):
@@ -237,7 +237,7 @@ def shape_of(
     names = given.told(general)
     if own is None and not names:
         return None
-    from lakesplice.planning.shaping import Shape
+    from lakesplice.planning.shape.shaping import Shape
 
     return Shape(
         given.include,

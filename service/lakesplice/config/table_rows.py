@@ -9,8 +9,8 @@ from pydantic import Field
 from lakesplice.config.quantities import Seconds
 from lakesplice.config.section import DAY, Section
 from lakesplice.model.modes import NotInserts
-from lakesplice.planning.policy import PartialImages
-from lakesplice.planning.retention import PURGE_SECONDS_MIN
+from lakesplice.planning.schema.policy import PartialImages
+from lakesplice.planning.upkeep.retention import PURGE_SECONDS_MIN
 
 
 class RowSettings(Section):

@@ -8,8 +8,8 @@ from pydantic import Field, model_validator
 
 from lakesplice.config.quantities import Bytes, Seconds
 from lakesplice.config.section import DAY, Section
-from lakesplice.planning.file_merge import FILE_MERGE_POLICY
-from lakesplice.planning.retention import PURGE_SECONDS_MIN, RETENTION_SECONDS_MIN
+from lakesplice.planning.upkeep.file_merge import FILE_MERGE_POLICY
+from lakesplice.planning.upkeep.retention import PURGE_SECONDS_MIN, RETENTION_SECONDS_MIN
 
 
 class LogSettings(Section):

@@ -12,6 +12,6 @@ class NotInserts(StrEnum):
     DEAD_LETTER = "dead-letter"
 
 
-# The key of tables that rows are appended to: a column that `planning/placed.py` adds.
+# The key of tables that rows are appended to: a column that `planning/rows/appended_rows.py` adds.
 SOURCE_POSITION = "_source_position"
 APPENDED = (SOURCE_POSITION,)

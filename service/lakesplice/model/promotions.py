@@ -1,7 +1,7 @@
 """Values of a column's earlier type as values of its present one.
 
 A column's type only ever changes to one that holds every value of the one before exactly
-(`planning/retyping.py` decides), so these casts lose nothing.
+(`planning/schema/type_changes.py` decides), so these casts lose nothing.
 """
 
 from __future__ import annotations

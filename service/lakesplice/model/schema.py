@@ -28,8 +28,8 @@ SYSTEM_FIELDS: tuple[pa.Field, ...] = (
 )
 
 
-# How the source types of columns begin that the source hasn't got (`planning/metadata.py`,
-# `planning/computing`).
+# How the source types of columns begin that the source hasn't got
+# (`planning/shape/metadata_columns.py`, `planning/shape/computing`).
 OF_CHANGE, OF_TOPIC, COMPUTED = "of-change:", "of-topic:", "computed:"
 
 
@@ -242,7 +242,7 @@ class TableSchema:
     @cached_property
     def positions(self) -> Column | None:
         """The column that says where columns' values are from, in a table that takes partial images
-        (`planning/column_positions.py`); None in others.
+        (`planning/rows/column_positions.py`); None in others.
         """
         found = (column for column in self.columns if column.source_type == _POSITIONS)
         return next(found, None)

@@ -23,17 +23,17 @@ from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import DeadLetterRef
 from lakesplice.model.names import KEY_HIGH
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.fold import fold
-from lakesplice.planning.insert_only import in_key_order
-from lakesplice.planning.intake import PartitionIntake
-from lakesplice.planning.intake_report import Letter
-from lakesplice.planning.kept_types import with_kept_types
-from lakesplice.planning.metadata import Origin
-from lakesplice.planning.placed import placed
-from lakesplice.planning.placement import range_of
-from lakesplice.planning.shaping import shaped
+from lakesplice.planning.intake.insert_only import in_key_order
+from lakesplice.planning.intake.key_ranges import range_of
+from lakesplice.planning.intake.partition_intake import PartitionIntake
+from lakesplice.planning.intake.report import Letter
+from lakesplice.planning.rows.appended_rows import placed
+from lakesplice.planning.rows.fold import fold
+from lakesplice.planning.schema.ignored_type_changes import with_kept_types
+from lakesplice.planning.shape.metadata_columns import Origin
+from lakesplice.planning.shape.shaping import shaped
 from lakesplice.spark.plan import BatchPlan, TaskError, TopicPlan, TopicRead
-from lakesplice.table.dead_letters import LETTER_SCHEMA, headers_json, write_dead_letters
+from lakesplice.table.files.dead_letters import LETTER_SCHEMA, headers_json, write_dead_letters
 
 ANSWERS = -1
 PAYLOAD_BYTES_MAX = 32 << 20

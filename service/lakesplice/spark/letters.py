@@ -12,7 +12,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j 
 from pyspark.sql import SparkSession
 
 from lakesplice.errors import SourceUnavailable
-from lakesplice.table.dead_letters import DeadLetter
+from lakesplice.table.files.dead_letters import DeadLetter
 
 # Whatever the source's topic took, as far as the broker takes it here.
 _REQUEST_BYTES_MAX = 128 << 20

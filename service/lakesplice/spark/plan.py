@@ -14,13 +14,13 @@ from lakesplice.model.manifest import DeadLetterRef, PartitionState
 from lakesplice.model.mappings import TypeMapping
 from lakesplice.model.modes import NotInserts
 from lakesplice.model.names import TableName
-from lakesplice.planning.facts import TopicFacts
-from lakesplice.planning.intake_report import PartitionReport
-from lakesplice.planning.policy import DEFAULT_POLICY, SchemaPolicy
-from lakesplice.planning.shaping import Shape
-from lakesplice.table.append import Appended, AppendPlan
-from lakesplice.table.ports import Entropy, SchemaSource, Store
-from lakesplice.table.settle import Brought
+from lakesplice.planning.intake.known_topic import TopicFacts
+from lakesplice.planning.intake.report import PartitionReport
+from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
+from lakesplice.planning.shape.shaping import Shape
+from lakesplice.table.ingest.append import Appended, AppendPlan
+from lakesplice.table.ingest.batch_commit import Brought
+from lakesplice.table.protocol.ports import Entropy, SchemaSource, Store
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from pyspark.sql import SparkSession
 from lakesplice.model.manifest import Manifest, RunRef
 from lakesplice.spark.session import COMPACTION_POOL
 from lakesplice.splicing.output.copying import OpenSink
-from lakesplice.table.compact import Compacted, compact_files
-from lakesplice.table.file_merge import merge_base_files
-from lakesplice.table.intents import NewFile, Purge
-from lakesplice.table.ports import Entropy, Rewriter, Store
-from lakesplice.table.purge import PurgeRules, purge
-from lakesplice.table.runs import RunCache, write_merged
+from lakesplice.table.files.index_runs import RunCache, write_merged
+from lakesplice.table.protocol.intents import NewFile, Purge
+from lakesplice.table.protocol.ports import Entropy, Rewriter, Store
+from lakesplice.table.upkeep.compact import Compacted, compact_files
+from lakesplice.table.upkeep.file_merge import merge_base_files
+from lakesplice.table.upkeep.purge import PurgeRules, purge
 
 
 @dataclass(frozen=True)

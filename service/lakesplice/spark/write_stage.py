@@ -13,8 +13,8 @@ import pyarrow as pa
 from lakesplice.model.schema import TableSchema
 from lakesplice.spark.decode_stage import ANSWERS, FIRST_SCHEMA, task_error
 from lakesplice.spark.plan import BatchPlan, RangeWritten, TopicRead
-from lakesplice.table.append import AppendPlan, append
-from lakesplice.table.runs import RunCache
+from lakesplice.table.files.index_runs import RunCache
+from lakesplice.table.ingest.append import AppendPlan, append
 
 ANSWER_SCHEMA = pa.schema([("answer", pa.binary())])
 ANSWER_DDL = "answer binary"

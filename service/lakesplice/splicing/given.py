@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakesplice.errors import UnsupportedError, UsageError
-from lakesplice.planning.edits import Edits
+from lakesplice.planning.rows.edits import Edits
 from lakesplice.splicing.pages.codec import read_type, writable
 from lakesplice.splicing.pages.laying import stored
 from lakesplice.splicing.reasons import Reason

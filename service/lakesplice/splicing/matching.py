@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lakesplice.errors import UsageError
-from lakesplice.planning.edits import ColumnEdit, Edits, Rows
+from lakesplice.planning.rows.edits import ColumnEdit, Edits, Rows
 from lakesplice.splicing.pages.memory import Tidying
 from lakesplice.splicing.pages.streaming import BUFFER_BYTES, value_bytes
 from lakesplice.splicing.structures.footer import read_footer

@@ -15,7 +15,7 @@ from functools import partial
 import pyarrow as pa
 
 from lakesplice.errors import UnsupportedError, UsageError
-from lakesplice.planning.edits import ColumnEdit, Edits
+from lakesplice.planning.rows.edits import ColumnEdit, Edits
 from lakesplice.splicing.columns.fresh import cut, fresh_chunk, leaf_of, pages_like, style_like
 from lakesplice.splicing.columns.widening import wide, with_room, with_room_for
 from lakesplice.splicing.given import NewColumn, check_new, constant, fitted_plain, rows_like

@@ -9,7 +9,7 @@ from functools import partial
 import pyarrow as pa
 
 from lakesplice.errors import UsageError
-from lakesplice.planning.edits import Edits
+from lakesplice.planning.rows.edits import Edits
 from lakesplice.splicing.columns.editing import EditedChunks, check_editable
 from lakesplice.splicing.columns.nested import NestedChunks, check_nested
 from lakesplice.splicing.columns.widening import with_room

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakesplice.errors import CorruptFileError
-from lakesplice.planning.edits import ColumnEdit, Edits
+from lakesplice.planning.rows.edits import ColumnEdit, Edits
 from lakesplice.splicing.metadata.schemas import refuse_doubles
 from lakesplice.splicing.output.assemble import Assembled
 from lakesplice.splicing.pages.laying import bits, stored

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lakesplice.errors import CorruptFileError, UnsupportedError, UsageError
-from lakesplice.planning.edits import ColumnEdit, Edits, apply_edits
+from lakesplice.planning.rows.edits import ColumnEdit, Edits, apply_edits
 from lakesplice.splicing.metadata.geography import GEO, unbounded_value
 from lakesplice.splicing.metadata.likeness import (
     ORIGINAL_CREATED_BY,

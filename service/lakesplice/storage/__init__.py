@@ -1,1 +1,1 @@
-"""Where a lake's bytes are: adapters of the store interface in table/ports.py."""
+"""Where a lake's bytes are: adapters of the store interface in table/protocol/ports.py."""

@@ -19,8 +19,8 @@ from lakesplice.storage.log_keeper import DeltaLogKeeper
 from lakesplice.storage.object_files import ObjectSink
 from lakesplice.storage.objects import ObjectStore
 from lakesplice.storage.uploads import PartsSink, PartsUpload
-from lakesplice.table.inner_tables import ICEBERG, LOGS, require_no_outer_table
-from lakesplice.table.ports import Store
+from lakesplice.table.files.inner_tables import ICEBERG, LOGS, require_no_outer_table
+from lakesplice.table.protocol.ports import Store
 
 _ESCAPED = re.compile(r"%[0-9A-Fa-f]{2}")
 

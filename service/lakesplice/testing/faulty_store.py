@@ -15,7 +15,7 @@ from enum import Enum, auto
 import pyarrow as pa
 
 from lakesplice.errors import MissingFileError, StorageError
-from lakesplice.table.ports import Store
+from lakesplice.table.protocol.ports import Store
 
 
 class How(Enum):

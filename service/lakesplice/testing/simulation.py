@@ -21,30 +21,30 @@ from lakesplice.formats.events import DeclaredType, TypeHistory
 from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.modes import NotInserts
 from lakesplice.model.names import TableName
-from lakesplice.planning.compaction import tasks, work
-from lakesplice.planning.dead_letter_limit import NO_LIMIT, LetterLimit
-from lakesplice.planning.drops import DropsTold
-from lakesplice.planning.file_merge import FileMergePolicy, plan_file_merge
-from lakesplice.planning.index_merge import RUNS_MAX, plan_merge
-from lakesplice.planning.metadata import Origin
-from lakesplice.planning.policy import DEFAULT_POLICY, SchemaPolicy
-from lakesplice.planning.shaping import Shape, shard_of
+from lakesplice.planning.intake.dead_letter_limit import NO_LIMIT, LetterLimit
+from lakesplice.planning.rows.index_merge import RUNS_MAX, plan_merge
+from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
+from lakesplice.planning.shape.metadata_columns import Origin
+from lakesplice.planning.shape.shaping import Shape, shard_of
+from lakesplice.planning.sources.dropped_tables import DropsTold
+from lakesplice.planning.upkeep.compaction import tasks, work
+from lakesplice.planning.upkeep.file_merge import FileMergePolicy, plan_file_merge
 from lakesplice.spark.decode_stage import decode_records
 from lakesplice.spark.plan import BatchPlan, TaskError, TopicPlan, TopicResult, gather
 from lakesplice.spark.write_stage import read_answers, write_ranges
 from lakesplice.storage.places import open_sink
-from lakesplice.table.append import AppendPlan
-from lakesplice.table.commit import Committed, Conflict
-from lakesplice.table.compact import compact_files, splice_of
-from lakesplice.table.drops import Dealt, deal_with
-from lakesplice.table.file_merge import file_merge, merge_base_files
-from lakesplice.table.held import HeldTable
-from lakesplice.table.intents import FileMerge, IndexMerge, Purge, Splice
-from lakesplice.table.ports import Clock, Entropy, SchemaSource, Store
-from lakesplice.table.purge import PurgeRules, purge
-from lakesplice.table.rewriters import best_rewriter
-from lakesplice.table.runs import RunCache, write_merged
-from lakesplice.table.settle import Settled, settle
+from lakesplice.table.files.index_runs import RunCache, write_merged
+from lakesplice.table.files.page_rewriter import best_rewriter
+from lakesplice.table.ingest.append import AppendPlan
+from lakesplice.table.ingest.batch_commit import Settled, settle
+from lakesplice.table.ingest.driver_table import HeldTable
+from lakesplice.table.ingest.dropped_tables import Dealt, deal_with
+from lakesplice.table.protocol.commit import Committed, Conflict
+from lakesplice.table.protocol.intents import FileMerge, IndexMerge, Purge, Splice
+from lakesplice.table.protocol.ports import Clock, Entropy, SchemaSource, Store
+from lakesplice.table.upkeep.compact import compact_files, splice_of
+from lakesplice.table.upkeep.file_merge import file_merge, merge_base_files
+from lakesplice.table.upkeep.purge import PurgeRules, purge
 from lakesplice.testing.oracle import Record
 from lakesplice.testing.shop import Event
 

@@ -23,10 +23,10 @@ from lakesplice.model.manifest import ParkCode
 from lakesplice.spark.plan import BatchPlan, TaskError, TopicRead, TopicResult
 from lakesplice.spark.topics import Topic
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.generation import Generation
-from lakesplice.table.layout import generation_path
-from lakesplice.table.ports import Store
-from lakesplice.table.runs import RunCache
+from lakesplice.table.driver.generation import Generation
+from lakesplice.table.files.index_runs import RunCache
+from lakesplice.table.protocol.layout import generation_path
+from lakesplice.table.protocol.ports import Store
 from lakesplice.telemetry.registry import Metrics
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.faulty_store import Call, Fault, FaultyStore, How

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lakesplice.model.schema import TableSchema
-from lakesplice.table.dead_letters import LETTER_SCHEMA, write_dead_letters
+from lakesplice.table.files.dead_letters import LETTER_SCHEMA, write_dead_letters
 from tests.support.command_line import CommandLine
 from tests.support.made import MadeTable
 

@@ -23,8 +23,8 @@ from lakesplice.model.names import SYSTEM_COLUMNS
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.driver_status import StatusPublisher, newest_status
-from lakesplice.table.intents import Redirect
+from lakesplice.table.driver.status import StatusPublisher, newest_status
+from lakesplice.table.protocol.intents import Redirect
 from tests.support.command_line import CommandLine
 from tests.support.indexed import IndexedTable
 from tests.support.made import GENERATION

@@ -34,17 +34,17 @@ from lakesplice.model.change import Op
 from lakesplice.model.manifest import ParkCode, ParkReason
 from lakesplice.model.schema import TableSchema
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.commit import Committed, Conflict
-from lakesplice.table.facade import Table
-from lakesplice.table.generation import (
+from lakesplice.table.driver.generation import (
     LEASE_SECONDS,
     Generation,
     claim_generation,
     newest_generation,
 )
-from lakesplice.table.intents import Intent, Redirect
-from lakesplice.table.requests import Answer, Request, answer, pending
-from lakesplice.table.snapshot import open_snapshot
+from lakesplice.table.driver.requests import Answer, Request, answer, pending
+from lakesplice.table.protocol.commit import Committed, Conflict
+from lakesplice.table.protocol.intents import Intent, Redirect
+from lakesplice.table.protocol.snapshot import open_snapshot
+from lakesplice.table.reading.table import Table
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from tests.support.every_type import EVERY_TYPE, HIGH, LOW, row
 from tests.support.made import GENERATION, MadeTable

@@ -14,10 +14,10 @@ from lakesplice.apps.service.compactor import Compactor
 from lakesplice.errors import CorruptFileError, FencedError, StorageError
 from lakesplice.model.manifest import ParkCode
 from lakesplice.spark.rewrites import RewriteTask
-from lakesplice.table.compact import Compacted, compact_files
-from lakesplice.table.layout import generation_path
-from lakesplice.table.ports import Store
-from lakesplice.table.read import View
+from lakesplice.table.protocol.layout import generation_path
+from lakesplice.table.protocol.ports import Store
+from lakesplice.table.reading.scan import View
+from lakesplice.table.upkeep.compact import Compacted, compact_files
 from tests.support.simulated import rows_of
 from tests.unit.apps.test_batches import Scene
 

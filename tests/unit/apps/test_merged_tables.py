@@ -18,8 +18,8 @@ from lakesplice.errors import UsageError
 from lakesplice.model.manifest import ParkCode, ParkReason
 from lakesplice.model.schema import TableSchema
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.facade import Table
-from lakesplice.table.generation import Generation
+from lakesplice.table.driver.generation import Generation
+from lakesplice.table.reading.table import Table
 from lakesplice.telemetry.registry import Metrics
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from tests.unit.table.test_shards import Scene, filled

@@ -13,8 +13,8 @@ from lakesplice.apps.service.tables import ServiceTables, unborn_source
 from lakesplice.config import Settings
 from lakesplice.model.manifest import ParkCode
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.generation import Generation
-from lakesplice.table.intents import Redirect
+from lakesplice.table.driver.generation import Generation
+from lakesplice.table.protocol.intents import Redirect
 from lakesplice.telemetry.catalogue import TABLES_NOT_MADE
 from lakesplice.telemetry.registry import Metrics
 from lakesplice.testing.doubles import FixedClock, SeededEntropy

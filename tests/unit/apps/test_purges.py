@@ -9,8 +9,8 @@ import pytest
 from lakesplice.apps.service.purges import Purges
 from lakesplice.model.names import TableName
 from lakesplice.spark.rewrites import PurgeTask
-from lakesplice.table.intents import Purge
-from lakesplice.table.purge import purge
+from lakesplice.table.protocol.intents import Purge
+from lakesplice.table.upkeep.purge import purge
 from lakesplice.telemetry import catalogue as metric
 from tests.support.simulated import require_true
 from tests.unit.apps.test_vacuums import DAY, HOUR, NAME, Service

@@ -15,11 +15,11 @@ from lakesplice.apps.workplace import Workplace
 from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState, SourceState
 from lakesplice.model.schema import TableSchema
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.generation import claim_generation
-from lakesplice.table.intents import Redirect
-from lakesplice.table.requests import Request
-from lakesplice.table.reset import TopicStart
-from lakesplice.table.snapshot import open_snapshot
+from lakesplice.table.driver.generation import claim_generation
+from lakesplice.table.driver.requests import Request
+from lakesplice.table.ingest.reset import TopicStart
+from lakesplice.table.protocol.intents import Redirect
+from lakesplice.table.protocol.snapshot import open_snapshot
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from tests.support.by_hand import created
 from tests.support.command_line import CommandLine

@@ -11,7 +11,7 @@ from lakesplice.apps.service.tables import ServiceTable, unborn_source
 from lakesplice.config import Settings
 from lakesplice.model.names import TableName
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.generation import Generation
+from lakesplice.table.driver.generation import Generation
 from lakesplice.telemetry.registry import Metrics
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 

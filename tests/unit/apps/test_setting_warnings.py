@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 
 from lakesplice.apps.service.setting_warnings import SettingWarnings
 from lakesplice.model.manifest import PartitionState
-from lakesplice.planning.intake_report import PartitionReport
+from lakesplice.planning.intake.report import PartitionReport
 
 
 def _report(*settings: str) -> PartitionReport:

@@ -14,8 +14,8 @@ from lakesplice.apps.library import Table
 from lakesplice.apps.spark_changes import ChangesStream
 from lakesplice.apps.spark_source import LakespliceSource
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.changes import Share, changes_of
-from lakesplice.table.snapshot import open_snapshot
+from lakesplice.table.protocol.snapshot import open_snapshot
+from lakesplice.table.reading.changes import Share, changes_of
 
 
 def versions_per_task(folder: Path, first: int, end: int) -> list[list[int]]:

@@ -26,10 +26,10 @@ from lakesplice.model.schema import TableSchema
 from lakesplice.spark.plan import TaskError
 from lakesplice.spark.topics import Topic
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.driver_status import newest_status
-from lakesplice.table.generation import Generation
-from lakesplice.table.intents import Redirect
-from lakesplice.table.snapshot import open_snapshot
+from lakesplice.table.driver.generation import Generation
+from lakesplice.table.driver.status import newest_status
+from lakesplice.table.protocol.intents import Redirect
+from lakesplice.table.protocol.snapshot import open_snapshot
 from lakesplice.telemetry import catalogue as metric
 from lakesplice.telemetry.document import series_per_table
 from lakesplice.telemetry.health import Health

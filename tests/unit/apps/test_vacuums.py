@@ -14,9 +14,9 @@ from lakesplice.apps.service.tables import ServiceTable
 from lakesplice.apps.service.vacuums import Vacuums
 from lakesplice.config import Settings
 from lakesplice.model.names import TableName
-from lakesplice.table.expiry import Expiry
-from lakesplice.table.generation import Generation
-from lakesplice.table.maintenance import Maintenance
+from lakesplice.table.driver.generation import Generation
+from lakesplice.table.upkeep.expiry import Expiry
+from lakesplice.table.upkeep.log_maintenance import Maintenance
 from lakesplice.telemetry import catalogue as metric
 from lakesplice.telemetry.registry import Metrics
 from lakesplice.testing.doubles import FixedClock, SeededEntropy

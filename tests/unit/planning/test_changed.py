@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
-from lakesplice.planning.changed import bitmap_bytes, bitmap_rows, bitmaps, changes_column
+from lakesplice.planning.rows.changed_columns import (
+    bitmap_bytes,
+    bitmap_rows,
+    bitmaps,
+    changes_column,
+)
 
 
 @given(st.lists(st.none() | st.binary(max_size=4)), st.integers(0, 4), st.data())

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from lakesplice.model.address import BaseFile, Segment
 from lakesplice.model.manifest import DeltaRef, FileRef, Manifest
-from lakesplice.planning.compaction import (
+from lakesplice.planning.upkeep.compaction import (
     Backlog,
     CompactionPolicy,
     Pressure,

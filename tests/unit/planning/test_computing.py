@@ -11,9 +11,15 @@ import pytest
 
 from lakesplice.errors import ConfigurationError
 from lakesplice.model.types import ColumnType
-from lakesplice.planning.computing.evaluation import evaluate, type_of
-from lakesplice.planning.computing.expression import CHARACTERS_MAX, Call, Name, columns_of, parse
-from lakesplice.planning.computing.functions import FUNCTIONS
+from lakesplice.planning.shape.computing.evaluation import evaluate, type_of
+from lakesplice.planning.shape.computing.expression import (
+    CHARACTERS_MAX,
+    Call,
+    Name,
+    columns_of,
+    parse,
+)
+from lakesplice.planning.shape.computing.functions import FUNCTIONS
 
 AT = datetime(2024, 2, 29, 23, 4, 5, 60_007, UTC)
 EARLY = datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lakesplice.errors import UsageError
-from lakesplice.planning.conditions import parsed_condition
+from lakesplice.planning.filtering.conditions import parsed_condition
 
 MOMENT = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TABLE = pa.table(

@@ -9,7 +9,7 @@ import pytest
 from lakesplice.errors import UsageError
 from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState, SourceState
 from lakesplice.model.position import Ordering, Position
-from lakesplice.planning.directions import FallBack, onward
+from lakesplice.planning.sources.operator_directions import FallBack, onward
 
 HIGH = Position(7, 100)
 SOURCE = SourceState(

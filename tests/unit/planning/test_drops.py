@@ -7,12 +7,12 @@ import pyarrow as pa
 import pytest
 
 from lakesplice.formats.events.ddl import TableDrop
-from lakesplice.formats.events.values import Fences
+from lakesplice.formats.events.values.blocks import Fences
 from lakesplice.model.manifest import ParkCode, PartitionState, SourceState
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
-from lakesplice.planning.drops import DropsTold, Due, Remedy, due, kept, open_after
-from lakesplice.planning.policy import Behaviour, SchemaPolicy
-from lakesplice.planning.truncations import fence_of, parking_truncations
+from lakesplice.planning.intake.truncations import fence_of, parking_truncations
+from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
+from lakesplice.planning.sources.dropped_tables import DropsTold, Due, Remedy, due, kept, open_after
 
 
 def _at(pos: int) -> Position:

@@ -10,7 +10,7 @@ from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.schema import SourceField, SourceSchema, TableSchema
 from lakesplice.model.types import ColumnType
-from lakesplice.planning.evolution import Fits, Grows, Unfit, fit, plan_evolution
+from lakesplice.planning.schema.evolution import Fits, Grows, Unfit, fit, plan_evolution
 
 
 def image(key: str = "id", **types: str) -> SourceSchema:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakesplice.model.address import BaseFile, Segment
-from lakesplice.planning.file_merge import FileMergePolicy, plan_file_merge
+from lakesplice.planning.upkeep.file_merge import FileMergePolicy, plan_file_merge
 
 POLICY = FileMergePolicy(small_bytes=1_000, files_max=4, target_bytes=5_000)
 

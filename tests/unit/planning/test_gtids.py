@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from lakesplice.model.position import Position
-from lakesplice.planning.gtids import GtidStreams
-from lakesplice.planning.order import check_order
+from lakesplice.planning.sources.gtids import GtidStreams
+from lakesplice.planning.sources.position_order import check_order
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 OTHER = "85dc9e7c-0e29-4b5b-8e5e-0242ac110002"

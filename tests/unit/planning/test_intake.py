@@ -9,9 +9,9 @@ from lakesplice.formats.events import DecodeContext, decode
 from lakesplice.model.manifest import ParkCode, PartitionState
 from lakesplice.model.names import TableName
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.evolution import Grows, fit
-from lakesplice.planning.intake import PartitionIntake
-from lakesplice.planning.intake_report import PartitionReport, Taken
+from lakesplice.planning.intake.partition_intake import PartitionIntake
+from lakesplice.planning.intake.report import PartitionReport, Taken
+from lakesplice.planning.schema.evolution import Grows, fit
 from lakesplice.testing.shop import Event
 from tests.support.ledgers import Ledger
 

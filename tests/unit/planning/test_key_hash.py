@@ -13,7 +13,7 @@ import pytest
 from lakesplice.errors import UnsupportedError
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType
-from lakesplice.planning.keyhash import ROWS_PER_BLOCK, canonical_keys, key_hash
+from lakesplice.planning.rows.keyhash import ROWS_PER_BLOCK, canonical_keys, key_hash
 
 MOMENT = dt.datetime(2023, 11, 14, 22, 13, 20, 123456, dt.UTC)
 

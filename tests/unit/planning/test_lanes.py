@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakesplice.planning.lanes import BATCHES_BEHIND, catching_up
+from lakesplice.planning.sources.topic_lanes import BATCHES_BEHIND, catching_up
 
 BATCH = 100
 FAR = BATCH * BATCHES_BEHIND + 1

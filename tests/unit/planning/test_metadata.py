@@ -10,11 +10,11 @@ from lakesplice.errors import ConfigurationError
 from lakesplice.model.change import Op
 from lakesplice.model.schema import SourceField, SourceSchema, TableSchema
 from lakesplice.model.types import ColumnType
-from lakesplice.planning.evolution import Grows, Unfit, anew, fit
-from lakesplice.planning.images import to_changes
-from lakesplice.planning.metadata import Metadata, metadata_of
-from lakesplice.planning.policy import Behaviour, SchemaPolicy
-from lakesplice.planning.shaping import Shape, shaped_schema
+from lakesplice.planning.rows.image_changes import to_changes
+from lakesplice.planning.schema.evolution import Grows, Unfit, anew, fit
+from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
+from lakesplice.planning.shape.metadata_columns import Metadata, metadata_of
+from lakesplice.planning.shape.shaping import Shape, shaped_schema
 
 SOURCE = SourceSchema(
     (SourceField("id", ColumnType.parse("long"), "long"),

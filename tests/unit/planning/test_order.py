@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakesplice.model.position import BEFORE_ALL, Position
-from lakesplice.planning.order import OrderCheck, accept_repetitions, check_order
+from lakesplice.planning.sources.position_order import OrderCheck, accept_repetitions, check_order
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 OTHER = "85dc9e7c-0e29-4b5b-8e5e-0242ac110002"

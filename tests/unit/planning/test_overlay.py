@@ -12,8 +12,8 @@ from lakesplice.model.address import Segment
 from lakesplice.model.change import Op, delta_schema
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
-from lakesplice.planning.edits import Edits, apply_edits
-from lakesplice.planning.overlay import Waiting, overlay
+from lakesplice.planning.rows.edits import Edits, apply_edits
+from lakesplice.planning.rows.overlay import Waiting, overlay
 
 SCHEMA = TableSchema(
     (

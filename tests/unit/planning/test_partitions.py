@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lakesplice.errors import UnsupportedError
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType
-from lakesplice.planning.partitions import partitions_of
+from lakesplice.planning.shape.partition_columns import partitions_of
 
 
 def schema(**types: str) -> TableSchema:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lakesplice.errors import UsageError
 from lakesplice.model.names import TableName
-from lakesplice.planning.placement import CHANGES_PER_RANGE, place, range_of, ranges_for
+from lakesplice.planning.intake.key_ranges import CHANGES_PER_RANGE, place, range_of, ranges_for
 
 HASHES = st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=50)
 

@@ -14,7 +14,7 @@ from lakesplice.model.manifest import (
     UpsertState,
 )
 from lakesplice.model.position import BEFORE_ALL, Position
-from lakesplice.planning.purging import purge_bound, purge_bounds
+from lakesplice.planning.upkeep.purging import purge_bound, purge_bounds
 
 
 def source(topic: str, *reached: Position) -> SourceState:

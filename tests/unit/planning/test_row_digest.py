@@ -15,7 +15,7 @@ import xxhash
 from lakesplice.errors import UsageError
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
-from lakesplice.planning.digest import row_digest
+from lakesplice.planning.rows.row_digest import row_digest
 
 MASK = (1 << 64) - 1
 VECTORS = [-5018013779733235254, -6831041501847053870, 0]

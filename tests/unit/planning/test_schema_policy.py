@@ -9,9 +9,9 @@ import pytest
 from lakesplice.model.position import Position
 from lakesplice.model.schema import SourceField, SourceSchema, TableSchema
 from lakesplice.model.types import ColumnType
-from lakesplice.planning.evolution import Fits, Grows, Unfit, fit, plan_evolution
-from lakesplice.planning.policy import DEFAULT_POLICY, Behaviour, SchemaPolicy
-from lakesplice.planning.retyping import accepts, widened
+from lakesplice.planning.schema.evolution import Fits, Grows, Unfit, fit, plan_evolution
+from lakesplice.planning.schema.policy import DEFAULT_POLICY, Behaviour, SchemaPolicy
+from lakesplice.planning.schema.type_changes import accepts, widened
 
 LENIENT = SchemaPolicy(
     alter_column_type=Behaviour.LENIENT,

@@ -15,9 +15,9 @@ from lakesplice.formats.events import DecodeContext, decode
 from lakesplice.model.names import TableName
 from lakesplice.model.schema import SourceField, SourceSchema
 from lakesplice.model.types import ColumnType
-from lakesplice.planning.masks import How, Mask, masked, masks_of
-from lakesplice.planning.metadata import Origin
-from lakesplice.planning.shaping import Shape, shaped, shaped_schema
+from lakesplice.planning.shape.masks import How, Mask, masked, masks_of
+from lakesplice.planning.shape.metadata_columns import Origin
+from lakesplice.planning.shape.shaping import Shape, shaped, shaped_schema
 from lakesplice.testing.shop import Database
 from tests.support.shaped import PEOPLE
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lakesplice.model.manifest import ParkCode
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.settle import Settled
+from lakesplice.table.ingest.batch_commit import Settled
 from lakesplice.testing.shop import Event
 from tests.support.simulated import Source, driver_of, require_true
 

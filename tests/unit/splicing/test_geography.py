@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakesplice.planning.edits import Edits
+from lakesplice.planning.rows.edits import Edits
 from lakesplice.splicing.operations import append_rows, replace_column
 from lakesplice.splicing.splice import splice
 from lakesplice.splicing.whole import rewrite_whole

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakesplice.errors import LakespliceError, UnsupportedError, UsageError
-from lakesplice.planning.edits import ColumnEdit, Edits
+from lakesplice.planning.rows.edits import ColumnEdit, Edits
 from lakesplice.splicing.operations import NewColumn, add_columns, append_rows, replace_column
 from lakesplice.splicing.output.copying import Sink, StreamSink
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakesplice.planning.edits import ColumnEdit, Edits
+from lakesplice.planning.rows.edits import ColumnEdit, Edits
 from lakesplice.splicing.options import Options
 from lakesplice.splicing.splice import Spliced, splice
 from lakesplice.splicing.structures.source import SourceFile

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakesplice.errors import UsageError
-from lakesplice.planning.edits import Edits
+from lakesplice.planning.rows.edits import Edits
 from lakesplice.splicing.operations import NewColumn, add_columns, drop_column, replace_column
 from lakesplice.splicing.splice import splice
 from lakesplice.splicing.verify import verify_edits

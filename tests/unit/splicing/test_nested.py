@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakesplice.errors import UsageError
-from lakesplice.planning.edits import ColumnEdit, Edits
+from lakesplice.planning.rows.edits import ColumnEdit, Edits
 from lakesplice.splicing.splice import splice
 from lakesplice.splicing.verify import verify_edits
 from lakesplice.storage.copying import FileSink

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakesplice.errors import CorruptFileError
-from lakesplice.planning.edits import Edits
+from lakesplice.planning.rows.edits import Edits
 from lakesplice.splicing.operations import NewColumn, add_columns, drop_column
 from lakesplice.splicing.structures.chunks import Span
 from lakesplice.splicing.structures.enums import Encoding, PageKind

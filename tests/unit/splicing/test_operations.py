@@ -13,7 +13,7 @@ import pytest
 
 import lakesplice
 from lakesplice.errors import UnsupportedError, UsageError
-from lakesplice.planning.edits import ColumnEdit, Edits
+from lakesplice.planning.rows.edits import ColumnEdit, Edits
 from lakesplice.splicing.metadata.signing import CREATED_BY
 from lakesplice.splicing.operations import (
     NewColumn,

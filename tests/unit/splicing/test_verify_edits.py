@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakesplice.errors import CorruptFileError
-from lakesplice.planning.edits import ColumnEdit, Edits
+from lakesplice.planning.rows.edits import ColumnEdit, Edits
 from lakesplice.splicing.verify import verify_edits
 from tests.support.in_memory import look, spliced
 from tests.support.parquet_parts import opened

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakesplice.errors import CorruptFileError
-from lakesplice.planning.edits import Edits
+from lakesplice.planning.rows.edits import Edits
 from lakesplice.splicing.options import Options
 from lakesplice.splicing.output.assemble import Assembled, assemble
 from lakesplice.splicing.output.copying import StreamSink

@@ -11,7 +11,7 @@ from lakesplice.errors import StorageError, TableNotFoundError
 from lakesplice.storage.local import LocalStore, _raise_storage_error
 from lakesplice.storage.objects import ObjectStore
 from lakesplice.storage.places import open_store
-from lakesplice.table.snapshot import open_snapshot
+from lakesplice.table.protocol.snapshot import open_snapshot
 
 
 @pytest.mark.parametrize(

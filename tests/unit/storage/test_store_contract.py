@@ -14,7 +14,7 @@ import pytest
 
 from lakesplice.errors import LakespliceError, MissingFileError, StorageError, UsageError
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.ports import Store
+from lakesplice.table.protocol.ports import Store
 from lakesplice.testing.faulty_store import FaultyStore
 
 STORES: dict[str, Callable[[Path], Store]] = {

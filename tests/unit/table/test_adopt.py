@@ -24,15 +24,15 @@ from lakesplice.errors import (
 )
 from lakesplice.formats.log.actions import TableMetadata
 from lakesplice.model.manifest import Manifest
-from lakesplice.planning.hand_fed import adopted_schema
+from lakesplice.planning.by_hand.hand_fed import adopted_schema
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.adopt import adopt_table, plan_adoption
-from lakesplice.table.adopted_files import look_into
-from lakesplice.table.adopted_keys import indexed
-from lakesplice.table.changes import changes_of
-from lakesplice.table.intents import Adopt
-from lakesplice.table.layout import commit_path
-from lakesplice.table.transitions import Moment, transition
+from lakesplice.table.by_hand.adopt import adopt_table, plan_adoption
+from lakesplice.table.by_hand.adopted_files import look_into
+from lakesplice.table.by_hand.adopted_keys import indexed
+from lakesplice.table.protocol.intents import Adopt
+from lakesplice.table.protocol.layout import commit_path
+from lakesplice.table.protocol.transitions import Moment, transition
+from lakesplice.table.reading.changes import changes_of
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.faulty_store import Call, Fault, FaultyStore, How
 from tests.support.adopting import by_deltalake, some_rows

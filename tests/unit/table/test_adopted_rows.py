@@ -11,7 +11,7 @@ import pytest
 from lakesplice import Table
 from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.adopted_rows import state_of_any
+from lakesplice.table.files.adopted_rows import state_of_any
 from tests.support.in_memory import signed_by
 from tests.support.parquet_parts import opened, parquet
 

@@ -14,10 +14,10 @@ from lakesplice.errors import ConfigurationError
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.modes import APPENDED, SOURCE_POSITION, NotInserts
 from lakesplice.model.names import TableName
-from lakesplice.planning.metadata import Metadata
-from lakesplice.planning.shaping import Shape
+from lakesplice.planning.shape.metadata_columns import Metadata
+from lakesplice.planning.shape.shaping import Shape
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.facade import Table
+from lakesplice.table.reading.table import Table
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Database, Event, TableSpec
 from lakesplice.testing.shop.columns import integer, varchar

@@ -11,8 +11,8 @@ from lakesplice.formats.events import DecodeContext, decode
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import TableName
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.facade import Table
-from lakesplice.table.read import View
+from lakesplice.table.reading.scan import View
+from lakesplice.table.reading.table import Table
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic

@@ -22,11 +22,11 @@ from lakesplice.model.position import Position
 from lakesplice.model.schema import Column
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.commit import Committed, Conflict, ConflictCode, commit, create
-from lakesplice.table.held import HeldTable
-from lakesplice.table.intents import Create, Evolve, IndexMerge, Purge, Redirect
-from lakesplice.table.layout import commit_path
-from lakesplice.table.snapshot import history, latest, open_snapshot
+from lakesplice.table.ingest.driver_table import HeldTable
+from lakesplice.table.protocol.commit import Committed, Conflict, ConflictCode, commit, create
+from lakesplice.table.protocol.intents import Create, Evolve, IndexMerge, Purge, Redirect
+from lakesplice.table.protocol.layout import commit_path
+from lakesplice.table.protocol.snapshot import history, latest, open_snapshot
 from lakesplice.testing.faulty_store import Call, Fault, FaultyStore, How
 from tests.support.tables import SCHEMA, SOURCE, TableUnderTest, local_table
 

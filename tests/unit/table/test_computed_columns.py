@@ -11,10 +11,10 @@ import pytest
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.schema import SourceField, SourceSchema
 from lakesplice.model.types import ColumnType, Kind
-from lakesplice.planning.computing.expression import parse
-from lakesplice.planning.policy import Behaviour, SchemaPolicy
-from lakesplice.planning.shaping import Shape, shaped_schema
-from lakesplice.table.waiting import read_waiting
+from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
+from lakesplice.planning.shape.computing.expression import parse
+from lakesplice.planning.shape.shaping import Shape, shaped_schema
+from lakesplice.table.files.pending_changes import read_waiting
 from lakesplice.testing.shop.columns import integer
 from tests.support.shaped import Life
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from lakesplice.model.driver_status import DriverStatus, Standing, TopicState, TopicStatus
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.driver_status import (
+from lakesplice.table.driver.status import (
     StatusPublisher,
     decode_status,
     encode_status,
     newest_status,
 )
-from lakesplice.table.layout import STATUS
+from lakesplice.table.protocol.layout import STATUS
 
 MOMENTS = st.integers(0, 2**53)
 MAYBE = st.none() | MOMENTS

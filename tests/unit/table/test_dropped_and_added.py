@@ -13,10 +13,10 @@ from lakesplice.formats.events import TypeHistory
 from lakesplice.formats.events.ddl import TableDrop
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import Position
-from lakesplice.planning.drops import DropsTold
-from lakesplice.planning.policy import Behaviour, SchemaPolicy
+from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
+from lakesplice.planning.sources.dropped_tables import DropsTold
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.drops import begin_again, begins_again
+from lakesplice.table.ingest.dropped_tables import begin_again, begins_again
 from lakesplice.testing.shop import Event
 from tests.support.altered import Life, event, told_by
 from tests.support.steps import redirect

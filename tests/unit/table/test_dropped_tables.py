@@ -13,12 +13,12 @@ import pytest
 from lakesplice.model.epochs import Epoch
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.modes import NotInserts
-from lakesplice.planning.policy import Behaviour, SchemaPolicy
+from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.drops import Dealt
-from lakesplice.table.facade import Table
-from lakesplice.table.index import check
-from lakesplice.table.read import View
+from lakesplice.table.ingest.dropped_tables import Dealt
+from lakesplice.table.reading.scan import View
+from lakesplice.table.reading.table import Table
+from lakesplice.table.upkeep.index_check import check
 from lakesplice.testing.doubles import FixedClock
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedTopic

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from lakesplice.errors import VersionNotFoundError
-from lakesplice.planning.retention import named_files
+from lakesplice.planning.upkeep.retention import named_files
 from lakesplice.storage.log_keeper import DeltaLogKeeper
-from lakesplice.table.commit import Conflict
-from lakesplice.table.expiry import Expired, Expiry, plan_expiry
-from lakesplice.table.facade import Table
-from lakesplice.table.maintenance import Maintenance, clean_up
-from lakesplice.table.snapshot import open_snapshot
+from lakesplice.table.protocol.commit import Conflict
+from lakesplice.table.protocol.snapshot import open_snapshot
+from lakesplice.table.reading.table import Table
+from lakesplice.table.upkeep.expiry import Expired, Expiry, plan_expiry
+from lakesplice.table.upkeep.log_maintenance import Maintenance, clean_up
 from lakesplice.testing.faulty_store import FaultyStore
 from tests.support.tables import TableUnderTest, local_table
 

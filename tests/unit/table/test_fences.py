@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from lakesplice.model.manifest import ParkCode
-from lakesplice.planning.policy import DEFAULT_POLICY, Behaviour, SchemaPolicy
+from lakesplice.planning.schema.policy import DEFAULT_POLICY, Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.commit import Committed
-from lakesplice.table.facade import Table
-from lakesplice.table.index import check
-from lakesplice.table.read import View
+from lakesplice.table.protocol.commit import Committed
+from lakesplice.table.reading.scan import View
+from lakesplice.table.reading.table import Table
+from lakesplice.table.upkeep.index_check import check
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic

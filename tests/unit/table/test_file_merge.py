@@ -11,11 +11,11 @@ from deltalake import DeltaTable
 from lakesplice.errors import UsageError
 from lakesplice.formats.parquet import ROWS_PER_PAGE
 from lakesplice.model.names import IS_DELETED
-from lakesplice.planning.file_merge import FileMergePolicy
+from lakesplice.planning.upkeep.file_merge import FileMergePolicy
 from lakesplice.storage.local import LocalStore
-from lakesplice.table import file_merge as merging
-from lakesplice.table.commit import Committed, Conflict, ConflictCode
-from lakesplice.table.read import View
+from lakesplice.table.protocol.commit import Committed, Conflict, ConflictCode
+from lakesplice.table.reading.scan import View
+from lakesplice.table.upkeep import file_merge as merging
 from tests.support.by_hand import (
     COLUMNS,
     Row,
@@ -128,7 +128,7 @@ def test_a_table_that_a_source_feeds_is_left_to_its_service(tmp_path: Path) -> N
     driver = driver_of(source, LocalStore(tmp_path / "fed"))
     source.topic.append(0, source.put(0))
     driver.batch()
-    from lakesplice.table.hand_fed import HandFedTable
+    from lakesplice.table.by_hand.hand_fed_table import HandFedTable
 
     table = HandFedTable(driver.table.store, created(LocalStore(tmp_path / "x"))._tools)
     with pytest.raises(UsageError, match="fed by a source"):

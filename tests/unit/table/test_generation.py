@@ -10,15 +10,15 @@ import pytest
 from lakesplice.errors import FencedError
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.system import SystemClock
-from lakesplice.table.generation import (
+from lakesplice.table.driver.generation import (
     LEASE_SECONDS,
     Generation,
     claim_generation,
     newest_generation,
     take_generation,
 )
-from lakesplice.table.layout import generation_path
-from lakesplice.table.ports import Store
+from lakesplice.table.protocol.layout import generation_path
+from lakesplice.table.protocol.ports import Store
 from lakesplice.testing.doubles import FixedClock
 from lakesplice.testing.faulty_store import Fault, FaultyStore, How
 

@@ -12,7 +12,7 @@ import pytest
 from lakesplice import Table
 from lakesplice.errors import UsageError
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.snapshot import manifest_ref
+from lakesplice.table.protocol.snapshot import manifest_ref
 
 
 def rows(*pairs: tuple[int, str]) -> pa.Table:

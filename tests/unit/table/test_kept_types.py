@@ -12,12 +12,12 @@ import pytest
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.schema import Column
 from lakesplice.model.types import ColumnType, Kind
-from lakesplice.planning.kept_types import fitting
-from lakesplice.planning.late import IntakeRules
-from lakesplice.planning.policy import Behaviour, SchemaPolicy
+from lakesplice.planning.intake.late_records import IntakeRules
+from lakesplice.planning.schema.ignored_type_changes import fitting
+from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.dead_letters import Chosen, letters_of
-from lakesplice.table.replay import LetterBox, Letters, Reading
+from lakesplice.table.files.dead_letters import Chosen, letters_of
+from lakesplice.table.ingest.dead_letter_replay import LetterBox, Letters, Reading
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from tests.support.altered import Life, event
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from lakesplice.model.position import BEFORE_ALL
-from lakesplice.planning.purging import purge_bound
+from lakesplice.planning.upkeep.purging import purge_bound
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.dead_letters import Chosen
-from lakesplice.table.replay import LetterBox, Letters, Reading
+from lakesplice.table.files.dead_letters import Chosen
+from lakesplice.table.ingest.dead_letter_replay import LetterBox, Letters, Reading
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic

@@ -8,9 +8,9 @@ import pytest
 
 from lakesplice.errors import VersionNotFoundError
 from lakesplice.storage.log_keeper import DeltaLogKeeper
-from lakesplice.table.layout import MANIFESTS
-from lakesplice.table.maintenance import Maintenance, clean_up
-from lakesplice.table.snapshot import open_snapshot
+from lakesplice.table.protocol.layout import MANIFESTS
+from lakesplice.table.protocol.snapshot import open_snapshot
+from lakesplice.table.upkeep.log_maintenance import Maintenance, clean_up
 from lakesplice.testing.faulty_store import Crash, Fault, FaultyStore, How
 from tests.support.tables import TableUnderTest, local_table
 

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from lakesplice.model.manifest import ParkCode
-from lakesplice.planning.metadata import Metadata
-from lakesplice.planning.policy import Behaviour, SchemaPolicy
-from lakesplice.planning.shaping import Shape
-from lakesplice.table.dead_letters import Chosen, DeadLetter, table_of, write_dead_letters
-from lakesplice.table.intents import Ingest
-from lakesplice.table.replay import LetterBox, Letters, Reading
+from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
+from lakesplice.planning.shape.metadata_columns import Metadata
+from lakesplice.planning.shape.shaping import Shape
+from lakesplice.table.files.dead_letters import Chosen, DeadLetter, table_of, write_dead_letters
+from lakesplice.table.ingest.dead_letter_replay import LetterBox, Letters, Reading
+from lakesplice.table.protocol.intents import Ingest
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
 from tests.support.shaped import Life

@@ -9,9 +9,9 @@ import pytest
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode, PartitionState
 from lakesplice.model.position import Ordering
-from lakesplice.planning.intake_report import PartitionReport
+from lakesplice.planning.intake.report import PartitionReport
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.settle import Brought, Settled, settle
+from lakesplice.table.ingest.batch_commit import Brought, Settled, settle
 from tests.support.simulated import Source, driver_of
 
 Met = tuple[FormatName | None, Ordering | None]

@@ -11,10 +11,10 @@ import pytest
 from lakesplice.config.schema_changes import SchemaChangeSettings, policy_of
 from lakesplice.formats.events import TypeHistory
 from lakesplice.model.manifest import ParkCode
-from lakesplice.planning.policy import Behaviour, SchemaPolicy
+from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.facade import Table
-from lakesplice.table.read import View
+from lakesplice.table.reading.scan import View
+from lakesplice.table.reading.table import Table
 from lakesplice.testing.shop import Event
 from tests.support.altered import FOLLOWING, Life, event, of_delta_reader, told_by
 

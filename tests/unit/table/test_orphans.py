@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from lakesplice.table.commit import Conflict, ConflictCode
-from lakesplice.table.expiry import Expiry
-from lakesplice.table.intents import Sweep
-from lakesplice.table.orphans import Orphans, Swept, find_orphans
-from lakesplice.table.vacuum import orphans_before_ms
+from lakesplice.table.protocol.commit import Conflict, ConflictCode
+from lakesplice.table.protocol.intents import Sweep
+from lakesplice.table.upkeep.expiry import Expiry
+from lakesplice.table.upkeep.orphans import Orphans, Swept, find_orphans
+from lakesplice.table.upkeep.vacuum import orphans_before_ms
 from tests.support.tables import TableUnderTest, local_table
 
 DAY = 86_400

@@ -12,10 +12,10 @@ import pytest
 from lakesplice.errors import UnsupportedError
 from lakesplice.formats.parquet import WrittenBase, write_base
 from lakesplice.model.address import BaseFile, Segment
-from lakesplice.planning.edits import ColumnEdit, Edits
-from lakesplice.planning.hand_fed import base_rows, hand_fed_schema, stored_rows
+from lakesplice.planning.by_hand.hand_fed import base_rows, hand_fed_schema, stored_rows
+from lakesplice.planning.rows.edits import ColumnEdit, Edits
 from lakesplice.splicing.output.copying import StreamSink
-from lakesplice.table.page_rewriter import PageRewriter
+from lakesplice.table.files.page_rewriter import PageRewriter
 
 ROWS = 100_000
 GIVEN = pa.table({"id": np.arange(ROWS), "a": np.arange(ROWS), "b": np.random.rand(ROWS)})

@@ -17,18 +17,18 @@ from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import SYSTEM_COLUMNS
 from lakesplice.model.schema import SourceField, SourceSchema, TableSchema
 from lakesplice.model.types import ColumnType, Kind
-from lakesplice.planning.evolution import Unfit, fit
-from lakesplice.planning.late import IntakeRules
-from lakesplice.planning.policy import Behaviour, PartialImages, SchemaPolicy
+from lakesplice.planning.intake.late_records import IntakeRules
+from lakesplice.planning.schema.evolution import Unfit, fit
+from lakesplice.planning.schema.policy import Behaviour, PartialImages, SchemaPolicy
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.changes import changes_of
-from lakesplice.table.commit import Committed
-from lakesplice.table.dead_letters import Chosen, letters_of
-from lakesplice.table.facade import Table
-from lakesplice.table.index import check
-from lakesplice.table.intents import Redirect
-from lakesplice.table.read import View
-from lakesplice.table.replay import LetterBox, Letters, Reading
+from lakesplice.table.files.dead_letters import Chosen, letters_of
+from lakesplice.table.ingest.dead_letter_replay import LetterBox, Letters, Reading
+from lakesplice.table.protocol.commit import Committed
+from lakesplice.table.protocol.intents import Redirect
+from lakesplice.table.reading.changes import changes_of
+from lakesplice.table.reading.scan import View
+from lakesplice.table.reading.table import Table
+from lakesplice.table.upkeep.index_check import check
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic

@@ -20,18 +20,18 @@ from lakesplice.apps.spark_source import LakespliceSource
 from lakesplice.errors import CorruptFileError, MissingFileError
 from lakesplice.model.manifest import ParkCode, PartitionState
 from lakesplice.model.modes import NotInserts
-from lakesplice.planning.computing.expression import parse
-from lakesplice.planning.policy import Behaviour, SchemaPolicy
-from lakesplice.planning.shaping import Shape
+from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
+from lakesplice.planning.shape.computing.expression import parse
+from lakesplice.planning.shape.shaping import Shape
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.commit import Committed
-from lakesplice.table.facade import Table
-from lakesplice.table.index import check, rebuild
-from lakesplice.table.intents import Redirect
-from lakesplice.table.layout import commit_path
-from lakesplice.table.read import View
-from lakesplice.table.restore import restore
-from lakesplice.table.settle import Settled
+from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.protocol.commit import Committed
+from lakesplice.table.protocol.intents import Redirect
+from lakesplice.table.protocol.layout import commit_path
+from lakesplice.table.reading.scan import View
+from lakesplice.table.reading.table import Table
+from lakesplice.table.upkeep.index_check import check, rebuild
+from lakesplice.table.upkeep.restore import restore
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.faulty_store import Call, Crash, Fault, FaultyStore, How
 from lakesplice.testing.shop import Event

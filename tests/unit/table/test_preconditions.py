@@ -24,12 +24,12 @@ from lakesplice.model.manifest import (
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.schema import Column
 from lakesplice.model.types import ColumnType, Kind
-from lakesplice.planning.purging import purge_bound
-from lakesplice.planning.retention import named_files
-from lakesplice.table import commit as commits
-from lakesplice.table import preconditions as rules
-from lakesplice.table.commit import Committed, Conflict, ConflictCode
-from lakesplice.table.intents import (
+from lakesplice.planning.upkeep.purging import purge_bound
+from lakesplice.planning.upkeep.retention import named_files
+from lakesplice.table.protocol import commit as commits
+from lakesplice.table.protocol import preconditions as rules
+from lakesplice.table.protocol.commit import Committed, Conflict, ConflictCode
+from lakesplice.table.protocol.intents import (
     Create,
     Evolve,
     Expire,
@@ -45,7 +45,7 @@ from lakesplice.table.intents import (
     Sweep,
     Upsert,
 )
-from lakesplice.table.snapshot import Snapshot, open_snapshot
+from lakesplice.table.protocol.snapshot import Snapshot, open_snapshot
 from tests.support.tables import SCHEMA, TableUnderTest, local_table
 
 SCORE = Column(3, "score", "score", ColumnType(Kind.DOUBLE), "double")

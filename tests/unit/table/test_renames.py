@@ -15,12 +15,12 @@ from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import Position
 from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
 from lakesplice.model.types import ColumnType, Kind
-from lakesplice.planning.evolution import Unfit, fit
-from lakesplice.planning.policy import Behaviour, SchemaPolicy
+from lakesplice.planning.schema.evolution import Unfit, fit
+from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.changes import changes_of
-from lakesplice.table.facade import Table
-from lakesplice.table.read import View
+from lakesplice.table.reading.changes import changes_of
+from lakesplice.table.reading.scan import View
+from lakesplice.table.reading.table import Table
 from tests.support.altered import FOLLOWING, Life, event, of_delta_reader
 
 A = {"id": "int32", "a": "int32", "name": "string"}

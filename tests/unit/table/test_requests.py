@@ -8,9 +8,9 @@ import pytest
 
 from lakesplice.errors import RetryableError
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.generation import Generation, claim_generation
-from lakesplice.table.layout import ANSWERS, REQUESTS
-from lakesplice.table.requests import Answer, Request, answer, ask, forget_answers, pending
+from lakesplice.table.driver.generation import Generation, claim_generation
+from lakesplice.table.driver.requests import Answer, Request, answer, ask, forget_answers, pending
+from lakesplice.table.protocol.layout import ANSWERS, REQUESTS
 from lakesplice.testing.doubles import FixedClock
 
 LEASE = 10.0

@@ -11,12 +11,12 @@ from lakesplice.errors import UnsupportedError, UsageError
 from lakesplice.model.manifest import ParkCode, ParkReason
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.log_keeper import DeltaLogKeeper
-from lakesplice.table.changes import changes_of
-from lakesplice.table.commit import Committed, Conflict
-from lakesplice.table.facade import Table
-from lakesplice.table.read import View
-from lakesplice.table.reset import TopicStart, plan_reset
-from lakesplice.table.snapshot import history, open_snapshot
+from lakesplice.table.ingest.reset import TopicStart, plan_reset
+from lakesplice.table.protocol.commit import Committed, Conflict
+from lakesplice.table.protocol.snapshot import history, open_snapshot
+from lakesplice.table.reading.changes import changes_of
+from lakesplice.table.reading.scan import View
+from lakesplice.table.reading.table import Table
 from tests.support.by_hand import created
 from tests.support.hourly import Hourly
 from tests.support.shards import Scene

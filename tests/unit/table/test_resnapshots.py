@@ -10,8 +10,8 @@ from random import Random
 import pytest
 
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.facade import Table
-from lakesplice.table.read import View
+from lakesplice.table.reading.scan import View
+from lakesplice.table.reading.table import Table
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Database, Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic

@@ -12,11 +12,11 @@ from lakesplice.errors import FencedError, UsageError, VersionNotFoundError
 from lakesplice.model.names import IS_DELETED
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.log_keeper import DeltaLogKeeper
-from lakesplice.table.commit import Conflict
-from lakesplice.table.expiry import Expiry
-from lakesplice.table.facade import Table
-from lakesplice.table.read import View
-from lakesplice.table.snapshot import history, open_snapshot
+from lakesplice.table.protocol.commit import Conflict
+from lakesplice.table.protocol.snapshot import history, open_snapshot
+from lakesplice.table.reading.scan import View
+from lakesplice.table.reading.table import Table
+from lakesplice.table.upkeep.expiry import Expiry
 from lakesplice.testing.faulty_store import Call, FaultyStore
 from tests.support.by_hand import (
     COLUMNS,

@@ -13,11 +13,11 @@ from lakesplice.model.change import Op
 from lakesplice.model.manifest import FileRef, RunRef
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
-from lakesplice.planning.keyhash import key_hash
-from lakesplice.planning.locate import locate
-from lakesplice.table.index import check, rebuild
-from lakesplice.table.layout import run_path
-from lakesplice.table.runs import RunCache, open_run, write_merged
+from lakesplice.planning.rows.keyhash import key_hash
+from lakesplice.planning.rows.locate import locate
+from lakesplice.table.files.index_runs import RunCache, open_run, write_merged
+from lakesplice.table.protocol.layout import run_path
+from lakesplice.table.upkeep.index_check import check, rebuild
 from tests.support.indexed import IndexedTable
 
 SCHEMA = TableSchema(

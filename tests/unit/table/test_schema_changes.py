@@ -11,12 +11,12 @@ from deltalake import DeltaTable
 
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import SYSTEM_COLUMNS
-from lakesplice.planning.policy import DEFAULT_POLICY, Behaviour, SchemaPolicy
+from lakesplice.planning.schema.policy import DEFAULT_POLICY, Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.base import open_base
-from lakesplice.table.facade import Table
-from lakesplice.table.read import View
-from lakesplice.table.settle import Settled
+from lakesplice.table.files.base_files import open_base
+from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.reading.scan import View
+from lakesplice.table.reading.table import Table
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic

@@ -11,11 +11,11 @@ from lakesplice.model.manifest import ParkCode
 from lakesplice.model.modes import NotInserts
 from lakesplice.model.position import BEFORE_ALL
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.dead_letters import Chosen, letters_of
-from lakesplice.table.facade import Table
-from lakesplice.table.intents import Redirect
-from lakesplice.table.read import View
-from lakesplice.table.replay import LetterBox, Letters, Reading
+from lakesplice.table.files.dead_letters import Chosen, letters_of
+from lakesplice.table.ingest.dead_letter_replay import LetterBox, Letters, Reading
+from lakesplice.table.protocol.intents import Redirect
+from lakesplice.table.reading.scan import View
+from lakesplice.table.reading.table import Table
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Database, Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic

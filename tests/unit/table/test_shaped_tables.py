@@ -10,11 +10,11 @@ import pytest
 from lakesplice.errors import SourceUnavailable
 from lakesplice.formats.events import SchemaText
 from lakesplice.model.manifest import ParkCode
-from lakesplice.planning.masks import masks_of
-from lakesplice.planning.policy import Behaviour, SchemaPolicy
-from lakesplice.planning.shaping import Shape
+from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
+from lakesplice.planning.shape.masks import masks_of
+from lakesplice.planning.shape.shaping import Shape
 from lakesplice.spark.plan import TaskError
-from lakesplice.table.dead_letters import read_dead_letters
+from lakesplice.table.files.dead_letters import read_dead_letters
 from lakesplice.testing.shop import Event
 from lakesplice.testing.shop.columns import integer, varchar
 from tests.support.shaped import Life

@@ -13,10 +13,10 @@ from lakesplice.errors import UsageError
 from lakesplice.formats.manifests import decode_manifest, encode_manifest
 from lakesplice.model.manifest import ParkCode, ParkReason
 from lakesplice.model.position import BEFORE_ALL, Position
-from lakesplice.planning.policy import Behaviour, SchemaPolicy
-from lakesplice.table.facade import Table
-from lakesplice.table.intents import Redirect
-from lakesplice.table.settle import Settled
+from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
+from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.protocol.intents import Redirect
+from lakesplice.table.reading.table import Table
 from lakesplice.testing.shop.columns import integer
 from lakesplice.testing.simulation import SimulatedTopic
 from tests.support.shards import Scene, Shard, by_key

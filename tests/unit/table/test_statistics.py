@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
-from lakesplice.table.intents import Evolve
+from lakesplice.table.protocol.intents import Evolve
 from tests.support.tables import SCHEMA, TableUnderTest, local_table
 
 PROPERTY = "delta.dataSkippingStatsColumns"

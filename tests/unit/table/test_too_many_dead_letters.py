@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from lakesplice.model.manifest import DeadLetterRef, ParkCode
-from lakesplice.planning.dead_letter_limit import NO_LIMIT, LetterLimit
+from lakesplice.planning.intake.dead_letter_limit import NO_LIMIT, LetterLimit
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.settle import settle
+from lakesplice.table.ingest.batch_commit import settle
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic

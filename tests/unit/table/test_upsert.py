@@ -18,12 +18,12 @@ import lakesplice
 from lakesplice.errors import ParkedTableError, RetryableError, UsageError
 from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState, SourceState
 from lakesplice.storage.local import LocalStore
-from lakesplice.table import new_rows, upsert
-from lakesplice.table.commit import Conflict, ConflictCode
-from lakesplice.table.hand_fed import HandFedTable
-from lakesplice.table.held import HeldTable
-from lakesplice.table.intents import Ingest, Redirect
-from lakesplice.table.read import View
+from lakesplice.table.by_hand import new_rows, upsert
+from lakesplice.table.by_hand.hand_fed_table import HandFedTable
+from lakesplice.table.ingest.driver_table import HeldTable
+from lakesplice.table.protocol.commit import Conflict, ConflictCode
+from lakesplice.table.protocol.intents import Ingest, Redirect
+from lakesplice.table.reading.scan import View
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.faulty_store import Call, FaultyStore
 from tests.support.by_hand import (

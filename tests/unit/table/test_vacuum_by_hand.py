@@ -8,7 +8,7 @@ import pytest
 
 from lakesplice.errors import UsageError, VersionNotFoundError
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.hand_fed import HandFedTable
+from lakesplice.table.by_hand.hand_fed_table import HandFedTable
 from lakesplice.testing.doubles import FixedClock
 from tests.support.by_hand import COLUMNS, Row, created, given, require_rows, rows_of
 from tests.support.clocked import ClockedStore

@@ -71,7 +71,9 @@ def test_boundaries_signs_and_masks_are_changed_and_letters_are_more_than_bytes(
 
 
 def test_the_same_mutants_are_drawn_again_of_every_kind() -> None:
-    mutants = all_mutants(ROOT, ["planning/fold.py", "planning/overlay.py", "table/settle.py"])
+    mutants = all_mutants(
+        ROOT, ["planning/rows/fold.py", "planning/rows/overlay.py", "table/ingest/batch_commit.py"]
+    )
     once, again, other = (drawn(mutants, 40, seed, ROOT) for seed in (1, 1, 2))
     assert once == again != other
     assert len({(mutant.path, mutant.start, mutant.end) for mutant in once}) == 40

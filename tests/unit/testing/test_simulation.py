@@ -6,9 +6,9 @@ import pytest
 
 from lakesplice.errors import FencedError
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.commit import Committed, Conflict, ConflictCode
-from lakesplice.table.read import View
-from lakesplice.table.settle import Settled
+from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.protocol.commit import Committed, Conflict, ConflictCode
+from lakesplice.table.reading.scan import View
 from tests.support.simulated import Source, driver_of, require_finished, require_true, rows_of
 
 

@@ -11,7 +11,7 @@ from lakesplice.apps.cli.output import Listing, ListingOption, show
 from lakesplice.errors import UsageError
 
 if TYPE_CHECKING:
-    from lakesplice.table.adopt import Adoption
+    from lakesplice.table.by_hand.adopt import Adoption
 
 _COLUMNS = ("path", "reason")
 

@@ -17,7 +17,7 @@ from lakesplice.apps.cli.tables import WAIT_SECONDS, TableArgument, WaitOption, 
 from lakesplice.errors import TableNotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from lakesplice.table.dead_letters import Chosen
+    from lakesplice.table.files.dead_letters import Chosen
 
 app = typer.Typer(help="Dead letters: records that could not be decoded.", no_args_is_help=True)
 _COLUMNS = (
@@ -61,7 +61,7 @@ def list_letters(
     """List dead letters, of each table the newest first: where and when they were met, and why."""
     from lakesplice.apps.lake import table_names
     from lakesplice.storage.places import is_there, open_store
-    from lakesplice.table.layout import LOG
+    from lakesplice.table.protocol.layout import LOG
 
     root = open_store(address, lake_options(config))
     if not is_there(root):
@@ -91,8 +91,8 @@ def show_letter(
 ) -> None:
     """Show a dead letter whole: where and when it was met, why, its headers, key and value."""
     from lakesplice.apps.lake import table_store
-    from lakesplice.table.dead_letters import letters_of
-    from lakesplice.table.snapshot import open_snapshot
+    from lakesplice.table.files.dead_letters import letters_of
+    from lakesplice.table.protocol.snapshot import open_snapshot
 
     store, wanted = table_store(table, lake_options(config)), parse_offset(place)
     letters = letters_of(store, open_snapshot(store).manifest.dead_letters)
@@ -157,9 +157,9 @@ def drop(
 
 
 def _chosen(places: list[str] | None, reasons: list[str] | None, topic: str = "") -> Chosen:
-    from lakesplice.formats.events.values import DeadReason
+    from lakesplice.formats.events.values.blocks import DeadReason
     from lakesplice.model.manifest import ParkCode
-    from lakesplice.table.dead_letters import Chosen
+    from lakesplice.table.files.dead_letters import Chosen
 
     known = {*(str(reason) for reason in DeadReason), *(str(code) for code in ParkCode)}
     for reason in reasons or ():
@@ -169,8 +169,8 @@ def _chosen(places: list[str] | None, reasons: list[str] | None, topic: str = ""
 
 
 def _letters(store: Any, table: str) -> Iterator[dict[str, Any]]:
-    from lakesplice.table.dead_letters import letters_of
-    from lakesplice.table.snapshot import open_snapshot
+    from lakesplice.table.files.dead_letters import letters_of
+    from lakesplice.table.protocol.snapshot import open_snapshot
 
     letters = letters_of(store, open_snapshot(store).manifest.dead_letters)
     for letter in sorted(letters, key=lambda one: (one.last_seen, one.place), reverse=True):

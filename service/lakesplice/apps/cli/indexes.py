@@ -22,8 +22,8 @@ def check_index(
 ) -> None:
     """Compare the row index with the keys of all rows; exits with 1 if they disagree."""
     from lakesplice.apps.lake import table_store
-    from lakesplice.table.index import check
-    from lakesplice.table.snapshot import open_snapshot
+    from lakesplice.table.protocol.snapshot import open_snapshot
+    from lakesplice.table.upkeep.index_check import check
 
     store = table_store(table, lake_options(config))
     report = check(store, open_snapshot(store))

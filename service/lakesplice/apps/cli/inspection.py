@@ -18,8 +18,8 @@ from lakesplice.errors import UsageError
 
 if TYPE_CHECKING:
     from lakesplice.model.manifest import DeltaRef
-    from lakesplice.table.ports import Store
-    from lakesplice.table.snapshot import Snapshot
+    from lakesplice.table.protocol.ports import Store
+    from lakesplice.table.protocol.snapshot import Snapshot
 
 app = typer.Typer(
     help="Look inside a table: its log, deltas, row index, manifest; or a file: its pages.",
@@ -47,8 +47,8 @@ def inspect_log(
 ) -> None:
     """List the log's commits, the newest first, or with --version one commit's actions as JSON."""
     from lakesplice.apps.lake import table_store
-    from lakesplice.table.layout import commit_path
-    from lakesplice.table.snapshot import history
+    from lakesplice.table.protocol.layout import commit_path
+    from lakesplice.table.protocol.snapshot import history
 
     store = table_store(table, lake_options(config))
     if version is not None:
@@ -65,7 +65,7 @@ def inspect_manifest(
     """Show the manifest of a version as JSON."""
     from lakesplice.apps.lake import table_store
     from lakesplice.formats.manifests import encode_manifest
-    from lakesplice.table.snapshot import open_snapshot
+    from lakesplice.table.protocol.snapshot import open_snapshot
 
     snapshot = open_snapshot(table_store(table, lake_options(config)), version)
     content = json.loads(encode_manifest(snapshot.manifest))
@@ -85,7 +85,7 @@ def inspect_deltas(
 ) -> None:
     """List the deltas that wait for compaction, oldest first, or the changes in one of them."""
     from lakesplice.apps.lake import table_store
-    from lakesplice.table.snapshot import open_snapshot
+    from lakesplice.table.protocol.snapshot import open_snapshot
 
     store = table_store(table, lake_options(config))
     snapshot = open_snapshot(store, version)
@@ -106,7 +106,7 @@ def inspect_index(
     """List the runs of the row index, oldest first."""
     from lakesplice.apps.lake import table_store
     from lakesplice.formats.rowindex import Run
-    from lakesplice.table.snapshot import open_snapshot
+    from lakesplice.table.protocol.snapshot import open_snapshot
 
     store = table_store(table, lake_options(config))
     rows = []
@@ -128,7 +128,7 @@ def inspect_index(
 def _commit_row(store: Any, version: int) -> dict[str, Any]:
     from lakesplice.formats.log.actions import Add, CommitInfo, Remove
     from lakesplice.formats.log.commit_file import decode_commit
-    from lakesplice.table.layout import commit_path
+    from lakesplice.table.protocol.layout import commit_path
 
     actions = decode_commit(store.read(commit_path(version)), commit_path(version))
     info = next((a for a in actions if isinstance(a, CommitInfo)), CommitInfo(None, ""))

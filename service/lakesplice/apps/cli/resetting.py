@@ -54,7 +54,7 @@ def reset(
     from lakesplice.apps.commands import Patience, give
     from lakesplice.apps.resetting import EARLIEST
     from lakesplice.apps.table_work import RESET
-    from lakesplice.table.facade import moment_ms
+    from lakesplice.table.reading.table import moment_ms
 
     if (bool(offset), bool(to), anew).count(True) != 1:
         raise UsageError("say from where: one of --offset, --to and --anew", table=table)

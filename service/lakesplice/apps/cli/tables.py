@@ -15,7 +15,7 @@ from lakesplice.errors import TableNotFoundError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lakesplice.table.snapshot import HistoryEntry
+    from lakesplice.table.protocol.snapshot import HistoryEntry
 
 TableArgument = Annotated[
     str,
@@ -54,7 +54,7 @@ def tables(
     from lakesplice.apps.cli.lake_overview import print_overview
     from lakesplice.apps.lake_listing import listing
     from lakesplice.storage.places import is_there, open_store
-    from lakesplice.table.driver_status import newest_status
+    from lakesplice.table.driver.status import newest_status
 
     root = open_store(lake, lake_options(config))
     if not is_there(root):
@@ -80,7 +80,7 @@ def history(
 
     from lakesplice.apps.lake import table_store
     from lakesplice.apps.lake_listing import moment
-    from lakesplice.table.snapshot import history as versions
+    from lakesplice.table.protocol.snapshot import history as versions
 
     def row(entry: Any) -> dict[str, Any]:
         info = entry.info
@@ -131,7 +131,7 @@ def unpark(
     """Let a parked table go on, from where it stopped or from the offsets given."""
     from lakesplice.apps.commands import Patience, give
     from lakesplice.apps.table_work import UNPARK
-    from lakesplice.planning.directions import FallBack
+    from lakesplice.planning.sources.operator_directions import FallBack
 
     if new_epoch and repeated:
         raise UsageError("positions are either new or repeated: give one of the two", table=table)

@@ -15,7 +15,7 @@ from lakesplice.apps.cli.durations import duration
 from lakesplice.apps.cli.output import Listing, ListingOption, show
 from lakesplice.apps.cli.tables import WAIT_SECONDS, AsOfOption, TableArgument, WaitOption
 from lakesplice.errors import UsageError
-from lakesplice.planning.retention import (
+from lakesplice.planning.upkeep.retention import (
     PURGE_SECONDS,
     RETENTION_SECONDS,
     temporaries_before_ms,
@@ -23,7 +23,7 @@ from lakesplice.planning.retention import (
 
 if TYPE_CHECKING:
     from lakesplice import Table
-    from lakesplice.table.vacuum import Vacuumed
+    from lakesplice.table.upkeep.vacuum import Vacuumed
 
 _LONGEST = 36_500 * 86_400.0
 _FILE_COLUMNS = ("path", "bytes", "kind")
@@ -65,7 +65,7 @@ def vacuum(
     from lakesplice.apps.table_work import VACUUM
     from lakesplice.storage.places import drop_temporaries
     from lakesplice.storage.system import SystemClock
-    from lakesplice.table.vacuum import Vacuumed, require_safe_retention
+    from lakesplice.table.upkeep.vacuum import Vacuumed, require_safe_retention
 
     require_safe_retention(retention, readers_may_fail=readers_may_fail)
     options = lake_options(config)
@@ -162,7 +162,7 @@ def restore(
     from lakesplice.apps.commands import Patience, give
     from lakesplice.apps.lake import table_store
     from lakesplice.apps.table_work import RESTORE
-    from lakesplice.table.facade import asked_version
+    from lakesplice.table.reading.table import asked_version
 
     options = lake_options(config)
     wanted = asked_version(table_store(table, options), version, as_of)

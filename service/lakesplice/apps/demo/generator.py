@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass
 
 from lakesplice.errors import LakespliceError
-from lakesplice.table.ports import Clock
+from lakesplice.table.protocol.ports import Clock
 from lakesplice.testing.producer import EventProducer, create_topics
 from lakesplice.testing.shop import Event, Shop
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lakesplice.apps.service import ServiceStatus, TableStatus
-from lakesplice.table.ports import Clock
+from lakesplice.table.protocol.ports import Clock
 
 _LINE_SECONDS = 5.0
 _HEADINGS = (

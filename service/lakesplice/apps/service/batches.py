@@ -28,16 +28,16 @@ from lakesplice.formats.events import DeclaredType, TypeHistory, declare
 from lakesplice.model.manifest import DeadLetterRef, ParkCode, ParkReason
 from lakesplice.model.mappings import TypeMapping
 from lakesplice.model.names import TableName
-from lakesplice.planning.placement import place
-from lakesplice.planning.source_check import check_source
+from lakesplice.planning.intake.key_ranges import place
+from lakesplice.planning.sources.source_check import check_source
 from lakesplice.spark.batch import run_batch
 from lakesplice.spark.letters import LetterTopic
 from lakesplice.spark.plan import BatchPlan, TaskError, TopicPlan, TopicResult
 from lakesplice.spark.query import Offsets
 from lakesplice.spark.topics import Topic, TopicCatalogue
-from lakesplice.table.append import AppendPlan
-from lakesplice.table.commit import Conflict
-from lakesplice.table.settle import Settled, settle
+from lakesplice.table.ingest.append import AppendPlan
+from lakesplice.table.ingest.batch_commit import Settled, settle
+from lakesplice.table.protocol.commit import Conflict
 from lakesplice.telemetry import catalogue as metric
 
 _COMMIT_THREADS = 8

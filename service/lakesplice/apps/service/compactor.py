@@ -21,7 +21,7 @@ from lakesplice.apps.service.upkeep import Upkeep
 from lakesplice.errors import CorruptFileError, FencedError, LakespliceError
 from lakesplice.formats.parquet import ROWS_PER_PAGE
 from lakesplice.model.manifest import Manifest, ParkCode, ParkReason
-from lakesplice.planning.compaction import (
+from lakesplice.planning.upkeep.compaction import (
     CompactionPolicy,
     Pressure,
     backlog,
@@ -35,11 +35,10 @@ from lakesplice.spark.rewrites import RewriteTask, rewrite_files
 from lakesplice.spark.session import cores
 from lakesplice.storage.copying import ScratchFile
 from lakesplice.storage.places import open_sink
-from lakesplice.table.commit import Committed
-from lakesplice.table.compact import Compacted, splice_of
-from lakesplice.table.intents import Splice
-from lakesplice.table.page_rewriter import FALLBACK, WHOLE
-from lakesplice.table.rewriters import best_rewriter
+from lakesplice.table.files.page_rewriter import FALLBACK, WHOLE, best_rewriter
+from lakesplice.table.protocol.commit import Committed
+from lakesplice.table.protocol.intents import Splice
+from lakesplice.table.upkeep.compact import Compacted, splice_of
 from lakesplice.telemetry import catalogue as metric
 
 _TASK_BYTES = 256 * 2**20

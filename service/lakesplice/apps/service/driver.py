@@ -8,8 +8,8 @@ from typing import Any
 
 from lakesplice.apps.service.schema_topics import SchemaTopics
 from lakesplice.config import Settings
-from lakesplice.table.generation import Generation
-from lakesplice.table.ports import Clock, Entropy, SchemaSource, Store
+from lakesplice.table.driver.generation import Generation
+from lakesplice.table.protocol.ports import Clock, Entropy, SchemaSource, Store
 from lakesplice.telemetry.registry import Metrics
 
 

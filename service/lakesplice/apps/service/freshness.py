@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lakesplice.model.manifest import Manifest
-from lakesplice.table.offsets import view_floor
+from lakesplice.table.protocol.offsets import view_floor
 
 _SIGHTINGS_MAX = 64
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from lakesplice.apps.service.freshness import Freshness
 from lakesplice.model.names import TableName
-from lakesplice.table.commit import Committed, Conflict
-from lakesplice.table.intents import (
+from lakesplice.table.protocol.commit import Committed, Conflict
+from lakesplice.table.protocol.intents import (
     Create,
     Evolve,
     Expire,
@@ -22,7 +22,7 @@ from lakesplice.table.intents import (
     Splice,
     Sweep,
 )
-from lakesplice.table.snapshot import Snapshot
+from lakesplice.table.protocol.snapshot import Snapshot
 from lakesplice.telemetry import catalogue as metric
 from lakesplice.telemetry.memory import resident_bytes
 from lakesplice.telemetry.registry import Metrics

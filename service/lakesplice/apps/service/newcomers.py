@@ -6,7 +6,7 @@ from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.errors import LakespliceError, TableNotFoundError
 from lakesplice.model.manifest import ParkCode, ParkReason
-from lakesplice.table.snapshot import open_snapshot
+from lakesplice.table.protocol.snapshot import open_snapshot
 from lakesplice.telemetry import catalogue as metric
 
 _DETAIL = (

@@ -14,7 +14,7 @@ from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTables
 from lakesplice.errors import LakespliceError
 from lakesplice.spark.topics import Topic, TopicCatalogue
-from lakesplice.table.driver_status import newest_status
+from lakesplice.table.driver.status import newest_status
 
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 # Each is a question to the broker about all topics that nothing is known of yet.

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable
 from lakesplice.spark.rewrites import PurgeTask
-from lakesplice.table.commit import Committed
-from lakesplice.table.intents import Purge
-from lakesplice.table.purge import PurgeRules
+from lakesplice.table.protocol.commit import Committed
+from lakesplice.table.protocol.intents import Purge
+from lakesplice.table.upkeep.purge import PurgeRules
 from lakesplice.telemetry import catalogue as metric
 
 # A service's start is no time for reading every table.

@@ -15,7 +15,7 @@ from lakesplice.apps.workplace import Workplace
 from lakesplice.errors import FencedError, LakespliceError
 from lakesplice.formats.events import TypeHistory
 from lakesplice.model.manifest import SourceState
-from lakesplice.table.requests import Answer, Request, answer, forget_answers, pending
+from lakesplice.table.driver.requests import Answer, Request, answer, forget_answers, pending
 
 
 class Requests:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lakesplice.table.ports import Clock
+from lakesplice.table.protocol.ports import Clock
 
 PAUSES_SECONDS = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 # Some 20 seconds with the pauses above.

@@ -26,13 +26,13 @@ from lakesplice.formats.events.ddl import (
     read_schema_change,
 )
 from lakesplice.formats.events.debezium import native
-from lakesplice.formats.events.declared import DECLARED
-from lakesplice.formats.events.maxwell import told as maxwell
+from lakesplice.formats.events.maxwell import told_types as maxwell
+from lakesplice.formats.events.values.declared import DECLARED
 from lakesplice.model.manifest import ParkCode, ParkReason, SourceState
 from lakesplice.model.names import TableName
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.drops import DropsTold
+from lakesplice.planning.sources.dropped_tables import DropsTold
 from lakesplice.spark.topics import Topic
 
 # Topic, per partition the first offset and one after the last, and what the text of records must

@@ -49,8 +49,8 @@ from lakesplice.spark.topics import TopicCatalogue
 from lakesplice.spark.workers import start_workers
 from lakesplice.storage.places import open_store
 from lakesplice.storage.system import SystemClock, SystemEntropy
-from lakesplice.table.generation import Generation, take_generation
-from lakesplice.table.ports import Store
+from lakesplice.table.driver.generation import Generation, take_generation
+from lakesplice.table.protocol.ports import Store
 from lakesplice.telemetry import catalogue as metric
 from lakesplice.telemetry.health import Health
 from lakesplice.telemetry.http import MetricsServer

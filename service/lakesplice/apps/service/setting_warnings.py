@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lakesplice.planning.intake_report import PartitionReport
+from lakesplice.planning.intake.report import PartitionReport
 
 
 class SettingWarnings:

@@ -13,10 +13,10 @@ from lakesplice.apps.service.resting import Rest
 from lakesplice.apps.service.tables import ServiceTables, unborn_source
 from lakesplice.errors import FencedError, UnsupportedError, UsageError
 from lakesplice.model.driver_status import Standing, TopicState
-from lakesplice.planning.source_check import check_source
+from lakesplice.planning.sources.source_check import check_source
 from lakesplice.spark.query import Offsets
 from lakesplice.spark.topics import Topic, TopicCatalogue
-from lakesplice.table.reset import TopicStart
+from lakesplice.table.ingest.reset import TopicStart
 from lakesplice.telemetry import catalogue as metric
 
 OTHER_TOPICS_MAX = 20

@@ -17,7 +17,7 @@ from lakesplice.model.driver_status import (
     TopicState,
     TopicStatus,
 )
-from lakesplice.table.driver_status import StatusPublisher, newest_status
+from lakesplice.table.driver.status import StatusPublisher, newest_status
 from lakesplice.telemetry.health import Health
 
 # A change of state is shown about this soon (looking takes some 50 ms with 400 topics); lag and

@@ -14,15 +14,15 @@ from lakesplice.errors import FencedError, LakespliceError, StorageError, UsageE
 from lakesplice.model.driver_status import Standing, TopicState
 from lakesplice.model.manifest import Manifest, ParkReason, PartitionState, SourceState
 from lakesplice.model.names import TableName
-from lakesplice.planning.metadata import Origin
-from lakesplice.planning.shaping import shard_of
-from lakesplice.planning.shards import joining_problem
+from lakesplice.planning.shape.metadata_columns import Origin
+from lakesplice.planning.shape.shaping import shard_of
+from lakesplice.planning.sources.shards import joining_problem
 from lakesplice.spark.topics import Topic
-from lakesplice.table.commit import NOTHING_TOLD, Committed, Conflict
-from lakesplice.table.held import HeldTable
-from lakesplice.table.intents import Ingest, Intent, Splice
-from lakesplice.table.probe import probe_log
-from lakesplice.table.snapshot import Snapshot
+from lakesplice.table.driver.write_probe import probe_log
+from lakesplice.table.ingest.driver_table import HeldTable
+from lakesplice.table.protocol.commit import NOTHING_TOLD, Committed, Conflict
+from lakesplice.table.protocol.intents import Ingest, Intent, Splice
+from lakesplice.table.protocol.snapshot import Snapshot
 from lakesplice.telemetry.catalogue import COMMIT_SECONDS, LAG
 
 

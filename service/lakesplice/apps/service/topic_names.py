@@ -15,7 +15,7 @@ from lakesplice.errors import LakespliceError, TableNotFoundError
 from lakesplice.formats.events import DeadReason, DecodeContext, decode, schema_ids
 from lakesplice.model.names import TableName
 from lakesplice.spark.topics import Topic
-from lakesplice.table.snapshot import open_snapshot
+from lakesplice.table.protocol.snapshot import open_snapshot
 
 # Of a topic's records the first ones, of one partition: columns key, value and offset.
 FirstRecords = Callable[[Topic], pa.RecordBatch]

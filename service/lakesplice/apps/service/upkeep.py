@@ -15,15 +15,15 @@ from lakesplice.apps.service.resting import Rest
 from lakesplice.apps.service.tables import ServiceTable
 from lakesplice.apps.service.vacuums import Vacuums
 from lakesplice.errors import FencedError, LakespliceError
-from lakesplice.planning.file_merge import FileMergePolicy, plan_file_merge
-from lakesplice.planning.index_merge import plan_merge
+from lakesplice.planning.rows.index_merge import plan_merge
+from lakesplice.planning.upkeep.file_merge import FileMergePolicy, plan_file_merge
 from lakesplice.spark.rewrites import FileMergeTask, MergeTask, merge_files, merge_runs, purge_table
 from lakesplice.storage.places import log_keeper, open_sink
-from lakesplice.table.commit import Committed
-from lakesplice.table.expiry import Expiry
-from lakesplice.table.file_merge import file_merge
-from lakesplice.table.intents import IndexMerge
-from lakesplice.table.maintenance import Maintenance
+from lakesplice.table.protocol.commit import Committed
+from lakesplice.table.protocol.intents import IndexMerge
+from lakesplice.table.upkeep.expiry import Expiry
+from lakesplice.table.upkeep.file_merge import file_merge
+from lakesplice.table.upkeep.log_maintenance import Maintenance
 from lakesplice.telemetry import catalogue as metric
 
 # After a merge of files failed, until the next one is tried.

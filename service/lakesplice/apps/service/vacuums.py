@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable
-from lakesplice.planning.retention import temporaries_before_ms
+from lakesplice.planning.upkeep.retention import temporaries_before_ms
 from lakesplice.storage.places import drop_temporaries
-from lakesplice.table.commit import Conflict
-from lakesplice.table.expiry import Expired
-from lakesplice.table.maintenance import Maintenance
-from lakesplice.table.orphans import Orphans
-from lakesplice.table.vacuum import orphans_before_ms
+from lakesplice.table.protocol.commit import Conflict
+from lakesplice.table.upkeep.expiry import Expired
+from lakesplice.table.upkeep.log_maintenance import Maintenance
+from lakesplice.table.upkeep.orphans import Orphans
+from lakesplice.table.upkeep.vacuum import orphans_before_ms
 from lakesplice.telemetry import catalogue as metric
 
 # A service's start is no time for listing every table.

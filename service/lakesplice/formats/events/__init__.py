@@ -1,22 +1,19 @@
 """Change events from Kafka: their formats, and what all of them share.
 
-`decode` takes records and gives blocks of row images, dead letters and stops. Top down: `decode.py`
-chooses the format; `engine.py` goes from template to template (`template.py`, `shape.py`) and asks
-the format's reader (`dialect.py` is the seam); `group.py` reads the records of one template
-(`lines.py`, `proof.py`, `screen.py`, `strict.py`); the reader makes columns of them (`build.py`,
-`places.py`, `cells.py`, `encoding.py`, `decimals.py`, `declared.py`, `typed.py`); `ledger.py`
-sees that none is lost, `mappings.py` changes types as the user chose, `unavailable.py` takes out
-what stands for a value that wasn't sent. Avro's values are read in `avro/`. The formats are the
-folders; `ddl/` reads what sources tell of their schemas. docs/formats.md says what each can know,
-docs/types.md what types become; docs/decisions/0010-decoding-change-events.md, 0022-a-seam-for-
-formats.md and 0026-avro-field-by-field.md have the reasons.
+`decode` takes records and gives blocks of row images, dead letters and stops. `decode.py` chooses
+the format, `engine.py` asks that format's reader (`event_format.py` is what a format has to offer)
+for the records of one form after the other (`record_forms.py`). The formats are `canal/`,
+`debezium/` and `maxwell/`; below them `ddl/` reads what sources tell of their schemas, `avro/`
+reads Avro's values, `blocks/` puts row images together, `cells/` makes exact types of their
+columns, `json_reading/` reads many records at once, and `values/` says what decoding takes and
+gives. docs/formats.md says what each can know, docs/types.md what types become;
+docs/decisions/0010-decoding-change-events.md, 0022-a-seam-for- formats.md and
+0026-avro-field-by-field.md have the reasons.
 """
 
 from lakesplice.formats.events.avro import schema_ids
-from lakesplice.formats.events.declared import DeclaredType, declare
 from lakesplice.formats.events.decode import decode
-from lakesplice.formats.events.typed import TypeHistory, TypeVersion
-from lakesplice.formats.events.values import (
+from lakesplice.formats.events.values.blocks import (
     DeadLetters,
     DeadReason,
     DecodeContext,
@@ -25,6 +22,8 @@ from lakesplice.formats.events.values import (
     SchemaText,
     Stop,
 )
+from lakesplice.formats.events.values.column_types import TypeHistory, TypeVersion
+from lakesplice.formats.events.values.declared import DeclaredType, declare
 
 __all__ = [
     "DeadLetters",

@@ -7,6 +7,10 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from lakesplice.formats.events.avro import framed
+from lakesplice.formats.events.blocks.configured_key import with_key
+from lakesplice.formats.events.blocks.renames import name_formerly
+from lakesplice.formats.events.blocks.type_mappings import map_types
+from lakesplice.formats.events.blocks.unavailable_values import without_unavailable
 from lakesplice.formats.events.canal import CANAL
 from lakesplice.formats.events.debezium import (
     AVRO,
@@ -16,16 +20,12 @@ from lakesplice.formats.events.debezium import (
     TICDC_DEBEZIUM,
     format_of,
 )
-from lakesplice.formats.events.dialect import Dialect
 from lakesplice.formats.events.engine import settle_records
-from lakesplice.formats.events.keyed import with_key
-from lakesplice.formats.events.mappings import map_types
+from lakesplice.formats.events.event_format import Dialect
+from lakesplice.formats.events.json_reading.strict import Flaw
+from lakesplice.formats.events.json_reading.template import Halt, open_record
 from lakesplice.formats.events.maxwell import MAXWELL
-from lakesplice.formats.events.renames import name_formerly
-from lakesplice.formats.events.strict import Flaw
-from lakesplice.formats.events.template import Halt, open_record
-from lakesplice.formats.events.unavailable import without_unavailable
-from lakesplice.formats.events.values import DecodeContext, Decoded, SchemaText
+from lakesplice.formats.events.values.blocks import DecodeContext, Decoded, SchemaText
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode
 

@@ -15,12 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.events.dialect import Group, KeyForm, Reader, Sliced
-from lakesplice.formats.events.forms import Forms
-from lakesplice.formats.events.group import read_group, slices_after
-from lakesplice.formats.events.ledger import Ledger
-from lakesplice.formats.events.strict import Flaw
-from lakesplice.formats.events.template import (
+from lakesplice.formats.events.event_format import Group, KeyForm, Reader, Sliced
+from lakesplice.formats.events.json_reading.ledger import Ledger
+from lakesplice.formats.events.json_reading.record_group import read_group, slices_after
+from lakesplice.formats.events.json_reading.strict import Flaw
+from lakesplice.formats.events.json_reading.template import (
     TOMBSTONE,
     Halt,
     Ignored,
@@ -28,7 +27,8 @@ from lakesplice.formats.events.template import (
     Truncated,
     Verdict,
 )
-from lakesplice.formats.events.values import DeadReason, Mask, Rows
+from lakesplice.formats.events.record_forms import Forms
+from lakesplice.formats.events.values.blocks import DeadReason, Mask, Rows
 from lakesplice.model.position import RANK_OTHER, Position
 
 # After so many shapes without a schema, records are sorted by their form rather than by trying.

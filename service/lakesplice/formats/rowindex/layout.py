@@ -14,7 +14,7 @@ Gaps are zeros. An entry is one record, so that finding and reading it touches o
 lines. Hashes are uniform, so a fence leaves one or two entries to look at (`FENCE_ENTRIES`); the
 fences cost 2 to 4 bytes per entry. What follows from the number of entries stands at the end, so
 that a run can be written in one pass. Neither checksums nor key bytes are in the file: the manifest
-has the checksum of the whole, and 128 bits of hash stand for the key (`planning/keyhash.py`).
+has the checksum of the whole, and 128 bits of hash stand for the key (`planning/rows/keyhash.py`).
 """
 
 from __future__ import annotations

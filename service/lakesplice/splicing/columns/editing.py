@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from lakesplice.planning.edits import ColumnEdit
+from lakesplice.planning.rows.edits import ColumnEdit
 from lakesplice.splicing.columns.describing import described
 from lakesplice.splicing.columns.rewriting import rewritten_chunk
 from lakesplice.splicing.metadata.encodings import covering

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakesplice.planning.edits import ColumnEdit
+from lakesplice.planning.rows.edits import ColumnEdit
 from lakesplice.splicing.columns.fresh import ROWS_PER_PAGE, style_like
 from lakesplice.splicing.metadata.encodings import of_version
 from lakesplice.splicing.options import Tally

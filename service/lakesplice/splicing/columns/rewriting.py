@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from lakesplice.planning.edits import ColumnEdit
+from lakesplice.planning.rows.edits import ColumnEdit
 from lakesplice.splicing.columns.describing import Description, ordered
 from lakesplice.splicing.options import Tally
 from lakesplice.splicing.output.images import ChunkImage, Piece, dictionary_bytes

@@ -14,7 +14,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.planning.edits import ColumnEdit, Edits
+from lakesplice.planning.rows.edits import ColumnEdit, Edits
 from lakesplice.splicing.metadata.schemas import ARROW_SCHEMA
 from lakesplice.splicing.pages.codec import with_dictionary
 from lakesplice.splicing.structures.enums import PageKind

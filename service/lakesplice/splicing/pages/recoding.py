@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from lakesplice.planning.edits import ColumnEdit
+from lakesplice.planning.rows.edits import ColumnEdit
 from lakesplice.splicing.pages.codec import (
     EncodedPages,
     Style,

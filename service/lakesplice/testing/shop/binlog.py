@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Final, NamedTuple
 
-from lakesplice.table.ports import Clock
+from lakesplice.table.protocol.ports import Clock
 
 SERVER_ID: Final = 223344
 FIRST_OFFSET: Final = 4

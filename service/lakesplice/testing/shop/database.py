@@ -9,7 +9,7 @@ from random import Random
 import pyarrow as pa
 
 from lakesplice.errors import UsageError
-from lakesplice.table.ports import Clock
+from lakesplice.table.protocol.ports import Clock
 from lakesplice.testing.shop.binlog import Binlog, Moment, SimulatedClock
 from lakesplice.testing.shop.columns import Column, Value
 from lakesplice.testing.shop.events import NEW_KEY, OLD_KEY, Event, EventWriter, Image

@@ -7,7 +7,7 @@ from random import Random
 
 import pyarrow as pa
 
-from lakesplice.table.ports import Clock
+from lakesplice.table.protocol.ports import Clock
 from lakesplice.testing.shop.columns import Column
 from lakesplice.testing.shop.database import Database
 from lakesplice.testing.shop.events import Event

@@ -8,7 +8,7 @@ import pytest
 
 from lakesplice.errors import ConfigurationError
 from lakesplice.formats.events import DeclaredType, declare
-from lakesplice.formats.events.encoding import Encoding
+from lakesplice.formats.events.values.encoding import Encoding
 
 
 @pytest.mark.parametrize(

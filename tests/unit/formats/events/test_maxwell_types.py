@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from lakesplice.formats.events import DecodeContext, Decoded, TypeHistory, declare
 from lakesplice.formats.events.ddl import SchemaChange, SchemaHistory, read_schema_change
-from lakesplice.formats.events.maxwell.told import types_of
-from lakesplice.formats.events.strict import Flaw
+from lakesplice.formats.events.json_reading.strict import Flaw
+from lakesplice.formats.events.maxwell.told_types import types_of
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import DEFAULT_DATABASE, TableName
 from lakesplice.model.position import Position

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lakesplice.formats.events.places import binlog_place, binlog_positions
+from lakesplice.formats.events.blocks.positions import binlog_place, binlog_positions
 from lakesplice.model.change import Op
 
 # As the document of the format packs them: 32 bits of a file's number, 41 of offset, 21 of a row.

@@ -17,8 +17,8 @@ from lakesplice.formats.events.ddl import (
     read_schema_change,
 )
 from lakesplice.formats.events.ddl.columns import TableAltered
-from lakesplice.formats.events.strict import Flaw
-from lakesplice.formats.events.values import DeadReason
+from lakesplice.formats.events.json_reading.strict import Flaw
+from lakesplice.formats.events.values.blocks import DeadReason
 from lakesplice.model.names import TableName
 from lakesplice.model.position import Position
 from tests.support.debezium import compact

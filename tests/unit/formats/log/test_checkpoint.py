@@ -21,8 +21,8 @@ from lakesplice.formats.log.checkpoint import (
     read_checkpoint,
 )
 from lakesplice.storage.log_keeper import DeltaLogKeeper
-from lakesplice.table.layout import LAST_CHECKPOINT, commit_path
-from lakesplice.table.snapshot import open_snapshot
+from lakesplice.table.protocol.layout import LAST_CHECKPOINT, commit_path
+from lakesplice.table.protocol.snapshot import open_snapshot
 from tests.support.tables import TableUnderTest, local_table
 
 NAME = f"{3:020d}.checkpoint.parquet"

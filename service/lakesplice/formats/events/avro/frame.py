@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from lakesplice.formats.events.lines import text_bytes
+from lakesplice.formats.events.json_reading.texts import text_bytes
 
 MAGIC = 0
 _SHORT, _LONG = 5, 9

@@ -19,9 +19,9 @@ import pyarrow as pa
 
 from lakesplice.errors import UnsupportedError
 from lakesplice.formats.events.avro.schema import Node, Record, Scalar, Union
-from lakesplice.formats.events.lines import Bytes, Integers, Mask, text_bytes
-from lakesplice.formats.events.strict import Flaw
-from lakesplice.formats.events.values import DeadReason
+from lakesplice.formats.events.json_reading.strict import Flaw
+from lakesplice.formats.events.json_reading.texts import Bytes, Integers, Mask, text_bytes
+from lakesplice.formats.events.values.blocks import DeadReason
 
 # Which members of a record to return: by name, None where all of a member is wanted.
 Wanted = Mapping[str, "Wanted | None"]

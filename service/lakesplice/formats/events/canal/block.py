@@ -9,19 +9,25 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.events.build import Build, mask_of, members_of
-from lakesplice.formats.events.canal.types import declared_cell
-from lakesplice.formats.events.dialect import Group
-from lakesplice.formats.events.ledger import Ledger
-from lakesplice.formats.events.places import (
+from lakesplice.formats.events.blocks.builder import Build, mask_of, members_of
+from lakesplice.formats.events.blocks.positions import (
     Positions,
     kafka_positions,
     other_tables,
     source_times,
     tidb_positions,
 )
-from lakesplice.formats.events.template import TOMBSTONE
-from lakesplice.formats.events.values import DeadReason, DecodeContext, ImageBlock, Mask, Rows
+from lakesplice.formats.events.canal.types import declared_cell
+from lakesplice.formats.events.event_format import Group
+from lakesplice.formats.events.json_reading.ledger import Ledger
+from lakesplice.formats.events.json_reading.template import TOMBSTONE
+from lakesplice.formats.events.values.blocks import (
+    DeadReason,
+    DecodeContext,
+    ImageBlock,
+    Mask,
+    Rows,
+)
 from lakesplice.model.change import Op
 from lakesplice.model.position import Ordering
 from lakesplice.model.schema import SourceField, SourceSchema

@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from lakesplice.formats.events.lines import (
+from lakesplice.formats.events.json_reading.null_proof import Evidence, null_places
+from lakesplice.formats.events.json_reading.texts import (
     Bytes,
     Integers,
     Mask,
@@ -19,7 +20,6 @@ from lakesplice.formats.events.lines import (
     rows_of,
     text_bytes,
 )
-from lakesplice.formats.events.proof import Evidence, null_places
 
 _OLD = b'"old":[{'
 _OTHERS = (b'"data":[{', b'"mysqlType":{', b'"sqlType":{', b'"pkNames":[', b'"_tidb":{')

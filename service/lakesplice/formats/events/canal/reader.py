@@ -13,18 +13,17 @@ from functools import lru_cache
 
 import pyarrow as pa
 
+from lakesplice.formats.events.blocks.positions import other_table, tidb_place
 from lakesplice.formats.events.canal.block import OPS, build_block
 from lakesplice.formats.events.canal.proof import prove_messages
 from lakesplice.formats.events.canal.types import cell_of, declared_cell
-from lakesplice.formats.events.dialect import Dialect, Group, Knowledge
-from lakesplice.formats.events.encoding import Cell
-from lakesplice.formats.events.ledger import Ledger
-from lakesplice.formats.events.member_types import shown_type
-from lakesplice.formats.events.places import other_table, tidb_place
-from lakesplice.formats.events.proof import prove_nothing
-from lakesplice.formats.events.shape import EventShape
-from lakesplice.formats.events.strict import Flaw, shown
-from lakesplice.formats.events.template import (
+from lakesplice.formats.events.event_format import Dialect, Group, Knowledge
+from lakesplice.formats.events.json_reading.ledger import Ledger
+from lakesplice.formats.events.json_reading.member_types import shown_type
+from lakesplice.formats.events.json_reading.null_proof import prove_nothing
+from lakesplice.formats.events.json_reading.payload_shape import EventShape
+from lakesplice.formats.events.json_reading.strict import Flaw, shown
+from lakesplice.formats.events.json_reading.template import (
     TOMBSTONE,
     Halt,
     Ignored,
@@ -33,7 +32,8 @@ from lakesplice.formats.events.template import (
     Verdict,
     open_record,
 )
-from lakesplice.formats.events.values import DeadReason, DecodeContext
+from lakesplice.formats.events.values.blocks import DeadReason, DecodeContext
+from lakesplice.formats.events.values.encoding import Cell
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode
 

@@ -25,12 +25,12 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from lakesplice.formats.events.added import CHARACTERS
 from lakesplice.formats.events.ddl import DefinedColumn
+from lakesplice.formats.events.ddl.added_columns import CHARACTERS
 from lakesplice.formats.events.ddl.definitions import column_definition
 from lakesplice.formats.events.ddl.words import UnreadableError, Words, statements
-from lakesplice.formats.events.declared import DeclaredType
-from lakesplice.formats.events.encoding import Cell, Encoding
+from lakesplice.formats.events.values.declared import DeclaredType
+from lakesplice.formats.events.values.encoding import Cell, Encoding
 from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Kind
 
 # What needs no other spelling: the text itself tells a column's type from another.

@@ -26,9 +26,9 @@ from lakesplice.formats.events.ddl.schema_change import (
     is_of_session,
 )
 from lakesplice.formats.events.ddl.statements import read_statements
-from lakesplice.formats.events.strict import Flaw, shown
-from lakesplice.formats.events.template import open_record
-from lakesplice.formats.events.values import DeadReason
+from lakesplice.formats.events.json_reading.strict import Flaw, shown
+from lakesplice.formats.events.json_reading.template import open_record
+from lakesplice.formats.events.values.blocks import DeadReason
 from lakesplice.model.names import TableName
 
 _QUOTED = re.compile(r'"((?:[^"]|"")*)"')

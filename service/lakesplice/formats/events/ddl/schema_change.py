@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from lakesplice.formats.events.blocks.positions import binlog_place
 from lakesplice.formats.events.ddl.columns import Statement, TableShown, TableUnread
-from lakesplice.formats.events.places import binlog_place
 from lakesplice.model.position import RANK_OTHER, Position
 
 _TEMPORARY = re.compile(r"\s*DROP\s+(/\*!\d*\s*)?TEMPORARY\b", re.IGNORECASE)

@@ -21,11 +21,11 @@ from lakesplice.formats.events.debezium.connect import NoShape
 from lakesplice.formats.events.debezium.envelope import DEBEZIUM, PLACEHOLDER, key_shape
 from lakesplice.formats.events.debezium.flattened import FLATTENED, build_rows, no_deletes
 from lakesplice.formats.events.debezium.keys import in_image
-from lakesplice.formats.events.dialect import Dialect, Group
-from lakesplice.formats.events.ledger import Ledger
-from lakesplice.formats.events.strict import Flaw, shown
-from lakesplice.formats.events.template import Halt, Template, Verdict
-from lakesplice.formats.events.values import DeadReason, DecodeContext, SchemaText
+from lakesplice.formats.events.event_format import Dialect, Group
+from lakesplice.formats.events.json_reading.ledger import Ledger
+from lakesplice.formats.events.json_reading.strict import Flaw, shown
+from lakesplice.formats.events.json_reading.template import Halt, Template, Verdict
+from lakesplice.formats.events.values.blocks import DeadReason, DecodeContext, SchemaText
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode
 

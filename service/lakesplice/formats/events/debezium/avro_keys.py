@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from lakesplice.errors import UnsupportedError
 from lakesplice.formats.events.avro import Record, framed, parse_schema, read_values
-from lakesplice.formats.events.group import slices_after
-from lakesplice.formats.events.strict import Flaw, shown
-from lakesplice.formats.events.values import DeadReason, DecodeContext, Mask, SchemaText
+from lakesplice.formats.events.json_reading.record_group import slices_after
+from lakesplice.formats.events.json_reading.strict import Flaw, shown
+from lakesplice.formats.events.values.blocks import DeadReason, DecodeContext, Mask, SchemaText
 
 
 @dataclass(frozen=True)

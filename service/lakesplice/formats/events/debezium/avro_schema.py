@@ -29,10 +29,10 @@ from lakesplice.formats.events.avro import (
 )
 from lakesplice.formats.events.debezium.connect import NoShape, cell_of, with_fill
 from lakesplice.formats.events.debezium.flattened import is_added
-from lakesplice.formats.events.encoding import Cell, Encoding
-from lakesplice.formats.events.shape import EventShape
-from lakesplice.formats.events.template import Reading, Template
-from lakesplice.formats.events.values import Rows, SchemaText
+from lakesplice.formats.events.json_reading.payload_shape import EventShape
+from lakesplice.formats.events.json_reading.template import Reading, Template
+from lakesplice.formats.events.values.blocks import Rows, SchemaText
+from lakesplice.formats.events.values.encoding import Cell, Encoding
 from lakesplice.model.formats import FormatName
 
 _CONNECT = {

@@ -10,7 +10,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.events.build import Build, mask_of, members_of
+from lakesplice.formats.events.blocks.builder import Build, mask_of, members_of
+from lakesplice.formats.events.blocks.positions import (
+    Positions,
+    binlog_positions,
+    kafka_positions,
+    other_tables,
+    source_times,
+)
 from lakesplice.formats.events.debezium.keys import ComparedKey
 from lakesplice.formats.events.debezium.source import operations, snapshot_marks
 from lakesplice.formats.events.debezium.suspect_settings import (
@@ -19,18 +26,17 @@ from lakesplice.formats.events.debezium.suspect_settings import (
     told_by_types,
 )
 from lakesplice.formats.events.debezium.verdicts import truncated, truncated_somewhere, unknown_op
-from lakesplice.formats.events.dialect import Group
-from lakesplice.formats.events.ledger import Ledger
-from lakesplice.formats.events.places import (
-    Positions,
-    binlog_positions,
-    kafka_positions,
-    other_tables,
-    source_times,
+from lakesplice.formats.events.event_format import Group
+from lakesplice.formats.events.json_reading.ledger import Ledger
+from lakesplice.formats.events.json_reading.strict import Flaw
+from lakesplice.formats.events.json_reading.template import MESSAGE, TOMBSTONE
+from lakesplice.formats.events.values.blocks import (
+    DeadReason,
+    DecodeContext,
+    ImageBlock,
+    Mask,
+    Rows,
 )
-from lakesplice.formats.events.strict import Flaw
-from lakesplice.formats.events.template import MESSAGE, TOMBSTONE
-from lakesplice.formats.events.values import DeadReason, DecodeContext, ImageBlock, Mask, Rows
 from lakesplice.model.change import Op
 from lakesplice.model.position import Ordering
 from lakesplice.model.schema import SourceSchema

@@ -15,15 +15,15 @@ from typing import cast
 import pyarrow as pa
 
 from lakesplice.errors import UnsupportedError
-from lakesplice.formats.events.added import as_fill, fill_of
-from lakesplice.formats.events.cells import convert
+from lakesplice.formats.events.cells.conversion import convert
 from lakesplice.formats.events.ddl import DefinedColumn
+from lakesplice.formats.events.ddl.added_columns import as_fill, fill_of
 from lakesplice.formats.events.ddl.definitions import type_name
-from lakesplice.formats.events.encoding import Cell, Encoding
-from lakesplice.formats.events.shape import EventShape, image_type
-from lakesplice.formats.events.strict import Flaw
-from lakesplice.formats.events.template import Halt
-from lakesplice.formats.events.values import DeadReason
+from lakesplice.formats.events.json_reading.payload_shape import EventShape, image_type
+from lakesplice.formats.events.json_reading.strict import Flaw
+from lakesplice.formats.events.json_reading.template import Halt
+from lakesplice.formats.events.values.blocks import DeadReason
+from lakesplice.formats.events.values.encoding import Cell, Encoding
 from lakesplice.model.fills import fill_text
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Kind

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
+from lakesplice.formats.events.blocks.positions import binlog_place, other_table
 from lakesplice.formats.events.debezium.block import build_block
 from lakesplice.formats.events.debezium.connect import NoShape, shape_of_schema
 from lakesplice.formats.events.debezium.keys import ComparedKey, KeyShape, in_image, inspect_key
 from lakesplice.formats.events.debezium.numeric import key_in_numbers, read_as
 from lakesplice.formats.events.debezium.schemaless import Shapes, Undeclared
 from lakesplice.formats.events.debezium.verdicts import truncated, undeclared, unknown_op
-from lakesplice.formats.events.dialect import Dialect, Group, KeyForm, Knowledge
-from lakesplice.formats.events.ledger import Ledger
-from lakesplice.formats.events.places import binlog_place, other_table
-from lakesplice.formats.events.shape import EventShape
-from lakesplice.formats.events.strict import Flaw, shown
-from lakesplice.formats.events.template import (
+from lakesplice.formats.events.event_format import Dialect, Group, KeyForm, Knowledge
+from lakesplice.formats.events.json_reading.ledger import Ledger
+from lakesplice.formats.events.json_reading.payload_shape import EventShape
+from lakesplice.formats.events.json_reading.strict import Flaw, shown
+from lakesplice.formats.events.json_reading.template import (
     MESSAGE,
     TOMBSTONE,
     Ignored,
@@ -24,8 +24,8 @@ from lakesplice.formats.events.template import (
     Verdict,
     open_record,
 )
-from lakesplice.formats.events.typed import EVERYWHERE
-from lakesplice.formats.events.values import DeadReason, DecodeContext
+from lakesplice.formats.events.values.blocks import DeadReason, DecodeContext
+from lakesplice.formats.events.values.column_types import EVERYWHERE
 from lakesplice.model.formats import FormatName
 
 # What TiCDC's own protocol calls itself in `source`; `ticdc.py` reads it.

@@ -21,7 +21,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.events.build import Build, mask_of, members_of
+from lakesplice.formats.events.blocks.builder import Build, mask_of, members_of
+from lakesplice.formats.events.blocks.positions import (
+    Positions,
+    binlog_place,
+    binlog_positions,
+    kafka_positions,
+    other_tables,
+    source_times,
+)
 from lakesplice.formats.events.debezium.block import check_keys, settle_operations
 from lakesplice.formats.events.debezium.connect import NoShape, shape_of_row
 from lakesplice.formats.events.debezium.envelope import DEBEZIUM, PLACEHOLDER, key_shape
@@ -35,20 +43,11 @@ from lakesplice.formats.events.debezium.suspect_settings import (
     told_by_types,
 )
 from lakesplice.formats.events.debezium.verdicts import truncated_somewhere, undeclared
-from lakesplice.formats.events.dialect import Dialect, Group, Knowledge
-from lakesplice.formats.events.encoding import Cell
-from lakesplice.formats.events.ledger import Ledger
-from lakesplice.formats.events.places import (
-    Positions,
-    binlog_place,
-    binlog_positions,
-    kafka_positions,
-    other_tables,
-    source_times,
-)
-from lakesplice.formats.events.shape import EventShape
-from lakesplice.formats.events.strict import Flaw, shown
-from lakesplice.formats.events.template import (
+from lakesplice.formats.events.event_format import Dialect, Group, Knowledge
+from lakesplice.formats.events.json_reading.ledger import Ledger
+from lakesplice.formats.events.json_reading.payload_shape import EventShape
+from lakesplice.formats.events.json_reading.strict import Flaw, shown
+from lakesplice.formats.events.json_reading.template import (
     TOMBSTONE,
     Halt,
     Ignored,
@@ -56,13 +55,14 @@ from lakesplice.formats.events.template import (
     Verdict,
     open_record,
 )
-from lakesplice.formats.events.typed import EVERYWHERE
-from lakesplice.formats.events.values import (
+from lakesplice.formats.events.values.blocks import (
     DeadReason,
     DecodeContext,
     ImageBlock,
     Mask,
 )
+from lakesplice.formats.events.values.column_types import EVERYWHERE
+from lakesplice.formats.events.values.encoding import Cell
 from lakesplice.model.change import Op
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode

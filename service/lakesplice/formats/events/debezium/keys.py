@@ -14,9 +14,13 @@ from typing import Protocol, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.events.strict import Flaw, find_flaw, read_json, shown
-from lakesplice.formats.events.template import read_payload, split_payload, split_schema
-from lakesplice.formats.events.values import DeadReason, Mask
+from lakesplice.formats.events.json_reading.strict import Flaw, find_flaw, read_json, shown
+from lakesplice.formats.events.json_reading.template import (
+    read_payload,
+    split_payload,
+    split_schema,
+)
+from lakesplice.formats.events.values.blocks import DeadReason, Mask
 
 Shape = TypeVar("Shape", bound="ComparedKey")
 _TO_ESCAPE = r'["\\\x00-\x1f]'

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from lakesplice.errors import ConfigurationError
-from lakesplice.formats.events.added import CHARACTERS
 from lakesplice.formats.events.ddl import DefinedColumn, SchemaHistory
-from lakesplice.formats.events.declared import DeclaredType
-from lakesplice.formats.events.encoding import Encoding
-from lakesplice.formats.events.told import told_types
-from lakesplice.formats.events.typed import TypeHistory
+from lakesplice.formats.events.ddl.added_columns import CHARACTERS
+from lakesplice.formats.events.ddl.told_types import told_types
+from lakesplice.formats.events.values.column_types import TypeHistory
+from lakesplice.formats.events.values.declared import DeclaredType
+from lakesplice.formats.events.values.encoding import Encoding
 from lakesplice.model.names import TableName
 from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Kind
 

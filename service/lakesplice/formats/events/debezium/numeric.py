@@ -16,13 +16,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.events.encoding import Cell, Encoding
-from lakesplice.formats.events.proof import Evidence
-from lakesplice.formats.events.shape import EventShape, image_type
-from lakesplice.formats.events.strict import Check, Flaw
-from lakesplice.formats.events.template import Opened, Template
-from lakesplice.formats.events.typed import Span
-from lakesplice.formats.events.values import DeadReason, Mask
+from lakesplice.formats.events.json_reading.null_proof import Evidence
+from lakesplice.formats.events.json_reading.payload_shape import EventShape, image_type
+from lakesplice.formats.events.json_reading.strict import Check, Flaw
+from lakesplice.formats.events.json_reading.template import Opened, Template
+from lakesplice.formats.events.values.blocks import DeadReason, Mask
+from lakesplice.formats.events.values.column_types import Span
+from lakesplice.formats.events.values.encoding import Cell, Encoding
 
 _IMAGES = ("before", "after")
 

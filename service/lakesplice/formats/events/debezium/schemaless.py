@@ -8,11 +8,16 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from lakesplice.formats.events.declared import DeclaredType
-from lakesplice.formats.events.encoding import GEOMETRY_MEMBERS, POINT_MEMBERS, Cell, Encoding
-from lakesplice.formats.events.member_types import Form, arrow_type, shown_form
-from lakesplice.formats.events.shape import EventShape, image_type
-from lakesplice.formats.events.typed import EVERYWHERE, Span, TypeHistory, TypeVersion
+from lakesplice.formats.events.json_reading.member_types import Form, arrow_type, shown_form
+from lakesplice.formats.events.json_reading.payload_shape import EventShape, image_type
+from lakesplice.formats.events.values.column_types import EVERYWHERE, Span, TypeHistory, TypeVersion
+from lakesplice.formats.events.values.declared import DeclaredType
+from lakesplice.formats.events.values.encoding import (
+    GEOMETRY_MEMBERS,
+    POINT_MEMBERS,
+    Cell,
+    Encoding,
+)
 from lakesplice.model.position import Position
 
 _IMAGE: Form = "image"

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.events.values import Mask
+from lakesplice.formats.events.values.blocks import Mask
 from lakesplice.model.change import Op
 
 _OPS = pa.array(["c", "u", "d", "r"])

@@ -15,9 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.events.encoding import Cell
-from lakesplice.formats.events.typed import TypeHistory
-from lakesplice.formats.events.values import Mask
+from lakesplice.formats.events.values.blocks import Mask
+from lakesplice.formats.events.values.column_types import TypeHistory
+from lakesplice.formats.events.values.encoding import Cell
 from lakesplice.model.change import Op
 from lakesplice.model.types import Kind
 

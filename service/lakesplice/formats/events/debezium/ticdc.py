@@ -17,6 +17,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakesplice.errors import UnsupportedError
+from lakesplice.formats.events.blocks.positions import (
+    Positions,
+    other_table,
+    tidb_place,
+    tidb_positions,
+)
 from lakesplice.formats.events.debezium.block import Placing, build_block
 from lakesplice.formats.events.debezium.envelope import (
     TICDC_CONNECTOR,
@@ -26,14 +32,11 @@ from lakesplice.formats.events.debezium.envelope import (
 from lakesplice.formats.events.debezium.keys import KeyShape, in_image, inspect_key
 from lakesplice.formats.events.debezium.schemaless import Shapes
 from lakesplice.formats.events.debezium.verdicts import unknown_op
-from lakesplice.formats.events.declared import DeclaredType
-from lakesplice.formats.events.dialect import Dialect, Group, Knowledge
-from lakesplice.formats.events.encoding import Encoding
-from lakesplice.formats.events.ledger import Ledger
-from lakesplice.formats.events.places import Positions, other_table, tidb_place, tidb_positions
-from lakesplice.formats.events.shape import EventShape
-from lakesplice.formats.events.strict import Flaw, shown
-from lakesplice.formats.events.template import (
+from lakesplice.formats.events.event_format import Dialect, Group, Knowledge
+from lakesplice.formats.events.json_reading.ledger import Ledger
+from lakesplice.formats.events.json_reading.payload_shape import EventShape
+from lakesplice.formats.events.json_reading.strict import Flaw, shown
+from lakesplice.formats.events.json_reading.template import (
     Halt,
     Ignored,
     PayloadFirst,
@@ -42,7 +45,9 @@ from lakesplice.formats.events.template import (
     Verdict,
     split_payload,
 )
-from lakesplice.formats.events.values import DeadReason, DecodeContext, Rows
+from lakesplice.formats.events.values.blocks import DeadReason, DecodeContext, Rows
+from lakesplice.formats.events.values.declared import DeclaredType
+from lakesplice.formats.events.values.encoding import Encoding
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import Ordering

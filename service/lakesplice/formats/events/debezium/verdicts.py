@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from lakesplice.formats.events.blocks.positions import binlog_place
 from lakesplice.formats.events.debezium.schemaless import Undeclared
-from lakesplice.formats.events.places import binlog_place
-from lakesplice.formats.events.strict import Flaw, shown
-from lakesplice.formats.events.template import Halt, Truncated
-from lakesplice.formats.events.values import DeadReason, DecodeContext
+from lakesplice.formats.events.json_reading.strict import Flaw, shown
+from lakesplice.formats.events.json_reading.template import Halt, Truncated
+from lakesplice.formats.events.values.blocks import DeadReason, DecodeContext
 from lakesplice.model.manifest import ParkCode
 
 

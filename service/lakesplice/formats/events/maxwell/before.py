@@ -26,8 +26,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.events.dialect import Group
-from lakesplice.formats.events.lines import (
+from lakesplice.formats.events.event_format import Group
+from lakesplice.formats.events.json_reading.null_proof import NO_NAME_ENDS_IN, Evidence, null_places
+from lakesplice.formats.events.json_reading.template import read_payload
+from lakesplice.formats.events.json_reading.texts import (
     Bytes,
     Integers,
     Mask,
@@ -35,8 +37,6 @@ from lakesplice.formats.events.lines import (
     rows_of,
     text_bytes,
 )
-from lakesplice.formats.events.proof import NO_NAME_ENDS_IN, Evidence, null_places
-from lakesplice.formats.events.template import read_payload
 
 REQUIRED = ("database", "table", "type", "ts")
 _DATA, _OLD = '"data":{', '"old":{'

@@ -10,23 +10,23 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.events.build import Build, mask_of, members_of
-from lakesplice.formats.events.dialect import Group
-from lakesplice.formats.events.encoding import Cell
-from lakesplice.formats.events.ledger import Ledger
-from lakesplice.formats.events.maxwell.before import changed_columns
-from lakesplice.formats.events.maxwell.keys import MaxwellKey
-from lakesplice.formats.events.maxwell.told import KnownTypes
-from lakesplice.formats.events.maxwell.types import cell_of
-from lakesplice.formats.events.places import (
+from lakesplice.formats.events.blocks.builder import Build, mask_of, members_of
+from lakesplice.formats.events.blocks.positions import (
     Positions,
     binlog_positions,
     kafka_positions,
     other_tables,
     source_times,
 )
-from lakesplice.formats.events.template import TOMBSTONE
-from lakesplice.formats.events.values import DeadReason, DecodeContext, ImageBlock, Mask
+from lakesplice.formats.events.event_format import Group
+from lakesplice.formats.events.json_reading.ledger import Ledger
+from lakesplice.formats.events.json_reading.template import TOMBSTONE
+from lakesplice.formats.events.maxwell.before import changed_columns
+from lakesplice.formats.events.maxwell.keys import MaxwellKey
+from lakesplice.formats.events.maxwell.told_types import KnownTypes
+from lakesplice.formats.events.maxwell.types import cell_of
+from lakesplice.formats.events.values.blocks import DeadReason, DecodeContext, ImageBlock, Mask
+from lakesplice.formats.events.values.encoding import Cell
 from lakesplice.model.change import Op
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import ROW_BITS, Ordering

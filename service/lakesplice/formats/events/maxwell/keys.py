@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.events.dialect import Group
-from lakesplice.formats.events.strict import Flaw, read_json, shown
-from lakesplice.formats.events.values import DeadReason, Mask
+from lakesplice.formats.events.event_format import Group
+from lakesplice.formats.events.json_reading.strict import Flaw, read_json, shown
+from lakesplice.formats.events.values.blocks import DeadReason, Mask
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _SCALAR = rf'(?:{_STRING}|[^",\[\]\{{\}}]+)'

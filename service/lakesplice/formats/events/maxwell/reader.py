@@ -9,21 +9,14 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from lakesplice.formats.events.dialect import Dialect, Group, Knowledge
-from lakesplice.formats.events.encoding import Cell, Encoding
-from lakesplice.formats.events.ledger import Ledger
-from lakesplice.formats.events.maxwell.before import REQUIRED, prove_parts
-from lakesplice.formats.events.maxwell.block import OPS, build_block
-from lakesplice.formats.events.maxwell.documents import with_texts
-from lakesplice.formats.events.maxwell.keys import MaxwellKey, key_of
-from lakesplice.formats.events.maxwell.told import KnownTypes
-from lakesplice.formats.events.maxwell.types import cell_of, is_lossy
-from lakesplice.formats.events.member_types import shown_type
-from lakesplice.formats.events.places import binlog_place, other_table
-from lakesplice.formats.events.proof import prove_nothing
-from lakesplice.formats.events.shape import EventShape, image_type
-from lakesplice.formats.events.strict import Flaw, shown
-from lakesplice.formats.events.template import (
+from lakesplice.formats.events.blocks.positions import binlog_place, other_table
+from lakesplice.formats.events.event_format import Dialect, Group, Knowledge
+from lakesplice.formats.events.json_reading.ledger import Ledger
+from lakesplice.formats.events.json_reading.member_types import shown_type
+from lakesplice.formats.events.json_reading.null_proof import prove_nothing
+from lakesplice.formats.events.json_reading.payload_shape import EventShape, image_type
+from lakesplice.formats.events.json_reading.strict import Flaw, shown
+from lakesplice.formats.events.json_reading.template import (
     TOMBSTONE,
     Halt,
     Ignored,
@@ -31,8 +24,15 @@ from lakesplice.formats.events.template import (
     Verdict,
     open_record,
 )
-from lakesplice.formats.events.typed import EVERYWHERE, Span
-from lakesplice.formats.events.values import DeadReason, DecodeContext
+from lakesplice.formats.events.maxwell.before import REQUIRED, prove_parts
+from lakesplice.formats.events.maxwell.block import OPS, build_block
+from lakesplice.formats.events.maxwell.documents import with_texts
+from lakesplice.formats.events.maxwell.keys import MaxwellKey, key_of
+from lakesplice.formats.events.maxwell.told_types import KnownTypes
+from lakesplice.formats.events.maxwell.types import cell_of, is_lossy
+from lakesplice.formats.events.values.blocks import DeadReason, DecodeContext
+from lakesplice.formats.events.values.column_types import EVERYWHERE, Span
+from lakesplice.formats.events.values.encoding import Cell, Encoding
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import Position

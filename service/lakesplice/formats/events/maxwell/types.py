@@ -23,8 +23,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from lakesplice.formats.events.declared import DeclaredType
-from lakesplice.formats.events.encoding import Cell, Encoding
+from lakesplice.formats.events.values.declared import DeclaredType
+from lakesplice.formats.events.values.encoding import Cell, Encoding
 from lakesplice.model.types import ColumnType, Kind
 
 _BY_KIND = {

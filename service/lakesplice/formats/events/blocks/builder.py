@@ -1,0 +1,139 @@
+"""A block of images under construction: which of its records are still changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from lakesplice.formats.events.blocks.positions import Positions
+from lakesplice.formats.events.blocks.wrong_units import of_another_unit
+from lakesplice.formats.events.cells.conversion import convert
+from lakesplice.formats.events.json_reading.ledger import Ledger
+from lakesplice.formats.events.json_reading.strict import Flaw
+from lakesplice.formats.events.json_reading.template import Halt, Truncated
+from lakesplice.formats.events.values.blocks import DeadReason, Mask, Rows
+from lakesplice.formats.events.values.column_types import Span
+from lakesplice.formats.events.values.encoding import Cell
+from lakesplice.model.manifest import ParkCode
+from lakesplice.model.position import Position
+
+
+@dataclass
+class Build:
+    """A block under construction: `live` marks the rows that are still changes."""
+
+    records: Rows
+    ledger: Ledger
+    live: Mask = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.live = np.ones(len(self.records), np.bool_)
+
+    def drop(self, rows: Iterable[int] | Rows, flaw: Flaw) -> None:
+        """Make dead letters of rows, unless they are settled already."""
+        at = np.fromiter(rows, np.int64)
+        self.ledger.kill(self.records[at], flaw)
+        self.live[at] = False
+
+    def settle(self, row: int, verdict: Flaw | Halt | Truncated) -> None:
+        """Settle a row that is no change, by what its event says."""
+        record = int(self.records[row])
+        self.live[row] = False
+        if isinstance(verdict, Flaw):
+            self.ledger.kill([record], verdict)
+        elif isinstance(verdict, Halt):
+            self.ledger.stop(record, verdict.code, verdict.detail)
+        elif verdict.position is not None:
+            self.ledger.fence(record, verdict.position, verdict.gtid, dropped=verdict.dropped)
+
+    def drop_marked(self, mask: Mask, reason: DeadReason, detail: str) -> None:
+        """Make dead letters of marked rows that are still live."""
+        self.drop(np.flatnonzero(mask & self.live), Flaw(reason, detail))
+
+    def refuse_places(self, place: Positions) -> None:
+        """Make dead letters of rows whose position is missing or doesn't fit."""
+        detail = "the event's binlog file, offset and row don't name a position"
+        self.drop_marked(place.missing, DeadReason.MISSING_POSITION, detail)
+        detail = "the event's binlog offset or row is beyond 41 or 21 bits"
+        self.drop_marked(place.beyond, DeadReason.OUT_OF_RANGE, detail)
+
+    def leave_beyond(self, place: Positions, span: Span) -> None:
+        """Take out the rows of changes where other types are in force: they belong to another
+        block.
+        """
+        if span.is_everything:
+            return
+        outside = ~_from(place, span.first)
+        if span.until is not None:
+            outside |= _from(place, span.until)
+        self.leave(np.flatnonzero(outside & self.live))
+
+    def refuse_nulls(self, name: str, key: pa.Array) -> None:
+        """Make dead letters of rows whose key column `name` is null."""
+        if key.null_count:
+            detail = f"the key column {name!r} is null in the row"
+            self.drop_marked(mask_of(key.is_null()), DeadReason.MISSING_KEY, detail)
+
+    def leave(self, rows: Iterable[int] | Rows) -> None:
+        """Take rows out without a verdict: they belong to another block."""
+        self.live[np.fromiter(rows, np.int64)] = False
+
+    def tables(
+        self,
+        raw: Mapping[str, Mapping[str, pa.Array]],
+        cells: Sequence[Cell],
+        present: Mapping[str, Mask],
+    ) -> dict[str, pa.Table]:
+        """Return row images of exact types, by their names in `raw`; rows in which a value that is
+        `present` doesn't fit its type become dead letters.
+        """
+        places = [(image, cell) for image in raw for cell in cells]
+        for image, cell in places:
+            self._refuse_units(image, cell, raw[image][cell.name], present[image])
+        columns = convert([(raw[image][cell.name], cell) for image, cell in places])
+        for (image, cell), column in zip(places, columns, strict=True):
+            for wrong, reason in column.flaws:
+                detail = f"{image}.{cell.name} is no {cell.type.name} written as {cell.encoding}"
+                self.drop_marked(wrong & present[image], reason, detail)
+        arrays = [column.values for column in columns]
+        schema = pa.schema([pa.field(cell.name, cell.type.arrow) for cell in cells])
+        width = len(cells)
+        return {
+            image: pa.Table.from_arrays(arrays[at * width : (at + 1) * width], schema=schema)
+            for at, image in enumerate(raw)
+        }
+
+    def _refuse_units(self, image: str, cell: Cell, raw: pa.Array, present: Mask) -> None:
+        """Stop the table at the first moment that was counted in another unit."""
+        wrong = of_another_unit(raw, cell)
+        if wrong is None:
+            return
+        rows = np.flatnonzero(wrong & present & self.live)
+        if len(rows):
+            detail = (
+                f"{image}.{cell.name} is {raw[int(rows[0])].as_py()}, which is no moment written as"
+                f" {cell.encoding}: the connector has another time.precision.mode than"
+                " schema_change_topics.time_precision_mode says; set that, restart the service, and"
+                " give `lakesplice reset --anew`, since earlier values may be wrong too"
+            )
+            self.settle(int(rows[0]), Halt(ParkCode.TYPES_UNDECLARED, detail))
+
+
+def _from(place: Positions, first: Position) -> Mask:
+    beyond: Mask = place.file > first.file
+    beyond |= (place.file == first.file) & (place.offset >= first.offset)
+    return beyond
+
+
+def mask_of(array: pa.Array) -> Mask:
+    """A boolean array without nulls as a mask."""
+    mask: Mask = array.to_numpy(zero_copy_only=False)
+    return mask
+
+
+def members_of(rows: pa.Array) -> dict[str, pa.Array]:
+    """A struct array's members by name, nulls of the struct passed on."""
+    return dict(zip((field.name for field in rows.type), rows.flatten(), strict=True))

@@ -1,0 +1,179 @@
+"""Where changes stand and come from, of many events at once: position, table and time."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesplice.formats.events.json_reading.strict import Flaw, shown
+from lakesplice.formats.events.values.blocks import DeadReason, Mask, Rows
+from lakesplice.formats.events.values.encoding import MICROS_MAX, MICROS_MIN
+from lakesplice.model.change import Op
+from lakesplice.model.names import DEFAULT_DATABASE, TableName
+from lakesplice.model.position import (
+    FILE_BITS,
+    OFFSET_BITS,
+    RANK_DELETE,
+    RANK_OTHER,
+    ROW_BITS,
+    TIMESTAMP_BITS,
+    Position,
+)
+
+_NO_TOPIC_CHARACTER = re.compile(r"[^A-Za-z0-9._-]")
+_BINLOG = re.compile(r".*\.(\d{1,10})")
+_MICROS = pa.timestamp("us", tz="UTC")
+
+
+@dataclass(frozen=True)
+class Positions:
+    """Packed positions as `model/position.py` lays them out, and which rows have none or none that
+    fits.
+    """
+
+    file: Rows
+    offset: Rows
+    missing: Mask
+    beyond: Mask
+
+
+def binlog_positions(
+    file: pa.Array, offset: pa.Array, row: pa.Array, op: npt.NDArray[np.int8]
+) -> Positions:
+    """Read positions from binlog files' names, offsets and rows; the epoch is 0, and a delete
+    stands before a create at one place.
+    """
+    files, no_file = _file_numbers(file)
+    missing = no_file | _nulls(offset) | _nulls(row)
+    offsets, rows = (column.fill_null(0).to_numpy() for column in (offset, row))
+    beyond = (offsets < 0) | (offsets >= 1 << OFFSET_BITS) | (rows < 0) | (rows >= 1 << ROW_BITS)
+    beyond |= files >= 1 << FILE_BITS
+    packed = _packed(np.where(beyond, 0, offsets), np.where(beyond, 0, rows), op)
+    return Positions(files, packed, missing, beyond)
+
+
+def binlog_place(file: object, offset: object, row: object) -> Position | None:
+    """Return the position of one event that is no row's, of epoch 0; None if it names none."""
+    if not isinstance(file, str) or type(offset) is not int or type(row) is not int:
+        return None
+    place = binlog_positions(
+        pa.array([file]),
+        pa.array([offset], pa.int64()) if abs(offset) < 1 << 63 else pa.nulls(1, pa.int64()),
+        pa.array([row], pa.int64()) if abs(row) < 1 << 63 else pa.nulls(1, pa.int64()),
+        np.array([Op.UPDATE], np.int8),
+    )
+    if place.missing[0] or place.beyond[0]:
+        return None
+    return Position(int(place.file[0]), int(place.offset[0]))
+
+
+def kafka_positions(offsets: Rows, op: npt.NDArray[np.int8], row: Rows | None = None) -> Positions:
+    """Return the records' own places in their partition as positions of file 0; `row` is the place
+    of a change among those of its record.
+    """
+    rows = np.zeros(len(offsets), np.int64) if row is None else row
+    nowhere = np.zeros(len(offsets), np.bool_)
+    beyond: Mask = (offsets >= 1 << OFFSET_BITS) | (rows >= 1 << ROW_BITS)
+    packed = _packed(np.where(beyond, 0, offsets), np.where(beyond, 0, rows), op)
+    return Positions(np.zeros(len(offsets), np.int64), packed, nowhere, beyond)
+
+
+def tidb_positions(commit: pa.Array, op: npt.NDArray[np.int8]) -> Positions:
+    """Return commit timestamps of TiDB as positions of file 0; a key changes once in one."""
+    missing = _nulls(commit)
+    stamps = commit.fill_null(0).to_numpy()
+    beyond: Mask = (stamps < 0) | (stamps >= 1 << TIMESTAMP_BITS)
+    rank = np.where(op == Op.DELETE, RANK_DELETE, RANK_OTHER)
+    packed: Rows = (np.where(beyond, 0, stamps) << 1) | rank
+    return Positions(np.zeros(len(op), np.int64), packed, missing, beyond)
+
+
+def tidb_place(commit: object) -> Position | None:
+    """Return the position of one event that is no row's, at a commit timestamp of TiDB; None if it
+    is none.
+    """
+    if type(commit) is not int or not 0 <= commit < 1 << TIMESTAMP_BITS:
+        return None
+    return Position(0, commit << 1 | RANK_OTHER)
+
+
+def _packed(offsets: Rows, rows: Rows, op: npt.NDArray[np.int8]) -> Rows:
+    rank = np.where(op == Op.DELETE, RANK_DELETE, RANK_OTHER)
+    packed: Rows = (offsets << (ROW_BITS + 1)) | (rows << 1) | rank
+    return packed
+
+
+def _file_numbers(file: pa.Array) -> tuple[Rows, Mask]:
+    """The number after the last dot of a binlog's name, which may outgrow its six digits."""
+    encoded = file.dictionary_encode()
+    names = encoded.dictionary.to_pylist()
+    matches = [_BINLOG.fullmatch(name) for name in names]
+    numbers = np.array([int(match[1]) if match else -1 for match in matches] + [-1], np.int64)
+    found: Rows = numbers[encoded.indices.fill_null(len(names)).to_numpy()]
+    return found, found < 0
+
+
+def other_table(database: object, table: object, expected: TableName) -> Flaw | None:
+    """Compare where an event says it is from with the topic's table.
+
+    Topics hold fewer characters than names do; Debezium writes `_` for the others. A topic of one
+    part says nothing of the database.
+    """
+    found = tuple(_NO_TOPIC_CHARACTER.sub("_", str(part or "")) for part in (database, table))
+    wanted = (expected.database, expected.table)
+    if (database, table) == wanted or found == wanted:
+        return None
+    if expected.database == DEFAULT_DATABASE and wanted[1] in (table, found[1]):
+        return None
+    return Flaw(
+        DeadReason.WRONG_TABLE,
+        f"the event is of {shown(f'{database}.{table}')}, its topic of {expected}",
+    )
+
+
+def other_tables(databases: pa.Array, tables: pa.Array, expected: TableName) -> dict[int, Flaw]:
+    """Return the rows that are of another table, each with its verdict."""
+    names = pc.binary_join_element_wise(
+        databases, tables, "\0", null_handling="replace", null_replacement=""
+    )
+    _, first, code = np.unique(
+        names.dictionary_encode().indices.to_numpy(), return_index=True, return_inverse=True
+    )
+    verdicts = [
+        other_table(databases[row].as_py(), tables[row].as_py(), expected)
+        for row in map(int, first)
+    ]
+    wrong = np.array([verdict is not None for verdict in verdicts], np.bool_)
+    flaws: dict[int, Flaw] = {}
+    for row in map(int, np.flatnonzero(wrong[code])):
+        if verdict := verdicts[code[row]]:
+            flaws[row] = verdict
+    return flaws
+
+
+def source_times(*stated: tuple[pa.Array, int]) -> tuple[pa.Array, Mask]:
+    """Return when the source committed, and a mask of the times outside the years 1 to 9999.
+
+    `stated` are columns, the best first, each with its unit in microseconds; null where none says.
+    """
+    count = len(stated[0][0])
+    micros = pa.nulls(count, pa.int64())
+    beyond = np.zeros(count, np.bool_)
+    for times, factor in stated:
+        outside = pc.or_(
+            pc.less(times, MICROS_MIN // factor), pc.greater(times, MICROS_MAX // factor)
+        ).fill_null(False)
+        beyond |= outside.to_numpy(zero_copy_only=False)
+        usable = pc.if_else(outside, 0, times)
+        micros = pc.coalesce(micros, pc.multiply(usable, factor))
+    return micros.cast(_MICROS), beyond
+
+
+def _nulls(column: pa.Array) -> Mask:
+    mask: Mask = column.is_null().to_numpy(zero_copy_only=False)
+    return mask

@@ -1,0 +1,81 @@
+"""What the source's statements tell of columns beside their types: names that they had before and
+got since, and what rows that were there got in those that were added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from lakesplice.formats.events.json_reading.ledger import Ledger
+from lakesplice.formats.events.values.blocks import ImageBlock
+from lakesplice.formats.events.values.column_types import TypeHistory, TypeVersion
+from lakesplice.model.position import Ordering, Position
+from lakesplice.model.schema import SourceField
+
+
+def name_formerly(ledger: Ledger, history: TypeHistory | None) -> None:
+    """Note in each block's schema which other names its columns had, seen from its last change.
+
+    Changes from before and after a name went from one column to another become blocks of their own.
+    """
+    if history is not None:
+        ledger.blocks = [named for block in ledger.blocks for named in _named(block, history)]
+
+
+def _named(block: ImageBlock, history: TypeHistory) -> Iterator[ImageBlock]:
+    if block.ordering is not Ordering.BINLOG or not history.ordered:
+        yield _with(block, None, history)
+        return
+    for part in _parts(block, history.turns):
+        last = int(part.position_file.max())
+        offset = int(part.position_offset[part.position_file == last].max())
+        version, _ = history.at(Position(last, offset))
+        yield _with(part, version, history)
+
+
+def _parts(block: ImageBlock, turns: tuple[Position, ...]) -> Iterator[ImageBlock]:
+    passed = np.zeros(len(block), np.int64)
+    for turn in turns:
+        file, offset = block.position_file, block.position_offset
+        passed += (file > turn.file) | ((file == turn.file) & (offset >= turn.offset))
+    for number in np.unique(passed):
+        yield block.filter(passed == number)
+
+
+def _with(block: ImageBlock, version: TypeVersion | None, history: TypeHistory) -> ImageBlock:
+    """Name the block's columns as seen from a version; None: its place doesn't tell which."""
+    known = None if version is None or version.gap else version
+    if known is not None and not (
+        known.formerly
+        or known.later
+        or known.tenures
+        or known.came
+        or any(type_.fill is not None for type_ in known.columns.values())
+    ):
+        return block
+    if known is None and not history.handed_on:
+        return block
+    fields, unsent = (
+        tuple(_field(field, known, history) for field in part)
+        for part in (block.schema.fields, block.schema.unsent)
+    )
+    return replace(block, schema=replace(block.schema, fields=fields, unsent=unsent))
+
+
+def _field(field: SourceField, version: TypeVersion | None, history: TypeHistory) -> SourceField:
+    name = field.name
+    if version is None:
+        return replace(field, tenures=None) if name in history.handed_on else field
+    told = version.columns.get(name)
+    filled = told is not None and told.fill is not None and told.type == field.type
+    return replace(
+        field,
+        fill=told.fill if told is not None and filled else field.fill,
+        formerly=version.formerly.get(name, ()),
+        later=version.later.get(name, ()),
+        tenures=version.tenures.get(name, ()),
+        told_new=name in version.came,
+    )

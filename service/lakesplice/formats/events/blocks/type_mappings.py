@@ -1,0 +1,121 @@
+"""Columns of blocks as other types, where the user chose so by name; the last step of decoding.
+
+A value that the other type can't hold makes a dead letter of its record, unless the mapping's name
+says that it loses something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesplice.formats.events.json_reading.ledger import Ledger
+from lakesplice.formats.events.json_reading.strict import Flaw
+from lakesplice.formats.events.values.blocks import DeadReason, ImageBlock, Mask
+from lakesplice.model.mappings import TypeMapping
+from lakesplice.model.schema import SourceField
+from lakesplice.model.types import ColumnType, Kind
+
+_LONG_MAX = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """Which columns a mapping is about, and how they become columns of the type `to`."""
+
+    of: Callable[[ColumnType], bool]
+    to: ColumnType
+    convert: Callable[[pa.Array], tuple[pa.Array, Mask | None]]
+
+
+def map_types(ledger: Ledger, chosen: Collection[TypeMapping]) -> None:
+    """Change the types of the ledger's blocks; of several mappings of one column the first in the
+    order of `TypeMapping` counts.
+    """
+    rules = [_RULES[mapping] for mapping in TypeMapping if mapping in chosen]
+    if rules:
+        ledger.blocks = [_mapped(block, rules, ledger) for block in ledger.blocks]
+
+
+def _mapped(block: ImageBlock, rules: list[_Rule], ledger: Ledger) -> ImageBlock:
+    fields, wrong = [], np.zeros(len(block), np.bool_)
+    before, after = block.before, block.after
+    for at, field in enumerate(block.schema.fields):
+        rule = _rule_of(field, rules)
+        if rule is None:
+            fields.append(field)
+            continue
+        before, before_wrong = _with_column(before, at, rule)
+        after, after_wrong = _with_column(after, at, rule)
+        beyond = (before_wrong & block.before_present) | (after_wrong & block.after_present)
+        _refuse(block, beyond, field, rule, ledger)
+        wrong |= beyond
+        fields.append(_mapped_field(field, rules))
+    unsent = tuple(_mapped_field(field, rules) for field in block.schema.unsent)
+    schema = replace(block.schema, fields=tuple(fields), unsent=unsent)
+    mapped = replace(block, schema=schema, before=before, after=after)
+    return mapped.filter(~np.isin(block.rows, block.rows[wrong])) if wrong.any() else mapped
+
+
+def _rule_of(field: SourceField, rules: list[_Rule]) -> _Rule | None:
+    type_ = field.type
+    return next((rule for rule in rules if type_ is not None and rule.of(type_)), None)
+
+
+def _mapped_field(field: SourceField, rules: list[_Rule]) -> SourceField:
+    rule = _rule_of(field, rules)
+    if rule is None:
+        return field
+    return SourceField(field.name, rule.to, f"{field.source_type} as {rule.to.name}")
+
+
+def _with_column(table: pa.Table, at: int, rule: _Rule) -> tuple[pa.Table, Mask]:
+    values, wrong = rule.convert(table.column(at).combine_chunks())
+    name = table.column_names[at]
+    nowhere = np.zeros(len(table), np.bool_)
+    return table.set_column(at, name, values), nowhere if wrong is None else wrong
+
+
+def _refuse(
+    block: ImageBlock, wrong: Mask, field: SourceField, rule: _Rule, ledger: Ledger
+) -> None:
+    detail = f"{field.name} is beyond {rule.to.name}, which its type is mapped to"
+    for row in np.unique(block.rows[wrong]).tolist():
+        ledger.dead.setdefault(row, Flaw(DeadReason.OUT_OF_RANGE, detail))
+
+
+def _to_long(values: pa.Array) -> tuple[pa.Array, Mask | None]:
+    beyond = pc.greater(values, pa.scalar(_LONG_MAX, values.type)).fill_null(False)
+    fitting = pc.if_else(beyond, pa.scalar(None, values.type), values)
+    return fitting.cast(pa.int64()), beyond.to_numpy(zero_copy_only=False)
+
+
+def _cast(to: pa.DataType) -> Callable[[pa.Array], tuple[pa.Array, Mask | None]]:
+    return lambda values: (values.cast(to), None)
+
+
+def _is(*kinds: Kind) -> Callable[[ColumnType], bool]:
+    return lambda type_: type_.kind in kinds
+
+
+_UNSIGNED = ColumnType(Kind.DECIMAL, 20, 0)
+_RULES = {
+    TypeMapping.BIGINT_UNSIGNED_TO_BIGINT: _Rule(
+        lambda type_: type_ == _UNSIGNED, ColumnType(Kind.LONG), _to_long
+    ),
+    TypeMapping.DECIMAL_TO_DOUBLE: _Rule(
+        _is(Kind.DECIMAL), ColumnType(Kind.DOUBLE), _cast(pa.float64())
+    ),
+    TypeMapping.TINYINT1_NOT_BOOL: _Rule(
+        _is(Kind.BOOLEAN), ColumnType(Kind.BYTE), _cast(pa.int8())
+    ),
+    TypeMapping.TO_STRING: _Rule(
+        lambda type_: type_.kind not in (Kind.STRING, Kind.BINARY),
+        ColumnType(Kind.STRING),
+        _cast(pa.string()),
+    ),
+}

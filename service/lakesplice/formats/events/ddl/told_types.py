@@ -1,0 +1,195 @@
+"""What a source told of a table in DDL, as types by place, in whatever way a format writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+
+from lakesplice.formats.events.ddl import DefinedColumn, SchemaHistory, TableVersion
+from lakesplice.formats.events.ddl.added_columns import NUMBERS, as_fill, fill_of
+from lakesplice.formats.events.values.column_types import Partly, TypeHistory, TypeVersion
+from lakesplice.formats.events.values.declared import DeclaredType
+from lakesplice.model.names import TableName
+from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.model.schema import Tenure
+from lakesplice.model.types import ColumnType, Kind
+
+# How a column's values are written; None if no exact column can be made of them.
+Written = Callable[[DefinedColumn], DeclaredType | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Fill:
+    """What rows got in a column when it was added, as the type that it had then."""
+
+    text: str
+    type: ColumnType
+    written: str
+
+
+def told_types(
+    history: SchemaHistory,
+    table: TableName,
+    written: Written,
+    source: str = "the schema-change topic",
+) -> TypeHistory | None:
+    """Return the types of a table's columns by what its source told; None if it told nothing.
+
+    `source` is as in `TypeHistory`.
+    """
+    versions = history.table(table)
+    if not versions:
+        return None
+    typed = _with_later_names(versions, _typed(versions, written))
+    typed = _with_next_types(versions, typed)
+    held = zip(typed, _tenures(versions), strict=True)
+    return TypeHistory(
+        tuple(replace(version, tenures=tenures) for version, tenures in held),
+        history.ordered,
+        source,
+    )
+
+
+def _typed(versions: Sequence[TableVersion], written: Written) -> list[TypeVersion]:
+    found: list[TypeVersion] = []
+    fills: dict[str, _Fill] = {}
+    names: dict[str, tuple[str, ...]] = {}
+    came: frozenset[str] = frozenset()
+    for version in versions:
+        if version.columns is None:
+            fills, names, came = {}, {}, frozenset()
+            gap = f"its columns are not known: {version.unknown}" if version.unknown else ""
+            found.append(TypeVersion(version.place, gap=gap or "the table was dropped"))
+            continue
+        formerly = version.renamed
+        names = {
+            name: (formerly[name], *names.get(formerly[name], ()))
+            if name in formerly
+            else names.get(name, ())
+            for name in version.columns.keys() - version.added
+        }
+        carried = {name for name in version.columns if formerly.get(name, name) in came}
+        came = frozenset(version.added | carried)
+        fills = {
+            name: fills[formerly.get(name, name)]
+            for name in version.columns
+            if formerly.get(name, name) in fills and name not in version.added
+        }
+        typed, untyped = _columns(version.columns, written)
+        for name in version.added & typed.keys():
+            type_ = typed[name]
+            fill = fill_of(version.columns[name], type_.type)
+            if fill is not None:
+                fills[name] = _Fill(fill, type_.type, type_.written)
+        columns = {name: _filled(type_, fills.get(name)) for name, type_ in typed.items()}
+        known = {name: earlier for name, earlier in names.items() if earlier}
+        partly = {n: Partly(c.type) for n, c in version.columns.items() if not c.digits_told}
+        told = TypeVersion(version.place, columns, untyped, formerly=known, partly=partly)
+        found.append(replace(told, came=came))
+    return found
+
+
+def _with_later_names(
+    versions: Sequence[TableVersion], typed: Sequence[TypeVersion]
+) -> list[TypeVersion]:
+    found: list[TypeVersion] = []
+    later: dict[str, tuple[str, ...]] = {}
+    for at in reversed(range(len(typed))):
+        found.append(replace(typed[at], later=dict(later)))
+        version = versions[at]
+        kept = (version.columns or {}).keys() - version.added
+        steps = ((name, version.renamed.get(name)) for name in kept)
+        later = {
+            before or name: (*((name,) if before else ()), *later.get(name, ()))
+            for name, before in steps
+            if before or name in later
+        }
+    return found[::-1]
+
+
+def _with_next_types(
+    versions: Sequence[TableVersion], typed: Sequence[TypeVersion]
+) -> list[TypeVersion]:
+    """Say of columns of which too little was told which type they have from some place on."""
+    found: list[TypeVersion] = []
+    told: dict[str, str] = {}
+    for version, types in zip(reversed(versions), reversed(typed), strict=True):
+        partly = {name: replace(p, next=told.get(name, "")) for name, p in types.partly.items()}
+        found.append(replace(types, partly=partly))
+        now = {name: types.columns[name].written for name in types.columns}
+        now |= {name: known.next for name, known in partly.items()}
+        kept = now.keys() - version.added
+        told = {version.renamed.get(name, name): now[name] for name in kept}
+    return found[::-1]
+
+
+def _columns(
+    columns: Mapping[str, DefinedColumn], written: Written
+) -> tuple[dict[str, DeclaredType], dict[str, str]]:
+    typed, untyped = {}, {}
+    for name, column in columns.items():
+        type_ = written(column) if column.digits_told else None
+        if not column.digits_told:
+            untyped[name] = f"{column.type}, of which the digits were not told"
+        elif type_ is None:
+            untyped[name] = f"{column.type} has no exact column without schemas"
+        else:
+            typed[name] = type_
+    return typed, untyped
+
+
+def _filled(type_: DeclaredType, fill: _Fill | None) -> DeclaredType:
+    """The type with what rows hold, as they do after a change of type too: if that kept it."""
+    if fill is None:
+        return type_
+    if fill.type == type_.type and fill.written == type_.written:
+        return replace(type_, fill=fill.text)
+    kept = {fill.type.kind, type_.type.kind} <= NUMBERS | {Kind.STRING}
+    return replace(type_, fill=as_fill(fill.text, type_.type)) if kept else type_
+
+
+def _tenures(versions: Sequence[TableVersion]) -> list[dict[str, tuple[Tenure, ...]]]:
+    """Return, per version, of columns whose names other columns had too, where they have them.
+
+    Over versions whose columns aren't known a name is taken to stay its column's.
+    """
+    marks = count()
+    bearer: dict[str, int] = {}
+    since: dict[int, tuple[str, Position]] = {}
+    ended: dict[int, list[Tenure]] = {}
+    bearers: list[dict[str, int]] = []
+    for at, version in enumerate(versions):
+        if version.columns is None:
+            bearers.append({})
+            continue
+        now = {}
+        for name in version.columns:
+            before = None if name in version.added else bearer.get(version.renamed.get(name, name))
+            now[name] = next(marks) if before is None else before
+        held = {(mark, name) for name, mark in now.items()}
+        for mark, (name, first) in list(since.items()):
+            if (mark, name) not in held:
+                ended.setdefault(mark, []).append(Tenure(name, first, version.place))
+                del since[mark]
+        for name, mark in now.items():
+            since.setdefault(mark, (name, version.place if at else BEFORE_ALL))
+        bearers.append(now)
+        bearer = now
+    for mark, (name, first) in since.items():
+        ended.setdefault(mark, []).append(Tenure(name, first))
+    return [_shared(now, ended) for now in bearers]
+
+
+def _shared(
+    now: Mapping[str, int], tenures: Mapping[int, Sequence[Tenure]]
+) -> dict[str, tuple[Tenure, ...]]:
+    had: dict[str, set[int]] = {}
+    for mark, own in tenures.items():
+        for tenure in own:
+            had.setdefault(tenure.name, set()).add(mark)
+    found = {
+        name: tuple(tenure for tenure in tenures[mark] if len(had[tenure.name]) > 1)
+        for name, mark in now.items()
+    }
+    return {name: own for name, own in found.items() if own}

@@ -1,0 +1,110 @@
+"""What became of each record: every one is settled exactly once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from lakesplice.formats.events.json_reading.strict import Flaw
+from lakesplice.formats.events.values.blocks import (
+    DeadLetters,
+    Decoded,
+    Fence,
+    Fences,
+    ImageBlock,
+    Mask,
+    Rows,
+    Stop,
+)
+from lakesplice.model.formats import FormatName
+from lakesplice.model.manifest import ParkCode
+from lakesplice.model.position import Position
+
+TRUNCATE, DROP = "truncate", "drop"
+
+
+@dataclass
+class Ledger:
+    """Collects verdicts over `count` records; of two verdicts on one record the first stands."""
+
+    count: int
+    open: Mask = field(init=False)
+    dead: dict[int, Flaw] = field(default_factory=dict)
+    ignored: dict[int, str] = field(default_factory=dict)
+    stops: dict[int, Stop] = field(default_factory=dict)
+    fences: dict[int, Fence] = field(default_factory=dict)
+    blocks: list[ImageBlock] = field(default_factory=list)
+    suspect_settings: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.open = np.ones(self.count, np.bool_)
+
+    def kill(self, rows: Iterable[int] | Rows, flaw: Flaw) -> None:
+        """Make dead letters of the rows that are still open."""
+        for row in map(int, rows):
+            if self.open[row]:
+                self.open[row] = False
+                self.dead[row] = flaw
+
+    def ignore(self, rows: Iterable[int] | Rows, kind: str) -> None:
+        """Count the open rows as no changes."""
+        for row in map(int, rows):
+            if self.open[row]:
+                self.open[row] = False
+                self.ignored[row] = kind
+
+    def fence(
+        self, row: int, position: Position, gtid: str | None, *, dropped: bool = False
+    ) -> None:
+        """Let the table lose what stands at or below `position`, since it was truncated or
+        dropped.
+        """
+        if self.open[row]:
+            self.ignore([row], DROP if dropped else TRUNCATE)
+            self.fences[row] = Fence(position, gtid, dropped)
+
+    def stop(self, row: int, code: ParkCode, detail: str) -> None:
+        """Let nothing from `row` on be applied."""
+        if self.open[row]:
+            self.open[row] = False
+            self.stops[row] = Stop(row, code, detail)
+
+    def add(self, block: ImageBlock) -> None:
+        """Take a block of changes; its rows must be open."""
+        self.open[block.rows] = False
+        self.blocks.append(block)
+
+    @property
+    def end(self) -> int:
+        """The first stop, or the number of records."""
+        return min(self.stops, default=self.count)
+
+    def next_open(self) -> int | None:
+        """Return the first open row before the end."""
+        undecided = self.open[: self.end]
+        row = int(np.argmax(undecided)) if len(undecided) else 0
+        return row if len(undecided) and undecided[row] else None
+
+    def result(self, format_: FormatName | None) -> Decoded:
+        """Close the ledger of records read as `format_`: everything at and after the first stop is
+        dropped.
+        """
+        end = self.end
+        dead = sorted(row for row in self.dead if row < end)
+        blocks = (block.before_row(end) for block in self.blocks)
+        return Decoded(
+            blocks=tuple(block for block in blocks if len(block)),
+            dead=DeadLetters(
+                np.array(dead, np.int64),
+                tuple(str(self.dead[row].reason) for row in dead),
+                tuple(self.dead[row].detail for row in dead),
+            ),
+            stops=tuple(self.stops[row] for row in sorted(self.stops)),
+            ignored=Counter(kind for row, kind in self.ignored.items() if row < end),
+            format=format_,
+            fences=Fences.of({row: at for row, at in self.fences.items() if row < end}),
+            suspect_settings=frozenset(self.suspect_settings),
+        )

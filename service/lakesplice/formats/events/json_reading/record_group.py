@@ -1,0 +1,170 @@
+"""Reading the records of one shape: fast where the block can be, by the book where it can't."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesplice.formats.events.json_reading.bad_texts import matching, starting_right
+from lakesplice.formats.events.json_reading.strict import Flaw
+from lakesplice.formats.events.json_reading.template import Reading, Template, read_payload
+from lakesplice.formats.events.json_reading.texts import blocks, read_texts, unsafe_texts
+from lakesplice.formats.events.values.blocks import DeadReason, Rows
+
+Screen = Callable[[pa.Array], pa.Array]
+_END = (1 << 31) - 2
+_LINE_BREAKS = bytes.maketrans(b"\r\n\t", b"   ")
+
+
+@dataclass
+class _Reader:
+    texts: pa.Array
+    own: int
+    template: Template
+    threads: bool
+    pieces: list[Reading] = field(default_factory=list)
+    slow: list[Rows] = field(default_factory=list)
+    flaws: dict[int, Flaw] = field(default_factory=dict)
+    suspicious: bool = False
+
+    def __post_init__(self) -> None:
+        payload, closing = self.template.shape.payload, self.template.closing
+        self.screens: tuple[Screen, ...] = (
+            partial(starting_right, payload=payload),
+            partial(matching, payload=payload, closing=closing),
+        )
+
+    def read(self, texts: pa.Array) -> pa.Array | None:
+        template = self.template
+        return read_texts(texts, template.shape.reading, template.closing, threads=self.threads)
+
+    def fast(self, at: Rows, *, patient: bool) -> None:
+        """Read the texts at `at`, all of them safe; what can't be read or proven goes the slow way.
+
+        Only a `patient` reader goes that way too for texts that don't look like the shape.
+        """
+        for texts, places in blocks(self.texts, at):
+            self._fast_block(texts, places, patient=patient)
+
+    def _fast_block(self, texts: pa.Array, at: Rows, *, patient: bool) -> None:
+        # Damage is seldom alone: after a block that couldn't be read the next is screened at once.
+        rows = None if self.suspicious else self.read(texts)
+        for screen in self.screens:
+            if rows is not None or not len(at):
+                break
+            self.suspicious = True
+            texts, at = self._screened(screen, texts, at, patient=patient)
+            rows = self.read(texts) if len(at) else None
+        if rows is None:
+            self.slow.append(at)
+            return
+        evidence = self.template.shape.prove(texts, rows)
+        notes = evidence.notes
+        if evidence.unproven.any():
+            proven = ~evidence.unproven
+            self.slow.append(at[evidence.unproven])
+            rows, at = rows.filter(pa.array(proven)), at[proven]
+            notes = None if notes is None else notes.filter(pa.array(proven))
+        self.pieces.append(Reading(at, rows, notes=notes))
+
+    def _screened(
+        self, screen: Screen, texts: pa.Array, at: Rows, *, patient: bool
+    ) -> tuple[pa.Array, Rows]:
+        similar = screen(texts)
+        if similar.true_count == len(at):
+            return texts, at
+        mask = similar.to_numpy(zero_copy_only=False)
+        # A screen that the template itself doesn't pass can't tell other shapes.
+        if patient or not screen(self.texts.slice(self.own, 1))[0].as_py():
+            self.slow.append(at[~mask])
+        return texts.filter(similar), at[mask]
+
+    def by_the_book(self) -> None:
+        """Give each text that went the slow way its verdict, and read the sound ones."""
+        sound: list[tuple[int, bytes]] = []
+        for index in map(int, np.concatenate([*self.slow, np.empty(0, np.int64)])):
+            text = self.texts[index].as_py()
+            verdict = self._verdict(text)
+            if isinstance(verdict, Flaw):
+                self.flaws[index] = verdict
+            elif verdict:
+                sound.append((index, text.translate(_LINE_BREAKS)))
+        if sound:
+            texts = pa.array([text for _, text in sound], pa.binary())
+            at = np.array([index for index, _ in sound], np.int64)
+            for portion, places in blocks(texts, np.arange(len(at))):
+                self._halving(portion, at[places])
+
+    def _verdict(self, text: bytes) -> Flaw | bool:
+        """A flaw, or whether the text has the shape."""
+        payload = read_payload(text, self.template.closing)
+        if isinstance(payload, Flaw):
+            return payload
+        flaw = None if payload is None else self.template.shape.check(payload, "payload")
+        if flaw and self.template.exact:
+            return flaw
+        return flaw is None
+
+    def _halving(self, texts: pa.Array, at: Rows) -> None:
+        """Read texts that passed the check, until what the reader still refuses stands alone."""
+        rows = self.read(texts)
+        if rows is not None:
+            self.pieces.append(Reading(at, rows))
+        elif len(at) == 1:
+            if not self.template.span.is_everything and int(at[0]) != self.own:
+                return  # maybe of a change elsewhere, whose types are others
+            self.flaws[int(at[0])] = Flaw(DeadReason.NOT_JSON, "the JSON reader refuses the value")
+        else:
+            middle = len(at) // 2
+            self._halving(texts.slice(0, middle), at[:middle])
+            self._halving(texts.slice(middle), at[middle:])
+
+
+def read_group(
+    texts: pa.Array, places: Rows, template: Template, *, patient: bool, threads: bool
+) -> Reading:
+    """Read the texts at some ascending places: what follows the prefix in records that share it.
+
+    The first is the template's own. Every text of the template's shape is read or has a flaw.
+    Without `patient` texts that look otherwise are left for another template, unless the template
+    looks so too; with it each is checked by the book.
+    """
+    reader = _Reader(texts, int(places[0]), template, threads)
+    unsafe = unsafe_texts(texts)[places]
+    reader.slow.append(places[unsafe])
+    reader.fast(places[~unsafe], patient=patient)
+    reader.by_the_book()
+    return _joined(reader.pieces, template, reader.flaws)
+
+
+def _joined(pieces: list[Reading], template: Template, flaws: dict[int, Flaw]) -> Reading:
+    if not pieces:
+        return Reading(np.empty(0, np.int64), pa.array([], template.shape.payload), flaws)
+    at = np.concatenate([piece.at for piece in pieces])
+    rows, notes = pa.concat_arrays([piece.rows for piece in pieces]), _joined_notes(pieces)
+    if np.all(at[1:] > at[:-1]):
+        return Reading(at, rows, flaws, notes)
+    order = np.argsort(at)
+    taken = pa.array(order)
+    return Reading(at[order], rows.take(taken), flaws, None if notes is None else notes.take(taken))
+
+
+def _joined_notes(pieces: list[Reading]) -> pa.Array | None:
+    of = next((piece.notes.type for piece in pieces if piece.notes is not None), None)
+    if of is None:
+        return None
+    return pa.concat_arrays(
+        [pa.nulls(len(piece.at), of) if piece.notes is None else piece.notes for piece in pieces]
+    )
+
+
+def slices_after(values: pa.Array, prefix: bytes, suffix: bytes = b"") -> pa.Array:
+    """Return what is between the prefix and the suffix that all values have."""
+    # Without an end pyarrow 26 computes it from the largest integer and overflows.
+    end = -len(suffix) if suffix else _END
+    return pc.binary_slice(values, len(prefix), end) if prefix or suffix else values

@@ -1,0 +1,192 @@
+"""What the first undecided record says about those like it: prefix and shape, or a verdict."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from lakesplice.formats.events.json_reading.payload_shape import EventShape
+from lakesplice.formats.events.json_reading.strict import Flaw, read_json
+from lakesplice.formats.events.values.blocks import DeadReason, Rows
+from lakesplice.formats.events.values.column_types import EVERYWHERE, Span
+from lakesplice.model.manifest import ParkCode
+from lakesplice.model.position import Position
+
+TOMBSTONE, MESSAGE = "tombstone", "message"
+_OPENING = re.compile(r'\{\s*"schema"\s*:\s*')
+_BETWEEN = re.compile(r'\s*,\s*"payload"\s*:\s*')
+_PAYLOAD = re.compile(r'\{\s*"payload"\s*:\s*')
+_SCHEMA = re.compile(r'\s*,\s*"schema"\s*:\s*')
+_NO_SCHEMA = "null"
+_WRAPPED = "p"
+
+
+@dataclass
+class Reading:
+    """What was read of a group of texts. `at` are indexes into the texts, ascending; `rows` their
+    payloads. `flaws` are verdicts on others; texts in neither are of another shape. `notes` are the
+    proof's (`proof.py`), null for rows that it didn't prove; None: it makes none.
+    """
+
+    at: Rows
+    rows: pa.Array
+    flaws: dict[int, Flaw] = field(default_factory=dict)
+    notes: pa.Array | None = None
+
+
+# Reads the values at ascending places, each behind the prefix.
+BinaryReading = Callable[[pa.Array, Rows], Reading]
+
+
+@dataclass(frozen=True)
+class Template:
+    """How to read the records like the first one.
+
+    Their values start with the bytes `prefix`; the rest, completed by `closing`, is the payload and
+    a brace. `exact`: a record with the prefix that hasn't the shape is damaged, since its own
+    schema, being the prefix, says it has; without a schema it is just another kind of record.
+    `binary` reads what isn't JSON. They end with the bytes `suffix`, which is none of the payload.
+    `span` is where the shape's types are in force: records of changes elsewhere are of another one.
+    """
+
+    prefix: bytes
+    closing: bytes
+    shape: EventShape
+    exact: bool
+    binary: BinaryReading | None = None
+    suffix: bytes = b""
+    span: Span = EVERYWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """The record is no change."""
+
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """The record says that its table can't go on."""
+
+    code: ParkCode
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Truncated:
+    """The record says that the table lost all its rows, at `position` under `gtid`; a position of
+    None is the record's own place in its partition. `dropped`: the table is gone with them.
+    """
+
+    position: Position | None
+    gtid: str | None = None
+    dropped: bool = False
+
+
+Verdict = Flaw | Ignored | Halt | Truncated
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A record's payload, and the text of the schema before or behind it, None where it brings
+    none.
+    """
+
+    prefix: bytes
+    schema: str | None
+    payload: object
+    suffix: bytes = b""
+
+    def template(self, shape: EventShape, span: Span = EVERYWHERE) -> Template:
+        """Return how to read the records like this one, of changes in the span."""
+        closing = b"" if self.prefix and not self.suffix else b"}"
+        exact = self.schema is not None
+        return Template(self.prefix, closing, shape, exact, suffix=self.suffix, span=span)
+
+
+def split_schema(text: str) -> tuple[str, str] | None:
+    """Split `{"schema":S,"payload":…}` into everything before the payload, and S; None if it is not
+    so.
+    """
+    if not (opening := _OPENING.match(text)):
+        return None
+    try:
+        _, end = json.JSONDecoder().raw_decode(text, opening.end())
+    except (ValueError, RecursionError):
+        return None
+    between = _BETWEEN.match(text, end)
+    return (text[: between.end()], text[opening.end() : end]) if between else None
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadFirst:
+    """A record whose payload comes first: what is before and behind it, and the schema's text, None
+    where there is none.
+    """
+
+    prefix: bytes
+    suffix: bytes
+    schema: str | None
+
+    def payload(self, value: bytes) -> object | Flaw:
+        """Read the payload of a record that has these around it."""
+        return read_payload(value[len(self.prefix) : len(value) - len(self.suffix)], b"}")
+
+
+def split_payload(text: str) -> PayloadFirst | None:
+    """Split `{"payload":…,"schema":S}`, of which the schema may be absent; None if it isn't so."""
+    if not (opening := _PAYLOAD.match(text)):
+        return None
+    decoder, stated = json.JSONDecoder(), None
+    try:
+        _, end = decoder.raw_decode(text, opening.end())
+        rest = end
+        if schema := _SCHEMA.match(text, end):
+            _, rest = decoder.raw_decode(text, schema.end())
+            stated = text[schema.end() : rest]
+    except (ValueError, RecursionError):
+        return None
+    if text[rest:].strip() != "}":
+        return None
+    return PayloadFirst(text[: opening.end()].encode(), text[end:].encode(), stated)
+
+
+def read_payload(rest: bytes, closing: bytes) -> object | Flaw:
+    """Read what follows a prefix: exactly one JSON value and the brace that ends the record."""
+    lead = b'{"%s":' % _WRAPPED.encode()
+    wrapped = read_json(lead + rest + closing, lead=len(lead))
+    if isinstance(wrapped, Flaw):
+        return wrapped
+    if not isinstance(wrapped, dict) or len(wrapped) != 1:
+        return Flaw(DeadReason.NOT_JSON, "more than one value in the record")
+    payload: object = wrapped[_WRAPPED]
+    return payload
+
+
+def open_record(value: bytes) -> Opened | Flaw:
+    """Read one record by the book, with or without Kafka Connect's schema around it."""
+    try:
+        text = value.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return Flaw(DeadReason.NOT_JSON, f"not UTF-8: {error.reason} at byte {error.start}")
+    split = split_schema(text)
+    first = None if split else split_payload(text)
+    if first is not None and first.schema is not None:
+        payload = first.payload(value)
+        if isinstance(payload, Flaw):
+            return payload
+        schema = None if first.schema == _NO_SCHEMA else first.schema
+        return Opened(first.prefix, schema, payload, first.suffix)
+    if not split:
+        payload = read_json(value)
+        return payload if isinstance(payload, Flaw) else Opened(b"", None, payload)
+    prefix = split[0].encode()
+    payload = read_payload(value[len(prefix) :], b"")
+    if isinstance(payload, Flaw):
+        return payload
+    return Opened(prefix, None if split[1] == _NO_SCHEMA else split[1], payload)

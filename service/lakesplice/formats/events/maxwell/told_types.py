@@ -1,0 +1,135 @@
+"""Types of columns as Maxwell writes them, by what its records of schema changes tell.
+
+What they tell counts before what is declared. A declared type counts
+
+- where they tell nothing of the table, such as before its first record;
+- of a DECIMAL, BIT or FLOAT whose digits they don't tell, if it is one, and isn't the very type
+  that a later statement gives the column: then it says what the column became, not what it was;
+- of a TIME, which Maxwell sends exactly only if it is a time of day, where it says that it is one;
+- of a TINYINT, if it says that its values are true and false.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from lakesplice.errors import ConfigurationError
+from lakesplice.formats.events.ddl import DefinedColumn, SchemaHistory
+from lakesplice.formats.events.ddl.added_columns import CHARACTERS
+from lakesplice.formats.events.ddl.told_types import told_types
+from lakesplice.formats.events.values.column_types import Partly, TypeHistory, TypeVersion
+from lakesplice.formats.events.values.declared import DeclaredType
+from lakesplice.model.names import TableName
+from lakesplice.model.types import Kind
+
+SOURCE = "the topic of Maxwell's schema changes"
+# MySQL's own, where a definition leaves them out.
+_DECIMAL_LENGTH, _LENGTH = 10, 1
+# From this many binary digits on a FLOAT is a DOUBLE.
+_DOUBLE_DIGITS = 25
+_NAMES = {
+    **{
+        whole + sign: (whole + sign).lower()
+        for whole in ("TINYINT", "SMALLINT", "MEDIUMINT", "INT", "BIGINT")
+        for sign in ("", " UNSIGNED")
+    },
+    "BOOLEAN": "tinyint", "DOUBLE": "double", "DOUBLE UNSIGNED": "double", "YEAR": "year",
+    "DATE": "date", "TIMESTAMP": "timestamp", "TIME": "time", "ENUM": "enum", "SET": "set",
+    "JSON": "json", "UUID": "string",
+    **dict.fromkeys(CHARACTERS, "string"),
+    **dict.fromkeys(
+        ("VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"), "binary"
+    ),
+}  # fmt: skip
+_KINDS = {"DECIMAL": (Kind.DECIMAL,), "FLOAT": (Kind.FLOAT, Kind.DOUBLE)}
+# Declared types that say more of a column than its definition does.
+_FINER = {("time", "time_of_day"), ("tinyint", "boolean")}
+_TRUTHS = {"0": "false", "1": "true"}
+
+
+def types_of(history: SchemaHistory, table: TableName) -> TypeHistory | None:
+    """Return the types of a table's columns by what its source told; None if it told nothing."""
+    return told_types(history, table, type_of, SOURCE)
+
+
+def type_of(column: DefinedColumn) -> DeclaredType | None:
+    """Return what a column's values are, None if no exact column can be made of them."""
+    name = _declaration(column)
+    try:
+        return None if name is None else DeclaredType.parse(name)
+    except ConfigurationError:
+        return None  # a decimal of more digits than there are
+
+
+def _declaration(column: DefinedColumn) -> str | None:
+    type_, length = column.type, column.length
+    if type_ in CHARACTERS and column.charset == "binary":
+        return "binary"
+    if type_ in ("FLOAT", "FLOAT UNSIGNED"):
+        # FLOAT(7,3) has digits in decimal, FLOAT(53) in binary.
+        return "double" if column.scale is None and (length or 0) >= _DOUBLE_DIGITS else "float"
+    if type_ in ("DECIMAL", "DECIMAL UNSIGNED"):
+        return f"decimal({length or _DECIMAL_LENGTH},{column.scale or 0})"
+    if type_ in ("BIT", "BINARY"):
+        return f"{type_.lower()}({_LENGTH if length is None else length})"
+    if type_ == "DATETIME":
+        return f"datetime({length or 0})"
+    return _NAMES.get(type_)
+
+
+class KnownTypes:
+    """The types of a table's columns at one place."""
+
+    def __init__(
+        self, declared: Mapping[str, DeclaredType], told: TypeVersion | None = None
+    ) -> None:
+        self.columns = dict(declared)
+        self._gap = "" if told is None else told.gap
+        self._untyped = {} if told is None else dict(told.untyped)
+        # The columns that the table has; declared ones if nothing was told of it.
+        self._present = set(declared)
+        if told is None or told.gap:
+            return
+        self._present = told.columns.keys() | told.untyped.keys()
+        for name, type_ in told.columns.items():
+            self.columns[name] = _finest(type_, declared.get(name))
+        for name, known in told.partly.items():
+            if name in self.columns and (why := _contradicts(self.columns[name], known)):
+                self._untyped[name] = why
+                del self.columns[name]
+
+    def unsent(self, names: Container[str]) -> Iterator[tuple[str, DeclaredType]]:
+        """Yield the columns of the table that aren't among `names`."""
+        for name, type_ in self.columns.items():
+            if name not in names and name in self._present:
+                yield name, type_
+
+    def missing(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return which of some columns have no type."""
+        return tuple(name for name in names if name not in self.columns)
+
+    def why(self, names: Iterable[str]) -> str:
+        """Return why columns have no type, as far as something was told; may be empty."""
+        reasons = [f"{name}: {self._untyped[name]}" for name in names if name in self._untyped]
+        return "; ".join(filter(None, (self._gap, *reasons)))
+
+
+def _finest(told: DeclaredType, declared: DeclaredType | None) -> DeclaredType:
+    if declared is None or (told.written, declared.written) not in _FINER:
+        return told
+    return replace(declared, fill=_TRUTHS.get(told.fill or ""))
+
+
+def _contradicts(declared: DeclaredType, known: Partly) -> str:
+    """Why a declared type can't be that of a column of which only the kind was told; or nothing."""
+    what = f"{known.kind}, of which the digits were not told, and declared as {declared.written}"
+    if known.kind == "BIT":
+        fits = declared.written.startswith("bit(") or declared.type.kind is Kind.BOOLEAN
+    else:
+        fits = declared.type.kind in _KINDS[known.kind]
+    if not fits:
+        return f"{what}, which is none"
+    if declared.written == known.next:
+        return f"{what}, which a later statement made it; declare what it was before"
+    return ""

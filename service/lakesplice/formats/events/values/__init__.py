@@ -1,0 +1,5 @@
+"""Values: what decoding takes and gives, and how a cell of each type is written.
+
+Offers blocks of row images, reasons of dead letters, declared types and encodings. It must not know
+JSON or any format.
+"""

@@ -1,0 +1,132 @@
+"""Types of a table's columns where its events don't say them: those that are in force at a place.
+
+Of a source's schema changes the places are known (`ddl/`): then a change's place says which types
+count for it. Where it doesn't say (positions start over after a failover, or events have none),
+only what all versions agree on counts.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from lakesplice.formats.events.values.declared import DeclaredType
+from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.model.schema import Tenure
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Places from `first` on and before `until`; None: to the end."""
+
+    first: Position = BEFORE_ALL
+    until: Position | None = None
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether no place is outside."""
+        return self.first == BEFORE_ALL and self.until is None
+
+
+EVERYWHERE = Span()
+
+
+@dataclass(frozen=True, slots=True)
+class Partly:
+    """Of a column it was told what kind of type it has (`DECIMAL`), but not its digits. `next` is
+    the type that it was told to have later, as a declaration spells it; empty if there is none.
+    """
+
+    kind: str
+    next: str = ""
+
+
+@dataclass(frozen=True)
+class TypeVersion:
+    """A table's columns from a place on: their types, and of those without one why, in words.
+    `partly` has those of which something was told all the same.
+
+    `formerly` has, of columns that were renamed, their earlier names, the latest first, and `later`
+    their later ones, the next first. `came` has columns that a statement added of which the source
+    told. `gap` says, where it isn't known which columns the table has,
+    why not.
+    """
+
+    place: Position
+    columns: Mapping[str, DeclaredType] = field(default_factory=dict)
+    untyped: Mapping[str, str] = field(default_factory=dict)
+    gap: str = ""
+    formerly: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    later: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    tenures: Mapping[str, tuple[Tenure, ...]] = field(default_factory=dict)
+    partly: Mapping[str, Partly] = field(default_factory=dict)
+    came: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class TypeHistory:
+    """A table's versions; ascending by place if `ordered`, which says whether places tell them.
+
+    `source` names where they are from, in words for an operator.
+    """
+
+    versions: tuple[TypeVersion, ...]
+    ordered: bool = True
+    source: str = "the schema-change topic"
+
+    def at(self, place: Position | None) -> tuple[TypeVersion, Span]:
+        """Return the version at a place, and the places where it is in force."""
+        if not self.versions or not self.ordered or place is None:
+            return self.agreed, EVERYWHERE
+        starts = self._starts
+        at = bisect_right(starts, place)
+        if not at:
+            gap = f"{self.source} begins at {starts[0]}, the change is at {place}"
+            return TypeVersion(BEFORE_ALL, gap=gap), Span(BEFORE_ALL, starts[0])
+        until = starts[at] if at < len(starts) else None
+        return self.versions[at - 1], Span(starts[at - 1], until)
+
+    @cached_property
+    def agreed(self) -> TypeVersion:
+        """What holds in every version that has the column: all that can be said without a place."""
+        columns: dict[str, DeclaredType] = {}
+        untyped: dict[str, str] = {}
+        for version in self.versions:
+            untyped |= version.untyped
+            for name, type_ in version.columns.items():
+                known = columns.setdefault(name, type_)
+                if (known.name, known.encoding) != (type_.name, type_.encoding):
+                    untyped[name] = (
+                        f"it was {known.name} and {type_.name}, and the change's position doesn't"
+                        " tell which"
+                    )
+        gap = next((version.gap for version in self.versions if version.gap), "")
+        agreed = {} if gap else {n: type_ for n, type_ in columns.items() if n not in untyped}
+        return TypeVersion(BEFORE_ALL, agreed, untyped, gap)
+
+    def placeless(self) -> TypeHistory:
+        """Return the same history for changes whose positions aren't comparable with it."""
+        return TypeHistory(self.versions, ordered=False, source=self.source)
+
+    @cached_property
+    def handed_on(self) -> frozenset[str]:
+        """Names that went from one column to another with nothing between."""
+        ends = {(t.name, t.until) for t in self._tenures}
+        return frozenset(t.name for t in self._tenures if (t.name, t.first) in ends)
+
+    @cached_property
+    def turns(self) -> tuple[Position, ...]:
+        """The places, ascending, at which names went from one column to another or became free."""
+        places = {place for t in self._tenures for place in (t.first, t.until)}
+        return tuple(sorted(place for place in places if place not in (None, BEFORE_ALL)))
+
+    @cached_property
+    def _tenures(self) -> frozenset[Tenure]:
+        versions = (version.tenures.values() for version in self.versions)
+        return frozenset(tenure for held in versions for own in held for tenure in own)
+
+    @cached_property
+    def _starts(self) -> list[Position]:
+        return [version.place for version in self.versions]

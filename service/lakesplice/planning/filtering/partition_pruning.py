@@ -1,0 +1,71 @@
+"""Pruning: partitions in which no row can match a filter.
+
+A live row has the values of its file's partition in every version, also with its waiting changes
+laid over it: one that gets others moves, in the same commit. Deleted rows may show other values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import reduce
+from itertools import product
+from operator import and_
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from lakesplice.model.address import Partition
+from lakesplice.model.schema import TableSchema
+from lakesplice.model.types import Kind
+from lakesplice.planning.filtering.filters import Filter, stored_names
+
+
+def left_by(
+    condition: Filter, schema: TableSchema, partitions: Iterable[Partition]
+) -> frozenset[Partition]:
+    """Return those of the partitions of a table in which a live row may match; maybe a few more."""
+    if not condition.columns & set(schema.partitioned_by):
+        return frozenset(partitions)
+    names = stored_names(schema)
+    layout = pa.schema([schema.arrow.field(s).with_name(n) for n, s in names.items()])
+    known = [
+        (partition, values)
+        for partition in set(partitions)
+        for values in _knowledge(schema, partition, names)
+    ]
+    # Arrow decides, as it does by the folders of a data set; nothing is opened. What would be the
+    # content of a file is its number.
+    files = ds.ParquetFileFormat()
+    fragments = [
+        files.make_fragment(pa.py_buffer(str(number).encode()), partition_expression=values)
+        for number, (_, values) in enumerate(known)
+    ]
+    found = ds.FileSystemDataset(fragments, layout, files)
+    try:
+        left = list(found.get_fragments(condition.expression))
+    except pa.ArrowInvalid:  # it fails on a partition's value, as by a division by zero
+        return frozenset(partition for partition, _ in known)
+    return frozenset(known[int(one.buffer.to_pybytes())][0] for one in left)
+
+
+def _knowledge(
+    schema: TableSchema, partition: Partition, names: dict[str, str]
+) -> Iterator[pc.Expression]:
+    """Yield what may be known of all live rows of a partition: what the log has as null is either
+    null or an empty text.
+    """
+    choices = []
+    for stored, text in zip(schema.partitioned_by, partition, strict=True):
+        own = [ds.field(name) for name, of in names.items() if of == stored]
+        column = next(column for column in schema.columns if column.name == stored)
+        if text is None:
+            empty = [pa.scalar("")] if column.type.kind is Kind.STRING else []
+            values = [None, *empty]
+        else:
+            values = [pa.scalar(text).cast(column.type.arrow)]
+        choices.append(
+            [reduce(and_, [f.is_null() if v is None else f == v for f in own]) for v in values]
+        )
+    for chosen in product(*choices):
+        yield reduce(and_, chosen)

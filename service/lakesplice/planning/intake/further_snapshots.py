@@ -1,0 +1,60 @@
+"""Tables without a key, whose rows can't be told from those that a further snapshot brings.
+
+`mode: append` tells a row by where its change came from. Rows that a snapshot reads have no place
+in the binlog of their own, so the same row in two snapshots would be two rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from lakesplice.model.change import Op
+from lakesplice.model.modes import APPENDED
+from lakesplice.model.position import BEFORE_ALL, ROW_BITS, Ordering, Position
+from lakesplice.planning.intake.decoded_records import Block
+
+Integers = npt.NDArray[np.int64]
+
+ADVICE = (
+    "a further snapshot brings rows that the table may have already, and without a key nothing"
+    " tells which; give `lakesplice reset --anew` once the topic holds the new snapshot alone, or"
+    " name unique columns as `key` instead of mode: append"
+)
+
+
+def further_snapshots(
+    blocks: Sequence[Block], files: Sequence[Integers], reached: Position
+) -> Iterator[int]:
+    """Yield the first record of each block of a table without a key that a further snapshot read:
+    one above all changes before it, and not at the place that the snapshot before has for all its
+    rows. `files` are the blocks' binlog files, `reached` is the highest position before them.
+
+    Two snapshots between which the server wrote nothing have one place, and look like one.
+    """
+    highest = reached
+    for block, file in sorted(
+        zip(blocks, files, strict=False), key=lambda pair: int(pair[0].rows[0])
+    ):
+        if block.schema.key != APPENDED or block.ordering is not Ordering.BINLOG:
+            continue
+        offset = block.position_offset
+        for at in range(len(offset)) if (block.op == Op.READ).any() else ():
+            place = Position(int(file[at]), int(offset[at]))
+            is_read = int(block.op[at]) == Op.READ
+            if is_read and highest != BEFORE_ALL and place > highest and _apart(place, highest):
+                yield int(block.rows[at])
+                break
+            highest = max(highest, place)
+        else:
+            if len(offset):
+                last = int(np.lexsort((offset, file))[-1])
+                highest = max(highest, Position(int(file[last]), int(offset[last])))
+
+
+def _apart(one: Position, other: Position) -> bool:
+    """Whether two positions are of different events of the binlog."""
+    shift = ROW_BITS + 1
+    return (one.file, one.offset >> shift) != (other.file, other.offset >> shift)

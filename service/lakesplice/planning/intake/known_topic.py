@@ -1,0 +1,86 @@
+"""What is known of a topic before a batch, and where its records stop for being of another kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from lakesplice.model.epochs import Epoch
+from lakesplice.model.formats import FormatName
+from lakesplice.model.manifest import ParkCode, PartitionState
+from lakesplice.model.position import BEFORE_ALL, Ordering
+from lakesplice.model.stays import Stays
+from lakesplice.planning.intake.decoded_records import Decoded
+from lakesplice.planning.intake.shared_positions import SHARED, SharedPositions
+
+_ANEW = "give `lakesplice reset --anew` to take the table anew from the topic"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFacts:
+    """What is known of a topic: what its table's changes were written in and ordered by, None if it
+    has none yet, its number of partitions, the epochs after the first, ascending, and whether a
+    snapshot has all rows of the table. `stays` is what is known of its own columns, None where the
+    table's are its own.
+    """
+
+    format: FormatName | None = None
+    ordering: Ordering | None = None
+    partitions: int = 1
+    epochs: tuple[Epoch, ...] = ()
+    whole_snapshots: bool = True
+    stays: Stays | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Where the partition stops; without a code it waits there for the table's schema to grow."""
+
+    row: int
+    code: ParkCode | None
+    detail: str
+
+
+def with_ordering(facts: TopicFacts, state: PartitionState) -> TopicFacts:
+    """Positions that were met before orderings were recorded are places in a binlog."""
+    if facts.ordering is not None or state.position == BEFORE_ALL:
+        return facts
+    return replace(facts, ordering=Ordering.BINLOG)
+
+
+def mixed(facts: TopicFacts, decoded: Decoded) -> list[Stop]:
+    """Return where changes are written or ordered otherwise than those before them, or where the
+    records' own order would have to be that of several partitions.
+    """
+    blocks = sorted(decoded.blocks, key=lambda block: int(block.rows[0]))
+    if blocks and facts.format not in (None, decoded.format):
+        detail = (
+            f"the records are {decoded.format}, the table was filled from {facts.format}; {_ANEW}"
+        )
+        return [Stop(int(blocks[0].rows[0]), ParkCode.FORMAT_CHANGED, detail)]
+    stops, ordering = [], facts.ordering
+    for block in blocks:
+        first = int(block.rows[0])
+        if ordering not in (None, block.ordering):
+            detail = f"the changes are ordered by {block.ordering}, those before by {ordering}"
+            stops.append(Stop(first, ParkCode.ORDER_UNKNOWN, f"{detail}; {_ANEW}"))
+        elif block.ordering is Ordering.KAFKA and facts.partitions > 1:
+            detail = (
+                "the changes carry no position, and the records' own order says nothing across the"
+                f" topic's {facts.partitions} partitions; let the source send positions"
+                " (docs/formats.md says how), or use a topic of one partition"
+            )
+            stops.append(Stop(first, ParkCode.ORDER_UNKNOWN, detail))
+        ordering = ordering or block.ordering
+    return stops
+
+
+def shared(decoded: Decoded, positions: SharedPositions) -> Iterator[Stop]:
+    """Yield the first record whose position another change has as well."""
+    if all(block.ordering is Ordering.BINLOG for block in decoded.blocks):
+        row = positions.first_shared()
+        if row is not None:
+            yield Stop(row, ParkCode.ORDER_UNKNOWN, SHARED)
+
+
+NOTHING_KNOWN = TopicFacts()

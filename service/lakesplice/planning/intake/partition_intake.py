@@ -1,0 +1,389 @@
+"""Intake: what one topic partition brings to its table in a batch, and where it has to stop.
+
+Records are taken in offset order. The first one that its table can't go on with (no usable key, a
+type nobody declared, a schema that doesn't fit, a position that falls back unexplained) stops the
+partition: everything before it is applied, nothing from it on. A schema that only adds columns
+stops it too, until the table has them and the batch is retried; so does a change that opens an
+epoch, until the epoch is recorded. A table that has no columns yet takes those of its first image
+(`first_schema`), so that its first batch runs once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesplice.model.change import Op
+from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState
+from lakesplice.model.modes import NotInserts
+from lakesplice.model.names import OP, SOURCE_TS
+from lakesplice.model.position import BEFORE_ALL, Ordering, Position
+from lakesplice.model.schema import SourceSchema, TableSchema
+from lakesplice.planning.intake import insert_only
+from lakesplice.planning.intake.decoded_records import Block, Decoded
+from lakesplice.planning.intake.further_snapshots import ADVICE, further_snapshots
+from lakesplice.planning.intake.known_topic import (
+    NOTHING_KNOWN,
+    Stop,
+    TopicFacts,
+    mixed,
+    shared,
+    with_ordering,
+)
+from lakesplice.planning.intake.partial_inserts import partial_inserts
+from lakesplice.planning.intake.record_order import Way, first_from
+from lakesplice.planning.intake.report import Letter, PartitionReport, Taken
+from lakesplice.planning.intake.shared_positions import Found, SharedPositions
+from lakesplice.planning.intake.truncations import fence_of, parking_truncations
+from lakesplice.planning.rows.image_changes import to_changes
+from lakesplice.planning.schema.evolution import (
+    Fits,
+    SchemaFit,
+    Unfit,
+    anew,
+    fit,
+    in_time,
+    plan_evolution,
+)
+from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
+from lakesplice.planning.schema.shard_columns import (
+    Fitting,
+    Sighted,
+    judge,
+    sighted_after,
+    stays_after,
+)
+from lakesplice.planning.sources.epochs import Course, Opening, Places, follow
+from lakesplice.planning.sources.position_order import accept_repetitions
+from lakesplice.planning.sources.snapshots import SnapshotMet, is_lossy, snapshot_met
+
+Integers = npt.NDArray[np.int64]
+
+
+class PartitionIntake:
+    """Takes one partition's records, in offset order; not thread-safe.
+
+    `schema` is the table's. `first_schema` is what another partition of the topic found to be the
+    schema of a table that has no columns yet.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        schema: TableSchema,
+        state: PartitionState,
+        facts: TopicFacts = NOTHING_KNOWN,
+        not_inserts: NotInserts | None = None,
+        policy: SchemaPolicy = DEFAULT_POLICY,
+        first_schema: TableSchema | None = None,
+    ) -> None:
+        self._policy = policy
+        self._facts = with_ordering(facts, state)
+        self._not_inserts = not_inserts
+        self._topic = topic
+        self._partition = partition
+        self._schema = first_schema or schema
+        self.first_schema = first_schema
+        self._state = state
+        self._fits: dict[SourceSchema, SchemaFit] = {}
+        self._parked: ParkReason | None = None
+        self._sightings: list[tuple[Position, SourceSchema]] = []
+        self._counts: Counter[str] = Counter()
+        self._source_ts_ms: int | None = None
+        self._met = TopicFacts()
+        self._epochs = facts.epochs
+        self._opening: Opening | None = None
+        self._entered: dict[int, int] = {}
+        self._fence = BEFORE_ALL
+        self._snapshot: SnapshotMet | None = None
+        self._stays = facts.stays
+        self._sighted: dict[int, Sighted] = {}
+        self._suspect_settings: frozenset[str] = frozenset()
+        self.stopped = False
+
+    def take(self, offsets: Integers, decoded: Decoded) -> Taken:
+        """Take the next records, whose offsets are given; after a stop there must be no further
+        call.
+        """
+        way = Way.of(offsets, decoded)
+        self._suspect_settings |= decoded.suspect_settings
+        course, limit, found, positions = self._limit(offsets, decoded, way)
+        files = way.lifted(course)
+        fences = decoded.fences
+        others = insert_only.dead_others(self._not_inserts, decoded.blocks, fences.rows, limit)
+        refused = {row: (insert_only.NOT_AN_INSERT, why) for row, why in others.items()}
+        refused |= partial_inserts(decoded.blocks, self._fit, limit)
+        changes = tuple(_before(limit, found, refused))
+        if self._not_inserts is None:
+            fence = fence_of(fences, files[-1], limit, self._policy)
+            self._fence = max(self._fence, fence)
+        if changes:
+            first = min(decoded.blocks, key=lambda block: int(block.rows[0]))
+            self._met = replace(self._met, format=decoded.format, ordering=first.ordering)
+            self._facts = replace(self._facts, format=self._met.format, ordering=self._met.ordering)
+        dead = decoded.dead
+        count = int(np.searchsorted(dead.rows, limit))
+        letters = tuple(
+            Letter(int(row), reason, detail)
+            for row, reason, detail in zip(
+                dead.rows[:count], dead.reason, dead.detail, strict=False
+            )
+        )
+        left = limit - _records_in(decoded.blocks, limit) - len(letters)
+        if refused:
+            more = (Letter(row, *why) for row, why in refused.items())
+            letters = tuple(sorted((*letters, *more), key=lambda letter: letter.row))
+        lossy = self._meet_snapshots(way, files, limit, len(letters))
+        self._count(changes, letters, decoded.ignored, left)
+        end = int(offsets[limit]) if limit < len(offsets) else int(offsets[-1]) + 1
+        met_until = course.state.met_until if course.state.met_until > end else 0
+        highest = positions.highest(limit)
+        self._state = replace(
+            course.state, next_offset=end, met_until=met_until, lossy=lossy, highest=highest
+        )
+        return Taken(changes, letters)
+
+    def report(self) -> PartitionReport:
+        """Return where the partition stands."""
+        return PartitionReport(
+            self._partition,
+            self._state,
+            self.stopped,
+            self._parked,
+            tuple(self._sightings),
+            dict(self._counts),
+            self._source_ts_ms,
+            self._met.format,
+            self._met.ordering,
+            self._opening,
+            dict(self._entered),
+            self._fence,
+            self._snapshot,
+            dict(self._sighted),
+            self.first_schema,
+            self._suspect_settings,
+        )
+
+    def _limit(
+        self, offsets: Integers, decoded: Decoded, way: Way
+    ) -> tuple[Course, int, Found, SharedPositions]:
+        """Return the changes' way through the epochs, the first record that can't be applied or
+        their number, and the changes, some of which may lie behind it, with their positions.
+        """
+        course = self._follow(way.places, decoded.blocks)
+        limit = len(offsets)
+        stops: list[Stop] = []
+        if course.end < len(way.places):
+            limit = int(way.rows[course.end])
+            code = None if course.opening else ParkCode.POSITIONS_FELL_BACK
+            stops.append(Stop(limit, code, course.detail))
+        # At one record the schema comes first: it says more than a position can.
+        files = way.lifted(course)
+        self._take_first_schema(decoded.blocks, files, limit)
+        columns = self._column_stops(decoded.blocks, files, limit)
+        found = self._found(decoded.blocks, files, limit)
+        positions = SharedPositions.of(found, self._state.highest, self._schema.version)
+        stops = [
+            *self._schema_stops(decoded, files, limit),
+            *columns,
+            *shared(decoded, positions),
+            *stops,
+        ]
+        first = min(stops, key=lambda stop: stop.row, default=None)
+        if first is not None:
+            self._stop(offsets, first)
+            if first is stops[-1] and course.opening:
+                self._opening = course.opening
+            elif first.row < limit:
+                before = int(np.searchsorted(way.rows, first.row))
+                course = self._follow(way.places.between(0, before), decoded.blocks)
+            limit = first.row
+        self._counts["repeated"] += course.repetitions
+        self._entered |= course.entered
+        self._epochs = tuple(
+            epoch.entered_by(self._partition, course.entered[epoch.number])
+            if epoch.number in course.entered
+            else epoch
+            for epoch in self._epochs
+        )
+        return course, limit, found, positions
+
+    def _follow(self, places: Places, blocks: Sequence[Block]) -> Course:
+        known = self._facts.ordering or Ordering.BINLOG
+        orderings = {block.ordering for block in blocks} or {known}
+        if Ordering.BINLOG not in orderings:
+            start, seen = self._state.position, self._state.gtids
+            check = accept_repetitions(places.file, places.offset, start, seen)
+            state = replace(self._state, position=check.high)
+            one_epoch = np.zeros(len(places), np.int64)
+            return Course(one_epoch, len(places), state, repetitions=check.repetitions)
+        return follow(places, self._partition, self._state, self._epochs)
+
+    def _schema_stops(
+        self, decoded: Decoded, files: Sequence[Integers], limit: int
+    ) -> Iterator[Stop]:
+        """Yield the records before `limit` that can't be applied for what they are."""
+        yield from (Stop(halt.row, halt.code, halt.detail) for halt in decoded.stops)
+        yield from mixed(self._facts, decoded)
+        for row, why in insert_only.parking_others(
+            self._not_inserts, decoded.blocks, decoded.fences.rows
+        ):
+            yield Stop(row, ParkCode.NOT_AN_INSERT, why)
+        for row in further_snapshots(decoded.blocks, files, self._state.position):
+            yield Stop(row, ParkCode.NOT_AN_INSERT, ADVICE)
+        for row, code, why in parking_truncations(decoded.fences, self._policy):
+            yield Stop(row, code, why)
+        for block, file in zip(decoded.blocks, files, strict=False):
+            count = int(np.searchsorted(block.rows, limit))
+            if not count:
+                continue
+            verdict, first = self._fit(block.schema), 0
+            if isinstance(verdict, Fits):
+                late = first_from(file[:count], block.position_offset[:count], verdict.until)
+                if late is None:
+                    if self.first_schema is not None:
+                        self._sight(block, file, (count - 1, first))
+                    continue
+                verdict, first = anew(self._schema, block.schema, self._policy), late
+            position = self._sight(block, file, (count - 1, first))
+            verdict = in_time(verdict, self._schema, block.schema, position, self._policy)
+            unfit_code = verdict.code if isinstance(verdict, Unfit) else None
+            detail = verdict.detail if isinstance(verdict, Unfit) else ""
+            yield Stop(int(block.rows[first]), unfit_code, detail)
+
+    def _sight(self, block: Block, file: Integers, places: Sequence[int]) -> Position:
+        """Note that images of a schema were met at these places; return the last one's position."""
+        positions = [Position(int(file[at]), int(block.position_offset[at])) for at in places]
+        self._sightings += [(position, block.schema) for position in positions]
+        return positions[-1]
+
+    def _take_first_schema(
+        self, blocks: Sequence[Block], files: Sequence[Integers], limit: int
+    ) -> None:
+        """Take the schema of the first image before `limit` for that of a table without columns.
+
+        The driver makes the table by what all partitions met, and retries the batch if that comes
+        to another schema. Which columns a shard has is known to the driver only.
+        """
+        if self._schema.columns or self._facts.stays is not None:
+            return
+        met = [(int(b.rows[0]), at) for at, b in enumerate(blocks) if int(b.rows[0]) < limit]
+        if not met:
+            return
+        at = min(met)[1]
+        position = Position(int(files[at][0]), int(blocks[at].position_offset[0]))
+        seen = [(position, blocks[at].schema)]
+        schema, _ = plan_evolution(self._schema, seen, self._policy)
+        if schema.columns:
+            self._schema = self.first_schema = schema
+            self._fits.clear()
+
+    def _column_stops(
+        self, blocks: Sequence[Block], files: Sequence[Integers], limit: int
+    ) -> list[Stop]:
+        """Return the records of a shard before `limit` that show what its own columns forbid."""
+        if self._stays is None:
+            return []
+        images = []
+        for block, file in zip(blocks, files, strict=False):
+            verdict, count = self._fit(block.schema), int(np.searchsorted(block.rows, limit))
+            if isinstance(verdict, Fits) and count:
+                offset = block.position_offset[:count]
+                fitting = block.schema, verdict.mapping, block.rows[:count], file[:count], offset
+                images.append(Fitting(*fitting))
+        judged = judge(self._schema, images, self._stays, self._policy)
+        self._stays = stays_after(self._stays, [judged.sighted])
+        self._sighted = sighted_after(self._sighted, judged.sighted)
+        return [Stop(row, *why) for row, why in judged.stops]
+
+    def _fit(self, image: SourceSchema) -> SchemaFit:
+        verdict = self._fits.get(image)
+        if verdict is None:
+            verdict = self._fits[image] = fit(self._schema, image, self._policy, self._facts.stays)
+        return verdict
+
+    def _meet_snapshots(self, way: Way, files: Sequence[Integers], limit: int, lost: int) -> bool:
+        """Note a snapshot of which rows were met; return whether the partition is lossy now."""
+        count = int(np.searchsorted(way.rows, limit))
+        mark = way.marks()[:count]
+        lossy = is_lossy(self._state.lossy, lost, mark)
+        # Rows that are read again keep the position of the first time where they never change.
+        whole = self._facts.whole_snapshots and self._not_inserts is None
+        if not whole or not mark.any():
+            return lossy
+        file = np.concatenate(files)[way.order][:count]
+        # What is read again has said before what it had to say.
+        mark = np.where(way.places.record[:count] < self._state.met_until, 0, mark)
+        before = replace(self._state, lossy=self._state.lossy or lossy)
+        met = snapshot_met(file, way.places.offset[:count], mark, before)
+        if met is not None:
+            self._snapshot = met if self._snapshot is None else self._snapshot.then(met)
+        return lossy
+
+    def _found(
+        self, blocks: Sequence[Block], files: Sequence[Integers], limit: int
+    ) -> list[tuple[Integers, pa.Table]]:
+        """Return the changes that may be applied, per block, with their records' indexes."""
+        found = []
+        for block, file in zip(blocks, files, strict=False):
+            verdict = self._fit(block.schema)
+            count = int(np.searchsorted(block.rows, limit))
+            if isinstance(verdict, Fits) and count:
+                changes = to_changes(
+                    block,
+                    self._schema,
+                    verdict.mapping,
+                    file,
+                    partial=verdict.partial,
+                    stays=self._stays,
+                )
+                found.append((block.rows[:count], changes.slice(0, count)))
+        return found
+
+    def _count(
+        self,
+        changes: Sequence[pa.Table],
+        letters: Sequence[Letter],
+        ignored: Mapping[str, int],
+        left: int,
+    ) -> None:
+        for table in changes:
+            for op, count in zip(*np.unique(table[OP].to_numpy(), return_counts=True), strict=True):
+                self._counts[Op(op).name.lower()] += int(count)
+            newest = pc.max(table[SOURCE_TS]).cast(pa.int64()).as_py()
+            if newest is not None:
+                self._source_ts_ms = max(newest // 1000, self._source_ts_ms or 0)
+        for letter in letters:
+            self._counts[f"dead:{letter.reason}"] += 1
+        # Decoding went on to its own end: what it ignored behind the stop is read again later.
+        for reason, count in ignored.items():
+            self._counts[f"ignored:{reason}"] += min(count, left)
+            left -= min(count, left)
+
+    def _stop(self, offsets: Integers, stop: Stop) -> None:
+        self.stopped = True
+        self._parked = None
+        if stop.code is not None:
+            offset = int(offsets[stop.row])
+            self._parked = ParkReason(stop.code, stop.detail, self._topic, self._partition, offset)
+
+
+def _records_in(blocks: Sequence[Block], limit: int) -> int:
+    """Return how many records before `limit` are changes; one may be two, as an update of a key."""
+    rows = [block.rows[: int(np.searchsorted(block.rows, limit))] for block in blocks]
+    return sum(1 + int(np.count_nonzero(np.diff(part))) for part in rows if len(part))
+
+
+def _before(limit: int, found: Found, refused: Mapping[int, tuple[str, str]]) -> Iterator[pa.Table]:
+    """Yield the changes of the records before `limit`, but for those of refused ones."""
+    for rows, table in found:
+        count = int(np.searchsorted(rows, limit))
+        if count:
+            yield from insert_only.without(table.slice(0, count), rows[:count], refused)

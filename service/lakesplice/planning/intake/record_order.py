@@ -1,0 +1,70 @@
+"""The way of a partition's records: changes of all schemas and fences, in the order of offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakesplice.model.position import FILE_BITS, Ordering, Position
+from lakesplice.planning.intake.decoded_records import Block, Decoded, Fences
+from lakesplice.planning.sources.epochs import Course, Places
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """The changes and fences of records in the order of these: the records' indexes, and the
+    places. `order` has, per change in this order, its number when the parts are put end to end:
+    each block, then the fences.
+    """
+
+    rows: Integers
+    places: Places
+    order: Integers
+    parts: Sequence[Block | Fences]
+    blocks: Sequence[Block]
+
+    @classmethod
+    def of(cls, offsets: Integers, decoded: Decoded) -> Way:
+        """Bring what was decoded of records with these offsets into their order."""
+        parts: Sequence[Block | Fences] = (*decoded.blocks, decoded.fences)
+        rows = np.concatenate([part.rows for part in parts])
+        order = np.argsort(rows, kind="stable")
+        rows = rows[order]
+        file = np.concatenate([part.position_file for part in parts])[order]
+        offset = np.concatenate([part.position_offset for part in parts])[order]
+        gtid = pa.concat_arrays([part.gtid for part in parts])
+        if len(decoded.blocks) > 1 or len(decoded.fences.rows):
+            gtid = gtid.take(pa.array(order))
+        return cls(rows, Places(offsets[rows], file, offset, gtid), order, parts, decoded.blocks)
+
+    def marks(self) -> npt.NDArray[np.int8]:
+        """Return which changes are rows of a snapshot, marked as `sources/snapshots.py` says."""
+        marks = [np.zeros(len(part.rows), np.int8) for part in self.parts]
+        for at, block in enumerate(self.blocks):
+            if block.snapshot is not None and block.ordering is Ordering.BINLOG:
+                marks[at] = block.snapshot
+        return np.concatenate(marks)[self.order]
+
+    def lifted(self, course: Course) -> list[Integers]:
+        """Return each part's upper halves of the positions with their epochs in them."""
+        if not course.epoch.any():
+            return [part.position_file for part in self.parts]
+        epoch = np.zeros(len(self.rows), np.int64)
+        epoch[self.order[: course.end]] = course.epoch
+        lengths = [len(part.rows) for part in self.parts]
+        lifts = np.split(epoch << FILE_BITS, np.cumsum(lengths)[:-1])
+        return [part.position_file + lift for part, lift in zip(self.parts, lifts, strict=True)]
+
+
+def first_from(file: Integers, offset: Integers, until: Position | None) -> int | None:
+    """Return the first of these places at or above `until`, if there is one."""
+    if until is None:
+        return None
+    late = np.flatnonzero((file > until.file) | ((file == until.file) & (offset >= until.offset)))
+    return int(late[0]) if len(late) else None

@@ -1,0 +1,68 @@
+"""What a partition's records came to: changes, dead letters, and where the partition stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from lakesplice.model.formats import FormatName
+from lakesplice.model.manifest import ParkReason, PartitionState
+from lakesplice.model.position import BEFORE_ALL, Ordering, Position
+from lakesplice.model.schema import SourceSchema, TableSchema
+from lakesplice.planning.schema.shard_columns import Sighted
+from lakesplice.planning.sources.epochs import Opening
+from lakesplice.planning.sources.snapshots import SnapshotMet
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A dead letter's record index and why it became one."""
+
+    row: int
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What some records came to: changes in the table's layout, and dead letters."""
+
+    changes: tuple[pa.Table, ...]
+    letters: tuple[Letter, ...]
+
+
+@dataclass(frozen=True)
+class PartitionReport:
+    """Where a partition stands after its part of a batch.
+
+    `state.next_offset` is the offset of the record it stopped at, or one after its last record.
+    `sightings` are schemas that the table has not (yet), each with a position where it was met.
+    `counts` has changes by operation under `create`, `update`, `delete` and `read`, what was passed
+    over under `ignored:<reason>`, dead letters under `dead:<reason>`, and changes that repeat
+    earlier ones under `repeated`. `source_ts_ms` is the newest source time met, or None. `format`
+    and `ordering` are those of its changes, None if it brought none. `opening` is what it stopped
+    at if that opens an epoch; `entered` maps epochs that it entered to the first offset under them.
+    No row at or below `fence` lives. `snapshot` is the newest one of which it brought rows.
+    `sighted` is what a shard's images showed of their columns, by their identities. `first_schema`
+    is, where the table has no columns yet, the schema that the changes are made for.
+    `suspect_settings` are as in `Decoded`.
+    """
+
+    partition: int
+    state: PartitionState
+    stopped: bool
+    parked: ParkReason | None
+    sightings: tuple[tuple[Position, SourceSchema], ...]
+    counts: Mapping[str, int]
+    source_ts_ms: int | None
+    format: FormatName | None = None
+    ordering: Ordering | None = None
+    opening: Opening | None = None
+    entered: Mapping[int, int] = field(default_factory=dict)
+    fence: Position = BEFORE_ALL
+    snapshot: SnapshotMet | None = None
+    sighted: Mapping[int, Sighted] = field(default_factory=dict)
+    first_schema: TableSchema | None = None
+    suspect_settings: frozenset[str] = frozenset()

@@ -1,0 +1,48 @@
+"""TRUNCATEs and DROPs among a partition's records, and what the table's policy makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from lakesplice.model.manifest import ParkCode
+from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.planning.intake.decoded_records import Fences
+from lakesplice.planning.schema.policy import SchemaPolicy
+from lakesplice.planning.sources.dropped_tables import ADVICE
+
+_TRUNCATED = (
+    "the table was truncated at the source; set schema_changes.truncate_table to evolve (its rows"
+    " go) or ignore (they stay) and give `lakesplice unpark`"
+)
+_DROPPED = f"the table was dropped at the source; {ADVICE}"
+
+
+def fence_of(
+    fences: Fences, file: npt.NDArray[np.int64], limit: int, policy: SchemaPolicy
+) -> Position:
+    """Return the highest position of a TRUNCATE or DROP before the record `limit` that empties the
+    table; `BEFORE_ALL` without one. `file` has the upper halves of their positions.
+
+    Nothing says later that a DROP was among the records: one that is followed at all is at once.
+    """
+    counts = np.where(fences.dropped, policy.drops, policy.truncates)
+    counts &= fences.rows < limit
+    places = zip(file[counts].tolist(), fences.position_offset[counts].tolist(), strict=True)
+    return max((Position(*place) for place in places), default=BEFORE_ALL)
+
+
+def parking_truncations(
+    fences: Fences, policy: SchemaPolicy
+) -> Iterator[tuple[int, ParkCode, str]]:
+    """Yield the first records that the table has to park at, the code and why; none by most
+    policies.
+    """
+    for rows, parks, code, detail in (
+        (fences.rows[~fences.dropped], policy.parks_truncated, ParkCode.TRUNCATED, _TRUNCATED),
+        (fences.rows[fences.dropped], policy.parks_dropped, ParkCode.DROPPED, _DROPPED),
+    ):
+        if parks and len(rows):
+            yield int(rows[0]), code, detail

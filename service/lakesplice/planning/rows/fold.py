@@ -1,0 +1,192 @@
+"""Fold: many changes of one row become the one that stands for them all.
+
+The newest change gives the values, the operation and the position. Sets of changed columns unite
+only along an unbroken chain: each change's before-image has the digest of the after-image before
+it. Then the union, laid over the state that the first before-image shows, gives the last
+after-image. Where the chain breaks the set is unknown and the whole after-image counts, which is
+always right.
+
+Where a change is partial, its key's changes unite column by column (`columnwise.py`).
+
+Equal positions are one change met twice. An insert and a delete don't cancel out: the delete stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesplice.errors import UsageError
+from lakesplice.model.change import changes_schema
+from lakesplice.model.names import (
+    BEFORE_DIGEST,
+    CHANGED,
+    KEY_HIGH,
+    KEY_LOW,
+    OP,
+    POSITION_FILE,
+    POSITION_OFFSET,
+    ROW_DIGEST,
+    SOURCE_TS,
+)
+from lakesplice.model.schema import TableSchema
+from lakesplice.planning.rows.changed_columns import bitmap_bytes, bitmap_rows, bitmaps
+from lakesplice.planning.rows.partial_fold import fold_partial, partial_rows
+from lakesplice.planning.rows.row_digest import contiguous
+
+Indexes = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+def fold(changes: pa.Table, schema: TableSchema) -> pa.Table:
+    """Return one change per key, sorted by the key's hash as (`_key_high`, `_key_low`), unsigned.
+
+    `changes` is in `changes_schema(schema)`, in any order, with any repetitions, already folded or
+    not, as many chunks as there were batches. Values, operation and position of the result depend
+    on none of these. Folding again changes nothing. `UsageError` for another layout.
+    """
+    if changes.schema.names != changes_schema(schema).names:
+        raise UsageError("changes to fold are not in the layout of their schema")
+    if changes.num_rows == 0:
+        return changes
+    partial = partial_rows(changes, schema)
+    return _with_partial(changes, schema, partial) if partial.any() else _fold(changes, schema)
+
+
+def _with_partial(changes: pa.Table, schema: TableSchema, partial: Mask) -> pa.Table:
+    """Fold the keys that have a partial change column by column, all others as ever."""
+    high = _integers(changes, KEY_HIGH)
+    theirs = np.isin(high, high[partial])
+    parts = [fold_partial(changes.filter(pa.array(theirs)), schema)]
+    if not theirs.all():
+        parts.append(_fold(changes.filter(pa.array(~theirs)), schema))
+    folded = pa.concat_tables(parts).combine_chunks()
+    order = np.lexsort([_integers(folded, name) for name in (KEY_LOW, KEY_HIGH)])
+    return folded.take(pa.array(order))
+
+
+def _fold(changes: pa.Table, schema: TableSchema) -> pa.Table:
+    high, low = (_integers(changes, name) for name in (KEY_HIGH, KEY_LOW))
+    order = np.argsort(high, kind="stable")
+    repeated = _repeated(high[order])
+    if not repeated.any():
+        return changes.take(pa.array(order))
+    _settle(order, repeated, changes, high, low)
+    runs = _Runs.of(order, changes, high, low)
+    folded = changes.take(pa.array(runs.newest))
+    return (
+        _with_chains(folded, changes, runs, bitmap_bytes(schema)) if runs.several.size else folded
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """Changes in folding order, cut where the key changes.
+
+    `newest` holds each run's last change, `several` the numbers of the runs of more than one,
+    `members` the changes of those, run after run, and `starts` where each run begins in `members`.
+    """
+
+    newest: Indexes
+    several: Indexes
+    members: Indexes
+    starts: Indexes
+
+    @classmethod
+    def of(cls, order: Indexes, changes: pa.Table, high: Indexes, low: Indexes) -> _Runs:
+        """Cut the settled `order`, leaving out all but the last of equal positions."""
+        file, offset = (_integers(changes, name) for name in (POSITION_FILE, POSITION_OFFSET))
+        same_key = _same_as_next(order, high, low)
+        order = order[~(same_key & _same_as_next(order, file, offset))]
+        ends = np.flatnonzero(~_same_as_next(order, high, low))
+        lengths = np.diff(ends, prepend=-1)
+        several = np.flatnonzero(lengths > 1)
+        return cls(
+            newest=order[ends],
+            several=several,
+            members=order[np.repeat(lengths > 1, lengths)],
+            starts=np.cumsum(lengths[several]) - lengths[several],
+        )
+
+
+def _same_as_next(order: Indexes, one: Indexes, other: Indexes) -> Mask:
+    """Mark the places of `order` whose successor has the same two values; never the last."""
+    one, other = one[order], other[order]
+    same = np.zeros(len(order), dtype=np.bool_)
+    same[:-1] = (one[1:] == one[:-1]) & (other[1:] == other[:-1])
+    return same
+
+
+def _integers(changes: pa.Table, name: str) -> Indexes:
+    values: Indexes = contiguous(changes.column(name)).to_numpy(zero_copy_only=False)
+    return values
+
+
+def _repeated(values: Indexes) -> Mask:
+    """Mark the places of a sorted array whose value occurs more than once."""
+    equal = values[1:] == values[:-1]
+    repeated = np.zeros(len(values), dtype=np.bool_)
+    repeated[1:] = equal
+    repeated[:-1] |= equal
+    return repeated
+
+
+def _settle(order: Indexes, repeated: Mask, changes: pa.Table, high: Indexes, low: Indexes) -> None:
+    """Put the rows whose key hash repeats in its first half in full order, within `order`.
+
+    The rest stands already: sorting everything by six columns would cost a batch of distinct keys
+    several times the whole fold. Of equal positions the one whose changed set is known comes last
+    and so wins, then the one of the earliest source time, which another batch would have met first;
+    the remaining columns only make the choice independent of the input's order.
+    """
+    rows = order[repeated]
+    some = changes.select(
+        [POSITION_FILE, POSITION_OFFSET, OP, BEFORE_DIGEST, CHANGED, SOURCE_TS]
+    ).take(pa.array(rows))
+    moment = contiguous(some.column(SOURCE_TS)).cast(pa.int64()).fill_null(0).to_numpy()
+    digests = contiguous(some.column(BEFORE_DIGEST)).fill_null(0).to_numpy()
+    known = np.asarray(contiguous(some.column(CHANGED)).is_valid())
+    by = (
+        digests,
+        _integers(some, OP),
+        -moment,
+        known,
+        _integers(some, POSITION_OFFSET),
+        _integers(some, POSITION_FILE),
+        low[rows],
+        high[rows],
+    )
+    order[repeated] = rows[np.lexsort(by)]
+
+
+def _with_chains(folded: pa.Table, changes: pa.Table, runs: _Runs, width: int) -> pa.Table:
+    """Give the runs of several changes the changed set and before-digest of their whole chain."""
+    chain = changes.select([BEFORE_DIGEST, ROW_DIGEST, CHANGED]).take(pa.array(runs.members))
+    before, before_known = _digests(chain, BEFORE_DIGEST)
+    after, after_known = _digests(chain, ROW_DIGEST)
+    sets, sets_known = bitmap_rows(contiguous(chain.column(CHANGED)), width)
+    linked = before_known & sets_known
+    follows = np.ones(len(linked), dtype=np.bool_)
+    follows[1:] = (before[1:] == after[:-1]) & after_known[:-1]
+    follows[runs.starts] = True
+    unbroken = np.logical_and.reduceat(linked & follows, runs.starts)
+    union = np.bitwise_or.reduceat(sets, runs.starts, axis=0)
+
+    replaced = np.zeros(folded.num_rows, dtype=np.bool_)
+    replaced[runs.several] = True
+    mask = pa.array(replaced)
+    digests = pa.array(before[runs.starts], mask=~unbroken)
+    for name, values in ((BEFORE_DIGEST, digests), (CHANGED, bitmaps(union, unbroken))):
+        at = folded.schema.get_field_index(name)
+        column = pc.replace_with_mask(contiguous(folded.column(at)), mask, values)
+        folded = folded.set_column(at, folded.schema.field(at), column)
+    return folded
+
+
+def _digests(chain: pa.Table, name: str) -> tuple[Indexes, Mask]:
+    values = contiguous(chain.column(name))
+    return values.fill_null(0).to_numpy(), np.asarray(values.is_valid())

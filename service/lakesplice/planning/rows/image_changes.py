@@ -1,0 +1,277 @@
+"""From row images as a source format decoded them to changes in the table's layout.
+
+Nothing is converted here but what was sent under an earlier or narrower type of its column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesplice.errors import UsageError
+from lakesplice.model.change import Op, changes_schema
+from lakesplice.model.names import (
+    BEFORE_DIGEST,
+    CHANGED,
+    KEY_HIGH,
+    KEY_LOW,
+    OP,
+    POSITION_FILE,
+    POSITION_OFFSET,
+    ROW_DIGEST,
+    SOURCE_TS,
+)
+from lakesplice.model.promotions import promoted
+from lakesplice.model.schema import Column, TableSchema
+from lakesplice.model.stays import Stays
+from lakesplice.model.types import ColumnType, Kind
+from lakesplice.planning.rows.backfill import filled_column
+from lakesplice.planning.rows.changed_columns import bitmap_bytes, bitmaps
+from lakesplice.planning.rows.keyhash import key_hash
+from lakesplice.planning.rows.partial_fold import spelt_positions
+from lakesplice.planning.rows.row_digest import column_words, contiguous, row_digest
+
+Mask = npt.NDArray[np.bool_]
+
+
+class Images(Protocol):
+    """Decoded changes of one source schema, a row per change, in offset order.
+
+    `before` and `after` have a column per source field, by source name; a row of theirs means
+    something only where the `_present` mask says so.
+    """
+
+    @property
+    def op(self) -> npt.NDArray[np.int8]:
+        """The operations, `Op`."""
+        ...
+
+    @property
+    def position_file(self) -> npt.NDArray[np.int64]:
+        """The upper halves of the positions."""
+        ...
+
+    @property
+    def position_offset(self) -> npt.NDArray[np.int64]:
+        """The lower halves of the positions."""
+        ...
+
+    @property
+    def source_ts(self) -> pa.Array:
+        """When the source made the change, as timestamp[us, UTC]."""
+        ...
+
+    @property
+    def before(self) -> pa.Table:
+        """The before-images."""
+        ...
+
+    @property
+    def before_present(self) -> Mask:
+        """Which rows have a before-image."""
+        ...
+
+    @property
+    def after(self) -> pa.Table:
+        """The after-images."""
+        ...
+
+    @property
+    def after_present(self) -> Mask:
+        """Which rows have an after-image."""
+        ...
+
+
+def to_changes(
+    images: Images,
+    schema: TableSchema,
+    mapping: Mapping[str, Column],
+    position_file: npt.NDArray[np.int64] | None = None,
+    *,
+    partial: bool = False,
+    stays: Stays | None = None,
+) -> pa.Table:
+    """Return the images as changes in `changes_schema(schema)`, row for row.
+
+    `mapping` takes source names to stored columns (`schema/evolution.py`); columns of `schema`
+    outside it are null, so their part in digests and changed sets is that of a null; but one added
+    with a fill has it in images from before. Values of a type that a column had before, or a
+    narrower one, become the column's present one. A delete carries its before-image, a changed set
+    without columns and no digest of its own. `position_file` takes the place of that of the images,
+    which know nothing of epochs. Of `partial` images the columns outside `mapping` are unknown, and
+    so are digests and changed sets; a delete is whole. A shard has columns
+    with a fill from where `stays` says. `UsageError` if a column is missing or not of its stored
+    type, or a row lacks the image that its operation needs.
+    """
+    delete = images.op == Op.DELETE
+    _require_images(images, delete)
+    file = images.position_file if position_file is None else position_file
+    fills = {} if partial else _fills(file, images.position_offset, schema, mapping, stays or {})
+    before = _stored(images.before, mapping, schema, fills)
+    after = _stored(images.after, mapping, schema, fills)
+    values = _values(before, after, delete)
+    high, low = key_hash(values, schema)
+    unknown = pa.nulls(len(delete), pa.int64())
+    before_digest, row_digests = (
+        (unknown, unknown) if partial else _digests(images, before, after, delete, schema)
+    )
+    system = {
+        KEY_HIGH: pa.array(high),
+        KEY_LOW: pa.array(low),
+        OP: pa.array(images.op, pa.int8()),
+        POSITION_FILE: pa.array(file, pa.int64()),
+        POSITION_OFFSET: pa.array(images.position_offset, pa.int64()),
+        BEFORE_DIGEST: before_digest,
+        ROW_DIGEST: row_digests,
+        CHANGED: pa.nulls(len(delete), pa.binary())
+        if partial
+        else _changed(images, before, after, delete, schema),
+        SOURCE_TS: images.source_ts,
+    }
+    layout = changes_schema(schema)
+    user = dict(zip(values.column_names, values.columns, strict=True))
+    columns = {**system, **user}
+    if partial and schema.positions is not None:
+        offsets = images.position_offset
+        columns[schema.positions.name] = spelt_positions(file, offsets, delete, user, schema)
+    absent = pa.nulls
+    return pa.Table.from_arrays(
+        [columns[f.name] if f.name in columns else absent(len(delete), f.type) for f in layout],
+        schema=layout,
+    )
+
+
+def _require_images(images: Images, delete: Mask) -> None:
+    present = np.where(delete, images.before_present, images.after_present)
+    if not present.all():
+        raise UsageError(
+            "a row lacks the image its operation needs; decoding makes it a dead letter",
+            row=int(np.argmin(present)),
+        )
+
+
+def _fills(
+    file: npt.NDArray[np.int64],
+    offset: npt.NDArray[np.int64],
+    schema: TableSchema,
+    mapping: Mapping[str, Column],
+    stays: Stays,
+) -> Mapping[Column, pa.Array]:
+    """Return the columns that images from before they were added get all the same."""
+    sent = {column.id for column in mapping.values()}
+    since = {i: stays[i].first if i in stays else at for i, at in schema.filled.items()}
+    return {
+        column: filled_column(column, since[column.id], file, offset)
+        for column in schema.columns
+        if column.id in schema.filled and column.id not in sent
+    }
+
+
+def _stored(
+    images: pa.Table,
+    mapping: Mapping[str, Column],
+    schema: TableSchema,
+    fills: Mapping[Column, pa.Array],
+) -> pa.Table:
+    """Take the mapped columns under their stored names, in the schema's order, in one piece."""
+    fields, arrays = [], []
+    at = {name: number for number, name in enumerate(images.column_names)}
+    for source_name, column in sorted(mapping.items(), key=lambda item: item[1].id):
+        if source_name not in at:
+            raise UsageError("a row image lacks a column of its schema", column=source_name)
+        values = contiguous(images.column(at[source_name]))
+        try:
+            values = promoted(values, column.type.arrow)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise UsageError(
+                "a row image's column is not of its stored type; decode it as that type",
+                column=source_name,
+                expected=str(column.type.arrow),
+                found=str(values.type),
+            ) from error
+        fields.append(pa.field(column.name, column.type.arrow))
+        arrays.append(values)
+    for column, filled in fills.items():
+        fields.append(pa.field(column.name, column.type.arrow))
+        arrays.append(filled)
+    held = {field.name: values for field, values in zip(fields, arrays, strict=True)}
+    for name, of in schema.copies.items():
+        if of in held:
+            fields.append(pa.field(name, held[of].type))
+            arrays.append(held[of])
+    missing = [name for name in schema.key if name not in {field.name for field in fields}]
+    if missing:
+        raise UsageError("a row image lacks key columns", columns=missing)
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _values(before: pa.Table, after: pa.Table, delete: Mask) -> pa.Table:
+    """Return the after-images, for deletes the before-images."""
+    if not delete.any():
+        return after
+    if delete.all():
+        return before
+    chosen = pa.array(delete)
+    return pa.Table.from_arrays(
+        [
+            pc.if_else(chosen, old.chunk(0), new.chunk(0))
+            for old, new in zip(before.columns, after.columns, strict=True)
+        ],
+        schema=after.schema,
+    )
+
+
+def _digests(
+    images: Images, before: pa.Table, after: pa.Table, delete: Mask, schema: TableSchema
+) -> tuple[pa.Array, pa.Array]:
+    count = len(delete)
+    unknown = pa.nulls(count, pa.int64())
+    before_digest, row_digests = unknown, unknown
+    if images.before_present.any():
+        before_digest = pa.array(row_digest(before, schema), mask=~images.before_present)
+    if not delete.all():
+        row_digests = pa.array(row_digest(after, schema), mask=delete)
+    return before_digest, row_digests
+
+
+def _changed(
+    images: Images, before: pa.Table, after: pa.Table, delete: Mask, schema: TableSchema
+) -> pa.Array:
+    """Return the bitmap of columns that differ between the images, and of those that every change
+    brings anew; null without both.
+    """
+    rows = np.zeros((len(delete), bitmap_bytes(schema)), dtype=np.uint8)
+    compared = images.before_present & ~delete
+    if compared.any():
+        by_name = {column.name: column for column in schema.columns}
+        for name in after.column_names:
+            column = by_name[name]
+            if column.of_change:
+                continue
+            differ = _differ(before.column(name).chunk(0), after.column(name).chunk(0), column.type)
+            rows[:, column.id // 8] |= differ.astype(np.uint8) << np.uint8(column.id % 8)
+        for column in schema.columns:
+            # Also one that the source brings no more: it is null from now on, as no digest tells.
+            if column.of_change:
+                rows[:, column.id // 8] |= np.uint8(1 << column.id % 8)
+        rows[~compared] = 0
+    return bitmaps(rows, images.before_present | delete)
+
+
+def _differ(old: pa.Array, new: pa.Array, kind: ColumnType) -> Mask:
+    """Compare two columns by their bits, so that -0.0 differs from 0.0 as in digests."""
+    differ: Mask
+    if kind.kind in (Kind.STRING, Kind.BINARY):
+        differ = np.asarray(pc.not_equal(old, new).fill_null(False))
+    else:
+        pairs = zip(column_words(old, kind), column_words(new, kind), strict=True)
+        differ = np.logical_or.reduce([first != second for first, second in pairs])
+    if not old.null_count and not new.null_count:
+        return differ
+    old_null, new_null = np.asarray(old.is_null()), np.asarray(new.is_null())
+    return np.where(old_null | new_null, old_null != new_null, differ)

@@ -1,0 +1,47 @@
+"""Why a table parks at a row image that lacks columns which the source has, or may have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from lakesplice.model.manifest import ParkCode
+from lakesplice.model.schema import SourceSchema
+from lakesplice.planning.schema.policy import PartialImages, SchemaPolicy
+
+Why: TypeAlias = tuple[ParkCode, str]
+
+
+def refusal(image: SourceSchema, policy: SchemaPolicy) -> Why | None:
+    """Return why the policy, or what the table computes, doesn't allow a partial image, if so."""
+    if not image.partial:
+        return None
+    if policy.partial_images is PartialImages.PARK:
+        return _unsent([field.name for field in image.unsent], "the event says it doesn't know")
+    if not image.lacking:
+        return None
+    # It would stay as it was, whatever else it is computed of changes.
+    name, lacked = image.lacking[0]
+    return (
+        ParkCode.UNSUPPORTED,
+        f"computed column={name!r} needs column={lacked!r}, which the row image lacks; a table that"
+        " applies partial images can't have it: take it out of shape.computed, or set the source's"
+        " binlog_row_image to FULL",
+    )
+
+
+def declared_yet_unsent(names: Sequence[str]) -> Why:
+    """Return why a table can't go on without columns that it has, and that are declared for it."""
+    return _unsent(
+        names,
+        "the table has and the configuration declares; if it was dropped at the source, declare it"
+        " no more, and schema_changes.drop_column says what follows",
+    )
+
+
+def _unsent(names: Sequence[str], why: str) -> Why:
+    return (
+        ParkCode.PARTIAL_IMAGE,
+        f"the row image lacks {', '.join(names)}, which {why}; if the source's binlog_row_image is"
+        " not FULL, set partial_images: apply; then give `lakesplice unpark`",
+    )

@@ -1,0 +1,223 @@
+"""What a shard's images say of its own columns: which it dropped, and which it got otherwise.
+
+A table with shards has the columns that any of them has, and its schema versions have no place in
+anybody's order. So an image that lacks a column of the table may be from before its own shard had
+it, or that shard never had it. But above a position where the same source had the column it shows a
+drop, which the table's policy judges. Hidden it isn't: others have it still.
+
+A column that comes back is another one, while rows that didn't change since hold what the old one
+held; a default that differs from the one that the table's rows got is wrong in this shard's. Both
+park the topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakesplice.model.fills import fill_value
+from lakesplice.model.manifest import ParkCode
+from lakesplice.model.position import Position
+from lakesplice.model.promotions import promoted
+from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
+from lakesplice.model.stays import Stay, Stays, united
+from lakesplice.planning.schema import policy_refusals
+from lakesplice.planning.schema.missing_columns import Why, declared_yet_unsent
+from lakesplice.planning.schema.policy import SchemaPolicy
+from lakesplice.planning.shape.partition_columns import dropped
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """Changes of one schema that fits: their records' indexes, their positions, and which columns
+    of the table their images have.
+    """
+
+    schema: SourceSchema
+    mapping: Mapping[str, Column]
+    rows: Integers
+    file: Integers
+    offset: Integers
+
+    @cached_property
+    def ids(self) -> frozenset[int]:
+        """The identities of the columns that the images have."""
+        return frozenset(column.id for column in self.mapping.values())
+
+    @cached_property
+    def ends(self) -> tuple[Position, Position]:
+        """The lowest and the highest position."""
+        low, high = int(self.file.min()), int(self.file.max())
+        first, last = (self.offset[self.file == file] for file in (low, high))
+        return Position(low, int(first.min())), Position(high, int(last.max()))
+
+    def from_on(self, position: Position) -> Fitting | None:
+        """Return the changes at or above a position, None if there are none."""
+        late = self.file > position.file
+        late |= (self.file == position.file) & (self.offset >= position.offset)
+        if not late.any():
+            return None
+        return replace(self, rows=self.rows[late], file=self.file[late], offset=self.offset[late])
+
+
+@dataclass(frozen=True, slots=True)
+class Sighted:
+    """What a partition's images showed of a column: its stay by all that was known there, and the
+    highest positions of an image that has it and of one that lacks it.
+    """
+
+    stay: Stay | None
+    last: Position | None = None
+    lacked: Position | None = None
+
+    def then(self, other: Sighted) -> Sighted:
+        """Return what was sighted in both; the other one came later."""
+        return Sighted(
+            other.stay or self.stay,
+            _highest(self.last, other.last),
+            _highest(self.lacked, other.lacked),
+        )
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What images of a shard came to: where to stop, and what each column of the table showed."""
+
+    stops: tuple[tuple[int, Why], ...]
+    sighted: Mapping[int, Sighted]
+
+
+def judge(
+    schema: TableSchema, images: Sequence[Fitting], known: Stays, policy: SchemaPolicy
+) -> Judged:
+    """Judge images of one source by what is `known` of its columns and what they show themselves.
+
+    A record to stop at comes with the reason; the first one counts.
+    """
+    first = [dict.fromkeys(image.ids, Stay(image.ends[0])) for image in images]
+    stays = united(known, *first)
+    stops = [*_other_defaults(schema, images, known, stays, policy)]
+    for image in images:
+        for number in stays.keys() - image.ids:
+            column = schema.by_id.get(number)
+            late = image.from_on(stays[number].first)
+            if column is None or late is None or _is_unsent(image.schema, column):
+                continue
+            why = (
+                dropped(column)
+                if column.name in schema.partitioned_by
+                else _drop_refused(column, late, stays, policy)
+            )
+            if why is None:
+                stays[number] = stays[number].united(Stay(stays[number].first, late.ends[0]))
+            else:
+                stops.append((int(late.rows[0]), why))
+    for image in images:
+        for column in image.mapping.values():
+            gone = stays[column.id].gone
+            back = None if gone is None else image.from_on(gone)
+            if back is not None:
+                why = (ParkCode.SCHEMA_CHANGE, policy_refusals.came_back(column))
+                stops.append((int(back.rows[0]), why))
+    sighted: dict[int, Sighted] = {}
+    for image in images:
+        high = image.ends[1]
+        sides = {i: (high, None) if i in image.ids else (None, high) for i in schema.by_id}
+        seen = {i: Sighted(stays.get(i), *side) for i, side in sides.items()}
+        sighted = sighted_after(sighted, seen)
+    return Judged(tuple(stops), sighted)
+
+
+def sighted_after(before: Mapping[int, Sighted], now: Mapping[int, Sighted]) -> dict[int, Sighted]:
+    """Return what was sighted in both; `now` came later."""
+    both = {i: before[i].then(one) if i in before else one for i, one in now.items()}
+    return {**before, **both}
+
+
+def stays_after(known: Stays, several: Sequence[Mapping[int, Sighted]]) -> dict[int, Stay]:
+    """Return what is known of a source's columns after what its partitions sighted."""
+    shown = [{i: one.stay for i, one in sighted.items() if one.stay} for sighted in several]
+    return united(known, *shown)
+
+
+def judged_alike(after: Stays, several: Sequence[Mapping[int, Sighted]]) -> bool:
+    """Whether each partition judged its images as it would have by what all of them know."""
+    return all(
+        _same_side(one.lacked, one.stay.first if one.stay else None, after[number].first)
+        and _same_side(one.last, one.stay.gone if one.stay else None, after[number].gone)
+        for sighted in several
+        for number, one in sighted.items()
+        if number in after
+    )
+
+
+def _same_side(met: Position | None, known: Position | None, now: Position | None) -> bool:
+    if met is None or now is None or met < now:
+        return True
+    return known is not None and known <= met
+
+
+def _highest(*several: Position | None) -> Position | None:
+    return max((position for position in several if position is not None), default=None)
+
+
+def _is_unsent(image: SourceSchema, column: Column) -> bool:
+    return image.partial and any(field.name == column.source_name for field in image.unsent)
+
+
+def _drop_refused(column: Column, late: Fitting, stays: Stays, policy: SchemaPolicy) -> Why | None:
+    """Return why the source's drop of a column isn't followed, if so."""
+    if any(field.name == column.source_name for field in late.schema.unsent):
+        return declared_yet_unsent([column.source_name])
+    if stays[column.id].gone is not None or not column.source_name:
+        return None
+    low = late.ends[0]
+    new = [
+        field
+        for field in late.schema.fields
+        if field.name in late.mapping and stays[late.mapping[field.name].id].first >= low
+    ]
+    may_go = policy.keeps_renamed if new else policy.follows_drops
+    return None if may_go else (ParkCode.SCHEMA_CHANGE, policy_refusals.gone(column, new))
+
+
+def _other_defaults(
+    schema: TableSchema,
+    images: Sequence[Fitting],
+    known: Stays,
+    stays: Stays,
+    policy: SchemaPolicy,
+) -> Iterator[tuple[int, Why]]:
+    """Yield records that show a column which came with another default than the one that rows of
+    their shard, which were there before, have in the table.
+    """
+    if not policy.fills:
+        return
+    for image in images:
+        for field in image.schema.fields:
+            column = image.mapping.get(field.name)
+            if column is None or column.id in known or column.name in schema.key:
+                continue
+            if column.source_name in schema.left_out or _is_default(column, field):
+                continue
+            first = stays[column.id].first
+            earlier = (one for one in images if column.id not in one.ids)
+            if known or any(one.ends[0] < first for one in earlier):
+                why = (ParkCode.SCHEMA_CHANGE, policy_refusals.other_default(column, field))
+                yield int(image.rows[0]), why
+
+
+def _is_default(column: Column, field: SourceField) -> bool:
+    """Whether a field's default is the one that rows from before have in its column."""
+    if field.fill is None or column.fill is None or field.type is None:
+        return field.fill is None and column.fill is None
+    own = pa.array([fill_value(field.fill, field.type)])
+    there = fill_value(column.fill, column.type)
+    return bool(promoted(own, column.type.arrow)[0].equals(there))

@@ -1,0 +1,111 @@
+"""Metadata columns: what an event tells beside its row, as columns of the table.
+
+    name            type        holds
+    op_ts           timestamp   when the source made the change; of a snapshot, when it was read
+    op              string      c, u, r: the row was created, updated, read by a snapshot
+    gtid            string      the change's transaction; null where the event names none
+    database_name   string      the source's database
+    table_name      string      the source's table, whatever it is called in the lake
+    topic           string      the topic
+
+Each is a function of the change, or of its topic, so a change that comes twice brings the same.
+Where a record lies in Kafka is none: sent again, a change has another partition offset, and which
+of the two a row shows would depend on what a batch held.
+
+Those of a topic are columns like any other, the same in images before and after. Those of a change
+say nothing of the row that it finds: an image of what was before hasn't got them. So they have no
+part in row digests, and every change brings its own (`Column.of_change`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+import pyarrow as pa
+
+from lakesplice.errors import ConfigurationError
+from lakesplice.formats.events.values.blocks import ImageBlock
+from lakesplice.model.change import Op
+from lakesplice.model.names import TableName
+from lakesplice.model.schema import OF_CHANGE, OF_TOPIC, SourceField
+from lakesplice.model.types import ColumnType, Kind
+
+
+class Metadata(StrEnum):
+    """What a metadata column holds."""
+
+    OP_TS = "op_ts"
+    OP = "op"
+    GTID = "gtid"
+    DATABASE_NAME = "database_name"
+    TABLE_NAME = "table_name"
+    TOPIC = "topic"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where records come from: their topic, and the table that the source calls theirs."""
+
+    topic: str
+    table: TableName
+
+
+_OF_TOPIC: Mapping[Metadata, Callable[[Origin], str]] = {
+    Metadata.DATABASE_NAME: lambda origin: origin.table.database,
+    Metadata.TABLE_NAME: lambda origin: origin.table.table,
+    Metadata.TOPIC: lambda origin: origin.topic,
+}
+_LETTERS = {Op.CREATE: "c", Op.UPDATE: "u", Op.DELETE: "d", Op.READ: "r"}
+_ELSEWHERE = {
+    "partition": "it is where Kafka has a record, and one that is sent again may lie elsewhere",
+    "offset": "it is where Kafka has a record, and one that is sent again lies elsewhere",
+    "schema_name": "MySQL has databases, not schemas: database_name",
+}
+
+
+def metadata_of(names: Sequence[str]) -> tuple[Metadata, ...]:
+    """Read names of metadata, in their order; `ConfigurationError` for one unknown or repeated."""
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            raise ConfigurationError("metadata is named twice", metadata=name)
+        if name not in list(Metadata):
+            known = ", ".join(Metadata)
+            why = _ELSEWHERE.get(name, f"known: {known}")
+            raise ConfigurationError(f"no metadata column; {why}", metadata=name)
+    return tuple(Metadata(name) for name in names)
+
+
+def metadata_field(name: str, what: Metadata) -> SourceField:
+    """Return the column `name` that holds it."""
+    mark = OF_TOPIC if what in _OF_TOPIC else OF_CHANGE
+    kind = Kind.TIMESTAMP if what is Metadata.OP_TS else Kind.STRING
+    return SourceField(name, ColumnType(kind), f"{mark}{what}")
+
+
+def metadata_values(what: Metadata, block: ImageBlock, origin: Origin) -> pa.Array:
+    """Return the column's value for every change of a block."""
+    if what is Metadata.OP_TS:
+        return block.source_ts
+    if what is Metadata.GTID:
+        return block.gtid.cast(pa.string())
+    if what is Metadata.OP:
+        return _letters(block.op)
+    return pa.repeat(pa.scalar(topic_value(what, origin), pa.string()), len(block))
+
+
+def topic_value(what: Metadata, origin: Origin) -> str:
+    """Return the value that all rows of a topic have; of what tells of a topic."""
+    return _OF_TOPIC[what](origin)
+
+
+def is_of_topic(what: Metadata) -> bool:
+    """Whether all rows of a topic have one value of it."""
+    return what in _OF_TOPIC
+
+
+def _letters(op: np.ndarray[tuple[int], np.dtype[np.int8]]) -> pa.Array:
+    letters = pa.array([_LETTERS[one] for one in Op])
+    return letters.take(pa.array(op))

@@ -1,0 +1,161 @@
+"""Partition columns: which a table can have, and which partition a row is in.
+
+Every base file has one value of each. A value is told to readers of the log as text, null for null;
+an empty text is told as null as well, since the log can't tell them apart. Files keep the columns,
+so that to our own readers it is what it was. Source: the Delta protocol, "Partition Value
+Serialization".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lakesplice.errors import UnsupportedError
+from lakesplice.model.address import Partition
+from lakesplice.model.manifest import ParkCode
+from lakesplice.model.schema import Column, TableSchema
+from lakesplice.model.types import Kind
+from lakesplice.planning.rows.row_digest import contiguous
+from lakesplice.planning.shape.computing.moments import clock
+
+Codes = NDArray[np.int64]
+
+# Of floating point equal values have several spellings; delta-rs fails at decimals between -1 and
+# 0, however they are written; binary has no spelling.
+_WHOLE = (Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG)
+_KINDS = frozenset((Kind.STRING, *_WHOLE, Kind.DATE, Kind.TIMESTAMP, Kind.BOOLEAN))
+_DAYS = (-719162, 2932896)  # 0001-01-01 to 9999-12-31: readers disagree about others
+# All digits, so that a moment has one spelling; without the zone readers would take their own.
+_MOMENT = "%Y-%m-%dT%H:%M:%SZ"
+_RESET = "or give `lakesplice reset --anew` to read it anew"
+
+Problem = tuple[ParkCode, str]
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """The partitions of some rows: row i is in `values[codes[i]]`, of which each is there once."""
+
+    values: tuple[Partition, ...]
+    codes: Codes
+
+
+def partitions_of(rows: pa.Table, schema: TableSchema) -> Partitions:
+    """Return in which partition each row is; `rows` has at least the partition columns.
+
+    `UnsupportedError` for a date or moment that readers of the log don't agree about.
+    """
+    if not rows.num_rows:
+        return Partitions((), np.empty(0, np.int64))
+    spelt = [_spelt(rows, name) for name in schema.partitioned_by]
+    found, codes = np.unique(
+        np.stack([column for column, _ in spelt], axis=1), axis=0, return_inverse=True
+    )
+    values = tuple(
+        tuple(words[code] for code, (_, words) in zip(codes_of, spelt, strict=True))
+        for codes_of in found.tolist()
+    )
+    return Partitions(values, codes.reshape(-1).astype(np.int64))
+
+
+def partitioned(
+    current: TableSchema, following: TableSchema, by: Sequence[str]
+) -> TableSchema | Problem:
+    """Return the schema that is to follow, or why it can't.
+
+    The first one of a table gets columns of its source to be partitioned `by`; later ones may not
+    rename, retype or drop any.
+    """
+    if not current.columns:
+        return _born(following, by)
+    return _moved_apart(current, following) or following
+
+
+def asked_otherwise(current: TableSchema, by: Sequence[str]) -> Problem | None:
+    """Return why a table that is there can't go on with other partition columns, if so."""
+    names = {column.name: column.source_name for column in current.columns}
+    is_by = [names[stored] for stored in current.partitioned_by]
+    if not current.columns or is_by == list(by):
+        return None
+    return (
+        ParkCode.SCHEMA_CHANGE,
+        f"shape.partition_by is {list(by)}, and the table is partitioned by {is_by}, which can't"
+        f" change: set it back and give `lakesplice unpark`, {_RESET}",
+    )
+
+
+def _born(schema: TableSchema, by: Sequence[str]) -> TableSchema | Problem:
+    for name in by:
+        column = schema.by_source.get(name)
+        if column is None:
+            return (
+                ParkCode.UNSUPPORTED,
+                f"column={name!r} of shape.partition_by isn't among the columns that the table gets"
+                " from its source; correct it and give `lakesplice unpark`",
+            )
+        if column.type.kind not in _KINDS:
+            return (
+                ParkCode.UNSUPPORTED,
+                f"column={name!r} of type {column.type.name} can't be partitioned by: values of it"
+                " have no spelling that all readers agree on; compute a text, a date or a whole"
+                " number from it (shape.computed), and partition by that",
+            )
+    return replace(schema, partitioned_by=tuple(schema.by_source[name].name for name in by))
+
+
+def dropped(column: Column) -> Problem:
+    """Return why a table can't go on without one of its partition columns."""
+    return (
+        ParkCode.SCHEMA_CHANGE,
+        f"column={column.source_name!r} is what the table is partitioned by, and it was renamed,"
+        f" dropped or got another type at the source: bring it back as it was, {_RESET}",
+    )
+
+
+def _moved_apart(current: TableSchema, following: TableSchema) -> Problem | None:
+    now = {column.id: column for column in following.columns}
+    for column in current.columns:
+        if column.name in current.partitioned_by:
+            after = now[column.id]
+            if (after.name, after.source_name, after.type, after.hidden) != (
+                column.name,
+                column.source_name,
+                column.type,
+                column.hidden,
+            ):
+                return dropped(column)
+    return None
+
+
+def _spelt(rows: pa.Table, name: str) -> tuple[Codes, list[str | None]]:
+    """Return a column's values as numbers, and how the log spells each."""
+    values = contiguous(rows.column(name))
+    if pa.types.is_temporal(values.type):
+        _require_days(values.cast(pa.date32(), safe=False), name)
+    if pa.types.is_timestamp(values.type):
+        values = pc.strftime(clock(values), _MOMENT)
+    encoded = values.cast(pa.string()).dictionary_encode()
+    words = [None if word == "" else word for word in encoded.dictionary.to_pylist()]
+    # Null, and an empty text with it, is the number behind the last word.
+    none = len(words)
+    codes = np.asarray(encoded.indices.fill_null(none).to_numpy(), np.int64)
+    if None in words:
+        codes = np.where(codes == words.index(None), none, codes)
+    return codes, [*words, None]
+
+
+def _require_days(values: pa.Array, name: str) -> None:
+    days = values.cast(pa.int32())
+    beyond = pc.or_(pc.less(days, _DAYS[0]), pc.greater(days, _DAYS[1]))
+    if pc.any(beyond).as_py():
+        raise UnsupportedError(
+            "a date outside of the years 1 to 9999 can't be partitioned by; correct it at the"
+            " source, or partition by another column",
+            column=name,
+        )

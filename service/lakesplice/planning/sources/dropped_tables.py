@@ -1,0 +1,202 @@
+"""DROPs that a topic of schema changes tells of, and what becomes of a table whose source was
+dropped.
+
+A DROP stands at a place in the binlog: as a fence there it takes what is older, also when that
+comes late, and leaves the rows of a table that is made later under the name. It is known by
+positions alone whether that is done: a fence at or above it says so. Where positions don't say
+what a DROP is behind, only one that is told while the driver runs parks the table: of older ones
+nobody knows whether they are dealt with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+
+import pyarrow as pa
+
+from lakesplice.formats.events.ddl import Kind, TableDrop
+from lakesplice.model.manifest import ParkCode, SourceState
+from lakesplice.model.position import BEFORE_ALL, Ordering, Position
+from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
+from lakesplice.planning.sources.gtids import GtidStreams
+
+ADVICE = (
+    "set schema_changes.drop_table to evolve (rows from before go) or ignore (they stay) and give"
+    " `lakesplice unpark`"
+)
+_ANEW = (
+    "give `lakesplice reset --anew`, or set schema_changes.drop_table to ignore and give"
+    " `lakesplice unpark`: its rows stay"
+)
+
+
+_KEEPING = (Behaviour.LENIENT, Behaviour.IGNORE)
+
+
+@dataclass(frozen=True, slots=True)
+class DropsTold:
+    """A table's drops, in the order in which they were told.
+
+    `ordered`: places in the topic of schema changes only rose. Those numbered from `told_since` on
+    were told while the driver ran, and of them those from `open_since` on nobody dealt with yet.
+    """
+
+    drops: tuple[TableDrop, ...] = ()
+    ordered: bool = True
+    told_since: int = 0
+    open_since: int = 0
+
+
+class Remedy(Enum):
+    """`FENCE`: rows at or below the place go. `ASK`: the table parks if any lives there, else as
+    that. `PARK`: it parks.
+    """
+
+    FENCE = auto()
+    ASK = auto()
+    PARK = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What a DROP at a place calls for, and why where the table parks."""
+
+    remedy: Remedy
+    place: Position
+    detail: str
+    code: ParkCode = ParkCode.DROPPED
+
+
+def due(
+    source: SourceState, told: DropsTold, policy: SchemaPolicy, *, insert_only: bool = False
+) -> Due | None:
+    """Return what a table's drops call for, None if nothing; `insert_only`: no row of it can go."""
+    undone = _undone(source, told)
+    if undone is not None:
+        return undone
+    if source.ordering is None:
+        return None  # nothing was read yet
+    reached = max((s.position for s in source.partitions.values()), default=BEFORE_ALL)
+    blind = _blind(source, told, insert_only=insert_only)
+    # Where places tell nothing, how far the table is tells of no new one either.
+    seen = BEFORE_ALL if blind else reached
+    wanted = [drop for drop in told.drops if _counts(drop, seen, policy)]
+    if blind:
+        new = [drop for drop in wanted if drop.number >= told.open_since]
+        return _parking(new[-1], blind) if new else None
+    if not wanted:
+        return None
+    newest = max(wanted, key=lambda drop: (drop.place, drop.kind is Kind.CAME))
+    if newest.place <= source.fence:
+        return None
+    if _contradicts(newest, source, reached):
+        return _parking(
+            newest,
+            f"its transaction {newest.gtid} is newer than all that the table has, and its place is"
+            f" below {reached}: another server seems to have taken over",
+        )
+    if newest.kind is not Kind.DROP:
+        return _moved(newest, policy)
+    detail = f"the table was dropped at the source, at {newest.place}; {ADVICE}"
+    return Due(Remedy.ASK if policy.parks_dropped else Remedy.FENCE, newest.place, detail)
+
+
+def kept(told: DropsTold, policy: SchemaPolicy) -> tuple[TableDrop, ...]:
+    """Return the drops nobody dealt with yet that leave the rows where they are, for now or for
+    good.
+    """
+    dropped = [drop for drop in told.drops if drop.kind is Kind.DROP and not drop.lives_on]
+    new = [drop for drop in dropped if drop.number >= told.open_since]
+    if policy.drops_late:
+        return tuple(drop for drop in new if not drop.again)
+    return () if policy.drops or policy.parks_dropped else tuple(new)
+
+
+def open_after(told: DropsTold, policy: SchemaPolicy) -> int:
+    """Return from which number on drops are open once those that were told have been dealt with:
+    one whose rows stay until a table has the name again is not done.
+    """
+    waiting = kept(told, policy) if policy.drops_late else ()
+    last = max((drop.number for drop in told.drops), default=-1)
+    return min((drop.number for drop in waiting), default=last + 1)
+
+
+def _counts(drop: TableDrop, reached: Position, policy: SchemaPolicy) -> bool:
+    """Whether the policy lets a DROP do anything, of a table that has met changes up to a place."""
+    if drop.kind is not Kind.DROP:
+        waits = drop.kind is Kind.SET_ASIDE and not drop.again
+        return not (drop.lives_on or waits) and _behaviour(drop, policy) not in _KEEPING
+    if drop.lives_on or not (policy.drops or policy.parks_dropped):
+        return False
+    # A row behind it is of a table that has the name again, whether its creation was told or not.
+    return not policy.drops_late or drop.again or drop.place < reached
+
+
+def _behaviour(drop: TableDrop, policy: SchemaPolicy) -> Behaviour:
+    return policy.drop_partition if drop.kind is Kind.PARTITION else policy.rename_table
+
+
+def _moved(drop: TableDrop, policy: SchemaPolicy) -> Due:
+    """What a statement that moved rows calls for: only if none was there, none is missing."""
+    kind = "drop_partition" if drop.kind is Kind.PARTITION else "rename_table"
+    detail = (
+        f"{drop.moved} at the source, at {drop.place}, which moved rows that no event tells of;"
+        f" set schema_changes.{kind} to evolve (rows from before go: have the connector take a new"
+        " snapshot of the table) or ignore (they stay as they are) and give `lakesplice unpark`"
+    )
+    remedy = Remedy.PARK if drop.kind is Kind.CAME else Remedy.ASK
+    if _behaviour(drop, policy) is not Behaviour.EXCEPTION:
+        remedy = Remedy.FENCE
+    return Due(remedy, drop.place, detail, ParkCode.ROWS_MOVED)
+
+
+def _undone(source: SourceState, told: DropsTold) -> Due | None:
+    """A DROP that took rows before it was told that the table lives on."""
+    for drop in told.drops:
+        if drop.lives_on and drop.number >= told.told_since and drop.place == source.fence:
+            return Due(
+                Remedy.PARK,
+                drop.place,
+                f"the table was dropped at the source, at {drop.place}, and its rows went; then its"
+                " copy got its name, so they should have stayed; take the table anew",
+            )
+    return None
+
+
+def _blind(source: SourceState, told: DropsTold, *, insert_only: bool) -> str:
+    """Return why no fence can be set, empty if one can."""
+    if insert_only:
+        return "it is insert-only, so rows can't go"
+    if source.ordering is not Ordering.BINLOG:
+        return f"its changes are ordered by {source.ordering}, which says nothing of a binlog"
+    if source.epochs or not told.ordered:
+        return "another server took over since the first change, so places can't be compared"
+    return ""
+
+
+def _parking(drop: TableDrop, why: str) -> Due:
+    if drop.kind is not Kind.DROP:
+        kind = "drop_partition" if drop.kind is Kind.PARTITION else "rename_table"
+        anew = _ANEW.replace("drop_table", kind)
+        detail = f"{drop.moved} at the source, at {drop.place}; {why}; {anew}"
+        return Due(Remedy.PARK, drop.place, detail, ParkCode.ROWS_MOVED)
+    detail = f"the table was dropped at the source, at {drop.place}; {why}; {_ANEW}"
+    return Due(Remedy.PARK, drop.place, detail)
+
+
+def _contradicts(drop: TableDrop, source: SourceState, reached: Position) -> bool:
+    """Whether a DROP is newer than all that was met, by GTID, and older by its place."""
+    if drop.gtid is None or drop.place > reached:
+        return False
+    own = GtidStreams.of(pa.array([drop.gtid], pa.string()), {}).at(0)
+    if own is None:
+        return False
+    stream, number = own
+    met = [_number(state.gtids, stream) for state in source.partitions.values()]
+    return number > max(met, default=-1)
+
+
+def _number(gtids: Mapping[str, int], stream: str) -> int:
+    return gtids.get(stream, -1)

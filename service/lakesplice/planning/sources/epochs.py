@@ -1,0 +1,300 @@
+"""Epochs of one topic partition: under which epoch each of its changes stands.
+
+A partition is in the epoch that the facts give for its records' offsets. Where they give none it
+stays in the one it is in, and goes on to another with
+
+    a change under the GTIDs of an epoch that another partition opened, or
+    a change that falls back under a GTID that it has not carried before: into the next epoch that
+    it hasn't entered, else this change opens one.
+
+A change without a GTID that falls back goes into an epoch that waits for the partition, if it
+stands where that one's binlog does. Anything else that falls back, and is no repetition
+(`planning/sources/position_order.py`), is left to an operator.
+
+What is under an epoch's GTIDs: of the stream that opened it the numbers from the opening one on,
+and those between the highest met before and that one if they stand lower: a server writes a
+stream in order, so such a change stood above the old binlog's highest position or below the opening
+one in the new binlog. Of other streams, what is above all that was met before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakesplice.model.epochs import Epoch, epoch_at
+from lakesplice.model.manifest import PartitionState, SourceState
+from lakesplice.model.position import FILE_BITS, Position
+from lakesplice.planning.sources.gtids import GtidStreams, raised
+from lakesplice.planning.sources.position_order import OrderCheck, check_order
+
+Integers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_RESOLVE = (
+    "if the source failed over or its binlog was reset, give `lakesplice unpark --new-epoch`; if it"
+    " sends again what it had sent, `lakesplice unpark --repeated`"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Changes of one partition in offset order: the records' offsets, their places in the binlog as
+    positions of epoch 0, and their GTIDs.
+    """
+
+    record: Integers
+    file: Integers
+    offset: Integers
+    gtid: pa.StringArray
+
+    def __len__(self) -> int:
+        return len(self.record)
+
+    def between(self, start: int, stop: int) -> Places:
+        """Return the changes from `start` up to `stop`."""
+        part = slice(start, stop)
+        gtid = self.gtid.slice(start, stop - start)
+        return Places(self.record[part], self.file[part], self.offset[part], gtid)
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A change that opens an epoch: its record's offset, its GTID's stream and number, its place in
+    the binlog as a position of epoch 0.
+    """
+
+    partition: int
+    offset: int
+    stream: str
+    number: int
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What a partition's changes showed, up to `end`, from where on nothing may be applied.
+
+    `epoch` has the epoch of each change before `end`. At `end` stands an `opening`, or something
+    unexplained that `detail` tells an operator, or nothing more. `state` is the partition's after
+    the changes before `end`, with its offset as it was; `entered` maps each epoch that it entered
+    to the offset of its first record under it; `repetitions` counts changes that fell back.
+    """
+
+    epoch: Integers
+    end: int
+    state: PartitionState
+    detail: str = ""
+    opening: Opening | None = None
+    entered: Mapping[int, int] = field(default_factory=dict)
+    repetitions: int = 0
+
+
+def follow(
+    places: Places, partition: int, state: PartitionState, epochs: Sequence[Epoch]
+) -> Course:
+    """Return the epochs of a partition's changes; `epochs` are those of the table, ascending."""
+    walk = _Walk(places, partition, state, epochs)
+    while walk.at < len(places) and walk.stop is None:
+        walk.leg()
+    return walk.course()
+
+
+def epochs_of_late(places: Places, partition: int, epochs: Sequence[Epoch]) -> Integers:
+    """Return the epoch of each change of a partition, taken late and judged for itself: the one
+    recorded for its offset, or a later one of which it is by its GTID.
+
+    The first records under an epoch may be among those: what was recorded is the first that could
+    be read. Only the stream that opened the epoch tells; the last numbers of others were met by
+    nobody if they could not be read.
+    """
+    known = [epoch_at(epochs, partition, int(at)) for at in places.record]
+    found = np.array(known, np.int64)
+    for epoch in epochs if len(places) else ():
+        streams = GtidStreams.of(places.gtid, epoch.before)
+        if epoch.stream in streams.names:
+            own = streams.stream == streams.names.index(epoch.stream)
+            later = own & _under(epoch, places, streams) & (found < epoch.number)
+            found = np.where(later, epoch.number, found)
+    return found
+
+
+def open_epoch(
+    source: SourceState, openings: Sequence[Opening], states: Mapping[int, PartitionState]
+) -> Epoch:
+    """Return the epoch that comes next, opened by one of the openings (at least one).
+
+    `states` are the partitions' states before them. Where several partitions met it in one batch,
+    the lowest number of the first one's stream is taken: the others are under it, too.
+    """
+    stream = min(openings, key=lambda opening: opening.partition).stream
+    same = (opening for opening in openings if opening.stream == stream)
+    opening = min(same, key=lambda opening: (opening.number, opening.position))
+    return Epoch(
+        _next_number(source), stream, opening.number, opening.position, _met(source, states)
+    )
+
+
+def declare_epoch(source: SourceState) -> Epoch:
+    """Return an epoch that every partition enters with its next record: an operator said so."""
+    entered = {number: state.next_offset for number, state in source.partitions.items()}
+    return Epoch(_next_number(source), before=_met(source, {}), entered=entered)
+
+
+def _next_number(source: SourceState) -> int:
+    return 1 + max((epoch.number for epoch in source.epochs), default=0)
+
+
+def _met(source: SourceState, states: Mapping[int, PartitionState]) -> dict[str, int]:
+    met: dict[str, int] = {}
+    for state in {**source.partitions, **states}.values():
+        met = raised(met, state.gtids)
+    return met
+
+
+class _Walk:
+    """The way through the changes, leg by leg: a leg lies in one epoch."""
+
+    def __init__(
+        self, places: Places, partition: int, state: PartitionState, epochs: Sequence[Epoch]
+    ) -> None:
+        self._places = places
+        self._partition = partition
+        self._state = state
+        self._epochs = epochs
+        self._epoch = np.zeros(len(places), np.int64)
+        self._entered: dict[int, int] = {}
+        self._repetitions = 0
+        self._detail = ""
+        self._opening: Opening | None = None
+        self.at = 0
+        self.stop: int | None = None
+        self._now = epoch_at(epochs, partition, int(places.record[0])) if len(places) else 0
+
+    def leg(self) -> None:
+        """Go on to where the epoch changes, a stop is or the changes end."""
+        self._now = max(self._now, self._recorded(self.at))
+        ahead = self._places.between(self.at, self._known_until())
+        check = self._check(ahead)
+        fallen = len(ahead) if check.first_violation is None else check.first_violation
+        found = self._next_entry(ahead, fallen)
+        if found is None and check.first_violation is None:
+            self._advance(len(ahead), check)
+            return
+        row, epoch = found or (fallen, self._fallen_into(ahead, fallen))
+        self._advance(row, self._check(ahead.between(0, row)))
+        if epoch is None:
+            self._halt(check.detail)
+            return
+        self._now = epoch
+        self._entered[epoch] = int(self._places.record[self.at])
+
+    def course(self) -> Course:
+        """Return what was found."""
+        end = self.at
+        return Course(
+            self._epoch[:end],
+            end,
+            self._state,
+            self._detail,
+            self._opening,
+            self._entered,
+            self._repetitions,
+        )
+
+    def _recorded(self, row: int) -> int:
+        return epoch_at(self._epochs, self._partition, int(self._places.record[row]))
+
+    def _known_until(self) -> int:
+        """Return the row at which the facts say that the next epoch begins, or the end."""
+        record = self._places.record
+        first = int(record[self.at])
+        known = (epoch.entered.get(self._partition, -1) for epoch in self._epochs)
+        later = [int(np.searchsorted(record, offset)) for offset in known if offset > first]
+        return min([len(record), *later])
+
+    def _check(self, ahead: Places) -> OrderCheck:
+        state = self._state
+        file = ahead.file + (self._now << FILE_BITS)
+        known = ahead.record < state.met_until
+        if state.repeating:
+            at_high = (file > state.position.file) | (
+                (file == state.position.file) & (ahead.offset >= state.position.offset)
+            )
+            known |= ~np.logical_or.accumulate(at_high)
+        return check_order(file, ahead.offset, ahead.gtid, state.position, state.gtids, known)
+
+    def _advance(self, rows: int, check: OrderCheck) -> None:
+        """Take the next rows, of which the check is."""
+        if rows:
+            self._epoch[self.at : self.at + rows] = self._now
+            self._repetitions += check.repetitions
+            still = self._state.repeating and check.repetitions == rows
+            self._state = replace(
+                self._state, position=check.high, gtids=check.seen, repeating=still
+            )
+        self.at += rows
+
+    def _next_entry(self, ahead: Places, until: int) -> tuple[int, int] | None:
+        """Return the first row up to `until`, itself included, that is under the GTIDs of an epoch
+        still to enter, and the newest such epoch.
+        """
+        waiting = self._waiting()
+        stop = min(until + 1, len(ahead))
+        if not waiting or not stop:
+            return None
+        part = ahead.between(0, stop)
+        streams = GtidStreams.of(part.gtid, self._state.gtids)
+        everything = np.ones(stop, np.bool_)
+        new = (streams.stream >= 0) & ~streams.met_before(everything, self._state.gtids)
+        new &= part.record >= self._state.met_until
+        firsts = [
+            (int(rows[0]), -epoch.number)
+            for epoch in waiting
+            if len(rows := np.flatnonzero(new & _under(epoch, part, streams)))
+        ]
+        if not firsts:
+            return None
+        row, negative = min(firsts)
+        return row, -negative
+
+    def _waiting(self) -> list[Epoch]:
+        return [
+            epoch
+            for epoch in self._epochs
+            if epoch.number > self._now and self._partition not in epoch.entered
+        ]
+
+    def _fallen_into(self, ahead: Places, row: int) -> int | None:
+        """Return the epoch that a row which fell back enters; None if there is none."""
+        place = Position(int(ahead.file[row]), int(ahead.offset[row]))
+        name = GtidStreams.of(ahead.gtid.slice(row, 1), self._state.gtids).at(0)
+        waiting = self._waiting()
+        if waiting and (name is not None or place >= waiting[0].position):
+            return waiting[0].number
+        if name is not None:
+            record = int(ahead.record[row])
+            self._opening = Opening(self._partition, record, name[0], name[1], place)
+        return None
+
+    def _halt(self, detail: str) -> None:
+        self.stop = self.at
+        self._detail = "" if self._opening else f"{detail}; {_RESOLVE}"
+
+
+def _under(epoch: Epoch, places: Places, streams: GtidStreams) -> Mask:
+    """Mark the changes under an epoch's GTIDs."""
+    marked = np.zeros(len(places), np.bool_)
+    for at, name in enumerate(streams.names):
+        rows = streams.stream == at
+        above = streams.number > epoch.before.get(name, -1)
+        if name == epoch.stream and name in epoch.before:
+            file, offset = epoch.position.file, epoch.position.offset
+            lower = (places.file < file) | ((places.file == file) & (places.offset < offset))
+            above &= (streams.number >= epoch.first) | lower
+        marked |= rows & above
+    return marked

@@ -1,0 +1,83 @@
+"""Directions: where a table's source goes on, as an operator says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from enum import StrEnum
+
+from lakesplice.errors import UsageError
+from lakesplice.model.manifest import ParkCode, ParkReason, SourceState
+from lakesplice.model.position import Ordering
+from lakesplice.planning.sources.epochs import declare_epoch
+
+
+class FallBack(StrEnum):
+    """What positions that fell back are: of a `new-epoch`, or `repeated`."""
+
+    NEW_EPOCH = "new-epoch"
+    REPEATED = "repeated"
+
+
+def onward(
+    source: SourceState,
+    parked: ParkReason,
+    offsets: Mapping[int, int],
+    fall_back: FallBack | None,
+) -> SourceState:
+    """Return the source as it goes on: at `offsets`, given by partition, else where it stopped.
+
+    What was read before is known as such when it is read again. A new epoch begins in every
+    partition where it goes on; a repetition is one of the partition that the table is parked for,
+    until it reaches its highest position again. `UsageError` for a partition that wasn't read, and
+    for positions that don't come from a binlog or didn't fall back.
+    """
+    source = moved(source, offsets)
+    if fall_back is None:
+        return source
+    if (source.ordering or Ordering.BINLOG) is not Ordering.BINLOG:
+        raise UsageError("only places in a binlog fall back", ordering=source.ordering)
+    if parked.code is not ParkCode.POSITIONS_FELL_BACK:
+        raise UsageError(
+            "no position fell back; unpark without saying what it was", code=parked.code
+        )
+    if fall_back is FallBack.NEW_EPOCH:
+        return replace(source, epochs=(*source.epochs, declare_epoch(source)))
+    at = parked.partition
+    again = {**source.partitions, at: replace(source.partitions[at], repeating=True)}
+    return replace(source, partitions=again)
+
+
+def skipping(source: SourceState, offsets: Mapping[int, int]) -> dict[int, int]:
+    """Return by partition how many offsets would never be read if it went on at `offsets`."""
+    ways = {
+        at: offset - source.partitions[at].next_offset
+        for at, offset in offsets.items()
+        if at in source.partitions
+    }
+    return {at: way for at, way in ways.items() if way > 0}
+
+
+def moved(source: SourceState, offsets: Mapping[int, int]) -> SourceState:
+    """Return the source as it goes on at `offsets`, given by partition.
+
+    What was read before is known as such when it is read again. `UsageError` for a partition that
+    wasn't read.
+    """
+    partitions = dict(source.partitions)
+    for partition, offset in offsets.items():
+        if partition not in partitions:
+            raise UsageError(
+                "the table has read no such partition",
+                partition=partition,
+                known=sorted(partitions),
+            )
+        state = partitions[partition]
+        met_until = max(state.met_until, state.next_offset)
+        partitions[partition] = replace(
+            state,
+            next_offset=offset,
+            met_until=met_until if met_until > offset else 0,
+            lossy=state.lossy or offset > state.next_offset,
+        )
+    return replace(source, partitions=partitions)

@@ -1,0 +1,131 @@
+"""Snapshots of a whole table: once all of one is read, what it doesn't contain is dead.
+
+A connector that lost its place in the binlog takes a new snapshot. All its rows stand at one
+position; rows that vanished meanwhile are not in it, and no event tells of them. So when every
+partition is read to its end, a fence just below its position (`table/ingest/fence.py`) deletes what
+is older. A partition is read to its end with the snapshot's last row, or with any change above its
+position, since what follows comes after the whole snapshot.
+
+Not so where rows of the snapshot may be missing: a record was passed over, or a letter is open.
+A snapshot that was begun again stands higher and takes the first one's place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from lakesplice.model.manifest import PartitionState, SnapshotState, SourceState
+from lakesplice.model.position import BEFORE_ALL, RANK_DELETE, RANK_OTHER, Position
+
+Integers = npt.NDArray[np.int64]
+Marks = npt.NDArray[np.int8]
+
+# Marks of changes.
+OF_NONE, OF_SNAPSHOT, LAST_OF_SNAPSHOT = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotMet:
+    """The newest snapshot of which a partition brought rows.
+
+    `ended`: its last row was among them; `renewing`: the partition had met something older;
+    `whole`: no record of it is known to be missing.
+    """
+
+    position: Position
+    ended: bool = False
+    renewing: bool = False
+    whole: bool = True
+
+    def then(self, later: SnapshotMet) -> SnapshotMet:
+        """Return what two runs of records of one partition come to."""
+        if later.position != self.position:
+            return max(self, later, key=lambda met: met.position)
+        return SnapshotMet(
+            self.position,
+            self.ended or later.ended,
+            self.renewing or later.renewing,
+            self.whole and later.whole,
+        )
+
+
+def snapshot_met(
+    file: Integers, offset: Integers, mark: Marks, before: PartitionState
+) -> SnapshotMet | None:
+    """Return the newest snapshot among changes of one partition, if there are rows of any.
+
+    `before` is the partition's state before them; whether it is lossy by then says whether the
+    snapshot is whole.
+    """
+    rows = np.flatnonzero(mark != OF_NONE)
+    if not len(rows):
+        return None
+    at = rows[np.lexsort((offset[rows], file[rows]))[-1]]
+    newest = Position(int(file[at]), int(offset[at]))
+    own = (file == newest.file) & (offset == newest.offset)
+    older = (file < newest.file) | ((file == newest.file) & (offset < newest.offset))
+    return SnapshotMet(
+        newest,
+        ended=bool(np.any(own & (mark == LAST_OF_SNAPSHOT))),
+        renewing=bool(older.any()) or BEFORE_ALL < before.position < newest,
+        whole=not before.lossy,
+    )
+
+
+def is_lossy(before: bool, lost: int, mark: Marks) -> bool:
+    """Return whether records are missing since the last change that is of no snapshot.
+
+    `lost` is how many became dead letters beside the changes that `mark` has.
+    """
+    return lost > 0 or (before and not (mark == OF_NONE).any())
+
+
+def snapshot_after(
+    source: SourceState,
+    states: Mapping[int, PartitionState],
+    met: Mapping[int, SnapshotMet],
+    *,
+    open_letters: bool = False,
+) -> SourceState:
+    """Return the source with what is known of its newest snapshot, and the fence below one that is
+    read to its end.
+
+    `states` are the partitions' after a batch, all of them; `met` is what some of them met. While
+    dead letters are open nothing is deleted: any of them may be one of its rows.
+    """
+    snapshot = _newest(source, met)
+    if snapshot is None:
+        return source
+    ended = {at for at, seen in met.items() if seen.ended and seen.position == snapshot.position}
+    above = {at for at, state in states.items() if state.position > snapshot.position}
+    here = (seen for seen in met.values() if seen.position == snapshot.position)
+    lossy = (
+        open_letters
+        or any(not seen.whole for seen in here)
+        or any(state.lossy for at, state in states.items() if at not in snapshot.passed)
+    )
+    snapshot = replace(
+        snapshot, passed=snapshot.passed | ended | above, lossy=snapshot.lossy or lossy
+    )
+    if not snapshot.passed >= states.keys():
+        return replace(source, snapshot=snapshot)
+    fence = source.fence if snapshot.lossy else max(source.fence, _below(snapshot.position))
+    return replace(source, snapshot=None, fence=fence)
+
+
+def _newest(source: SourceState, met: Mapping[int, SnapshotMet]) -> SnapshotState | None:
+    renewing = [seen.position for seen in met.values() if seen.renewing]
+    found = max(renewing, default=BEFORE_ALL)
+    now = source.snapshot
+    if found <= (now.position if now else BEFORE_ALL) or _below(found) <= source.fence:
+        return now
+    return SnapshotState(found)
+
+
+def _below(position: Position) -> Position:
+    """Return the position just below a snapshot's, whose rows are no deletes."""
+    return Position(position.file, position.offset - RANK_OTHER + RANK_DELETE)

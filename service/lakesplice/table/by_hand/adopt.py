@@ -1,0 +1,256 @@
+"""Adoption: a Delta table, or a folder of Parquet files, becomes a table of ours where it stands.
+
+    survey     the log or the folder, and every file's footer: columns, rows, what must be rewritten
+    index      the keys of all files, by ranges of their hashes; null and repeated keys are refused
+    rewrite    only files with columns that Delta readers would not know as the table's, and those
+               of partitions, which get the partition's values as columns beside their pages
+    commit     one version that names the files as they are; for a folder it is version 0
+
+A crash before the commit leaves files that nothing names. Nobody else may write meanwhile: to a
+Delta table that would make the commit impossible, and a folder is listed again before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import pyarrow as pa
+
+from lakesplice.errors import RetryableError, TableNotFoundError, UnsupportedError
+from lakesplice.formats.log.actions import CommitInfo
+from lakesplice.formats.log.commit_file import decode_commit
+from lakesplice.formats.log.state import LogState
+from lakesplice.formats.parquet.adopted import in_layout
+from lakesplice.model.address import GROUP_BITS, BaseFile, Segment
+from lakesplice.model.manifest import Manifest
+from lakesplice.model.schema import TableSchema
+from lakesplice.planning.by_hand.adopted_partitions import Constants, of_folders, of_log
+from lakesplice.planning.by_hand.adoption import (
+    common_columns,
+    delta_columns,
+    kept_properties,
+    refuse,
+)
+from lakesplice.planning.by_hand.hand_fed import adopted_schema
+from lakesplice.table.by_hand.adopted_files import (
+    ForeignFile,
+    FoundFile,
+    data_files,
+    look_into,
+    with_constants,
+)
+from lakesplice.table.by_hand.adopted_keys import indexed
+from lakesplice.table.files.base_files import create_base, create_base_of
+from lakesplice.table.files.index_runs import write_run
+from lakesplice.table.files.inner_tables import require_no_inner_tables
+from lakesplice.table.protocol.commit import Committed, adopt
+from lakesplice.table.protocol.intents import Adopt, NewFile
+from lakesplice.table.protocol.layout import base_path, commit_path, run_path
+from lakesplice.table.protocol.ports import Clock, Entropy, Store
+from lakesplice.table.protocol.snapshot import Snapshot, read_log
+
+LOG_RETENTION_HOURS = 168
+
+
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """What an adoption does, or would do.
+
+    `version` is the table's first one as ours; `rewritten` maps the files that can't stay as they
+    are to the reason. `columns` are by name and type.
+    """
+
+    version: int
+    key: tuple[str, ...]
+    columns: tuple[tuple[str, str], ...]
+    files: int
+    rows: int
+    bytes: int
+    rewritten: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What there is to adopt: the log's state, None for a folder; the columns; the files."""
+
+    log: LogState | None
+    schema: TableSchema
+    files: tuple[FoundFile, ...]
+
+    @property
+    def adoption(self) -> Adoption:
+        """What adopting it does."""
+        return Adoption(
+            version=0 if self.log is None else self.log.version + 1,
+            key=self.schema.key,
+            columns=tuple((column.name, column.type.name) for column in self.schema.columns),
+            files=len(self.files),
+            rows=sum(file.rows for file in self.files),
+            bytes=sum(file.bytes for file in self.files),
+            rewritten={file.path: "; ".join(file.unfit) for file in self.files if file.unfit},
+        )
+
+
+def plan_adoption(store: Store, key: Sequence[str]) -> Adoption:
+    """Return what adopting `store`'s root would do; writes nothing, reads every key.
+
+    Raises what `adopt_table` would, as far as that can be known.
+    """
+    survey = _survey(store, key)
+    numbered = dict(enumerate(survey.files))
+    for _ in indexed(store, survey.schema, numbered):
+        pass
+    return survey.adoption
+
+
+def adopt_table(
+    store: Store,
+    key: Sequence[str],
+    clock: Clock,
+    entropy: Entropy,
+    *,
+    insert_only: bool = False,
+) -> Adoption:
+    """Make the Delta table or the Parquet files in `store`'s root a table fed by hand.
+
+    `key` names its key columns in key order; with `insert_only` its rows never change. Blocks:
+    reads every footer and every key; memory holds some million keys at a time, and a row group.
+    `UsageError` for a key that is null or repeated, or that the files lack, and for a table that is
+    ours already; `UnsupportedError` that names all that stands in the way; `RetryableError` if
+    somebody wrote meanwhile; `TableNotFoundError` if there is nothing; `CorruptFileError`,
+    `StorageError`. Then nothing has changed.
+    """
+    survey = _survey(store, key)
+    log, schema = survey.log, survey.schema
+    groups = {entropy.bits(GROUP_BITS): file for file in survey.files}
+    rows = survey.adoption.rows
+    run = write_run(store, run_path(entropy), indexed(store, schema, groups), rows)
+    intent = Adopt(
+        0,
+        schema,
+        files=tuple(_taken(store, file, group, schema, entropy) for group, file in groups.items()),
+        runs=(run,) if run.entries else (),
+        gone=() if log is None else tuple(log.adds[f.path] for f in survey.files if f.unfit),
+        properties={} if log is None else kept_properties(log.metadata),
+        log_retention_hours=LOG_RETENTION_HOURS,
+        insert_only=insert_only,
+        counts={"files": len(survey.files), "rewritten": len(survey.adoption.rewritten)},
+    )
+    if log is None and tuple(data_files(store)) != tuple(file.path for file in survey.files):
+        raise RetryableError("files came or went meanwhile; stop who writes them and adopt again")
+    before = None if log is None else _before(store, log)
+    outcome = adopt(store, before, intent, clock=clock, entropy=entropy)
+    if not isinstance(outcome, Committed):
+        raise RetryableError(f"{outcome.detail}; stop its writers and adopt again")
+    return survey.adoption
+
+
+def _survey(store: Store, key: Sequence[str]) -> Survey:
+    require_no_inner_tables(store)
+    log = _log(store)
+    if log is not None:
+        columns = delta_columns(log)
+        constants, obstacles = of_log(log, columns)
+        sizes: dict[str, int | None] = {path: add.bytes for path, add in sorted(log.adds.items())}
+        refuse(obstacles)
+    else:
+        sizes = dict.fromkeys(data_files(store))
+        _require_parquet_alone(store)
+        if not sizes:
+            raise TableNotFoundError(
+                "there is nothing to adopt, neither a Delta table nor *.parquet", path=str(store)
+            )
+        columns, constants = _columns_of(store, list(sizes))
+    schema = adopted_schema(columns, key)
+    files = tuple(
+        look_into(store, path, schema, size, constants.get(path)) for path, size in sizes.items()
+    )
+    return Survey(log, schema, files)
+
+
+def _columns_of(store: Store, paths: Sequence[str]) -> tuple[pa.Schema, Constants]:
+    """The columns of a folder's files, with those that its folders are named by."""
+    constants, named, obstacles = of_folders(paths)
+    met = [(path, _columns(store, path)) for path in paths]
+    obstacles += [
+        f"{path} has a column {name!r}, and so has its folder's name: write it anew"
+        for path, columns in met
+        for name in named.names
+        if name in columns.names
+    ][:1]
+    refuse(obstacles)
+    columns = common_columns([*met, *([("the folders' names", named)] if named.names else [])])
+    return columns, constants
+
+
+def _log(store: Store) -> LogState | None:
+    try:
+        return read_log(store)
+    except TableNotFoundError:
+        return None
+    except UnsupportedError as error:
+        features = error.facts.get("reader_features") or "column mapping"
+        refuse(
+            [
+                f"readers must know {features}: apply it (REORG TABLE … APPLY (PURGE) for deletion"
+                " vectors) and drop the feature until minReaderVersion is 1, or copy the rows into"
+                " a new table"
+            ]
+        )
+        raise
+
+
+def _columns(store: Store, path: str) -> pa.Schema:
+    with ForeignFile(store, path) as file:
+        return file.columns()
+
+
+# Whose files only their own metadata can tell from files that are no longer the table's.
+_OTHERS = {".hoodie": "a Hudi table", "metadata": "an Iceberg table", "_spark_metadata": "a stream"}
+
+
+def _require_parquet_alone(store: Store) -> None:
+    folders = set(store.folders())
+    refuse(
+        [
+            f"the folder {name} says that it is {what}, whose files are not all its rows: write it"
+            " anew as Delta or plain Parquet"
+            for name, what in _OTHERS.items()
+            if name in folders
+        ]
+    )
+
+
+def _before(store: Store, log: LogState) -> Snapshot:
+    times = [add.modified_ms for add in log.adds.values()]
+    path = commit_path(log.version)
+    if store.size(path) is not None:
+        infos = (a for a in decode_commit(store.read(path), path) if isinstance(a, CommitInfo))
+        times += [info.timestamp_ms for info in infos if info.timestamp_ms is not None]
+    return Snapshot(log.version, max(times, default=0), log, Manifest(0))
+
+
+def _taken(
+    store: Store, file: FoundFile, group: int, schema: TableSchema, entropy: Entropy
+) -> NewFile:
+    segment = Segment(group, file.rows)
+    if not file.unfit:
+        tail = file.tail_bytes, file.tail_checksum
+        return NewFile(BaseFile(file.path, file.bytes, (segment,), 0, *tail), file.stats)
+    path = base_path(group, 0, entropy)
+    if file.fits_with_them:
+        try:
+            return create_base(
+                store, path, (segment,), partial(with_constants, store, file, schema)
+            )
+        except UnsupportedError:
+            pass  # pages that can't be copied; nothing was written
+    return create_base_of(store, path, segment, _rows(store, file, schema), schema)
+
+
+def _rows(store: Store, file: FoundFile, schema: TableSchema) -> Iterator[pa.Table]:
+    with ForeignFile(store, file.path, file.constants) as source:
+        for row_group in range(source.row_groups):
+            yield in_layout(source.read(row_group, schema.columns), list(schema.arrow), {})

@@ -1,0 +1,139 @@
+"""The row index of files that others wrote, and the search for keys that are null or repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesplice.errors import UsageError
+from lakesplice.formats.rowindex import Entries
+from lakesplice.formats.rowindex.encode import bucket_of
+from lakesplice.model.schema import Column, TableSchema
+from lakesplice.planning.rows.index_merge import concatenated, part_bits, sorted_entries, take
+from lakesplice.planning.rows.keyhash import key_hash
+from lakesplice.table.by_hand.adopted_files import ForeignFile, FoundFile
+from lakesplice.table.protocol.ports import Store
+
+ENTRIES_PER_PART = 1 << 22
+EXAMPLES_MAX = 5
+
+
+def indexed(
+    store: Store,
+    schema: TableSchema,
+    files: Mapping[int, FoundFile],
+    entries_per_part: int = ENTRIES_PER_PART,
+) -> Iterator[Entries]:
+    """Yield the entries of all rows, rising by key hash, in blocks; `files` are by file group.
+
+    Blocks on reading the key columns, once for each part of the hashes' range, which are as many
+    as keep a part at about `entries_per_part`. At the end `UsageError` if keys are null or occur
+    more than once, with how many and some of them.
+    """
+    bits = part_bits(sum(file.rows for file in files.values()), entries_per_part)
+    faults = _Faults(store, schema, files)
+    for part in range(1 << bits):
+        pieces = [
+            piece
+            for group, file in files.items()
+            for piece in _keys_of(store, schema, file, group, part, bits, faults)
+        ]
+        entries, first = sorted_entries(concatenated(pieces))
+        faults.repeated(take(entries, ~first))
+        yield take(entries, first)
+    faults.refuse()
+
+
+def _keys_of(
+    store: Store,
+    schema: TableSchema,
+    found: FoundFile,
+    group: int,
+    part: int,
+    bits: int,
+    faults: _Faults,
+) -> Iterator[Entries]:
+    start = 0
+    with ForeignFile(store, found.path, found.constants) as file:
+        for row_group in range(file.row_groups):
+            keys = file.read(row_group, _key_columns(schema))
+            rows = np.arange(start, start + keys.num_rows)
+            start += keys.num_rows
+            null = _any_null(keys)
+            if null.any():
+                if part == 0:
+                    faults.null(found.path, rows[null])
+                keys, rows = keys.filter(pa.array(~null)), rows[~null]
+            high, low = key_hash(keys, schema)
+            entries = Entries(high, low, np.full(len(high), group, np.int64), rows)
+            yield take(entries, bucket_of(high, bits) == part) if bits else entries
+
+
+def _key_columns(schema: TableSchema) -> list[Column]:
+    by_name = {column.name: column for column in schema.columns}
+    return [by_name[name] for name in schema.key]
+
+
+def _any_null(keys: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    null = np.zeros(keys.num_rows, np.bool_)
+    for column in keys.columns:
+        if column.null_count or pa.types.is_floating(column.type):
+            null |= pc.is_null(column, nan_is_null=True).to_numpy()
+    return null
+
+
+@dataclass
+class _Faults:
+    """Counts rows whose key is null or another row's, and keeps the first of them."""
+
+    store: Store
+    schema: TableSchema
+    files: Mapping[int, FoundFile]
+    nulls: int = 0
+    repeats: int = 0
+    null_at: list[str] = field(default_factory=list)
+    repeated_at: list[tuple[int, int]] = field(default_factory=list)
+
+    def null(self, path: str, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:
+        self.nulls += len(rows)
+        room = EXAMPLES_MAX - len(self.null_at)
+        self.null_at += [f"row {row} of {path}" for row in rows[:room]]
+
+    def repeated(self, entries: Entries) -> None:
+        self.repeats += len(entries.high)
+        room = EXAMPLES_MAX - len(self.repeated_at)
+        places = zip(entries.group[:room].tolist(), entries.row[:room].tolist(), strict=True)
+        self.repeated_at += places
+
+    def refuse(self) -> None:
+        if self.nulls:
+            raise UsageError(
+                "rows have no key, a column of it is null or NaN; delete them or choose another"
+                " key",
+                key=list(self.schema.key),
+                rows=self.nulls,
+                examples=self.null_at,
+            )
+        if self.repeats:
+            raise UsageError(
+                "rows have the key of another one; delete all but one of each, or choose another"
+                " key",
+                key=list(self.schema.key),
+                rows=self.repeats,
+                examples=[self._key_at(group, row) for group, row in self.repeated_at],
+            )
+
+    def _key_at(self, group: int, row: int) -> dict[str, object]:
+        start, found = 0, self.files[group]
+        with ForeignFile(self.store, found.path, found.constants) as file:
+            for row_group in range(file.row_groups):
+                keys = file.read(row_group, _key_columns(self.schema))
+                if row < start + keys.num_rows:
+                    key: dict[str, object] = keys.slice(row - start, 1).to_pylist()[0]
+                    return key
+                start += keys.num_rows
+        raise AssertionError(f"{found.path} has fewer rows than were read")

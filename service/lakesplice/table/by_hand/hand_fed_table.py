@@ -1,0 +1,401 @@
+"""`HandFedTable`: a table that can be written as well as read, if no source feeds it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from lakesplice.errors import RetryableError, StorageError, UsageError
+from lakesplice.model.manifest import Manifest, UpsertState
+from lakesplice.model.schema import TableSchema
+from lakesplice.planning.by_hand.hand_fed import checked_transaction, hand_fed_schema, stored_rows
+from lakesplice.planning.rows.index_merge import plan_merge
+from lakesplice.planning.upkeep.compaction import tasks, work
+from lakesplice.planning.upkeep.file_merge import (
+    FILE_MERGE_POLICY,
+    FileMergePolicy,
+    plan_file_merge,
+)
+from lakesplice.planning.upkeep.retention import PURGE_SECONDS, RETENTION_SECONDS
+from lakesplice.splicing.output.copying import OpenSink, StreamSink
+from lakesplice.table.by_hand.new_rows import write_new_rows
+from lakesplice.table.by_hand.upsert import (
+    Given,
+    Upserted,
+    Upserter,
+    now_scalar,
+    require_fed_by_hand,
+)
+from lakesplice.table.files.index_runs import RunCache, write_merged
+from lakesplice.table.files.inner_tables import require_no_inner_tables
+from lakesplice.table.protocol.commit import Committed, Conflict, commit, create
+from lakesplice.table.protocol.intents import Create, IndexMerge, Intent, Splice
+from lakesplice.table.protocol.ports import Clock, Entropy, LogKeeper, Rewriter, Store
+from lakesplice.table.reading.table import Moment, Table, asked_version
+from lakesplice.table.upkeep import compact
+from lakesplice.table.upkeep.expiry import Expiry
+from lakesplice.table.upkeep.file_merge import file_merge, merge_base_files
+from lakesplice.table.upkeep.log_maintenance import Maintenance
+from lakesplice.table.upkeep.purge import PurgeRules, purge
+from lakesplice.table.upkeep.restore import restore
+from lakesplice.table.upkeep.vacuum import (
+    Vacuumed,
+    plan_vacuum,
+    require_hours,
+    require_safe_retention,
+    vacuum,
+)
+
+ATTEMPTS_MAX = 20
+THREADS = 2
+# A thread per file while there are threads.
+_TASK_BYTES = 1
+_LOG_RETENTION_HOURS = 168
+_CHECKPOINT_EVERY = 20
+
+Rows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader
+"""What is taken as rows; besides, anything with Arrow's stream interface (Polars, DuckDB)."""
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What a table that is written needs besides its store."""
+
+    clock: Clock
+    entropy: Entropy
+    rewriter: Rewriter
+    keeper: LogKeeper
+    open_sink: OpenSink = StreamSink
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What a compaction did; `version` shows it. All zero if nothing waited."""
+
+    version: int
+    files: int = 0
+    changes: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FilesMerged:
+    """How many base files a merge took in; `version` shows it."""
+
+    version: int
+    files: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """How many deleted rows left for good, from how many base files; `version` shows it."""
+
+    version: int
+    files: int = 0
+    rows: int = 0
+
+
+def create_table(
+    store: Store,
+    given: pa.Schema | Rows,
+    key: Sequence[str],
+    tools: Tools,
+    *,
+    insert_only: bool = False,
+) -> None:
+    """Make version 0 of a table fed by hand, with rows or without; `store` is its own folder.
+
+    Blocks. Rows of a stream are written as they come: memory holds those of one base file and 28
+    bytes per key. `UsageError` if the folder holds a table, for a type without an exact
+    counterpart, and if a key is null or occurs twice: then nothing is visible.
+    """
+    require_no_inner_tables(store)
+    reader = None if isinstance(given, pa.Schema) else _reader(given)
+    schema = hand_fed_schema(given if reader is None else reader.schema, key)
+    now = now_scalar(tools.clock)
+    tables = _stored(reader, schema) if reader is not None else ()
+    new = write_new_rows(store, tables, 0, now, schema, tools.entropy)
+    counts = {"inserted": sum(run.entries for run in new.runs)}
+    intent = Create(
+        0,
+        schema,
+        log_retention_hours=_LOG_RETENTION_HOURS,
+        upserts=UpsertState(0, insert_only=insert_only),
+        files=new.files,
+        runs=new.runs,
+        counts=counts if counts["inserted"] else {},
+    )
+    outcome = create(store, intent, clock=tools.clock, entropy=tools.entropy)
+    if not isinstance(outcome, Committed):
+        raise UsageError(outcome.detail, path=str(store))
+
+
+class HandFedTable(Table):
+    """A table as `Table` shows it, that takes upserts unless a source feeds it.
+
+    After each call that writes, the version it made is open. Calls of other threads, processes and
+    machines on the same table are safe; one object is used by one thread at a time.
+    """
+
+    def __init__(self, store: Store, tools: Tools, version: int | None = None) -> None:
+        super().__init__(store, version)
+        self._tools = tools
+        self._upserter = Upserter(store, tools.clock, tools.entropy)
+        self._log = Maintenance(
+            store,
+            tools.keeper,
+            tools.clock,
+            checkpoint_every=_CHECKPOINT_EVERY,
+            retention_seconds=_LOG_RETENTION_HOURS * 3600,
+            expiry=Expiry(store, self._make),
+        )
+
+    def upsert(
+        self,
+        changes: Rows | None = None,
+        *,
+        delete: Rows | None = None,
+        transaction: tuple[str, int] | None = None,
+        fill_new_rows: bool = False,
+    ) -> Upserted:
+        """Write whole or partial rows by key, and delete rows by key, in one commit.
+
+        `changes` has the key and any other columns, by stored or source names: rows with a known
+        key get these values and keep the others, rows with a new key are inserted. A new row needs
+        every column, or `fill_new_rows` to store null in those that `changes` lacks. `delete` has
+        the key; other columns of it are not looked at, keys that no row has are passed over. An
+        insert-only table takes new rows alone: those with a known key, and all but the first with a
+        new one, are skipped and counted, and `delete` is refused.
+
+        `transaction` is (application, number), numbers rising: one that is not above the
+        application's last does nothing, so a call whose outcome is unknown can be repeated.
+
+        The real-time view shows it at once, the read-optimised view new rows at once and the rest
+        after `compact`. Blocks; holds `changes` in memory. Beside other writers it is located and
+        written again if need be, at most 20 times; then `RetryableError`, and nothing was changed.
+        `UsageError` if a key is given twice or null, a column or its values do not fit, or a source
+        feeds the table; `ParkedTableError`; `StorageError` with the effect unknown.
+        """
+        snapshot = self.snapshot
+        if require_fed_by_hand(snapshot.manifest).insert_only and delete is not None:
+            raise UsageError("the table is insert-only: nothing of it can be deleted")
+        schema = snapshot.manifest.schema
+        given = Given(
+            _all(changes, schema, ()),
+            _all(delete, schema, schema.key),
+            checked_transaction(transaction),
+            fill_new_rows,
+        )
+        self._snapshot, done = self._upserter.upsert(snapshot, given)
+        return done
+
+    def compact(self, *, threads: int = THREADS) -> Compacted:
+        """Bring all waiting changes into the base files, so that every reader sees them.
+
+        Also merges runs of the row index when they have become many, and keeps the log short.
+        Blocks. Beside other writers it goes on with what they left; `RetryableError` if they were
+        always faster. `UsageError` for a table that a source feeds: its service compacts it.
+        `CorruptFileError` for a damaged file, `StorageError`.
+        """
+        _require_threads(threads)
+        total = Compacted(self.version)
+        for _ in range(ATTEMPTS_MAX):
+            self.refresh()
+            manifest = self.snapshot.manifest
+            require_fed_by_hand(manifest)
+            if not manifest.deltas:
+                self._upkeep()
+                return total
+            splice = self._splice(manifest, threads)
+            if self._commit(splice):
+                total = _summed(self.version, splice)
+                self._upkeep()
+                return total
+        raise RetryableError("other writers of this table were always faster; try again later")
+
+    def vacuum(
+        self,
+        *,
+        retention_hours: float = RETENTION_SECONDS / 3600,
+        dry_run: bool = False,
+        readers_may_fail: bool = False,
+    ) -> Vacuumed:
+        """Delete the files that only versions succeeded longer ago than `retention_hours` name, and
+        files older than that, and than a day, that nothing ever named.
+
+        Those versions can't be read any more. With `dry_run` nothing is changed, and the table may
+        be one that a source feeds. Blocks; lists the table. Who writes meanwhile may have to write
+        again. `UsageError` for a retention below an hour, unless `readers_may_fail` that read such
+        a version just now, and for a table that a source feeds: its service vacuums it.
+        `RetryableError` beside another vacuum, `StorageError`; vacuum again then.
+        """
+        require_hours(retention_hours)
+        seconds = retention_hours * 3600
+        require_safe_retention(seconds, readers_may_fail=readers_may_fail)
+        self.refresh()
+        now_ms = self._tools.clock.now_ms()
+        if dry_run:
+            return plan_vacuum(self._store, self.snapshot, now_ms, seconds)
+        require_fed_by_hand(self.snapshot.manifest)
+        return vacuum(self._store, self.snapshot, self._make, now_ms, seconds)
+
+    def restore(self, version: int | None = None, *, as_of: Moment | None = None) -> int:
+        """Make an older version's rows, schema and state the table's newest ones, in one commit.
+
+        `version` or `as_of` say which, as for `read`. Returns the new version, which is then open;
+        those in between stay as they are. Transactions since are as if not applied. Blocks.
+        `VersionNotFoundError` if the version is past its retention; `UsageError` for the newest
+        version itself, and for a table that a source feeds: `lakesplice restore` does it while its
+        service is stopped. `RetryableError`, `StorageError`.
+        """
+        self.refresh()
+        require_fed_by_hand(self.snapshot.manifest)
+        wanted = asked_version(self._store, version, as_of)
+        if wanted is None:
+            raise UsageError("say which version to restore, or as of when")
+        self._snapshot = restore(self._store, self.snapshot, wanted, self._make)
+        return self.version
+
+    def merge(self, *, policy: FileMergePolicy = FILE_MERGE_POLICY) -> FilesMerged:
+        """Merge small base files into larger ones, as far as there are too many by `policy`.
+
+        Rows stay as they are, and so does what waits for them. Blocks; may be called at any time.
+        `RetryableError` if other writers were always faster, `UsageError` for a table that a source
+        feeds: its service merges. `CorruptFileError` for a damaged file, `StorageError`.
+        """
+        files = conflicts = 0
+        while conflicts < ATTEMPTS_MAX:
+            self.refresh()
+            manifest = self.snapshot.manifest
+            require_fed_by_hand(manifest)
+            chosen = plan_file_merge(manifest.files.values(), policy)
+            if chosen is None:
+                return FilesMerged(self.version, files)
+            paths = [file.path for file in chosen]
+            entropy, open_sink = self._tools.entropy, self._tools.open_sink
+            inputs, output = merge_base_files(self._store, manifest, paths, entropy, open_sink)
+            intent = file_merge(manifest.generation, self.version, inputs, output, manifest)
+            if self._commit(intent):
+                files += len(inputs)
+            else:
+                conflicts += 1
+        raise RetryableError("other writers of this table were always faster; try again later")
+
+    def purge(self, *, older_than_hours: float = PURGE_SECONDS / 3600) -> Purged:
+        """Write base files anew without the rows that were deleted longer ago than that.
+
+        Older versions still have them, until a vacuum. Files for which changes wait stay; `compact`
+        first. Blocks; reads the state of every row. `RetryableError` if other writers were always
+        faster, `UsageError` for a table that a source feeds: its service purges it.
+        `CorruptFileError`, `StorageError`.
+        """
+        require_hours(older_than_hours)
+        rules = PurgeRules(int((self._tools.clock.now_ms() - older_than_hours * 3_600_000) * 1000))
+        files = rows = conflicts = 0
+        while conflicts < ATTEMPTS_MAX:
+            manifest = self.refresh().snapshot.manifest
+            require_fed_by_hand(manifest)
+            number, entropy = manifest.generation, self._tools.entropy
+            intent = purge(self._store, manifest, rules, self.version, number, entropy)
+            if intent is None:
+                return Purged(self.version, files, rows)
+            if self._commit(intent):
+                files, rows = files + len(intent.inputs), rows + intent.counts["rows"]
+            else:
+                conflicts += 1
+        raise RetryableError("other writers of this table were always faster; try again later")
+
+    def _splice(self, manifest: Manifest, threads: int) -> Splice:
+        shares = tasks(work(manifest), _TASK_BYTES, max(1, threads))
+
+        def rewritten(paths: tuple[str, ...]) -> compact.Compacted:
+            tools = self._tools
+            return compact.compact_files(
+                self._store, manifest, paths, tools.rewriter, tools.entropy
+            )
+
+        with ThreadPoolExecutor(max(1, threads)) as pool:
+            parts = list(pool.map(rewritten, shares))
+        return compact.splice_of(manifest.generation, self.version, parts)
+
+    def _upkeep(self) -> None:
+        self._merge_runs()
+        # A checkpoint only saves time; the next compaction makes up for one that failed.
+        with suppress(StorageError):
+            self._log.care(self.snapshot)
+
+    def _merge_runs(self) -> None:
+        manifest = self.snapshot.manifest
+        places = plan_merge([run.entries for run in manifest.runs])
+        if places is None:
+            return
+        inputs = manifest.runs[places.start : places.stop]
+        output = write_merged(self._store, inputs, RunCache(), self._tools.entropy)
+        paths = tuple(run.file.path for run in inputs)
+        # Lost against another writer it is done the next time.
+        self._commit(IndexMerge(manifest.generation, paths, output, self.version))
+
+    def _commit(self, intent: Intent) -> bool:
+        return isinstance(self._make(intent), Committed)
+
+    def _make(self, intent: Intent) -> Committed | Conflict:
+        tools = self._tools
+        outcome = commit(
+            self._store, self.snapshot, intent, clock=tools.clock, entropy=tools.entropy
+        )
+        if isinstance(outcome, Committed):
+            self._snapshot = outcome.snapshot
+        return outcome
+
+
+def _require_threads(given: object) -> None:
+    if not isinstance(given, int) or given < 1:
+        raise UsageError("give a number of threads, 1 or more", threads=given)
+
+
+def _summed(version: int, splice: Splice) -> Compacted:
+    counts = splice.counts
+    return Compacted(
+        version,
+        len(splice.replaced),
+        counts["changes"],
+        counts["bytes_read"],
+        counts["bytes_written"],
+    )
+
+
+def _reader(given: Rows) -> pa.RecordBatchReader:
+    if isinstance(given, pa.RecordBatchReader):
+        return given
+    if isinstance(given, pa.RecordBatch):
+        given = pa.Table.from_batches([given])
+    if isinstance(given, pa.Table):
+        return given.to_reader()
+    try:
+        return pa.RecordBatchReader.from_stream(given)
+    except TypeError as error:
+        raise UsageError(
+            "rows are given as Arrow: a table, batches or anything with its stream interface",
+            found=type(given).__name__,
+        ) from error
+
+
+def _stored(reader: pa.RecordBatchReader, schema: TableSchema) -> Iterator[pa.Table]:
+    for batch in reader:
+        if batch.num_rows:
+            yield stored_rows(pa.Table.from_batches([batch]), schema)
+
+
+def _all(given: Rows | None, schema: TableSchema, columns: Sequence[str]) -> pa.Table:
+    """The rows in one table; without any, one without rows that has the key alone."""
+    if given is None:
+        fields = [schema.arrow.field(name) for name in schema.key]
+        return pa.schema(fields).empty_table()
+    table = given if isinstance(given, pa.Table) else _reader(given).read_all()
+    return stored_rows(table, schema, columns)

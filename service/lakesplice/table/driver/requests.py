@@ -1,0 +1,156 @@
+"""Requests: what a command asks of the driver that runs, since it may not commit beside it.
+
+A request is a file in the lake; the driver executes it between batches and leaves an answer. The
+commit that executes it records its id, so a driver that dies before it answered leaves no doubt.
+Whoever asked takes the answer away; what nobody took is removed a day later.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from itertools import takewhile
+
+from lakesplice.errors import CorruptFileError, MissingFileError, RetryableError
+from lakesplice.table.driver.generation import lease_of, newest_generation
+from lakesplice.table.protocol.layout import (
+    ANSWERS,
+    HEARTBEATS,
+    REQUESTS,
+    answer_path,
+    release_path,
+    request_path,
+)
+from lakesplice.table.protocol.ports import Clock, Store
+from lakesplice.table.protocol.snapshot import history
+
+REQUEST_PARAMETER = "request"
+_ANSWERS_KEPT_MS = 86_400_000
+_POLL_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A command about a table (`database/table`); after `expires_ms` it is not executed any more.
+
+    `id` is random and names it for ever.
+    """
+
+    id: str
+    command: str
+    table: str
+    asked_by: str
+    expires_ms: int
+    arguments: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of a request, in words and values of JSON; `done` says whether it was executed."""
+
+    done: bool
+    text: str
+    expires_ms: int = 0
+    facts: Mapping[str, object] = field(default_factory=dict)
+
+
+def ask(
+    lake: Store,
+    request: Request,
+    clock: Clock,
+    wait: Callable[[float], object],
+) -> Answer | None:
+    """Ask the running driver and return its answer, or None if none runs: nothing is asked then.
+
+    Blocks until the answer comes, no driver has been heard for the lease of the last one, or the
+    request expires: then `RetryableError`, and it will not be executed later unless it was begun.
+    A driver that ends meanwhile leaves the request to the next one.
+    """
+    if not _driver_may_live(lake):
+        return None
+    lake.put_new(request_path(request.id), json.dumps(asdict(request)).encode())
+    beat, since, lease = _beat(lake), clock.monotonic(), lease_of(lake, newest_generation(lake))
+    while True:
+        answer = _take_answer(lake, request)
+        if answer is not None:
+            return answer
+        now = _beat(lake)
+        if now != beat:
+            beat, since = now, clock.monotonic()
+            lease = lease_of(lake, newest_generation(lake))
+        expired = clock.now_ms() > request.expires_ms
+        if expired or clock.monotonic() - since >= lease:
+            return _withdrawn(lake, request, expired=expired)
+        wait(_POLL_SECONDS)
+
+
+def pending(lake: Store) -> list[Request]:
+    """Return the requests that wait, in no particular order; a damaged one is removed."""
+    found = []
+    for path in lake.list(f"{REQUESTS}/"):
+        try:
+            found.append(Request(**json.loads(lake.read(path))))
+        except MissingFileError:
+            continue  # withdrawn meanwhile
+        except (ValueError, TypeError):
+            lake.delete(path)
+    return found
+
+
+def answer(lake: Store, request: Request, given: Answer) -> None:
+    """Leave the answer and take the request away; may be called twice."""
+    kept = {**asdict(given), "expires_ms": request.expires_ms + _ANSWERS_KEPT_MS}
+    lake.put_new(answer_path(request.id), json.dumps(kept).encode())
+    lake.delete(request_path(request.id))
+
+
+def forget_answers(lake: Store, now_ms: int) -> None:
+    """Remove the answers that nobody took for a day."""
+    for path in lake.list(f"{ANSWERS}/"):
+        with suppress(MissingFileError, ValueError, KeyError, TypeError):
+            if json.loads(lake.read(path))["expires_ms"] < now_ms:
+                lake.delete(path)
+
+
+def was_executed(table: Store, request: Request, since_ms: int) -> bool:
+    """Return whether a commit of the table since then executed the request."""
+    entries = takewhile(lambda entry: (entry.info.timestamp_ms or 0) >= since_ms, history(table))
+    return any(entry.info.parameters.get(REQUEST_PARAMETER) == request.id for entry in entries)
+
+
+def _driver_may_live(lake: Store) -> bool:
+    newest = newest_generation(lake)
+    return newest > 0 and lake.size(release_path(newest)) is None
+
+
+def _beat(lake: Store) -> str:
+    return max(lake.list(f"{HEARTBEATS}/"), default="")
+
+
+def _take_answer(lake: Store, request: Request) -> Answer | None:
+    path = answer_path(request.id)
+    if lake.size(path) is None:
+        return None
+    data = lake.read(path)
+    try:
+        given = Answer(**json.loads(data))
+    except (ValueError, TypeError) as error:
+        raise CorruptFileError(
+            "an answer cannot be read; see the table's history for what was done", path=path
+        ) from error
+    lake.delete(path)
+    return given
+
+
+def _withdrawn(lake: Store, request: Request, *, expired: bool) -> Answer | None:
+    lake.delete(request_path(request.id))
+    given = _take_answer(lake, request)
+    if given is None and expired:
+        raise RetryableError(
+            "the driver didn't answer in time; see the table's history, then try again",
+            request=request.id,
+            table=request.table,
+        )
+    return given

@@ -1,0 +1,104 @@
+"""The status document: what the lake's driver says of its topics, for commands to show.
+
+    _lakesplice/status/<generation>/<number>.json
+
+Nothing rests on it: it is for people. Each is a file of its own, as everything in a lake; the
+driver deletes the one before, and those of drivers before it. A driver that was killed leaves its
+last one, which then grows old.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Any
+
+from lakesplice.errors import MissingFileError
+from lakesplice.model.driver_status import DriverStatus, Standing, TopicState, TopicStatus
+from lakesplice.table.protocol.layout import STATUS, status_path
+from lakesplice.table.protocol.ports import Store
+
+_FORMAT = 1
+# The one that was listed may be gone when it is read: the driver replaced it meanwhile.
+_READS_MAX = 5
+
+
+class StatusPublisher:
+    """Publishes the documents of one driver; used by one thread at a time."""
+
+    def __init__(self, lake: Store, generation: int) -> None:
+        self._lake = lake
+        self._generation = generation
+        self._number = 0
+
+    def publish(self, status: DriverStatus) -> None:
+        """Replace the lake's status document. Blocks; `StorageError` as the store has it."""
+        self._number += 1
+        path = status_path(self._generation, self._number)
+        self._lake.put_new(path, encode_status(status))
+        if self._number > 1:
+            self._lake.delete(status_path(self._generation, self._number - 1))
+            return
+        for older in self._lake.list(f"{STATUS}/"):
+            if older < path:
+                self._lake.delete(older)
+
+
+def newest_status(lake: Store) -> DriverStatus | None:
+    """Return what the newest driver published last; None if there is nothing that can be read."""
+    for _ in range(_READS_MAX):
+        path = max(lake.list(f"{STATUS}/"), default=None)
+        if path is None:
+            return None
+        with suppress(MissingFileError):
+            return decode_status(lake.read(path))
+    return None
+
+
+def encode_status(status: DriverStatus) -> bytes:
+    """Return the document's bytes."""
+    return json.dumps({"format": _FORMAT, **asdict(status)}).encode()
+
+
+def decode_status(data: bytes) -> DriverStatus | None:
+    """Read a document; None for one of another format, or none at all. What a newer driver added
+    is passed over.
+    """
+    try:
+        told = json.loads(data)
+        if told["format"] != _FORMAT:
+            return None
+        return DriverStatus(
+            int(told["generation"]),
+            int(told["written_ms"]),
+            bool(told["running"]),
+            str(told["pattern"]),
+            tuple(_topic(topic) for topic in told["topics"]),
+            tuple(map(str, told["other_topics"])),
+        )
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _topic(told: Mapping[str, Any]) -> TopicStatus:
+    standing = told["standing"]
+    return TopicStatus(
+        str(told["topic"]),
+        str(told["table"]),
+        Standing(
+            TopicState(standing["state"]),
+            str(standing["reason"]),
+            str(standing["code"]),
+            _moment(standing["retry_ms"]),
+        ),
+        int(told["since_ms"]),
+        _moment(told["lag_records"]),
+        _moment(told["real_time_ms"]),
+        _moment(told["read_optimised_ms"]),
+    )
+
+
+def _moment(told: Any) -> int | None:
+    return None if told is None else int(told)

@@ -1,0 +1,49 @@
+"""Chosen rows of files that others wrote, and their rows as a table of ours has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lakesplice.errors import UnsupportedError
+from lakesplice.formats.parquet.adopted import in_layout
+from lakesplice.model.address import BaseFile
+from lakesplice.model.schema import TableSchema
+from lakesplice.splicing.pages.rows import read_rows
+from lakesplice.splicing.structures.source import SourceFile
+from lakesplice.table.files.base_files import open_base
+from lakesplice.table.protocol.ports import Store
+
+Rows = NDArray[np.int64]
+
+
+def state_of_any(
+    store: Store, file: BaseFile, schema: TableSchema, names: Sequence[str], rows: Rows
+) -> pa.Table:
+    """Return columns of the rows at `rows`, which ascend, of any file of an adopted table.
+
+    Decodes no more pages than hold them where it can, else the row groups. Blocks;
+    `CorruptFileError` for a damaged file.
+    """
+    fields = [schema.arrow.field(name) for name in names]
+    try:
+        with store.open(file.path, file.tail_bytes) as source:
+            pages = SourceFile(source, file.path)
+            there = set(pages.footer.columns)
+            found = {name: read_rows(pages, name, rows) for name in names if name in there}
+        return in_layout(pa.table(found), fields, {})
+    except UnsupportedError:
+        return pa.concat_tables(_by_row_groups(store, file, schema, names, rows))
+
+
+def _by_row_groups(
+    store: Store, file: BaseFile, schema: TableSchema, names: Sequence[str], rows: Rows
+) -> Iterator[pa.Table]:
+    with open_base(store, file, schema) as reader:
+        for row_group, (first, last) in enumerate(reader.row_groups):
+            start, stop = np.searchsorted(rows, (first, last))
+            if start < stop:
+                yield reader.read(row_group, names).take(pa.array(rows[start:stop] - first))

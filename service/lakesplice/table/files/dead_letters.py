@@ -1,0 +1,146 @@
+"""A table's dead letters: written, read, and seen as one list."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from lakesplice.formats.checksum import checksum, verify
+from lakesplice.formats.dead_letters import LETTER_SCHEMA, decode_dead_letters, encode_dead_letters
+from lakesplice.model.manifest import DeadLetterRef, FileRef
+from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.table.protocol import layout
+from lakesplice.table.protocol.ports import Entropy, Store
+
+__all__ = [
+    "LETTER_SCHEMA",
+    "Chosen",
+    "DeadLetter",
+    "headers_json",
+    "letters_of",
+    "read_dead_letters",
+    "table_of",
+    "write_dead_letters",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A record that could not be decoded, byte for byte, and why.
+
+    Times are milliseconds since 1970, `timestamp` the record's own. `headers` is JSON, an array of
+    names with their values in Base64. `attempts` counts the replays that were in vain. The record
+    is above `above`, as the manifest has it of the letter's file.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    reason: str
+    detail: str
+    headers: str
+    first_seen: int
+    last_seen: int
+    attempts: int
+    above: Position = BEFORE_ALL
+
+    @property
+    def is_withheld(self) -> bool:
+        """Whether the letter lacks what the record says, since its table has masks."""
+        return self.value is None
+
+    @property
+    def place(self) -> tuple[str, int, int]:
+        """The record: topic, partition, offset."""
+        return self.topic, self.partition, self.offset
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Which letters are meant: those of the places (partition, offset), of the reasons and of the
+    topic given, all of them where none was.
+    """
+
+    places: frozenset[tuple[int, int]] = frozenset()
+    reasons: frozenset[str] = frozenset()
+    topic: str = ""
+
+    def holds(self, letter: DeadLetter) -> bool:
+        """Whether the letter is meant."""
+        at = letter.partition, letter.offset
+        return (
+            (not self.places or at in self.places)
+            and (not self.reasons or letter.reason in self.reasons)
+            and self.topic in ("", letter.topic)
+        )
+
+
+def write_dead_letters(store: Store, letters: pa.Table, entropy: Entropy) -> DeadLetterRef:
+    """Write the letters, in LETTER_SCHEMA, to a file of their own; durable when this returns."""
+    path = layout.dead_letter_path(entropy)
+    data = encode_dead_letters(letters)
+    with store.writer(path) as sink:
+        sink.write(data)
+    return DeadLetterRef(FileRef(path, len(data), checksum(data)), letters.num_rows)
+
+
+def read_dead_letters(store: Store, ref: DeadLetterRef) -> pa.Table:
+    """Return the letters of one file, its checksum compared; `CorruptFileError` if damaged."""
+    data = store.read(ref.file.path)
+    verify(data, ref.file)
+    return decode_dead_letters(data, path=ref.file.path)
+
+
+def letters_of(store: Store, refs: Iterable[DeadLetterRef]) -> list[DeadLetter]:
+    """Return the letters of some files, one for each record, in the order of their places.
+
+    A record that became a letter more than once, since its offsets were read again, has the reason
+    of the last time. Errors as `read_dead_letters`.
+    """
+    found: dict[tuple[str, int, int], DeadLetter] = {}
+    for ref in refs:
+        for row in read_dead_letters(store, ref).to_pylist():
+            letter = _stamped(row, ref)
+            known = found.get(letter.place)
+            found[letter.place] = letter if known is None else _merged(known, letter)
+    return [found[place] for place in sorted(found)]
+
+
+def headers_json(headers: Iterable[Mapping[str, Any]]) -> str:
+    """Return a record's headers, each with `key` and `value`, as a letter keeps them."""
+    return json.dumps(
+        [
+            [one["key"], None if one["value"] is None else b64encode(one["value"]).decode()]
+            for one in headers
+        ]
+    )
+
+
+def table_of(letters: Iterable[DeadLetter]) -> pa.Table:
+    """Return letters in LETTER_SCHEMA."""
+    rows = [{name: getattr(letter, name) for name in LETTER_SCHEMA.names} for letter in letters]
+    return pa.Table.from_pylist(rows, schema=LETTER_SCHEMA)
+
+
+def _stamped(row: dict[str, Any], ref: DeadLetterRef) -> DeadLetter:
+    seen = row["last_seen"] or ref.committed_ms
+    times = {"first_seen": row["first_seen"] or seen, "last_seen": seen}
+    return DeadLetter(**{**row, **times}, above=ref.position)
+
+
+def _merged(one: DeadLetter, other: DeadLetter) -> DeadLetter:
+    earlier, later = sorted((one, other), key=lambda letter: letter.last_seen)
+    return replace(
+        later,
+        first_seen=min(earlier.first_seen, later.first_seen),
+        attempts=earlier.attempts + later.attempts,
+        above=min(earlier.above, later.above),
+    )

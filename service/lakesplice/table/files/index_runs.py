@@ -1,0 +1,110 @@
+"""Runs on the store: written once, opened once per process, merged into one."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+
+from lakesplice.errors import CorruptFileError
+from lakesplice.formats.checksum import Checksum, verify
+from lakesplice.formats.rowindex import Entries, Run, RunEncoder
+from lakesplice.model.manifest import FileRef, RunRef
+from lakesplice.planning.rows.index_merge import merge_runs
+from lakesplice.table.protocol.layout import run_path
+from lakesplice.table.protocol.ports import Entropy, Store
+
+OPEN_BYTES_MAX = 2 << 30
+OPEN_RUNS_MAX = 8192
+
+
+class RunCache:
+    """The runs that a process has open, each compared with its checksum when it was opened.
+
+    Bounded by `bytes_max` and `runs_max`; the least recently used are let go, but never those of
+    the call under way. Where the store maps files into memory an open run costs address space and
+    pages that the system may take back at any time. Safe from several threads.
+    """
+
+    def __init__(self, bytes_max: int = OPEN_BYTES_MAX, runs_max: int = OPEN_RUNS_MAX) -> None:
+        self._bytes_max = bytes_max
+        self._runs_max = runs_max
+        self._open: OrderedDict[FileRef, Run] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def open_runs(self, store: Store, refs: Sequence[RunRef]) -> tuple[Run, ...]:
+        """Return the runs in the order of `refs`.
+
+        Blocks on reading those that aren't open yet. `MissingFileError` if one is gone,
+        `CorruptFileError` if one isn't what was written.
+        """
+        runs = tuple(self._run(store, ref) for ref in refs)
+        with self._lock:
+            self._let_go(keep=len(refs))
+        return runs
+
+    def _run(self, store: Store, ref: RunRef) -> Run:
+        with self._lock:
+            known = self._open.get(ref.file)
+            if known is not None:
+                self._open.move_to_end(ref.file)
+                return known
+        run = open_run(store, ref)
+        with self._lock:
+            if ref.file not in self._open:
+                self._open[ref.file] = run
+                self._bytes += ref.file.bytes
+        return run
+
+    def _let_go(self, keep: int) -> None:
+        while len(self._open) > keep and (
+            self._bytes > self._bytes_max or len(self._open) > self._runs_max
+        ):
+            file, _ = self._open.popitem(last=False)
+            self._bytes -= file.bytes
+
+
+def open_run(store: Store, ref: RunRef) -> Run:
+    """Open one run and compare it with its checksum; errors as `RunCache.open_runs`."""
+    with store.open(ref.file.path) as source:
+        buffer = source.read_buffer()
+    verify(buffer, ref.file)
+    run = Run.from_buffer(buffer, ref.file.path)
+    if len(run) != ref.entries:
+        raise CorruptFileError(
+            "an index run has another number of entries than recorded; rebuild the index",
+            path=ref.file.path,
+            entries=len(run),
+            recorded_entries=ref.entries,
+        )
+    return run
+
+
+def write_run(store: Store, path: str, blocks: Iterable[Entries], entries_max: int) -> RunRef:
+    """Create a run durably from blocks that rise by key hash and hold `entries_max` or fewer.
+
+    Memory stays at one block and the fences. Nothing refers to the file yet; if `blocks` raises,
+    nothing is left of it.
+    """
+    encoder, running, entries = RunEncoder(entries_max), Checksum(), 0
+    with store.writer(path) as sink:
+        for block in blocks:
+            _write(sink, running, encoder.add(block))
+            entries += len(block.high)
+        _write(sink, running, encoder.finish())
+    return RunRef(FileRef(path, running.bytes, running.digest()), entries)
+
+
+def write_merged(store: Store, refs: Sequence[RunRef], cache: RunCache, entropy: Entropy) -> RunRef:
+    """Write the run that takes the place of `refs`, neighbours in the index, oldest first."""
+    runs = cache.open_runs(store, refs)
+    entries_max = sum(len(run) for run in runs)
+    return write_run(store, run_path(entropy), merge_runs(runs), entries_max)
+
+
+def _write(sink: pa.NativeFile, running: Checksum, piece: bytes) -> None:
+    sink.write(piece)
+    running.update(piece)

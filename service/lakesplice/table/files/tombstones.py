@@ -1,0 +1,70 @@
+"""Which rows are deleted: asked by address, before a write rests on the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from lakesplice.model.change import Op
+from lakesplice.model.manifest import Manifest
+from lakesplice.model.names import GROUP, IS_DELETED, OP, POSITION_FILE, POSITION_OFFSET, ROW
+from lakesplice.table.files.base_files import open_base
+from lakesplice.table.files.pending_changes import read_waiting
+from lakesplice.table.protocol.ports import Store
+
+Rows = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+def deleted_rows(store: Store, manifest: Manifest, group: Rows, row: Rows) -> Mask:
+    """Mark the addresses whose row is deleted, as base files and waiting changes together say.
+
+    Addresses of no live group are not marked. Blocks: reads one column of each file addressed, and
+    the deltas that wait for it.
+    """
+    deleted = np.zeros(len(group), np.bool_)
+    order = np.argsort(group, kind="stable")
+    groups = group[order]
+    waiting = _newest(store, manifest, set(np.unique(group).tolist()))
+    for path, file in manifest.files.items():
+        first, flags = 0, None
+        for segment in file.segments:
+            start, stop = np.searchsorted(groups, (segment.group, segment.group + 1))
+            if start < stop:
+                flags = _flags(store, manifest, path) if flags is None else flags
+                state = flags[first : first + segment.rows].copy()
+                if segment.group in waiting:
+                    changed, dead = waiting[segment.group]
+                    state[changed] = dead
+                ours = order[start:stop]
+                deleted[ours] = state[row[ours]]
+            first += segment.rows
+    return deleted
+
+
+def _flags(store: Store, manifest: Manifest, path: str) -> Mask:
+    with open_base(store, manifest.files[path], manifest.schema) as reader:
+        parts = [
+            reader.read(number, (IS_DELETED,)).column(0).to_numpy()
+            for number in range(len(reader.row_groups))
+        ]
+    return np.concatenate(parts)
+
+
+def _newest(store: Store, manifest: Manifest, groups: set[int]) -> Mapping[int, tuple[Rows, Mask]]:
+    """Return per group the rows with waiting changes, each once, and whether the newest deletes."""
+    changes = read_waiting(store, manifest.deltas, manifest.schema, groups, columns=())
+    names = (GROUP, ROW, POSITION_FILE, POSITION_OFFSET, OP)
+    group, row, file, offset, op = (changes.column(name).to_numpy() for name in names)
+    order = np.lexsort((offset, file, row, group))
+    group, row, op = group[order], row[order], op[order]
+    last = np.ones(len(order), np.bool_)
+    last[:-1] = (group[1:] != group[:-1]) | (row[1:] != row[:-1])
+    group, row, dead = group[last], row[last], op[last] == Op.DELETE
+    found = {}
+    for one in np.unique(group):
+        start, stop = np.searchsorted(group, (one, one + 1))
+        found[int(one)] = row[start:stop], dead[start:stop]
+    return found

@@ -1,0 +1,223 @@
+"""Append: one table's part of a batch becomes a delta, a base file and a run of the row index.
+
+Runs in an executor, for one range of key hashes. Nothing it writes can be seen until the driver's
+commit names it; a repeated or abandoned attempt leaves only files that nothing refers to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakesplice.formats.deltas import encode_delta
+from lakesplice.formats.rowindex import Entries, encode_run
+from lakesplice.model.address import GROUP_BITS, BaseFile, Partition, Segment
+from lakesplice.model.manifest import DeltaRef, Manifest, RunRef
+from lakesplice.model.names import (
+    GROUP,
+    IS_DELETED,
+    KEY_HIGH,
+    KEY_LOW,
+    POSITION_FILE,
+    POSITION_OFFSET,
+    ROW,
+)
+from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.model.schema import TableSchema
+from lakesplice.planning.intake.insert_only import first_of_each
+from lakesplice.planning.rows.fold import fold
+from lakesplice.planning.rows.index_merge import concatenated, sorted_entries
+from lakesplice.planning.rows.locate import UNKNOWN, locate
+from lakesplice.planning.rows.partial_fold import hidden_rows, partial_rows, raised
+from lakesplice.planning.shape.partition_columns import partitions_of
+from lakesplice.planning.upkeep.purging import at_or_below
+from lakesplice.table.files.base_files import create_base_of, put_file
+from lakesplice.table.files.index_runs import RunCache
+from lakesplice.table.ingest.moved_rows import split_moves
+from lakesplice.table.protocol import layout
+from lakesplice.table.protocol.intents import NewFile
+from lakesplice.table.protocol.ports import Entropy, Store
+
+
+@dataclass(frozen=True)
+class AppendPlan:
+    """What a task must know of a table to append to it: schema, runs, live file groups, whether its
+    rows never change; of the topic whose changes these are the purge floor, and the position up
+    to which no row of its lives. Where it has partition columns, also the base files and deltas,
+    from which rows that move are read.
+    """
+
+    schema: TableSchema
+    runs: tuple[RunRef, ...]
+    groups: npt.NDArray[np.int64]
+    insert_only: bool = False
+    floor: Position = BEFORE_ALL
+    fence: Position = BEFORE_ALL
+    files: tuple[BaseFile, ...] = ()
+    deltas: tuple[DeltaRef, ...] = ()
+
+    @classmethod
+    def of(
+        cls, manifest: Manifest, topic: str | None = None, *, insert_only: bool = False
+    ) -> AppendPlan:
+        """Return what `manifest` says of it to changes of a topic; None stands for the only one."""
+        groups = np.array(sorted(manifest.groups), np.int64)
+        source = manifest.source if topic is None else manifest.sources.get(topic)
+        fence, floor = (
+            (BEFORE_ALL, BEFORE_ALL) if source is None else (source.fence, source.purge_floor)
+        )
+        plan = cls(manifest.schema, manifest.runs, groups, insert_only, floor, fence)
+        if not manifest.schema.partitioned_by:
+            return plan
+        return replace(plan, files=tuple(manifest.files.values()), deltas=manifest.deltas)
+
+
+@dataclass(frozen=True)
+class Appended:
+    """What was written for one range of a table's keys; None where nothing called for it.
+
+    `files` are one per partition that got rows. `read` are the deltas that were read to move rows,
+    by path: no other may wait when that is committed; None if no row moved. `left` are the file
+    groups that rows moved from.
+    """
+
+    files: tuple[NewFile, ...]
+    delta: DeltaRef | None
+    run: RunRef | None
+    counts: Mapping[str, int]
+    read: frozenset[str] | None = None
+    left: frozenset[int] = frozenset()
+
+
+def append(
+    store: Store,
+    plan: AppendPlan,
+    changes: Sequence[pa.Table],
+    runs: RunCache,
+    entropy: Entropy,
+) -> Appended:
+    """Fold, locate and write one range's changes; known keys go to a delta, new ones to a base
+    file.
+
+    `changes` are in `changes_schema(plan.schema)`. `counts` has the keys `folded`, `updated`
+    (changes of known keys) and `inserted`; where rows never change, `duplicates` (changes of known
+    keys, and all but the first of a new one) instead of `updated`. `below_floor` are changes of
+    unknown keys that the table's purge may have deleted for good, `late` those at or below the
+    fence, `incomplete` new rows that no reader sees until every column of theirs is known, `moved`
+    those of `updated` whose rows came to another partition. Raises `StorageError`, and
+    `CorruptFileError` for a damaged run, where rows may move also for a base file or delta.
+    """
+    changed = pa.concat_tables(changes)
+    living = raised(above(changed, plan.fence), plan.schema, plan.fence)
+    late = changed.num_rows - living.num_rows
+    if late and not living.num_rows:
+        return Appended((), None, None, {"late": late})
+    folded = first_of_each(living) if plan.insert_only else fold(living, plan.schema)
+    high, low = folded[KEY_HIGH].to_numpy(), folded[KEY_LOW].to_numpy()
+    group, row = locate(runs.open_runs(store, plan.runs), high, low, plan.groups)
+    known, below = group != UNKNOWN, at_or_below(folded, plan.floor)
+    new = ~known & ~below
+    if plan.schema.partitioned_by:
+        # A row that was purged may have left an older place of its own, which is no place for it.
+        known &= ~below
+    delta, moved, left = None, None, frozenset[int]()
+    if known.any() and not plan.insert_only:
+        located = _located(folded.filter(pa.array(known)), group[known], row[known])
+        if plan.schema.partitioned_by:
+            split = split_moves(store, plan.schema, plan.files, plan.deltas, located)
+            located, moved, left = split.staying, split.moved, split.left
+        if located.num_rows:
+            delta = write_delta(store, located, plan.schema, entropy)
+    inserts = raised(folded.filter(pa.array(new)), plan.schema, plan.floor)
+    files, run = _write_rows(store, _as_rows(inserts, plan.schema, moved), plan.schema, entropy)
+    updated, inserted = int(known.sum()), int(new.sum())
+    counts = {"folded": folded.num_rows, "updated": updated, "inserted": inserted}
+    counts["below_floor"] = folded.num_rows - updated - inserted
+    counts |= {"late": late} if late else {}
+    counts |= _incomplete(folded, new, plan.schema)
+    if plan.insert_only:
+        counts |= {"updated": 0, "duplicates": living.num_rows - counts["inserted"]}
+    if moved is None:
+        return Appended(files, delta, run, counts)
+    counts |= {"moved": moved.num_rows}
+    read = frozenset(ref.file.path for ref in plan.deltas)
+    return Appended(files, delta, run, counts, read, left)
+
+
+def _incomplete(
+    changes: pa.Table, new: npt.NDArray[np.bool_], schema: TableSchema
+) -> dict[str, int]:
+    """Count new rows of which a column isn't known, though no delete is the newest of them."""
+    rows = changes.filter(pa.array(new & partial_rows(changes, schema)))
+    count = int(np.count_nonzero(hidden_rows(rows, schema))) if rows.num_rows else 0
+    return {"incomplete": count} if count else {}
+
+
+def above(changes: pa.Table, fence: Position) -> pa.Table:
+    """Return the changes that stand above a position."""
+    if fence == BEFORE_ALL:
+        return changes
+    file, offset = (changes.column(name).to_numpy() for name in (POSITION_FILE, POSITION_OFFSET))
+    higher = (file > fence.file) | ((file == fence.file) & (offset > fence.offset))
+    return changes if higher.all() else changes.filter(pa.array(higher))
+
+
+def _located(
+    changes: pa.Table, group: npt.NDArray[np.int64], row: npt.NDArray[np.int64]
+) -> pa.Table:
+    return changes.append_column(GROUP, pa.array(group)).append_column(ROW, pa.array(row))
+
+
+def write_delta(store: Store, located: pa.Table, schema: TableSchema, entropy: Entropy) -> DeltaRef:
+    """Write a delta of located changes; user columns that `located` lacks are not in it."""
+    data = encode_delta(located, schema)
+    ref = put_file(store, layout.delta_path(entropy), data)
+    groups, counts = np.unique(located[GROUP].to_numpy(), return_counts=True)
+    waiting = {int(group): int(count) for group, count in zip(groups, counts, strict=True)}
+    return DeltaRef(ref, located.num_rows, schema.version, waiting)
+
+
+def _as_rows(inserts: pa.Table, schema: TableSchema, moved: pa.Table | None) -> pa.Table:
+    """Return what is to be written to base files, with the hashes of the keys behind."""
+    deleted = pa.array(hidden_rows(inserts, schema))
+    names = [*schema.arrow.names, KEY_HIGH, KEY_LOW]
+    rows = inserts.append_column(IS_DELETED, deleted).select(names)
+    if moved is None:
+        return rows
+    return pa.concat_tables([rows.cast(moved.schema), moved])
+
+
+def _write_rows(
+    store: Store, rows: pa.Table, schema: TableSchema, entropy: Entropy
+) -> tuple[tuple[NewFile, ...], RunRef | None]:
+    """Write rows to new file groups, one per partition, and the run that finds them."""
+    if not rows.num_rows:
+        return (), None
+    # In the order of the source, rows that are changed together later lie together.
+    rows = rows.sort_by([(POSITION_FILE, "ascending"), (POSITION_OFFSET, "ascending")])
+    files, pieces = [], []
+    for partition, part in _by_partition(rows, schema):
+        group = entropy.bits(GROUP_BITS)
+        folder = layout.partition_folder(schema.partitioned_by, partition)
+        path = layout.base_path(group, 0, entropy, folder)
+        base, segment = part.select(schema.arrow.names), Segment(group, part.num_rows)
+        files.append(create_base_of(store, path, segment, [base], schema, partition))
+        high, low = part[KEY_HIGH].to_numpy(), part[KEY_LOW].to_numpy()
+        count = len(high)
+        pieces.append(Entries(high, low, np.full(count, group, np.int64), np.arange(count)))
+    entries, _ = sorted_entries(concatenated(pieces))
+    run = put_file(store, layout.run_path(entropy), encode_run(*entries))
+    return tuple(files), RunRef(run, rows.num_rows)
+
+
+def _by_partition(rows: pa.Table, schema: TableSchema) -> Iterator[tuple[Partition, pa.Table]]:
+    if not schema.partitioned_by:
+        yield (), rows
+        return
+    found = partitions_of(rows, schema)
+    for code, partition in enumerate(found.values):
+        yield partition, rows.take(pa.array(np.flatnonzero(found.codes == code)))

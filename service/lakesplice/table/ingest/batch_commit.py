@@ -1,0 +1,213 @@
+"""Settling: what the tasks of a batch brought of one topic becomes its table's next version, or
+versions.
+
+An image with further columns makes the schema grow first, a change of another server that took over
+is told of as an epoch. What was written until then is named by nothing, and the batch's tasks run
+again for this topic. So they do if another topic of the table was quicker to change its schema. The
+first batch of a new table runs once, as long as all of its partitions found the same columns.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from lakesplice.model.manifest import DeadLetterRef, ParkCode, ParkReason, SourceState
+from lakesplice.model.schema import TableSchema
+from lakesplice.model.stays import Stays
+from lakesplice.planning.intake.dead_letter_limit import NO_LIMIT, LetterLimit, excess
+from lakesplice.planning.intake.report import PartitionReport
+from lakesplice.planning.schema.evolution import Fits, plan_evolution
+from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
+from lakesplice.planning.schema.shard_columns import judged_alike, stays_after
+from lakesplice.planning.sources.epochs import open_epoch
+from lakesplice.planning.sources.shards import unplaced
+from lakesplice.table.files.dead_letters import letters_of
+from lakesplice.table.ingest.append import Appended
+from lakesplice.table.ingest.driver_table import HeldTable
+from lakesplice.table.ingest.reports import groups_left, ingest_intent, moves_nothing
+from lakesplice.table.protocol.commit import Conflict, ConflictCode
+
+# The next round plans on what compaction left. Any other conflict would be met again, and again.
+_MOVED_BY_COMPACTION = {ConflictCode.FILES, ConflictCode.DELTAS}
+# How often a batch that moves rows rewrites their old files because compaction was quicker.
+_ATTEMPTS_MAX = 5
+_REASONS_OF_COLUMNS = frozenset(("wrong-type", "out-of-range"))
+_MOVED_BY_TOPICS = {ConflictCode.SCHEMA, ConflictCode.DELTAS}
+
+
+@dataclass(frozen=True)
+class Brought:
+    """What a batch's tasks brought of one topic; it covers the offsets `starts` to `ends`
+    (exclusive). `planned_on` is the version that the tasks were given.
+    """
+
+    planned_on: int
+    starts: Mapping[int, int]
+    ends: Mapping[int, int]
+    reports: Sequence[PartitionReport]
+    appended: Sequence[Appended]
+    dead_letters: Sequence[DeadLetterRef]
+
+
+class Settled(Enum):
+    """`DONE`: committed, or there was nothing to commit. `AGAIN`: the tasks have to run again."""
+
+    DONE = auto()
+    AGAIN = auto()
+
+
+def _say_nothing(_letters: Sequence[DeadLetterRef]) -> None:
+    """Dead letters are told to nobody but the lake."""
+
+
+def settle(
+    table: HeldTable,
+    brought: Brought,
+    policy: SchemaPolicy = DEFAULT_POLICY,
+    limit: LetterLimit = NO_LIMIT,
+    tell: Callable[[Sequence[DeadLetterRef]], None] = _say_nothing,
+) -> Settled | Conflict:
+    """Commit a table's part of a batch; a `Conflict` says why it may not be. `policy` is the one
+    that its tasks were given. `tell` is called with dead letters just before they are committed.
+
+    A table may be parked afterwards: with `limit` exceeded it stays where it stood before the
+    batch. Blocks; errors as `HeldTable.commit`.
+    """
+    sightings = [seen for report in brought.reports for seen in report.sightings]
+    own = table.source.own_stays
+    schema, verdicts = plan_evolution(table.schema, sightings, policy, own)
+    schema = unplaced(schema, table.schema, table.source.shard)
+    if schema != table.schema:
+        if table.snapshot is None:
+            table.be_born(schema)
+            if _made_for(table.schema, brought.reports):
+                return _commit(table, brought, limit, tell)
+        else:
+            outcome = table.evolve(schema)
+            if isinstance(outcome, Conflict) and outcome.reason not in _MOVED_BY_COMPACTION:
+                return _overtaken(table, outcome)
+        return Settled.AGAIN
+    table.be_born(schema)
+    if table.manifest.is_merged and any(isinstance(v, Fits) for v in verdicts.values()):
+        return Settled.AGAIN  # another topic made the table grow by what these tasks met, too
+    return _commit(table, brought, limit, tell)
+
+
+def _made_for(schema: TableSchema, reports: Sequence[PartitionReport]) -> bool:
+    """Whether the tasks, which were given a table without columns, made changes for this schema."""
+    made_for = [report.first_schema for report in reports if report.first_schema is not None]
+    return bool(made_for) and all(schema.stores_like(other) for other in made_for)
+
+
+def _commit(
+    table: HeldTable,
+    brought: Brought,
+    limit: LetterLimit,
+    tell: Callable[[Sequence[DeadLetterRef]], None],
+) -> Settled | Conflict:
+    """Commit changes that were made for the table's schema."""
+    if mixed := _mixed(brought.reports):
+        table.park(mixed)
+        return Settled.DONE
+    if openings := [report.opening for report in brought.reports if report.opening]:
+        states = {report.partition: report.state for report in brought.reports}
+        recorded = table.record_epoch(open_epoch(table.source, openings, states))
+        if isinstance(recorded, Conflict) and recorded.reason is not ConflictCode.VERSION:
+            return recorded
+        # Whatever was committed in between, the next round meets the same change again.
+        return Settled.AGAIN
+    if stays := _judged_apart(table.source, brought.reports):
+        recorded = table.record_stays(stays)
+        if isinstance(recorded, Conflict) and recorded.reason is not ConflictCode.VERSION:
+            return recorded
+        return Settled.AGAIN
+    if too_many := _too_many_letters(table, brought, limit):
+        table.park(too_many)
+        return Settled.DONE
+    if brought.dead_letters:
+        tell(brought.dead_letters)
+    assert table.snapshot is not None
+    intent = ingest_intent(
+        table.generation,
+        table.snapshot,
+        brought.planned_on,
+        table.source.topic,
+        brought.starts,
+        brought.ends,
+        brought.reports,
+        brought.appended,
+        brought.dead_letters,
+    )
+    intent = table.fenced(intent)
+    if moves_nothing(intent, table.manifest):
+        return Settled.DONE
+    left = groups_left(brought.appended)
+    for _ in range(_ATTEMPTS_MAX):
+        outcome = table.commit(table.without_places_left(intent, left) if left else intent)
+        if not isinstance(outcome, Conflict):
+            return Settled.DONE
+        if not left or outcome.reason is not ConflictCode.FILES:
+            return _overtaken(table, outcome)
+    return Settled.AGAIN
+
+
+def _too_many_letters(table: HeldTable, brought: Brought, limit: LetterLimit) -> ParkReason | None:
+    """Return why the table must not move past what it can't decode, if that is too much."""
+    counts: Counter[str] = Counter()
+    for report in brought.reports:
+        counts.update(report.counts)
+    topic, is_empty = table.source.topic, table.source.ordering is None
+    own = (ref.rows for ref in table.manifest.dead_letters if ref.topic in ("", topic))
+    found = excess(counts, sum(own), limit, is_empty=is_empty)
+    if found is None:
+        return None
+    letters = letters_of(table.store, brought.dead_letters)
+    first = next(letter for letter in letters if letter.reason == found.reason)
+    # Who looks at a table's state has not asked for values: where it is will do.
+    what, says_where, _ = first.detail.partition(" is ")
+    where = f" ({what})" if says_where and found.reason in _REASONS_OF_COLUMNS else ""
+    return ParkReason(
+        ParkCode.DEAD_LETTERS,
+        f"{found.dead} of {found.records} records can't be decoded, most of them for"
+        f" {found.reason}{where}; correct the connector's settings or the table's declared types"
+        " and unpark it; nothing was passed over. To keep such records as dead letters and go on,"
+        " raise dead_letters.share_max",
+        topic,
+        first.partition,
+        first.offset,
+    )
+
+
+def _overtaken(table: HeldTable, conflict: Conflict) -> Conflict | Settled:
+    """What other topics of the table may do meanwhile is what the next round plans on."""
+    again = conflict.reason in _MOVED_BY_TOPICS and table.manifest.is_merged
+    return Settled.AGAIN if again else conflict
+
+
+def _judged_apart(source: SourceState, reports: Sequence[PartitionReport]) -> Stays:
+    """Return what a shard's partitions know of its columns together, if one of them would have
+    judged what it met otherwise by that; else nothing.
+    """
+    sighted = [report.sighted for report in reports]
+    after = stays_after(source.stays, sighted)
+    return {} if judged_alike(after, sighted) else after
+
+
+def _mixed(reports: Sequence[PartitionReport]) -> ParkReason | None:
+    """Return why a table can't take what its partitions brought, if that differs in kind.
+
+    Later batches are told by the manifest what the first one met; that one's tasks each saw
+    their own partitions only.
+    """
+    met = {(report.format, report.ordering) for report in reports if report.ordering}
+    if len(met) < 2:
+        return None
+    kinds = " and ".join(sorted(f"{format_} ordered by {ordering}" for format_, ordering in met))
+    return ParkReason(
+        ParkCode.FORMAT_CHANGED,
+        f"the topic's partitions bring changes of several kinds: {kinds}; let one source write the"
+        " topic, and take the table anew",
+    )

@@ -1,0 +1,355 @@
+"""Dead letters taken again, or dropped.
+
+A letter that can be read now becomes a change like any other: positions and digests decide what is
+left of it, so it heals its row if nothing newer did, and regresses nothing. One that still can't
+stays, with one more attempt. Each commit takes some files of letters and is valid while nothing
+was committed since it was planned; else it is planned again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from lakesplice.errors import RetryableError, UsageError
+from lakesplice.formats.events import DeclaredType, TypeHistory, decode, schema_ids
+from lakesplice.formats.events.values.blocks import DecodeContext, Decoded
+from lakesplice.model.formats import FormatName
+from lakesplice.model.manifest import DeadLetterRef, Manifest, SourceState
+from lakesplice.model.mappings import TypeMapping
+from lakesplice.model.names import TableName
+from lakesplice.model.position import Position
+from lakesplice.planning.intake.known_topic import TopicFacts
+from lakesplice.planning.intake.late_records import IntakeRules, Retaken, retake
+from lakesplice.planning.rows.appended_rows import placed
+from lakesplice.planning.schema.evolution import plan_evolution
+from lakesplice.planning.shape.metadata_columns import Origin
+from lakesplice.planning.shape.shaping import Shape, shaped
+from lakesplice.planning.sources.shards import unplaced
+from lakesplice.table.files.dead_letters import (
+    Chosen,
+    DeadLetter,
+    letters_of,
+    table_of,
+    write_dead_letters,
+)
+from lakesplice.table.files.index_runs import RunCache
+from lakesplice.table.ingest.append import AppendPlan, append
+from lakesplice.table.ingest.fence import fence_deltas
+from lakesplice.table.ingest.left_rows import without_places_left
+from lakesplice.table.ingest.reshape import reshape
+from lakesplice.table.protocol.commit import Committed, Conflict
+from lakesplice.table.protocol.intents import Evolve, Intent, Replay
+from lakesplice.table.protocol.ports import Clock, Entropy, SchemaSource, Store
+from lakesplice.table.protocol.snapshot import Snapshot, latest
+
+DROP = "DROP LETTERS"
+# Letters of one commit are held in memory, whole.
+_BYTES_PER_COMMIT = 64 << 20
+_ATTEMPTS_MAX = 20
+_RECORDS = pa.schema(
+    [
+        ("offset", pa.int64()),
+        ("timestamp", pa.int64()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How the table's records are read: what the configuration says of them now."""
+
+    table: TableName
+    declared: Mapping[str, DeclaredType] | None = None
+    format: FormatName | None = None
+    mappings: tuple[TypeMapping, ...] = ()
+    key: tuple[str, ...] = ()
+    shape: Shape | None = None
+    rules: IntakeRules = field(default_factory=IntakeRules)
+    schemas: SchemaSource | None = None
+    history: TypeHistory | None = None
+
+    def decoder(
+        self, source: SourceState, topic: str, partition: int
+    ) -> Callable[[pa.RecordBatch], Decoded]:
+        """Return what decodes records of a partition of the source, and takes of them what the
+        table takes.
+        """
+        known = self.format or source.format
+        context = DecodeContext(
+            self.table,
+            self.declared,
+            known,
+            mappings=self.mappings,
+            key=self.key,
+            history=self.history,
+        )
+
+        def decoded(records: pa.RecordBatch) -> Decoded:
+            named = schema_ids(records.column(name) for name in ("key", "value"))
+            schemas = self.schemas.schemas(named) if self.schemas else None
+            found = decode(records, replace(context, schemas=schemas))
+            if self.shape is not None:
+                found = shaped(found, self.shape, Origin(topic, self.table))
+            return placed(found, records.column("offset").to_numpy(), partition)
+
+        return decoded
+
+
+@dataclass(frozen=True, slots=True)
+class Letters:
+    """How many letters were replayed or dropped, and how many were meant but stay."""
+
+    gone: int = 0
+    kept: int = 0
+
+    def __add__(self, other: Letters) -> Letters:
+        """Count both."""
+        return Letters(self.gone + other.gone, self.kept + other.kept)
+
+
+@dataclass
+class LetterBox:
+    """A table's letters under a generation that may commit.
+
+    `commit` makes an intent the next version; `topic` is that of the letters meant, if the table
+    has several. Not thread-safe; every call blocks.
+    """
+
+    store: Store
+    snapshot: Snapshot
+    commit: Callable[[Intent], Committed | Conflict]
+    generation: int
+    clock: Clock
+    entropy: Entropy
+    topic: str = ""
+
+    def replay(self, chosen: Chosen, reading: Reading) -> Letters:
+        """Take the chosen letters again; may be called twice: what was replayed is no letter.
+
+        `UsageError` if the table has no such source; `RetryableError` if others keep committing.
+        """
+        return self._over_files(lambda refs: self._replay(refs, chosen, reading))
+
+    def drop(self, chosen: Chosen) -> Letters:
+        """Forget the chosen letters; errors as `replay`."""
+        return self._over_files(lambda refs: self._drop(refs, chosen))
+
+    def _over_files(self, work: Callable[[Sequence[DeadLetterRef]], Letters | None]) -> Letters:
+        total = Letters()
+        for paths in _shares(refs_of(self.snapshot.manifest, self._source().topic)):
+            for _ in range(_ATTEMPTS_MAX):
+                self.snapshot = latest(self.store, self.snapshot)
+                live = self.snapshot.manifest.dead_letters
+                done = work([ref for ref in live if ref.file.path in paths])
+                if done is not None:
+                    total += done
+                    break
+            else:
+                raise RetryableError(
+                    "the table changes too often for its letters to be taken; try again",
+                    attempts=_ATTEMPTS_MAX,
+                )
+        return total
+
+    def _replay(
+        self, refs: Sequence[DeadLetterRef], chosen: Chosen, reading: Reading
+    ) -> Letters | None:
+        """Replay the chosen letters of some files; None if it has to be planned again."""
+        letters = letters_of(self.store, refs)
+        meant = [letter for letter in letters if chosen.holds(letter)]
+        if not meant:
+            return Letters()
+        again = self._retaken([one for one in meant if not one.is_withheld], reading)
+        schema, _ = plan_evolution(
+            self.snapshot.manifest.schema,
+            [seen for part in again for seen in part.retaken.sightings],
+            reading.rules.policy,
+            self._source().own_stays,
+        )
+        schema = unplaced(schema, self.snapshot.manifest.schema, self._source().shard)
+        if schema != self.snapshot.manifest.schema:
+            began, now = self.snapshot.version, self.snapshot.manifest
+            replaced = reshape(self.store, now, schema, self.entropy)
+            self._commit(Evolve.of(self.generation, now, schema, replaced, began))
+            return None
+        failed = {one.place: (one.reason, one.detail) for one in meant if one.is_withheld}
+        failed |= {place: why for part in again for place, why in part.failed.items()}
+        rest = [letter for letter in letters if not chosen.holds(letter)]
+        kept = [self._failed_again(one, failed[one.place]) for one in meant if one.place in failed]
+        done = Letters(len(meant) - len(kept), len(kept))
+        intent = self._intent(refs, [*rest, *kept], done, "replayed")
+        insert_only = reading.rules.not_inserts is not None
+        intent = self._with_changes(intent, again, insert_only=insert_only)
+        intent = self._with_fence(intent, again)
+        return done if self._commit(intent) else None
+
+    def _drop(self, refs: Sequence[DeadLetterRef], chosen: Chosen) -> Letters | None:
+        letters = letters_of(self.store, refs)
+        rest = [letter for letter in letters if not chosen.holds(letter)]
+        done = Letters(len(letters) - len(rest))
+        if not done.gone:
+            return done
+        intent = replace(self._intent(refs, rest, done, "dropped"), operation=DROP)
+        return done if self._commit(intent) else None
+
+    def _retaken(self, letters: Sequence[DeadLetter], reading: Reading) -> list[_Part]:
+        source = self._source()
+        count = max(1, len(source.partitions))
+        facts = TopicFacts(
+            source.format, source.ordering, count, source.epochs, False, source.own_stays
+        )
+        parts = []
+        for (topic, partition), share in _by_partition(letters):
+            found = retake(
+                _records(share),
+                reading.decoder(source, topic, partition),
+                topic,
+                partition,
+                self.snapshot.manifest.schema,
+                facts,
+                reading.rules,
+            )
+            parts.append(_Part.of(share, found))
+        return parts
+
+    def _source(self) -> SourceState:
+        manifest = self.snapshot.manifest
+        source = manifest.sources.get(self.topic) if self.topic else manifest.source
+        if source is None:
+            raise UsageError("the table has no such topic to have letters of", topic=self.topic)
+        return source
+
+    def _with_changes(self, intent: Replay, parts: Sequence[_Part], *, insert_only: bool) -> Replay:
+        """Write the changes and let the intent name them."""
+        changes = [table for part in parts for table in part.retaken.changes if table.num_rows]
+        if not changes:
+            return intent
+        plan = AppendPlan.of(self.snapshot.manifest, self._source().topic, insert_only=insert_only)
+        written = append(self.store, plan, changes, RunCache(), self.entropy)
+        met = [report for part in parts for report in part.retaken.reports if report.ordering]
+        source = self._source()
+        deltas = (written.delta,) if written.delta else ()
+        manifest, left = self.snapshot.manifest, written.left
+        return replace(
+            intent,
+            replaced=without_places_left(self.store, manifest, deltas, left, self.entropy),
+            source=replace(
+                source,
+                format=source.format or met[0].format,
+                ordering=source.ordering or met[0].ordering,
+            ),
+            files=written.files,
+            deltas=deltas,
+            runs=(written.run,) if written.run else (),
+            counts={**intent.counts, **written.counts},
+        )
+
+    def _with_fence(self, intent: Replay, parts: Sequence[_Part]) -> Replay:
+        """Let a letter that tells of a TRUNCATE delete what is older."""
+        manifest, source = self.snapshot.manifest, intent.source or self._source()
+        fence = max(
+            (one.fence for part in parts for one in part.retaken.reports), default=source.fence
+        )
+        if fence <= source.fence:
+            return intent
+        brought, now, source = intent.deltas, self.clock.now_ms(), replace(source, fence=fence)
+        deltas, counts = fence_deltas(
+            self.store, manifest, source, intent.files, brought, now, self.entropy
+        )
+        return replace(
+            intent,
+            source=source,
+            deltas=(*brought, *deltas),
+            counts={**intent.counts, **counts},
+        )
+
+    def _failed_again(self, letter: DeadLetter, why: tuple[str, str]) -> DeadLetter:
+        reason, detail = why
+        return replace(
+            letter,
+            reason=reason,
+            detail=detail,
+            last_seen=self.clock.now_ms(),
+            attempts=letter.attempts + 1,
+        )
+
+    def _intent(
+        self, refs: Sequence[DeadLetterRef], left: Sequence[DeadLetter], done: Letters, word: str
+    ) -> Replay:
+        kept = tuple(
+            replace(write_dead_letters(self.store, table_of(some), self.entropy), position=above)
+            for above, some in _by_above(left)
+        )
+        return Replay(
+            self.generation,
+            self.snapshot.version,
+            frozenset(ref.file.path for ref in refs),
+            kept,
+            counts={f"letters_{word}": done.gone, "letters_kept": done.kept},
+            topic=self._source().topic,
+        )
+
+    def _commit(self, intent: Intent) -> bool:
+        outcome = self.commit(intent)
+        if isinstance(outcome, Committed):
+            self.snapshot = outcome.snapshot
+        return isinstance(outcome, Committed)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One partition's letters taken again; `failed` by their places."""
+
+    retaken: Retaken
+    failed: Mapping[tuple[str, int, int], tuple[str, str]]
+
+    @classmethod
+    def of(cls, letters: Sequence[DeadLetter], retaken: Retaken) -> _Part:
+        failed = {letters[at].place: why for at, why in retaken.failed.items()}
+        return cls(retaken, failed)
+
+
+def refs_of(manifest: Manifest, topic: str) -> list[DeadLetterRef]:
+    """Return the files of a topic's letters."""
+    return [ref for ref in manifest.dead_letters if ref.topic in ("", topic)]
+
+
+def _shares(refs: Sequence[DeadLetterRef]) -> Iterator[frozenset[str]]:
+    """Cut files of letters into shares that fit into memory."""
+    share: set[str] = set()
+    size = 0
+    for ref in refs:
+        if share and size + ref.file.bytes > _BYTES_PER_COMMIT:
+            yield frozenset(share)
+            share, size = set(), 0
+        share.add(ref.file.path)
+        size += ref.file.bytes
+    if share:
+        yield frozenset(share)
+
+
+def _by_above(letters: Sequence[DeadLetter]) -> Iterator[tuple[Position, list[DeadLetter]]]:
+    """Cut letters by what they are above: the purge floor rises with the oldest that go."""
+    places: dict[Position, list[DeadLetter]] = {}
+    for letter in letters:
+        places.setdefault(letter.above, []).append(letter)
+    yield from sorted(places.items())
+
+
+def _by_partition(
+    letters: Sequence[DeadLetter],
+) -> Iterator[tuple[tuple[str, int], list[DeadLetter]]]:
+    places: dict[tuple[str, int], list[DeadLetter]] = {}
+    for letter in letters:
+        places.setdefault((letter.topic, letter.partition), []).append(letter)
+    yield from sorted(places.items())
+
+
+def _records(letters: Sequence[DeadLetter]) -> pa.RecordBatch:
+    rows = [{name: getattr(letter, name) for name in _RECORDS.names} for letter in letters]
+    return pa.RecordBatch.from_pylist(rows, schema=_RECORDS)

@@ -1,0 +1,67 @@
+"""What becomes of a table that was dropped at its source: a fence, a parking, or nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from lakesplice.model.manifest import Manifest, ParkCode, ParkReason
+from lakesplice.model.position import AFTER_ALL, BEFORE_ALL, Position
+from lakesplice.planning.schema.policy import SchemaPolicy
+from lakesplice.planning.sources.dropped_tables import DropsTold, Due, Remedy, due
+from lakesplice.table.ingest.driver_table import HeldTable
+from lakesplice.table.protocol.commit import Committed
+from lakesplice.table.protocol.intents import Restore
+
+
+@dataclass(frozen=True, slots=True)
+class Dealt:
+    """What a DROP at a place came to: the table parked, or `rows` went."""
+
+    place: Position
+    parked: bool
+    rows: int = 0
+
+
+def calls_for(
+    table: HeldTable, told: DropsTold, policy: SchemaPolicy, *, insert_only: bool = False
+) -> Due | None:
+    """Return what is to be dealt with before the table's topic is read on, None if nothing."""
+    if not told.drops or table.snapshot is None or table.parked is not None:
+        return None
+    return due(table.source, told, policy, insert_only=insert_only)
+
+
+def begins_again(table: HeldTable) -> bool:
+    """Return whether a table parked because its key is another one now, and nothing of it lives: a
+    DROP or TRUNCATE took what had the former key. Reads the table; blocks.
+    """
+    parked = table.parked
+    if parked is None or parked.code is not ParkCode.KEY_CHANGED or table.manifest.is_merged:
+        return False
+    return table.source.fence > BEFORE_ALL and not table.lives_below(AFTER_ALL)
+
+
+def begin_again(table: HeldTable) -> bool:
+    """Let a table have no columns and no key, to get those of its next change; it goes on where it
+    stopped, above its fence. Return False if another writer was faster. Blocks.
+    """
+    sources = {table.source.topic: replace(table.source, snapshot=None)}
+    manifest = Manifest(table.generation, sources=sources)
+    intent = Restore(table.generation, table.version, None, manifest, {})
+    return isinstance(table.commit(intent), Committed)
+
+
+def deal_with(
+    table: HeldTable, told: DropsTold, policy: SchemaPolicy, *, insert_only: bool = False
+) -> Dealt | None:
+    """Do what the drops of a table call for, None if that is nothing. May be called again, but not
+    while a batch of the table's topic runs. Blocks; errors as `HeldTable.commit` and `with_fence`.
+    """
+    found = calls_for(table, told, policy, insert_only=insert_only)
+    if found is None:
+        return None
+    asks = found.remedy is Remedy.ASK and table.lives_below(found.place)
+    if asks or found.remedy is Remedy.PARK:
+        table.park(ParkReason(found.code, found.detail, table.source.topic))
+        return Dealt(found.place, parked=True)
+    return Dealt(found.place, parked=False, rows=table.raise_fence(found.place))

@@ -1,0 +1,188 @@
+"""Fences: every row of a source at or below a position is dead, as after a TRUNCATE or a DROP.
+
+The rows of a table are marked deleted at the fence's position, by deltas that the same commit names
+which raises the fence in the manifest. So both views lose them as they lose other deleted rows, and
+a row that stands higher lives on. Of those rows nothing tells when the source deleted them: they
+count as deleted now, for the purge that is to take them one day. What comes later and stands at or
+below the fence is dropped before anything is written (`table/ingest/append.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakesplice.model.address import BaseFile
+from lakesplice.model.change import Op, delta_schema
+from lakesplice.model.manifest import DeltaRef, Manifest, SourceState
+from lakesplice.model.names import (
+    GROUP,
+    IS_DELETED,
+    OP,
+    POSITION_FILE,
+    POSITION_OFFSET,
+    ROW,
+    SOURCE_TS,
+)
+from lakesplice.model.position import Position
+from lakesplice.model.schema import TableSchema
+from lakesplice.planning.rows.overlay import Placed, Waiting
+from lakesplice.planning.rows.partial_fold import partial_rows
+from lakesplice.planning.sources.shards import in_shard, shard_columns
+from lakesplice.table.files.base_files import addresses, open_base
+from lakesplice.table.files.pending_changes import read_waiting
+from lakesplice.table.ingest.append import write_delta
+from lakesplice.table.protocol.intents import Ingest, NewFile
+from lakesplice.table.protocol.ports import Entropy, Store
+
+Rows = npt.NDArray[np.int64]
+
+ROWS_PER_DELTA = 1 << 20
+
+
+def with_fence(
+    store: Store, manifest: Manifest, intent: Ingest, now_ms: int, entropy: Entropy
+) -> Ingest:
+    """Return the ingest with deltas that delete what stands at or below its fence, the rows that it
+    brings included, if it raises the fence above that of `manifest`, which it is to follow.
+
+    Blocks: reads keys, positions and waiting changes of every base file. Raises as `scan` does.
+    """
+    to = intent.source_to
+    before = manifest.sources.get(to.topic)
+    if before is None or to.fence <= before.fence:
+        return intent
+    deltas, counts = fence_deltas(store, manifest, to, intent.files, intent.deltas, now_ms, entropy)
+    groups = frozenset(group for delta in deltas for group in delta.waiting)
+    return replace(
+        intent,
+        deltas=(*intent.deltas, *deltas),
+        addressed_groups=intent.addressed_groups | groups,
+        counts={**intent.counts, **counts},
+    )
+
+
+def fence_deltas(
+    store: Store,
+    manifest: Manifest,
+    source: SourceState,
+    files: Sequence[NewFile],
+    deltas: Sequence[DeltaRef],
+    now_ms: int,
+    entropy: Entropy,
+) -> tuple[tuple[DeltaRef, ...], dict[str, int]]:
+    """Return deltas that delete what stands at or below the fence of `source`, and is its, in the
+    table after `manifest` and the new `files` and `deltas`, at `now_ms` since 1970, and what a
+    commit counts of them.
+
+    Blocks and raises as `with_fence`.
+    """
+    known = {**manifest.files, **{new.base.path: new.base for new in files}}
+    after = replace(manifest, files=known, deltas=(*manifest.deltas, *deltas))
+    told = {
+        OP: int(Op.DELETE),
+        POSITION_FILE: source.fence.file,
+        POSITION_OFFSET: source.fence.offset,
+        SOURCE_TS: now_ms * 1000,
+    }
+    written = tuple(_deletions(store, after, source, told, entropy))
+    return written, {"fenced": sum(delta.rows for delta in written)}
+
+
+def lives_below(store: Store, manifest: Manifest, source: SourceState) -> bool:
+    """Return whether any row of `source` lives at or below its fence. Blocks, raises as above."""
+    files = (manifest.files[path] for path in sorted(manifest.files))
+    return any(True for file in files for _ in _dead_of(store, manifest, file, source))
+
+
+def _deletions(
+    store: Store,
+    manifest: Manifest,
+    source: SourceState,
+    told: Mapping[str, int],
+    entropy: Entropy,
+) -> Iterator[DeltaRef]:
+    gathered: list[pa.Table] = []
+    for path in sorted(manifest.files):
+        gathered += _dead_of(store, manifest, manifest.files[path], source)
+        if sum(part.num_rows for part in gathered) >= ROWS_PER_DELTA:
+            yield _delta(store, manifest, gathered, told, entropy)
+            gathered = []
+    if gathered:
+        yield _delta(store, manifest, gathered, told, entropy)
+
+
+def _delta(
+    store: Store,
+    manifest: Manifest,
+    dead: list[pa.Table],
+    told: Mapping[str, int],
+    entropy: Entropy,
+) -> DeltaRef:
+    rows = pa.concat_tables(dead).sort_by([(GROUP, "ascending"), (ROW, "ascending")])
+    columns = []
+    for field in delta_schema(manifest.schema):
+        if field.name in rows.column_names:
+            columns.append(rows.column(field.name))
+        elif field.name in told:
+            columns.append(pa.repeat(pa.scalar(told[field.name], field.type), rows.num_rows))
+        else:
+            columns.append(pa.nulls(rows.num_rows, field.type))
+    located = pa.table(columns, schema=delta_schema(manifest.schema))
+    return write_delta(store, located, manifest.schema, entropy)
+
+
+def _dead_of(
+    store: Store, manifest: Manifest, file: BaseFile, source: SourceState
+) -> Iterator[pa.Table]:
+    """Yield addresses and keys of a file's rows of a source that live at or below its fence."""
+    schema = manifest.schema
+    groups = {segment.group for segment in file.segments}
+    waiting = Waiting.of(read_waiting(store, manifest.deltas, schema, groups, columns=()))
+    placed = waiting.place(file.segments, file.path)
+    positions = () if schema.positions is None else (schema.positions.name,)
+    shard = list(shard_columns((source,)))
+    names = (*schema.key, POSITION_FILE, POSITION_OFFSET, IS_DELETED, *positions)
+    with open_base(store, file, schema) as reader:
+        for row_group, (first, last) in enumerate(reader.row_groups):
+            rows = reader.read(row_group, names)
+            part = placed.within(first, last)
+            dead = np.union1d(_dead_rows(rows, part, source.fence), _of_several(rows, part, schema))
+            dead = dead[in_shard(rows.select(shard), source.shard)[dead]] if shard else dead
+            if len(dead):
+                group, row = addresses(file, first + dead)
+                keys = rows.select(list(schema.key)).take(pa.array(dead))
+                yield keys.append_column(GROUP, pa.array(group)).append_column(ROW, pa.array(row))
+
+
+def _of_several(rows: pa.Table, waiting: Placed, schema: TableSchema) -> Rows:
+    """Return the places of rows that aren't of one change: whatever their position is, values of
+    theirs may be from before the fence.
+    """
+    partial = partial_rows(waiting.changes, schema)[waiting.order]
+    of_rows = np.flatnonzero(partial_rows(rows, schema))
+    return np.union1d(of_rows, waiting.rows[partial]).astype(np.int64)
+
+
+def _dead_rows(rows: pa.Table, waiting: Placed, fence: Position) -> Rows:
+    """Return the places of rows that, with what waits for them, live at or below the fence."""
+    file, offset = (rows.column(n).to_numpy().copy() for n in (POSITION_FILE, POSITION_OFFSET))
+    gone = rows.column(IS_DELETED).to_numpy().copy()
+    changes = (
+        waiting.changes.column(name).to_numpy()[waiting.order]
+        for name in (POSITION_FILE, POSITION_OFFSET, OP)
+    )
+    to_file, to_offset, op = changes
+    own = waiting.rows
+    newer = (to_file > file[own]) | ((to_file == file[own]) & (to_offset > offset[own]))
+    # A row's changes ascend, so that its newest is assigned last.
+    own = own[newer]
+    file[own], offset[own] = to_file[newer], to_offset[newer]
+    gone[own] = op[newer] == Op.DELETE
+    low = (file < fence.file) | ((file == fence.file) & (offset <= fence.offset))
+    dead: Rows = np.flatnonzero(low & ~gone)
+    return dead

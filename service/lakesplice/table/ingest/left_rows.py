@@ -1,0 +1,46 @@
+"""Places that rows leave: marked as deleted in the commit that brings the rows to other partitions.
+
+Other engines read base files alone. A row that moves is in one at once, so its old place's file is
+rewritten at once, too. The delta keeps the deletes for our own readers; at the row's own position,
+they change nothing when they are compacted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import pyarrow.compute as pc
+
+from lakesplice.model.change import Op
+from lakesplice.model.manifest import DeltaRef, Manifest
+from lakesplice.model.names import OP
+from lakesplice.table.files.page_rewriter import best_rewriter
+from lakesplice.table.files.pending_changes import read_waiting
+from lakesplice.table.protocol.intents import NewFile
+from lakesplice.table.protocol.ports import Entropy, Store
+from lakesplice.table.upkeep.compact import rewrite_with
+
+
+def without_places_left(
+    store: Store,
+    manifest: Manifest,
+    deltas: Sequence[DeltaRef],
+    left: Collection[int],
+    entropy: Entropy,
+) -> Mapping[str, NewFile]:
+    """Rewrite the base files that have file groups `left`, with the deletes that new deltas have
+    for these; return each one's next version by its path.
+
+    Groups that are no longer live are passed over. Blocks; raises as `compact_files`.
+    """
+    files = [
+        file
+        for file in manifest.files.values()
+        if any(segment.group in left for segment in file.segments)
+    ]
+    if not files:
+        return {}
+    changes = read_waiting(store, deltas, manifest.schema, set(left))
+    deletes = changes.filter(pc.equal(changes.column(OP), int(Op.DELETE)))
+    replaced, _ = rewrite_with(store, manifest, files, deletes, best_rewriter(), entropy)
+    return replaced

@@ -1,0 +1,194 @@
+"""Moves: changes that put a row into another partition than that of the file it is in.
+
+Nothing says that a change is newer than its row: it may come late, or again. So the row is read as
+it is, with what waits for it, and a change at or below its position moves nothing. Else the row, as
+the change leaves it, becomes a new one, and its old place a deleted one at the same position, both
+in one commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lakesplice.errors import UnsupportedError
+from lakesplice.model.address import BaseFile
+from lakesplice.model.change import Op, delta_schema
+from lakesplice.model.fills import fill_value
+from lakesplice.model.manifest import DeltaRef
+from lakesplice.model.names import (
+    BEFORE_DIGEST,
+    CHANGED,
+    GROUP,
+    KEY_HIGH,
+    KEY_LOW,
+    OP,
+    POSITION_FILE,
+    POSITION_OFFSET,
+    ROW_DIGEST,
+)
+from lakesplice.model.schema import TableSchema
+from lakesplice.planning.rows.edits import ColumnEdit, Edits, apply_edits
+from lakesplice.planning.rows.overlay import Placed, Waiting, overlay
+from lakesplice.planning.shape.partition_columns import partitions_of
+from lakesplice.splicing.pages.rows import read_rows
+from lakesplice.splicing.structures.source import SourceFile
+from lakesplice.table.files.base_files import checked_base
+from lakesplice.table.files.pending_changes import read_waiting
+from lakesplice.table.protocol.ports import Store
+
+Rows = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+_POSITION = (POSITION_FILE, POSITION_OFFSET)
+
+
+@dataclass(frozen=True)
+class Split:
+    """Changes of known rows, those of moves told apart.
+
+    `staying` are for where the rows are, with deletes of the places that rows leave among them.
+    `moved` are the rows that move as they are then, in the columns of `schema.arrow` with the
+    hashes of their keys behind; None if none does. `left` are the file groups they were in.
+    """
+
+    staying: pa.Table
+    moved: pa.Table | None = None
+    left: frozenset[int] = frozenset()
+
+
+def split_moves(
+    store: Store,
+    schema: TableSchema,
+    files: Sequence[BaseFile],
+    deltas: Sequence[DeltaRef],
+    located: pa.Table,
+) -> Split:
+    """Tell apart which of the located changes, one per row, move their rows.
+
+    `files` and `deltas` are those of the version that they were located in. Blocks: reads the rows
+    whose changes name another partition, and what waits for them. Raises as a compaction does.
+    """
+    if schema.positions is not None:
+        raise UnsupportedError(
+            "a table with partition columns can't take partial row images; set partial_images:"
+            " park, and have the server send whole ones"
+        )
+    at, leaving = _leaving(schema, files, located)
+    if not leaving.any():
+        return Split(located)
+    changes, layout = located.filter(pa.array(leaving)), delta_schema(schema)
+    own = changes.select(layout.names).cast(layout)
+    groups = np.unique(own.column(GROUP).to_numpy()).tolist()
+    waiting = read_waiting(store, deltas, schema, groups).select(layout.names).cast(layout)
+    mine, both = Waiting.of(own), Waiting.of(pa.concat_tables([waiting, own]))
+    moved, newer = [], np.zeros(own.num_rows, np.bool_)
+    for number in np.unique(at[leaving]).tolist():
+        file = files[number]
+        asked, placed = (one.place(file.segments, file.path) for one in (mine, both))
+        rows, above = _as_moved(store, schema, file, asked, placed, waiting.num_rows)
+        keys = changes.select([KEY_HIGH, KEY_LOW]).take(pa.array(asked.order))
+        for name in keys.column_names:
+            rows = rows.append_column(name, keys.column(name))
+        moved.append(rows.filter(pa.array(above)))
+        newer[asked.order] = above
+    found = pa.concat_tables(moved).combine_chunks()
+    left = _deletes(changes.filter(pa.array(newer)))
+    staying = pa.concat_tables([located.filter(pa.array(~leaving)), left])
+    groups_left = frozenset(np.unique(left.column(GROUP).to_numpy()).tolist())
+    return Split(staying, found if found.num_rows else None, groups_left)
+
+
+def _leaving(
+    schema: TableSchema, files: Sequence[BaseFile], located: pa.Table
+) -> tuple[Rows, Mask]:
+    """Return the number of the file that each change's row is in, and whether the change has values
+    of another partition.
+    """
+    pairs = sorted((s.group, number) for number, f in enumerate(files) for s in f.segments)
+    groups, numbers = (np.array(part, np.int64) for part in zip(*pairs, strict=True))
+    at = numbers[np.searchsorted(groups, located.column(GROUP).to_numpy())]
+    named = partitions_of(located, schema)
+    codes = {value: code for code, value in enumerate(named.values)}
+    present = np.array([codes.get(file.partition, -1) for file in files], np.int64)
+    deletes = located.column(OP).to_numpy() == Op.DELETE
+    leaving: Mask = (present[at] != named.codes) & ~deletes
+    return at, leaving
+
+
+def _as_moved(
+    store: Store, schema: TableSchema, file: BaseFile, mine: Placed, placed: Placed, waiting: int
+) -> tuple[pa.Table, Mask]:
+    """Return the rows of one file that have changes, `mine`, as these leave them, and which of the
+    changes are above their rows. `placed` has these and, numbered below `waiting`, what waits.
+    """
+    theirs = np.isin(placed.rows, mine.rows)
+    placed = Placed(placed.rows[theirs], placed.order[theirs], placed.changes)
+    state = _state(store, schema, file, mine.rows)
+    newer = _above_present(placed, mine, state, waiting)
+    edits = overlay(placed, state, schema, file.path)
+    return apply_edits(state, _of_few(edits, mine.rows)), newer
+
+
+def _above_present(placed: Placed, mine: Placed, state: pa.Table, waiting: int) -> Mask:
+    """Mark the rows of `state` whose own change, `mine`, is above them and all that waits; changes
+    below number `waiting` of those placed wait.
+    """
+    file, offset = (state.column(name).to_numpy().copy() for name in _POSITION)
+    before = placed.order < waiting
+    owner = np.searchsorted(mine.rows, placed.rows[before])
+    order = placed.order[before]
+    to_file, to_offset = (placed.changes.column(n).to_numpy()[order] for n in _POSITION)
+    higher = (to_file > file[owner]) | ((to_file == file[owner]) & (to_offset > offset[owner]))
+    # A row's changes ascend, so that its newest is assigned last.
+    file[owner[higher]], offset[owner[higher]] = to_file[higher], to_offset[higher]
+    own_file, own_offset = (mine.changes.column(n).to_numpy()[mine.order] for n in _POSITION)
+    above: Mask = (own_file > file) | ((own_file == file) & (own_offset > offset))
+    return above
+
+
+def _state(store: Store, schema: TableSchema, file: BaseFile, rows: Rows) -> pa.Table:
+    """Read rows of a base file, from no more pages than hold them."""
+    with store.open(file.path, file.tail_bytes) as source:
+        held = checked_base(source, file, schema).names
+        pages = SourceFile(source, file.path)
+        columns = [
+            read_rows(pages, field.name, rows).cast(field.type)
+            if field.name in held
+            else _absent(schema, field, len(rows))
+            for field in schema.arrow
+        ]
+    return pa.table(columns, schema=schema.arrow)
+
+
+def _absent(schema: TableSchema, field: pa.Field, count: int) -> pa.Array:
+    """What rows hold in a column that their file lacks."""
+    fills = {c.name: fill_value(c.fill, c.type) for c in schema.columns if c.fill is not None}
+    return pa.repeat(fills.get(field.name, pa.scalar(None, field.type)), count)
+
+
+def _of_few(edits: Edits, rows: Rows) -> Edits:
+    """Return edits of a file's rows as edits of those rows alone, in their order."""
+    columns = {
+        name: ColumnEdit(np.searchsorted(rows, edit.rows), edit.values)
+        for name, edit in edits.columns.items()
+    }
+    return Edits(np.searchsorted(rows, edits.rows), columns)
+
+
+def _deletes(changes: pa.Table) -> pa.Table:
+    """Return deletes, at the changes' positions, of the places that they were located at."""
+    count = changes.num_rows
+    nothing = {BEFORE_DIGEST, ROW_DIGEST, CHANGED}
+    columns = [
+        pa.nulls(count, field.type)
+        if field.name in nothing
+        else pa.repeat(pa.scalar(int(Op.DELETE), field.type), count)
+        if field.name == OP
+        else changes.column(field.name)
+        for field in changes.schema
+    ]
+    return pa.table(columns, schema=changes.schema)

@@ -1,0 +1,128 @@
+"""What the tasks of a batch report of one topic of a table becomes one ingest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from lakesplice.model.epochs import Epoch
+from lakesplice.model.manifest import (
+    DeadLetterRef,
+    Manifest,
+    ParkReason,
+    PartitionState,
+    SourceState,
+)
+from lakesplice.planning.intake.report import PartitionReport
+from lakesplice.planning.schema.shard_columns import stays_after
+from lakesplice.planning.sources.snapshots import snapshot_after
+from lakesplice.table.ingest.append import Appended
+from lakesplice.table.protocol.intents import Ingest
+from lakesplice.table.protocol.snapshot import Snapshot
+
+
+def ingest_intent(
+    generation: int,
+    snapshot: Snapshot,
+    planned_on: int,
+    topic: str,
+    starts: Mapping[int, int],
+    ends: Mapping[int, int],
+    reports: Sequence[PartitionReport],
+    appended: Sequence[Appended],
+    dead_letters: Sequence[DeadLetterRef],
+) -> Ingest:
+    """Return the ingest of a batch that covers the offsets `starts` to `ends` (exclusive) of one of
+    a table's topics.
+
+    A partition that stopped ends at the record it stopped at, every other one at its end, past
+    offsets that hold no record (transaction markers, compacted ones). `planned_on` is the version
+    that the tasks were given; `snapshot` is the table now, which must have the source.
+    """
+    source = snapshot.manifest.sources.get(topic)
+    assert source is not None, "only a table that was created can be ingested into"
+    kept = (ref for ref in snapshot.manifest.dead_letters if ref.topic in ("", topic))
+    open_letters = any(kept) or bool(dead_letters)
+    return Ingest(
+        generation,
+        planned_on,
+        dict(starts),
+        _source_to(source, ends, reports, open_letters=open_letters),
+        snapshot.manifest.schema.version,
+        frozenset(group for part in appended if part.delta for group in part.delta.waiting),
+        tuple(file for part in appended for file in part.files),
+        tuple(part.delta for part in appended if part.delta),
+        tuple(part.run for part in appended if part.run),
+        tuple(dead_letters),
+        _parked(reports),
+        _counts(reports, appended),
+        read_to_move(appended),
+    )
+
+
+def read_to_move(appended: Sequence[Appended]) -> frozenset[str] | None:
+    """Return the deltas that were read to move rows; None if no row moved."""
+    read = [part.read for part in appended if part.read is not None]
+    return frozenset().union(*read) if read else None
+
+
+def groups_left(appended: Sequence[Appended]) -> frozenset[int]:
+    """Return the file groups that rows moved from."""
+    return frozenset[int]().union(*(part.left for part in appended))
+
+
+def moves_nothing(intent: Ingest, manifest: Manifest) -> bool:
+    """Return whether the ingest would leave the manifest as it is: no commit is called for."""
+    written = intent.files or intent.deltas or intent.dead_letters
+    return not written and intent.parked is None and intent.source_to in manifest.sources.values()
+
+
+def _source_to(
+    source: SourceState,
+    ends: Mapping[int, int],
+    reports: Sequence[PartitionReport],
+    *,
+    open_letters: bool,
+) -> SourceState:
+    states = dict(source.partitions)
+    for partition, end in ends.items():
+        states[partition] = replace(states.get(partition, PartitionState(0)), next_offset=end)
+    for report in reports:
+        end = report.state.next_offset if report.stopped else ends[report.partition]
+        states[report.partition] = replace(report.state, next_offset=end)
+    fence = max([source.fence, *(report.fence for report in reports)])
+    stays = stays_after(source.stays, [report.sighted for report in reports])
+    source = replace(
+        source, partitions=states, epochs=_entered(source, reports), fence=fence, stays=stays
+    )
+    seen = {report.partition: report.snapshot for report in reports if report.snapshot}
+    source = snapshot_after(source, states, seen, open_letters=open_letters)
+    met = next((report for report in reports if report.ordering), None)
+    if met is None:
+        return source
+    return replace(
+        source,
+        format=source.format or met.format,
+        ordering=source.ordering or met.ordering,
+    )
+
+
+def _entered(source: SourceState, reports: Sequence[PartitionReport]) -> tuple[Epoch, ...]:
+    epochs = {epoch.number: epoch for epoch in source.epochs}
+    for report in reports:
+        for number, offset in report.entered.items():
+            epochs[number] = epochs[number].entered_by(report.partition, offset)
+    return tuple(epochs.values())
+
+
+def _parked(reports: Sequence[PartitionReport]) -> ParkReason | None:
+    reasons = [report.parked for report in reports if report.parked]
+    return min(reasons, key=lambda reason: reason.partition, default=None)
+
+
+def _counts(reports: Sequence[PartitionReport], appended: Sequence[Appended]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for counts in (*(report.counts for report in reports), *(part.counts for part in appended)):
+        total.update(counts)
+    return {name: count for name, count in sorted(total.items()) if count}

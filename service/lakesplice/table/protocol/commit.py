@@ -1,0 +1,216 @@
+"""Commits: the order of writes, and what must still hold for each kind of commit.
+
+The order, and what a crash after each step leaves behind:
+
+    1  base files, deltas, runs,          durable files that nothing names; whoever calls `commit`
+       dead letters                       has written them
+    2  the manifest of the next version   one more such file
+    3  `_delta_log/<next version>.json`   put if absent: the commit. It names base files and
+                                          manifest: 1 and 2 become visible at once
+
+A crash before step 3 changes nothing for anybody; unnamed files are the vacuum's. After it all is
+done: nothing is written afterwards that a reader needs. Names are drawn anew for every attempt, so
+that no attempt can touch another's files.
+
+A put that fails may have taken effect. Putting again settles it: either the file is ours now, or
+one exists; then it is read back, and the random id in it says whose it is. A False also means that
+the existing file is durable, so an answer lost before the folder was synced is made good here.
+
+Who loses the race for a version reads what won, checks `PRECONDITIONS` on it and tries the next
+number. They are the table of docs/format.md, "Commits" (`table/protocol/preconditions.py`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from lakesplice.errors import StorageError, TableNotFoundError
+from lakesplice.formats.checksum import checksum
+from lakesplice.formats.log.actions import (
+    DOMAIN,
+    Action,
+    CommitInfo,
+    DomainMetadata,
+    TableMetadata,
+)
+from lakesplice.formats.log.commit_file import decode_commit, encode_commit
+from lakesplice.formats.log.state import replay, start
+from lakesplice.formats.manifests import Pointer, encode_manifest, encode_pointer
+from lakesplice.model.manifest import FileRef, Manifest
+from lakesplice.table.protocol.intents import Adopt, Create, Intent
+from lakesplice.table.protocol.layout import commit_path, manifest_path
+from lakesplice.table.protocol.offsets import next_offsets, view_floor
+from lakesplice.table.protocol.ports import Clock, Entropy, Store
+from lakesplice.table.protocol.preconditions import PRECONDITIONS, Conflict, ConflictCode
+from lakesplice.table.protocol.snapshot import (
+    Snapshot,
+    latest,
+    open_snapshot,
+    require_ours_to_write,
+)
+from lakesplice.table.protocol.transitions import Moment, Transition, transition
+
+__all__ = ["PRECONDITIONS", "Committed", "Conflict", "ConflictCode", "adopt", "commit", "create"]
+
+ENGINE = "lakesplice/0.1.0"
+ATTEMPTS_MAX = 50
+NOTHING_TOLD: Mapping[str, str] = MappingProxyType({})
+_PUTS_MAX = 3
+_ID_BITS = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The commit is durable and visible; `snapshot` is the table as it stands just after it."""
+
+    snapshot: Snapshot
+
+
+def commit(
+    store: Store,
+    snapshot: Snapshot,
+    intent: Intent,
+    *,
+    clock: Clock,
+    entropy: Entropy,
+    told: Mapping[str, str] = NOTHING_TOLD,
+    attempts: int = ATTEMPTS_MAX,
+) -> Committed | Conflict:
+    """Make `intent` the table's next version, or say why it no longer can be.
+
+    `snapshot` is any version already read; newer ones are read here. `told` goes into the history:
+    who wanted it. Up to `attempts` lost races are made good. Blocks on the store. `FencedError` if
+    a higher generation committed; `StorageError` if the store fails, with the effect unknown: the
+    intent can be committed again as it is, since one that took effect does not meet its own
+    preconditions a second time.
+    """
+    require_ours_to_write(snapshot.log)
+    for _ in range(attempts):
+        snapshot = latest(store, snapshot)
+        conflict = broken_precondition(snapshot, intent)
+        if conflict is not None:
+            return conflict
+        committed = _attempt(store, snapshot, intent, clock, entropy, told)
+        if committed is not None:
+            return Committed(committed)
+    return Conflict(ConflictCode.CONTENTION, f"lost the race {attempts} times; try again later")
+
+
+def create(store: Store, intent: Create, *, clock: Clock, entropy: Entropy) -> Committed | Conflict:
+    """Make version 0 of a table in an empty folder; a `Conflict` (EXISTS) if it holds one."""
+    # Looked up first, because version 0 of an old table may be past its retention.
+    if not _exists(store):
+        committed = _attempt(store, None, intent, clock, entropy)
+        if committed is not None:
+            return Committed(committed)
+    return Conflict(ConflictCode.EXISTS, "the folder holds a table already")
+
+
+def adopt(
+    store: Store, before: Snapshot | None, intent: Adopt, *, clock: Clock, entropy: Entropy
+) -> Committed | Conflict:
+    """Make the version after `before` the first one that is ours; None stands for no log at all.
+
+    A `Conflict` (VERSION) if another writer committed since.
+    """
+    committed = _attempt(store, before, intent, clock, entropy)
+    if committed is not None:
+        return Committed(committed)
+    return Conflict(ConflictCode.VERSION, "the table was written to meanwhile")
+
+
+def broken_precondition(snapshot: Snapshot, intent: Intent) -> Conflict | None:
+    """Return the first of the intent's preconditions that does not hold on `snapshot`, if any."""
+    for precondition in PRECONDITIONS[type(intent)]:
+        conflict = precondition(snapshot, intent)
+        if conflict is not None:
+            return conflict
+    return None
+
+
+def _exists(store: Store) -> bool:
+    try:
+        open_snapshot(store)
+    except TableNotFoundError:
+        return False
+    return True
+
+
+def _attempt(
+    store: Store,
+    before: Snapshot | None,
+    intent: Intent,
+    clock: Clock,
+    entropy: Entropy,
+    told: Mapping[str, str] = NOTHING_TOLD,
+) -> Snapshot | None:
+    """Write the next version; None if another commit took its number."""
+    moment = _moment(before, clock, entropy)
+    manifest_before = Manifest(intent.generation) if before is None else before.manifest
+    change = transition(manifest_before, intent, moment)
+    commit_id = f"{entropy.bits(_ID_BITS):032x}"
+    pointer = _put_manifest(store, change.manifest, moment, entropy)
+    actions = (_commit_info(change, moment, commit_id, told), *change.actions, pointer)
+    if not _put_commit(store, moment.version, encode_commit(actions), commit_id):
+        return None
+    log = start(0, actions) if before is None else replay(before.log, [(moment.version, actions)])
+    return Snapshot(moment.version, moment.timestamp_ms, log, change.manifest)
+
+
+def _moment(before: Snapshot | None, clock: Clock, entropy: Entropy) -> Moment:
+    now_ms = clock.now_ms()
+    if before is None:
+        digits = f"{entropy.bits(_ID_BITS):032x}"
+        table_id = "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+        return Moment(0, now_ms, TableMetadata(table_id, "", created_ms=now_ms))
+    timestamp_ms = max(now_ms, before.timestamp_ms + 1)
+    return Moment(before.version + 1, timestamp_ms, before.log.metadata)
+
+
+def _put_manifest(store: Store, manifest: Manifest, moment: Moment, entropy: Entropy) -> Action:
+    data = encode_manifest(manifest)
+    ref = FileRef(manifest_path(moment.version, entropy), len(data), checksum(data))
+    if not store.put_new(ref.path, data):
+        raise StorageError("a name that was drawn at random exists; try again", path=ref.path)
+    return DomainMetadata(DOMAIN, encode_pointer(Pointer(moment.version, moment.timestamp_ms, ref)))
+
+
+def _put_commit(store: Store, version: int, data: bytes, commit_id: str) -> bool:
+    path = commit_path(version)
+    for put in range(_PUTS_MAX):
+        try:
+            if store.put_new(path, data):
+                return True
+            break
+        except StorageError:
+            if put == _PUTS_MAX - 1:
+                raise
+    ours = decode_commit(store.read(path), path)[:1]
+    return any(isinstance(info, CommitInfo) and info.id == commit_id for info in ours)
+
+
+def _commit_info(
+    change: Transition, moment: Moment, commit_id: str, told: Mapping[str, str]
+) -> CommitInfo:
+    manifest = change.manifest
+    offsets = {topic: next_offsets(source) for topic, source in manifest.sources.items()}
+    floors = {topic: view_floor(manifest, topic) for topic in manifest.sources}
+    parameters = {
+        "generation": str(change.manifest.generation),
+        "offsets": json.dumps(_told_of(offsets)),
+        "viewFloor": json.dumps(_told_of(floors)),
+        **told,
+    }
+    return CommitInfo(
+        moment.timestamp_ms, change.operation, commit_id, ENGINE, parameters, change.counts or {}
+    )
+
+
+def _told_of(
+    topics: Mapping[str, Mapping[int, int]],
+) -> Mapping[str, Mapping[int, int]] | Mapping[int, int]:
+    """By partition where there is one topic, else by topic and partition."""
+    return topics if len(topics) > 1 else next(iter(topics.values()), {})

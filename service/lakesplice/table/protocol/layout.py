@@ -1,0 +1,141 @@
+"""Names of a table's files, relative to its folder, and of the lake's own.
+
+Each name is drawn anew for every attempt and never used again. Readers of the log skip what starts
+with an underscore. Source: docs/format.md, "Folders".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from urllib.parse import quote
+
+from lakesplice.model.address import Partition, group_name
+from lakesplice.model.names import HIVE_NULL
+from lakesplice.table.protocol.ports import Entropy
+
+LOG = "_delta_log"
+LAST_CHECKPOINT = f"{LOG}/_last_checkpoint"
+BASE = "base"
+DELTAS = "_lakesplice/deltas"
+INDEX = "_lakesplice/index"
+MANIFESTS = "_lakesplice/manifests"
+DEAD_LETTERS = "_lakesplice/dead_letters"
+GENERATIONS = "_lakesplice/generations"
+HEARTBEATS = "_lakesplice/heartbeats"
+REQUESTS = "_lakesplice/requests"
+ANSWERS = "_lakesplice/answers"
+STATUS = "_lakesplice/status"
+
+RANDOM_BITS = 64
+_BASE = re.compile(rf"{BASE}/(?:[^/]+=[^/]+/)*[0-9a-f]{{16}}-\d+-[0-9a-f]{{16}}\.parquet")
+# A name that a folder can't have on most file systems.
+_NAME_BYTES_MAX = 255
+# Names in a bucket are 1,024 bytes at most, of which the lake and the file's own need some.
+_FOLDER_BYTES_MAX = 700
+_COMMIT = re.compile(rf"{LOG}/(\d{{20}})\.json")
+_MANIFEST = re.compile(rf"{MANIFESTS}/(\d{{20}})-[0-9a-f]+\.json")
+
+
+def base_path(group: int, splices: int, entropy: Entropy, folder: str = "") -> str:
+    """A base file's name: its first file group, how often it was rewritten, a random part.
+
+    `folder` is what `partition_folder` gives.
+    """
+    return f"{BASE}/{folder}{group_name(group)}-{splices}-{_random(entropy)}.parquet"
+
+
+def partition_folder(columns: Sequence[str], partition: Partition) -> str:
+    """The folders of a partition, as Hive names them: `country=de/`, each followed by a slash.
+
+    The log has the values; but Polars takes them from here. Where a value makes a name too long
+    there are none, and Polars refuses the table. So it is where all of them are too long together.
+    """
+    names = [
+        f"{quote(column, safe='')}={HIVE_NULL if value is None else quote(value, safe='')}"
+        for column, value in zip(columns, partition, strict=True)
+    ]
+    folder = "".join(f"{name}/" for name in names)
+    too_long = any(len(name) > _NAME_BYTES_MAX for name in names)
+    return "" if too_long or len(folder) > _FOLDER_BYTES_MAX else folder
+
+
+def is_base_path(path: str) -> bool:
+    """Whether a file has a name as `base_path` draws it."""
+    return _BASE.fullmatch(path) is not None
+
+
+def delta_path(entropy: Entropy) -> str:
+    """A delta's name."""
+    return f"{DELTAS}/{_random(entropy)}.avro"
+
+
+def run_path(entropy: Entropy) -> str:
+    """The name of a run of the row index."""
+    return f"{INDEX}/{_random(entropy)}.run"
+
+
+def dead_letter_path(entropy: Entropy) -> str:
+    """The name of a file of dead letters."""
+    return f"{DEAD_LETTERS}/{_random(entropy)}.avro"
+
+
+def manifest_path(version: int, entropy: Entropy) -> str:
+    """A manifest's name; it starts with the one version of the log that can name it."""
+    return f"{MANIFESTS}/{version:020d}-{_random(entropy)}.json"
+
+
+def manifest_version(path: str) -> int | None:
+    """Read the version back from a manifest's name; None if it is not one."""
+    match = _MANIFEST.fullmatch(path)
+    return int(match[1]) if match else None
+
+
+def commit_path(version: int) -> str:
+    """The log's commit file of a version."""
+    return f"{LOG}/{version:020d}.json"
+
+
+def commit_version(path: str) -> int | None:
+    """Read the version back from a commit file's name; None if it is not one."""
+    match = _COMMIT.fullmatch(path)
+    return int(match[1]) if match else None
+
+
+def generation_path(generation: int) -> str:
+    """The lake's record that a driver took a generation."""
+    return f"{GENERATIONS}/{generation:020d}.json"
+
+
+def release_path(generation: int) -> str:
+    """The lake's record that a generation's driver ended in order."""
+    return f"{GENERATIONS}/{generation:020d}.released"
+
+
+def heartbeat_path(generation: int, beat: int) -> str:
+    """One heartbeat of a generation's driver."""
+    return f"{HEARTBEATS}/{generation:020d}/{beat:020d}"
+
+
+def request_path(request: str) -> str:
+    """What a command asks of the lake's driver."""
+    return f"{REQUESTS}/{request}.json"
+
+
+def answer_path(request: str) -> str:
+    """What the driver answered."""
+    return f"{ANSWERS}/{request}.json"
+
+
+def probe_path(entropy: Entropy) -> str:
+    """A file in the log's folder that says nothing: whether it can be written is the question."""
+    return f"{LOG}/_lakesplice_probe_{_random(entropy)}"
+
+
+def status_path(generation: int, number: int) -> str:
+    """One status document of a generation's driver."""
+    return f"{STATUS}/{generation:020d}/{number:020d}.json"
+
+
+def _random(entropy: Entropy) -> str:
+    return f"{entropy.bits(RANDOM_BITS):0{RANDOM_BITS // 4}x}"

@@ -1,0 +1,46 @@
+"""Base files as the log names them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from lakesplice.formats.log.actions import Add, Remove
+from lakesplice.model.address import BaseFile
+from lakesplice.model.manifest import Manifest
+from lakesplice.model.schema import TableSchema
+from lakesplice.table.protocol.intents import NewFile
+
+
+def adds_of(
+    schema: TableSchema, files: Iterable[NewFile], timestamp_ms: int, *, data_change: bool = True
+) -> tuple[Add, ...]:
+    """Return what tells of files that come to a table with this schema."""
+    return tuple(
+        Add(
+            new.base.path,
+            new.base.bytes,
+            timestamp_ms,
+            data_change,
+            new.stats,
+            partition_values(schema, new.base),
+        )
+        for new in files
+    )
+
+
+def removes_of(
+    before: Manifest, paths: Iterable[str], timestamp_ms: int, *, data_change: bool = True
+) -> tuple[Remove, ...]:
+    """Return what tells of files of the manifest that go."""
+    files = (before.files[path] for path in paths)
+    return tuple(
+        Remove(
+            file.path, file.bytes, timestamp_ms, data_change, partition_values(before.schema, file)
+        )
+        for file in files
+    )
+
+
+def partition_values(schema: TableSchema, file: BaseFile) -> Mapping[str, str | None]:
+    """Return the value that a file's rows have of each partition column, by name."""
+    return dict(zip(schema.partitioned_by, file.partition, strict=True))

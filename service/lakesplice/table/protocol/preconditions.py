@@ -1,0 +1,328 @@
+"""Preconditions: what must still hold for each kind of commit, whatever was committed meanwhile.
+
+They are the table of docs/format.md, "Commits"; each is one function, for a test to drop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from lakesplice.errors import FencedError
+from lakesplice.planning.upkeep.purging import purge_bound
+from lakesplice.table.protocol.intents import (
+    Evolve,
+    Expire,
+    FileMerge,
+    IndexMerge,
+    Ingest,
+    Intent,
+    Purge,
+    Redirect,
+    Replay,
+    Restore,
+    Splice,
+    Sweep,
+    Upsert,
+)
+from lakesplice.table.protocol.snapshot import Snapshot
+
+
+class ConflictCode(StrEnum):
+    """Which precondition no longer holds."""
+
+    EXISTS = "exists"
+    OFFSETS = "offsets"
+    PARKED = "parked"
+    GROUPS = "groups"
+    INDEX = "index"
+    SCHEMA = "schema"
+    FILES = "files"
+    DELTAS = "deltas"
+    RUNS = "runs"
+    VERSION = "version"
+    UPSERTS = "upserts"
+    SWEPT = "swept"
+    RETENTION = "retention"
+    FLOOR = "floor"
+    CONTENTION = "contention"
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Nothing was committed: what the intent rests on holds no more. Read and decide again."""
+
+    reason: ConflictCode
+    detail: str
+
+
+def generation_is_current(now: Snapshot, intent: Intent) -> None:
+    """No driver of a higher generation has committed; else `FencedError`."""
+    if intent.generation < now.manifest.generation:
+        raise FencedError(
+            "a driver of a higher generation has committed; this one must stop",
+            generation=intent.generation,
+            current=now.manifest.generation,
+        )
+
+
+def table_is_running(now: Snapshot, intent: Ingest | Upsert) -> Conflict | None:
+    """The table was not parked, nor the topic."""
+    topic = intent.source_to.topic if isinstance(intent, Ingest) else ""
+    parked = now.manifest.parked_for(topic)
+    return (
+        None if parked is None else Conflict(ConflictCode.PARKED, f"{parked.code}: {parked.detail}")
+    )
+
+
+def offsets_continue(now: Snapshot, intent: Ingest) -> Conflict | None:
+    """The topic is the same, and its offsets in the manifest equal the starts of the ingest's
+    ranges.
+
+    A partition that the manifest does not know starts at 0; one without a range stays as it is.
+    """
+    to = intent.source_to
+    source = now.manifest.sources.get(to.topic)
+    if source is None or source.topic_id != to.topic_id:
+        return Conflict(ConflictCode.OFFSETS, f"the source is {source and source.topic_id!r} now")
+    for partition in sorted(source.partitions.keys() | to.partitions.keys()):
+        state = source.partitions.get(partition)
+        if partition in intent.source_from:
+            found = 0 if state is None else state.next_offset
+            holds = found == intent.source_from[partition]
+        else:
+            holds = state == to.partitions.get(partition)
+        if not holds:
+            return Conflict(
+                ConflictCode.OFFSETS,
+                f"partition={partition} manifest={state and state.next_offset} "
+                f"ingest={intent.source_from.get(partition)}",
+            )
+    return None
+
+
+def groups_are_live(now: Snapshot, intent: Ingest | Upsert) -> Conflict | None:
+    """Every file group that a delta addresses is live, or comes with the same commit."""
+    own = {segment.group for new in intent.files for segment in new.base.segments}
+    gone = intent.addressed_groups - now.manifest.groups - own
+    return Conflict(ConflictCode.GROUPS, f"no longer live: {len(gone)} groups") if gone else None
+
+
+def index_has_no_newer_keys(now: Snapshot, intent: Ingest | Upsert) -> Conflict | None:
+    """No keys were added to the index since the changes were located.
+
+    Of several topics each has keys of its own: those of its shard.
+    """
+    if isinstance(intent, Ingest) and now.manifest.is_merged:
+        source = now.manifest.sources.get(intent.source_to.topic)
+        newest = 0 if source is None else source.keys_version
+    else:
+        newest = max((run.keys_version for run in now.manifest.runs), default=0)
+    if newest <= intent.planned_on:
+        return None
+    return Conflict(
+        ConflictCode.INDEX, f"keys came in version {newest}, located on {intent.planned_on}"
+    )
+
+
+def schema_is_as_written(now: Snapshot, intent: Ingest | Upsert) -> Conflict | None:
+    """The schema is the one that the changes were written in."""
+    version = now.manifest.schema.version
+    if version == intent.schema_version:
+        return None
+    return Conflict(
+        ConflictCode.SCHEMA, f"version {version} now, written in {intent.schema_version}"
+    )
+
+
+def moved_rows_are_as_read(now: Snapshot, intent: Ingest) -> Conflict | None:
+    """Where rows moved between partitions, no delta came that their state wasn't read from."""
+    if intent.read is None:
+        return None
+    new = {delta.file.path for delta in now.manifest.deltas} - intent.read
+    return Conflict(ConflictCode.DELTAS, f"deltas came meanwhile: {len(new)}") if new else None
+
+
+def rows_are_as_read(now: Snapshot, intent: Upsert) -> Conflict | None:
+    """The table is fed by hand, and no other upsert came in since this one was located."""
+    upserts = now.manifest.upserts
+    if upserts is None:
+        return Conflict(ConflictCode.UPSERTS, "the table is fed by a source")
+    if upserts.position == intent.read:
+        return None
+    return Conflict(
+        ConflictCode.UPSERTS, f"upsert {upserts.position} now, located after {intent.read}"
+    )
+
+
+def sources_are_unchanged(
+    now: Snapshot, intent: Ingest | Splice | FileMerge | Purge
+) -> Conflict | None:
+    """Each source file is live: names are never used again, so a live one is unchanged."""
+    gone = intent.sources - now.manifest.files.keys()
+    return Conflict(ConflictCode.FILES, f"replaced meanwhile: {sorted(gone)[0]}") if gone else None
+
+
+def layout_is_as_written(now: Snapshot, intent: Splice | FileMerge | Purge) -> Conflict | None:
+    """No column got another name or type since the new files were laid out: readers of the log find
+    columns by name, also one that a source file lacked, which no change of the schema replaced.
+    """
+    then = intent.schema_version
+    if then is None or all(before.version <= then for before in now.manifest.schema.former):
+        return None
+    version = now.manifest.schema.version
+    return Conflict(ConflictCode.FILES, f"schema version {version} now, laid out by {then}")
+
+
+def nothing_waits_for_sources(now: Snapshot, intent: Purge) -> Conflict | None:
+    """No change waits for a row of a source file: it would lose the row's address."""
+    for path in intent.inputs:
+        file = now.manifest.files.get(path)
+        if file is not None and now.manifest.waiting_in(file):
+            return Conflict(ConflictCode.DELTAS, f"changes came for {path}")
+    return None
+
+
+def floor_is_below_all_to_come(now: Snapshot, intent: Purge) -> Conflict | None:
+    """Each topic's purge floor is below the position that each of its partitions has reached, and
+    each of its dead letters.
+
+    One that stays as it is was below all when it rose.
+    """
+    for topic, floor in intent.floors.items():
+        source, bound = now.manifest.sources.get(topic), purge_bound(now.manifest, topic)
+        risen = source is None or floor > source.purge_floor
+        if bound is not None and floor >= bound and risen:
+            return Conflict(ConflictCode.FLOOR, f"the floor {floor} is not below {bound} any more")
+    return None
+
+
+def consumed_parts_still_wait(now: Snapshot, intent: Splice) -> Conflict | None:
+    """Each delta part that went in is live and not yet in a base file."""
+    waiting = {delta.file.path: delta.waiting.keys() for delta in now.manifest.deltas}
+    for path, groups in intent.consumed.items():
+        if not groups <= waiting.get(path, frozenset()):
+            return Conflict(ConflictCode.DELTAS, f"consumed meanwhile: {path}")
+    return None
+
+
+def inputs_are_adjacent(now: Snapshot, intent: IndexMerge) -> Conflict | None:
+    """The inputs are live, next to each other and in this order."""
+    paths = tuple(run.file.path for run in now.manifest.runs)
+    if intent.inputs and intent.inputs[0] in paths:
+        start = paths.index(intent.inputs[0])
+        if paths[start : start + len(intent.inputs)] == intent.inputs:
+            return None
+    return Conflict(ConflictCode.RUNS, "the runs were merged or rebuilt meanwhile")
+
+
+def files_are_as_read(now: Snapshot, intent: Evolve) -> Conflict | None:
+    """The set of base files is the one that was read."""
+    same = now.manifest.files.keys() == intent.files
+    return None if same else Conflict(ConflictCode.FILES, "base files came or went meanwhile")
+
+
+def deltas_are_as_read(now: Snapshot, intent: Evolve) -> Conflict | None:
+    """The set of deltas is the one that was read."""
+    same = {delta.file.path for delta in now.manifest.deltas} == intent.deltas
+    return None if same else Conflict(ConflictCode.DELTAS, "deltas came or went meanwhile")
+
+
+def schema_is_the_one_before(now: Snapshot, intent: Evolve) -> Conflict | None:
+    """The present schema is the one that the new one extends, by one version or by several."""
+    schema = now.manifest.schema
+    before = intent.schema.at(schema.version)
+    # The key of a table without columns is not known yet, so it is none of what has to be equal.
+    extends = before.versions == schema.versions and before.columns == schema.columns
+    if intent.schema.version > schema.version and extends:
+        return None
+    return Conflict(ConflictCode.SCHEMA, f"version {schema.version} is another now")
+
+
+def nothing_was_committed(now: Snapshot, intent: Redirect | Replay | Restore) -> Conflict | None:
+    """The newest version is the one it was planned on."""
+    if now.version == intent.planned_on:
+        return None
+    return Conflict(
+        ConflictCode.VERSION, f"version {now.version} now, planned on {intent.planned_on}"
+    )
+
+
+def writer_began_after_sweep(
+    now: Snapshot, intent: Ingest | Upsert | Splice | FileMerge | Purge | IndexMerge | Evolve
+) -> Conflict | None:
+    """No sweep may have taken the new files for orphans: their writer had seen the one before."""
+    least = now.manifest.retention.writers_from
+    if intent.planned_on is None or intent.planned_on >= least:
+        return None
+    return Conflict(
+        ConflictCode.SWEPT, f"written since version {intent.planned_on}, swept up to {least}"
+    )
+
+
+def retention_is_as_read(now: Snapshot, intent: Expire) -> Conflict | None:
+    """No other vacuum came in, and no older version was brought back."""
+    if now.manifest.retention == intent.read:
+        return None
+    return Conflict(ConflictCode.RETENTION, "a vacuum or a restore came in meanwhile")
+
+
+Precondition = Callable[[Snapshot, Any], Conflict | None]
+
+PRECONDITIONS: Mapping[type[Intent], tuple[Precondition, ...]] = {
+    Ingest: (
+        generation_is_current,
+        table_is_running,
+        offsets_continue,
+        groups_are_live,
+        index_has_no_newer_keys,
+        schema_is_as_written,
+        moved_rows_are_as_read,
+        sources_are_unchanged,
+        writer_began_after_sweep,
+    ),
+    Upsert: (
+        table_is_running,
+        rows_are_as_read,
+        groups_are_live,
+        index_has_no_newer_keys,
+        schema_is_as_written,
+        writer_began_after_sweep,
+    ),
+    Splice: (
+        generation_is_current,
+        sources_are_unchanged,
+        layout_is_as_written,
+        consumed_parts_still_wait,
+        writer_began_after_sweep,
+    ),
+    FileMerge: (
+        generation_is_current,
+        sources_are_unchanged,
+        layout_is_as_written,
+        writer_began_after_sweep,
+    ),
+    Purge: (
+        generation_is_current,
+        sources_are_unchanged,
+        layout_is_as_written,
+        nothing_waits_for_sources,
+        floor_is_below_all_to_come,
+        writer_began_after_sweep,
+    ),
+    IndexMerge: (generation_is_current, inputs_are_adjacent, writer_began_after_sweep),
+    Evolve: (
+        generation_is_current,
+        files_are_as_read,
+        deltas_are_as_read,
+        schema_is_the_one_before,
+        writer_began_after_sweep,
+    ),
+    Redirect: (generation_is_current, nothing_was_committed),
+    Replay: (generation_is_current, nothing_was_committed),
+    Expire: (generation_is_current, retention_is_as_read),
+    Sweep: (generation_is_current,),
+    Restore: (generation_is_current, nothing_was_committed),
+}

@@ -1,0 +1,374 @@
+"""Snapshots: the log and the manifest at one version, and sure to belong together.
+
+The hint in `_last_checkpoint` leads to the newest checkpoint, and the versions after it are probed
+by name; listing happens only without a usable hint and for versions before it. Probing from
+anywhere else would be wrong: a clean-up that died half way leaves gaps, and the first missing
+version is the end of the log only above a checkpoint or a version known to be retained.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from lakesplice.errors import (
+    CorruptFileError,
+    MissingFileError,
+    TableNotFoundError,
+    UnsupportedError,
+    VersionNotFoundError,
+)
+from lakesplice.formats.checksum import verify
+from lakesplice.formats.log.actions import (
+    DOMAIN,
+    FEATURE,
+    OUR_PROTOCOL,
+    Action,
+    CommitInfo,
+    DomainMetadata,
+)
+from lakesplice.formats.log.checkpoint import (
+    Checkpoint,
+    complete_checkpoints,
+    decode_hint,
+    read_checkpoint,
+)
+from lakesplice.formats.log.commit_file import decode_commit
+from lakesplice.formats.log.state import LogState, replay, start
+from lakesplice.formats.manifests import Pointer, decode_manifest, decode_pointer
+from lakesplice.model.manifest import FileRef, Manifest
+from lakesplice.table.protocol.layout import LAST_CHECKPOINT, LOG, commit_path, commit_version
+from lakesplice.table.protocol.ports import Store
+
+Commit = tuple[int, Sequence[Action]]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A table at one version; `timestamp_ms` is the commit's own time, rising with the versions."""
+
+    version: int
+    timestamp_ms: int
+    log: LogState
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """What one retained version says of itself.
+
+    `source` gives, per Kafka partition in which the table moved with it, where from and where to;
+    None if the version before it is no longer there. Of a table of several topics it is empty, and
+    `sources` has the same for each topic that moved.
+    """
+
+    version: int
+    info: CommitInfo
+    source: Mapping[int, tuple[int, int]] | None = None
+    sources: Mapping[str, Mapping[int, tuple[int, int]]] = field(default_factory=dict)
+
+
+def open_snapshot(store: Store, version: int | None = None) -> Snapshot:
+    """Return the table's state at `version`, or at its newest one.
+
+    Blocks on reading; never returns part of a state. `TableNotFoundError` if the folder holds no
+    Lakesplice table, `VersionNotFoundError` for a version not written or past its retention,
+    `CorruptFileError` for a damaged or missing file.
+    """
+    return _with_manifest(store, read_log(store, version))
+
+
+def read_log(store: Store, version: int | None = None) -> LogState:
+    """Return what the log alone says at `version`, or at its newest one, of any Delta table.
+
+    Errors as for `open_snapshot`, and `UnsupportedError` for a table that needs a newer reader.
+    """
+    state = _from_hint(store) if version is None else None
+    return _from_listing(store, version) if state is None else state
+
+
+def latest(store: Store, known: Snapshot) -> Snapshot:
+    """Return the newest version, reading only what came after `known`; without listing."""
+    state = replay(known.log, _probe(store, known.version + 1))
+    if state is known.log:
+        # The end of the log, unless `known` is so old that its successors were cleaned up with it.
+        retained = store.size(commit_path(known.version)) is not None
+        return known if retained else open_snapshot(store)
+    return _with_manifest(store, state)
+
+
+def history(store: Store) -> Iterator[HistoryEntry]:
+    """Yield the retained versions, newest first; each costs one read."""
+    newer: tuple[int, CommitInfo] | None = None
+    for version in reversed(_listed_versions(store)):
+        path = commit_path(version)
+        infos = (a for a in decode_commit(store.read(path), path) if isinstance(a, CommitInfo))
+        info = next(infos, CommitInfo(None, ""))
+        if newer is not None:
+            before, after = _offsets(info), _offsets(newer[1])
+            sources = _moved_by_topic(before, after)
+            yield HistoryEntry(*newer, _moved(before.get("", {}), after.get("", {})), sources)
+        newer = version, info
+    if newer is not None:
+        yield HistoryEntry(*newer, {} if newer[0] == 0 else None)
+
+
+def _offsets(info: CommitInfo) -> Mapping[str, Mapping[int, int]]:
+    """The offsets that a commit of ours states, by topic, the only one's under an empty name; none
+    in anybody else's.
+    """
+    try:
+        stated = json.loads(info.parameters.get("offsets", "{}"))
+        by_topic = all(isinstance(one, dict) for one in stated.values())
+        return {
+            str(topic): {int(number): int(offset) for number, offset in offsets.items()}
+            for topic, offsets in (stated if by_topic else {"": stated}).items()
+        }
+    except (ValueError, TypeError, AttributeError):
+        return {}
+
+
+def _moved_by_topic(
+    before: Mapping[str, Mapping[int, int]], after: Mapping[str, Mapping[int, int]]
+) -> dict[str, dict[int, tuple[int, int]]]:
+    """Topics stand in the order in which they came, so what had no name is the first one's."""
+    topics = [topic for topic in after if topic]
+    known = {**dict(zip(topics[:1], [before.get("", {})], strict=False)), **before}
+    moves = {topic: _moved(known.get(topic, {}), after[topic]) for topic in topics}
+    return {topic: moved for topic, moved in moves.items() if moved}
+
+
+def _moved(before: Mapping[int, int], after: Mapping[int, int]) -> dict[int, tuple[int, int]]:
+    return {
+        number: (before.get(number, 0), after[number])
+        for number in sorted(after)
+        if before.get(number, 0) != after[number]
+    }
+
+
+def version_at(store: Store, timestamp_ms: int) -> int:
+    """Return the newest retained version committed at or before a moment.
+
+    Blocks on some reads of commits. `VersionNotFoundError` if all are later.
+    """
+    versions = _listed_versions(store)
+
+    def committed(version: int) -> int:
+        path = commit_path(version)
+        infos = (a for a in decode_commit(store.read(path), path) if isinstance(a, CommitInfo))
+        return next((info.timestamp_ms for info in infos if info.timestamp_ms is not None), 0)
+
+    before = bisect_right(versions, timestamp_ms, key=committed)
+    if not before:
+        raise VersionNotFoundError(
+            "no retained version is as old as that", timestamp_ms=timestamp_ms, oldest=versions[:1]
+        )
+    return versions[before - 1]
+
+
+def manifest_ref(snapshot: Snapshot) -> FileRef:
+    """Return the manifest's file."""
+    configuration = snapshot.log.domains[DOMAIN].configuration
+    return decode_pointer(configuration, commit_path(snapshot.version)).manifest
+
+
+def within_retention(store: Store, snapshot: Snapshot, rows: Iterator[T]) -> Iterator[T]:
+    """Pass on what is read of a version; `VersionNotFoundError` if its files were vacuumed."""
+    try:
+        yield from rows
+    except MissingFileError as error:
+        oldest = latest(store, snapshot).manifest.retention.retained_from
+        if snapshot.version >= oldest:
+            raise
+        raise VersionNotFoundError(
+            "the version is past its retention, its files are deleted",
+            version=snapshot.version,
+            oldest=oldest,
+        ) from error
+
+
+def read_pointer(store: Store, version: int) -> Pointer:
+    """Return what the commit of a version says of its manifest; costs one read.
+
+    `MissingFileError` if the log lacks the version, `CorruptFileError` if another writer wrote it.
+    """
+    for action in _commit(store, version):
+        if isinstance(action, DomainMetadata) and action.domain == DOMAIN:
+            return decode_pointer(action.configuration, commit_path(version))
+    raise CorruptFileError(
+        "another writer committed to the table; restore it to the version before", version=version
+    )
+
+
+def oldest_version(store: Store) -> int:
+    """Return the oldest version whose commit is still in the log; 0 for an empty log. Lists it."""
+    return next(iter(_listed_versions(store)), 0)
+
+
+def read_manifest(store: Store, ref: FileRef) -> Manifest:
+    """Read a manifest by its file; `MissingFileError`, `CorruptFileError`."""
+    data = store.read(ref.path)
+    verify(data, ref)
+    return decode_manifest(data, ref.path)
+
+
+def hinted_version(store: Store) -> int:
+    """Return the version of the newest checkpoint by the log's hint; 0 without one."""
+    try:
+        hint = decode_hint(store.read(LAST_CHECKPOINT))
+    except MissingFileError:
+        return 0
+    return 0 if hint is None else hint.version
+
+
+def checkpointed_snapshot(store: Store, checkpoint: Checkpoint) -> Snapshot:
+    """Return the table as a checkpoint alone has it; `CorruptFileError` if it does not hold up."""
+    state = _from_checkpoint(store, checkpoint)
+    return _with_manifest(store, state)
+
+
+def require_ours_to_write(state: LogState) -> None:
+    """Return if every feature that a writer of the table must know is one of ours."""
+    unknown = set(state.protocol.writer_features) - set(OUR_PROTOCOL.writer_features)
+    if unknown or FEATURE not in state.protocol.writer_features:
+        raise UnsupportedError(
+            "the table asks writers for features that this version lacks; upgrade it",
+            features=sorted(unknown),
+        )
+
+
+def _from_hint(store: Store) -> LogState | None:
+    try:
+        checkpoint = decode_hint(store.read(LAST_CHECKPOINT))
+        if checkpoint is None:
+            return None
+        base = _from_checkpoint(store, checkpoint)
+    except CorruptFileError:
+        # A checkpoint only saves time: older ones or the commits themselves say the same.
+        return None
+    return replay(base, _probe(store, checkpoint.version + 1))
+
+
+def _from_listing(store: Store, version: int | None) -> LogState:
+    names = [path.rpartition("/")[2] for path in store.list(f"{LOG}/")]
+    versions = sorted(_versions(names))
+    checkpoints = [
+        c for c in complete_checkpoints(names) if version is None or c.version <= version
+    ]
+    if not versions and not checkpoints:
+        raise TableNotFoundError("there is no table in this folder", path=str(store))
+    state, damage = _newest_base(store, checkpoints)
+    if state is None and versions[:1] == [0]:
+        state = start(0, _commit(store, 0))
+    if state is None and damage is not None:
+        raise damage
+    if state is None:
+        raise VersionNotFoundError(
+            "the version is past its retention", version=version, oldest=versions[:1]
+        )
+    tail = (v for v in versions if v > state.version and (version is None or v <= version))
+    state = replay(state, ((v, _commit(store, v)) for v in tail))
+    if version is None:
+        # A listing may be older than the last commit.
+        return replay(state, _probe(store, state.version + 1))
+    if state.version != version:
+        raise VersionNotFoundError(
+            "the version was never written", version=version, newest=versions[-1:]
+        )
+    return state
+
+
+def _newest_base(
+    store: Store, checkpoints: Sequence[Checkpoint]
+) -> tuple[LogState | None, CorruptFileError | None]:
+    """Return the state of the newest sound checkpoint, and what is wrong with the newest one."""
+    damage: CorruptFileError | None = None
+    for checkpoint in reversed(checkpoints):
+        try:
+            return _from_checkpoint(store, checkpoint), damage
+        except CorruptFileError as error:
+            damage = damage or error
+    return None, damage
+
+
+def _from_checkpoint(store: Store, checkpoint: Checkpoint) -> LogState:
+    actions: list[Action] = []
+    for name in checkpoint.names:
+        path = f"{LOG}/{name}"
+        with store.open(path) as file:
+            actions.extend(read_checkpoint(file, path))
+    return start(checkpoint.version, actions)
+
+
+def _probe(store: Store, version: int) -> Iterator[Commit]:
+    while True:
+        try:
+            actions = _commit(store, version)
+        except MissingFileError:
+            return
+        yield version, actions
+        version += 1
+
+
+def _commit(store: Store, version: int) -> tuple[Action, ...]:
+    path = commit_path(version)
+    return decode_commit(store.read(path), path)
+
+
+def _versions(names: Sequence[str]) -> Iterator[int]:
+    for name in names:
+        version = commit_version(f"{LOG}/{name}")
+        if version is not None:
+            yield version
+
+
+def _listed_versions(store: Store) -> list[int]:
+    return sorted(_versions([path.rpartition("/")[2] for path in store.list(f"{LOG}/")]))
+
+
+def _with_manifest(store: Store, state: LogState) -> Snapshot:
+    domain = state.domains.get(DOMAIN)
+    if domain is None:
+        raise TableNotFoundError(
+            "the folder holds a Delta table that is not Lakesplice's", path=str(store)
+        )
+    pointer = decode_pointer(domain.configuration, commit_path(state.version))
+    if pointer.version != state.version:
+        raise CorruptFileError(
+            "another writer committed to the table; restore it to the version before",
+            version=state.version,
+            ours=pointer.version,
+        )
+    try:
+        manifest = read_manifest(store, pointer.manifest)
+    except MissingFileError as error:
+        # Perhaps it is the name that is damaged.
+        named_by = commit_path(state.version)
+        raise MissingFileError(error.message, **{**error.facts, "named_by": named_by}) from error
+    if manifest.files.keys() != state.adds.keys():
+        raise CorruptFileError(
+            "the log and the manifest disagree about the base files; restore the log",
+            version=state.version,
+            differing=sorted(manifest.files.keys() ^ state.adds.keys())[:5],
+        )
+    _require_partitions(state, manifest)
+    return Snapshot(state.version, pointer.timestamp_ms, state, manifest)
+
+
+def _require_partitions(state: LogState, manifest: Manifest) -> None:
+    """Other readers take the values of partition columns from the log alone."""
+    names = manifest.schema.partitioned_by
+    if not names:
+        return
+    told = {path: tuple(map(add.partition_values.get, names)) for path, add in state.adds.items()}
+    differing = [path for path, file in manifest.files.items() if told[path] != file.partition]
+    if differing or state.metadata.partition_columns != names:
+        raise CorruptFileError(
+            "the log and the manifest disagree about the files' partitions; restore the log",
+            version=state.version,
+            differing=sorted(differing)[:5],
+        )

@@ -1,0 +1,398 @@
+"""What each intent makes of a manifest and of the log: pure, once its preconditions hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from lakesplice.errors import UsageError
+from lakesplice.formats.log.actions import (
+    OUR_PROTOCOL,
+    Action,
+    Add,
+    ApplicationTransaction,
+    Remove,
+    TableMetadata,
+)
+from lakesplice.formats.log.schema_json import encode_schema
+from lakesplice.formats.parquet import stats_columns
+from lakesplice.model.address import BaseFile
+from lakesplice.model.manifest import (
+    DeltaRef,
+    Manifest,
+    Retention,
+    RunRef,
+    UpsertState,
+)
+from lakesplice.model.schema import TableSchema
+from lakesplice.table.protocol.intents import (
+    Adopt,
+    Counts,
+    Create,
+    Evolve,
+    Expire,
+    FileMerge,
+    IndexMerge,
+    Ingest,
+    Intent,
+    NewFile,
+    Purge,
+    Redirect,
+    Replay,
+    Restore,
+    Splice,
+    Sweep,
+    Upsert,
+)
+from lakesplice.table.protocol.named_files import adds_of, partition_values, removes_of
+from lakesplice.table.protocol.offsets import offsets_from, reached
+from lakesplice.table.protocol.source_states import fed, purged, redirected, replayed, stamp
+
+STATS_COLUMNS = "delta.dataSkippingStatsColumns"
+
+RESTORE = "RESTORE"
+RESET = "RESET"
+ADOPT = "ADOPT"
+PURGE = "PURGE"
+_COMMIT_TIMES = "delta.enableInCommitTimestamps"
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Where and when a commit stands: its version, its time, and the table's metadata before it."""
+
+    version: int
+    timestamp_ms: int
+    metadata: TableMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """The next manifest, the actions beside commit info and pointer, and what to say of it."""
+
+    manifest: Manifest
+    operation: str
+    actions: tuple[Action, ...] = ()
+    counts: Counts | None = None
+
+
+def transition(before: Manifest, intent: Intent, moment: Moment) -> Transition:
+    """Return what `intent` makes of `before`; `UsageError` if it contradicts itself."""
+    if not isinstance(intent, Upsert):  # which comes without a driver and deposes none
+        before = replace(before, generation=intent.generation)
+    match intent:
+        case Create() | Adopt():
+            return _born(intent, moment)
+        case Ingest():
+            return _ingest(before, intent, moment)
+        case Upsert():
+            return _upsert(before, intent, moment)
+        case Splice():
+            return _splice(before, intent, moment)
+        case FileMerge():
+            return _file_merge(before, intent, moment)
+        case Purge():
+            return _purge(before, intent, moment)
+        case IndexMerge():
+            return _index_merge(before, intent)
+        case Evolve():
+            return _evolve(before, intent, moment)
+        case Redirect() | Replay():
+            return _of_source(before, intent, moment)
+        case Expire() | Sweep() | Restore():
+            return _of_versions(before, intent, moment)
+
+
+def _born(intent: Create | Adopt, moment: Moment) -> Transition:
+    return _create(intent, moment) if isinstance(intent, Create) else _adopt(intent, moment)
+
+
+def _of_source(before: Manifest, intent: Redirect | Replay, moment: Moment) -> Transition:
+    if isinstance(intent, Redirect):
+        return _redirect(before, intent, moment)
+    return _replay(before, intent, moment)
+
+
+def _of_versions(before: Manifest, intent: Expire | Sweep | Restore, moment: Moment) -> Transition:
+    match intent:
+        case Expire():
+            return _expire(before, intent)
+        case Sweep():
+            return _sweep(before, intent, moment)
+        case Restore():
+            return _restore(before, intent, moment)
+
+
+def _create(intent: Create, moment: Moment) -> Transition:
+    manifest = Manifest(
+        intent.generation,
+        intent.schema,
+        {} if intent.source is None else {intent.source.topic: intent.source},
+        files={new.base.path: new.base for new in intent.files},
+        runs=_stamped(intent.runs, moment.version),
+        parked=intent.parked,
+        upserts=intent.upserts,
+    )
+    properties = _properties(intent.log_retention_hours)
+    metadata = _with_schema(replace(moment.metadata, properties=properties), intent.schema)
+    adds = adds_of(intent.schema, intent.files, moment.timestamp_ms)
+    return Transition(manifest, "CREATE TABLE", (OUR_PROTOCOL, metadata, *adds), intent.counts)
+
+
+def _properties(log_retention_hours: int) -> dict[str, str]:
+    retention = f"interval {log_retention_hours} hours"
+    return {
+        _COMMIT_TIMES: "true",
+        "delta.logRetentionDuration": retention,
+        # Delta's own Spark connector opens no version older than this.
+        "delta.deletedFileRetentionDuration": retention,
+    }
+
+
+def _adopt(intent: Adopt, moment: Moment) -> Transition:
+    """The files are named once more, for statistics that say what ours say.
+
+    Versions from before the adoption are not ours to read, nor what only they name ours to keep.
+    """
+    version = moment.version
+    retention = Retention(retained_from=version, vacuumed=version)
+    manifest = Manifest(
+        intent.generation,
+        intent.schema,
+        files={new.base.path: new.base for new in intent.files},
+        runs=_stamped(intent.runs, version),
+        upserts=UpsertState(0, insert_only=intent.insert_only),
+        retention=retention if version else Retention(),
+    )
+    properties = {**intent.properties, **_properties(intent.log_retention_hours)}
+    if version and intent.properties.get(_COMMIT_TIMES) != "true":
+        properties["delta.inCommitTimestampEnablementVersion"] = str(version)
+        properties["delta.inCommitTimestampEnablementTimestamp"] = str(moment.timestamp_ms)
+    metadata = _with_schema(replace(moment.metadata, properties=properties), intent.schema)
+    gone = tuple(
+        Remove(add.path, add.bytes, moment.timestamp_ms, False, add.partition_values, add.spelt)
+        for add in intent.gone
+    )
+    adds = adds_of(intent.schema, intent.files, moment.timestamp_ms, data_change=not version)
+    return Transition(manifest, ADOPT, (OUR_PROTOCOL, metadata, *gone, *adds), intent.counts)
+
+
+def _ingest(before: Manifest, intent: Ingest, moment: Moment) -> Transition:
+    _require_addressed(intent)
+    files, removes, adds = _replaced(before, intent.replaced, moment)
+    files |= {new.base.path: new.base for new in intent.files}
+    known = before.sources.get(intent.source_to.topic)
+    floor = offsets_from(known, intent.source_from)
+    before = fed(before, intent, moment.version)
+    topic, now_ms = stamp(before, intent.source_to.topic), moment.timestamp_ms
+    manifest = replace(
+        before,
+        files=files,
+        deltas=before.deltas
+        + tuple(replace(d, committed_ms=now_ms, floor=floor, topic=topic) for d in intent.deltas),
+        runs=before.runs + _stamped(intent.runs, moment.version),
+        dead_letters=before.dead_letters
+        + tuple(
+            replace(
+                letters,
+                committed_ms=now_ms,
+                position=reached(known, intent.source_from),
+                topic=topic,
+            )
+            for letters in intent.dead_letters
+        ),
+    )
+    new = adds_of(before.schema, intent.files, moment.timestamp_ms)
+    return Transition(manifest, "INGEST", (*removes, *adds, *new), intent.counts)
+
+
+def _upsert(before: Manifest, intent: Upsert, moment: Moment) -> Transition:
+    _require_addressed(intent)
+    manifest = replace(
+        before,
+        upserts=intent.upserts,
+        files=dict(before.files) | {new.base.path: new.base for new in intent.files},
+        deltas=before.deltas
+        + tuple(replace(delta, committed_ms=moment.timestamp_ms) for delta in intent.deltas),
+        runs=before.runs + _stamped(intent.runs, moment.version),
+    )
+    actions: tuple[Action, ...] = adds_of(before.schema, intent.files, moment.timestamp_ms)
+    if intent.application:
+        number = intent.upserts.transactions[intent.application]
+        told = ApplicationTransaction(intent.application, number, moment.timestamp_ms)
+        actions = (told, *actions)
+    return Transition(manifest, "UPSERT", actions, intent.counts)
+
+
+def _splice(before: Manifest, intent: Splice, moment: Moment) -> Transition:
+    files, removes, adds = _replaced(before, intent.replaced, moment)
+    deltas = (_without(delta, intent.consumed) for delta in before.deltas)
+    manifest = replace(before, files=files, deltas=tuple(d for d in deltas if d.waiting))
+    return Transition(manifest, "SPLICE", (*removes, *adds), intent.counts)
+
+
+def _replaced(
+    before: Manifest, replaced: Mapping[str, NewFile], moment: Moment
+) -> tuple[dict[str, BaseFile], tuple[Remove, ...], tuple[Add, ...]]:
+    files = dict(before.files)
+    for path, new in replaced.items():
+        old = files.pop(path)
+        if (old.segments, old.partition) != (new.base.segments, new.base.partition):
+            raise UsageError("a splice changed a file's segments", path=path, new=new.base.path)
+        files[new.base.path] = new.base
+    removes = removes_of(before, replaced, moment.timestamp_ms)
+    adds = adds_of(before.schema, replaced.values(), moment.timestamp_ms)
+    return files, removes, adds
+
+
+def _file_merge(before: Manifest, intent: FileMerge, moment: Moment) -> Transition:
+    files, new = dict(before.files), intent.output
+    merged = [files.pop(path) for path in intent.inputs]
+    segments = tuple(segment for file in merged for segment in file.segments)
+    partitions = {file.partition for file in merged}
+    if segments != new.base.segments or partitions != {new.base.partition}:
+        raise UsageError("a merge changed the files' segments", path=new.base.path)
+    files[new.base.path] = new.base
+    removes = removes_of(before, intent.inputs, moment.timestamp_ms, data_change=False)
+    adds = adds_of(before.schema, [new], moment.timestamp_ms, data_change=False)
+    manifest = replace(before, files=files)
+    return Transition(manifest, "FILE MERGE", (*removes, *adds), intent.counts)
+
+
+def _purge(before: Manifest, intent: Purge, moment: Moment) -> Transition:
+    """Readers who hide deleted rows see no change."""
+    files = {path: file for path, file in before.files.items() if path not in intent.inputs}
+    files |= {new.base.path: new.base for new in intent.outputs}
+    runs = () if intent.run is None else (intent.run,)
+    kept = before.runs + _stamped(runs, moment.version)
+    manifest = replace(purged(before, intent), files=files, runs=kept)
+    removes = removes_of(before, intent.inputs, moment.timestamp_ms, data_change=False)
+    adds = adds_of(before.schema, intent.outputs, moment.timestamp_ms, data_change=False)
+    return Transition(manifest, PURGE, removes + adds, intent.counts)
+
+
+def _index_merge(before: Manifest, intent: IndexMerge) -> Transition:
+    paths = [run.file.path for run in before.runs]
+    start = paths.index(intent.inputs[0])
+    stop = start + len(intent.inputs)
+    newest = max(run.keys_version for run in before.runs[start:stop])
+    output = replace(intent.output, keys_version=newest)
+    manifest = replace(before, runs=(*before.runs[:start], output, *before.runs[stop:]))
+    return Transition(manifest, "INDEX MERGE", counts={"numRuns": len(intent.inputs)})
+
+
+def _evolve(before: Manifest, intent: Evolve, moment: Moment) -> Transition:
+    metadata = _with_schema(moment.metadata, intent.schema)
+    files, removes, adds = _replaced(before, intent.replaced, moment)
+    manifest = replace(before, schema=intent.schema, files=files)
+    return Transition(manifest, "CHANGE SCHEMA", (metadata, *removes, *adds))
+
+
+def _with_schema(metadata: TableMetadata, schema: TableSchema) -> TableMetadata:
+    properties = dict(metadata.properties)
+    if columns := stats_columns(schema):
+        properties[STATS_COLUMNS] = ",".join(columns)
+    return replace(
+        metadata,
+        schema_json=encode_schema(schema),
+        properties=properties,
+        partition_columns=schema.partitioned_by,
+    )
+
+
+def _redirect(before: Manifest, intent: Redirect, moment: Moment) -> Transition:
+    runs = before.runs if intent.runs is None else _stamped(intent.runs, moment.version)
+    return Transition(replace(redirected(before, intent, moment.version), runs=runs), "REDIRECT")
+
+
+def _replay(before: Manifest, intent: Replay, moment: Moment) -> Transition:
+    before, source = replayed(before, intent, moment.version)
+    floor, now_ms = offsets_from(source, {}), moment.timestamp_ms
+    topic = stamp(before, intent.topic)
+    files, removes, adds = _replaced(before, intent.replaced, moment)
+    stamped = tuple(replace(ref, committed_ms=now_ms, topic=topic) for ref in intent.kept)
+    left = tuple(ref for ref in before.dead_letters if ref.file.path not in intent.removed)
+    manifest = replace(
+        before,
+        files=files | {new.base.path: new.base for new in intent.files},
+        deltas=before.deltas
+        + tuple(replace(d, committed_ms=now_ms, floor=floor, topic=topic) for d in intent.deltas),
+        runs=before.runs + _stamped(intent.runs, moment.version),
+        dead_letters=(*stamped, *left),
+    )
+    new = adds_of(before.schema, intent.files, moment.timestamp_ms)
+    return Transition(manifest, intent.operation, (*removes, *adds, *new), intent.counts)
+
+
+def _expire(before: Manifest, intent: Expire) -> Transition:
+    retention = replace(
+        before.retention,
+        retained_from=intent.retained_from,
+        vacuumed=intent.vacuumed,
+        restores=tuple(v for v in before.retention.restores if v >= intent.retained_from),
+    )
+    return Transition(replace(before, retention=retention), "VACUUM", counts=intent.counts)
+
+
+def _sweep(before: Manifest, intent: Sweep, moment: Moment) -> Transition:
+    asked = moment.version if intent.writers_from is None else intent.writers_from
+    retention = replace(
+        before.retention,
+        writers_from=max(before.retention.writers_from, asked),
+        swept=moment.version,
+        swept_ms=moment.timestamp_ms,
+    )
+    return Transition(replace(before, retention=retention), "SWEEP")
+
+
+def _restore(before: Manifest, intent: Restore, moment: Moment) -> Transition:
+    """The old content, but what was promised of older versions stays promised.
+
+    Who writes now located rows in a state that is no more: all have to write again.
+    """
+    retention = replace(
+        before.retention,
+        restores=(*before.retention.restores, moment.version),
+        writers_from=moment.version,
+    )
+    manifest = replace(intent.manifest, generation=before.generation, retention=retention)
+    gone = [path for path in before.files if path not in manifest.files]
+    back = [file for path, file in manifest.files.items() if path not in before.files]
+    schema: tuple[Action, ...] = ()
+    if manifest.schema != before.schema:
+        schema = (_with_schema(moment.metadata, manifest.schema),)
+    removes = removes_of(before, gone, moment.timestamp_ms)
+    adds = tuple(
+        Add(
+            file.path,
+            file.bytes,
+            moment.timestamp_ms,
+            True,
+            intent.stats[file.path],
+            partition_values(manifest.schema, file),
+        )
+        for file in back
+    )
+    if intent.version is None:
+        return Transition(manifest, RESET, schema + removes, {"files_gone": len(gone)})
+    counts = {"version": intent.version, "files_back": len(back), "files_gone": len(gone)}
+    return Transition(manifest, RESTORE, schema + removes + adds, counts)
+
+
+def _require_addressed(intent: Ingest | Upsert) -> None:
+    for delta in intent.deltas:
+        if not intent.addressed_groups >= delta.waiting.keys():
+            raise UsageError(
+                "a delta holds groups that its commit does not name", path=delta.file.path
+            )
+
+
+def _stamped(runs: tuple[RunRef, ...], version: int) -> tuple[RunRef, ...]:
+    return tuple(replace(run, keys_version=version) for run in runs)
+
+
+def _without(delta: DeltaRef, consumed: Mapping[str, frozenset[int]]) -> DeltaRef:
+    done = consumed.get(delta.file.path, frozenset())
+    if not done:
+        return delta
+    return replace(delta, waiting={g: n for g, n in delta.waiting.items() if g not in done})

@@ -1,0 +1,374 @@
+"""What each version of a table changed: its rows as they were after it, a row per changed key.
+
+    new file groups   rows that the commit added
+    new deltas        rows that it changed: their after-images; where changes by hand have some
+                      columns only, read from the table as it then was
+
+Where a change moved a row to another partition, its old place and its new row are one change.
+Maintenance changes no row and gives none, nor does a change that the table ignored because its row
+was newer: one that came late or again. So changes laid over the rows of any version give those of
+each later one. Names and values of the columns beside a row's own are those of Delta Lake's change
+data feed, without images of what was before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lakesplice.errors import MissingFileError, UnsupportedError, VersionNotFoundError
+from lakesplice.formats.log.actions import DOMAIN, Action, CommitInfo, DomainMetadata
+from lakesplice.formats.log.commit_file import decode_commit
+from lakesplice.formats.manifests import decode_pointer
+from lakesplice.model.address import BaseFile
+from lakesplice.model.change import Op
+from lakesplice.model.manifest import DeltaRef, Manifest
+from lakesplice.model.names import CHANGED, GROUP, IS_DELETED, OP, POSITION_FILE, POSITION_OFFSET
+from lakesplice.model.position import Ordering
+from lakesplice.model.schema import TableSchema
+from lakesplice.planning.rows.changed_columns import bitmap_bytes, bitmap_rows, changes_column
+from lakesplice.planning.rows.edits import apply_edits
+from lakesplice.planning.rows.overlay import Waiting, overlay, state_columns
+from lakesplice.table.files.base_files import open_base
+from lakesplice.table.files.pending_changes import read_waiting
+from lakesplice.table.protocol.layout import commit_path
+from lakesplice.table.protocol.ports import Store
+from lakesplice.table.protocol.snapshot import read_manifest
+from lakesplice.table.protocol.transitions import ADOPT, PURGE, RESTORE
+from lakesplice.table.reading.effective_changes import took_effect
+
+CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIME = "_change_type", "_commit_version", "_commit_timestamp"
+FEED_FIELDS = (
+    pa.field(CHANGE_TYPE, pa.string(), nullable=False),
+    pa.field(COMMIT_VERSION, pa.int64(), nullable=False),
+    pa.field(COMMIT_TIME, pa.timestamp("us", tz="UTC"), nullable=False),
+)
+INSERT, UPDATE, DELETE = "insert", "update_postimage", "delete"
+_OF_OP = {Op.CREATE: INSERT, Op.UPDATE: UPDATE, Op.READ: UPDATE, Op.DELETE: DELETE}
+
+
+@dataclass(frozen=True)
+class Share:
+    """One of `of` parts of what a version changed, by the files that say it; each row is in one."""
+
+    index: int = 0
+    of: int = 1
+
+    def among(self, paths: Iterable[str]) -> frozenset[str]:
+        """Return the paths that are of this share."""
+        return frozenset(sorted(paths)[self.index :: self.of])
+
+
+WHOLE = Share()
+
+
+@dataclass(frozen=True)
+class Version:
+    """A committed version: its time, what it did, and its manifest."""
+
+    number: int
+    operation: str
+    timestamp_ms: int
+    manifest: Manifest
+
+
+def read_version(store: Store, number: int) -> Version:
+    """Read one version by its commit alone; `VersionNotFoundError` where that is not retained."""
+    path = commit_path(number)
+    try:
+        actions = decode_commit(store.read(path), path)
+    except MissingFileError:
+        raise VersionNotFoundError(
+            "the version is past its retention, or not written yet; begin with a later one",
+            version=number,
+        ) from None
+    domain = next(_domains(actions), None)
+    info = next((action for action in actions if isinstance(action, CommitInfo)), None)
+    if domain is None or info is None:
+        raise UnsupportedError("another writer's commit has no changes to show", version=number)
+    pointer = decode_pointer(domain.configuration, path)
+    return Version(
+        number, info.operation, pointer.timestamp_ms, read_manifest(store, pointer.manifest)
+    )
+
+
+def changes_of(
+    store: Store,
+    number: int,
+    columns: Sequence[str],
+    schema: TableSchema,
+    share: Share = WHOLE,
+) -> Iterator[pa.Table]:
+    """Yield what a version changed: FEED_FIELDS, then `columns`, stored names of `schema`.
+
+    Blocks. `schema` is one of the table's, at any version; columns that came later are null. Of a
+    deleted row only the key means something. Shares are read by themselves, in any order; where
+    rows move between partitions the first is the whole. `VersionNotFoundError` where the version,
+    or that before it, is no longer retained; `UnsupportedError` for one that rows left otherwise
+    than by a change.
+    """
+    version = read_version(store, number)
+    if version.operation == PURGE:  # what left was told when it was deleted
+        return
+    is_first = number == 0 or version.operation == ADOPT
+    before = Manifest(0) if is_first else read_version(store, number - 1).manifest
+    now = version.manifest
+    if version.operation == RESTORE or before.groups - now.groups:
+        raise UnsupportedError(
+            "rows left the table at once, by a restore or an overwrite; read the table as it is,"
+            " and changes from the next version on",
+            version=number,
+        )
+    present = max(schema, now.schema, key=lambda one: one.version)
+    fields = [schema.arrow.field(name) for name in columns]
+    since = present.names_since(schema)
+    now_named = [field.with_name(since.get(field.name, field.name)) for field in fields]
+    if present.partitioned_by:  # a row's two places are in different files
+        if share.index:
+            return
+        share = WHOLE
+    feed = _Feed(store, version, before, feed_schema(now_named), present, share)
+    names = feed_schema(fields).names
+    moved = feed.moved()
+    for found in (feed.added(moved), feed.changed(moved)):
+        yield from (table.rename_columns(names) for table in found)
+
+
+def sizes_of_changes(
+    store: Store, versions: range, known: Mapping[int, Manifest]
+) -> list[list[int]]:
+    """Return the bytes of each file that each version's changes are read from.
+
+    `known` are manifests by version that needn't be read. Where the version before the first can't
+    be read, whatever the first one has counts: whether it is needed shows when changes are read.
+    `VersionNotFoundError` where one of the others is no longer retained.
+    """
+
+    def manifest(number: int) -> Manifest:
+        return known.get(number) or read_version(store, number).manifest
+
+    try:
+        before = manifest(versions.start - 1) if versions.start else Manifest(0)
+    except (VersionNotFoundError, UnsupportedError):
+        before = Manifest(0)
+    found = list[list[int]]()
+    for number in versions:
+        now = manifest(number)
+        found.append([*_new_files(now, before).values()])
+        before = now
+    return found
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Rows that a version moved between partitions: by key and position, which `names` name."""
+
+    names: tuple[str, ...]
+    found: Collection[tuple[object, ...]]
+
+    def among(self, rows: pa.Table) -> pa.Array:
+        """Mark the rows, or changes, that are of such rows."""
+        columns = (rows.column(name).to_pylist() for name in self.names)
+        marks = [one in self.found for one in zip(*columns, strict=True)] if self.found else ()
+        return pa.array(marks or [False] * rows.num_rows, pa.bool_())
+
+
+@dataclass(frozen=True)
+class _Feed:
+    store: Store
+    version: Version
+    before: Manifest
+    layout: pa.Schema
+    schema: TableSchema
+    share: Share
+
+    @property
+    def columns(self) -> list[str]:
+        """The table's columns that are asked for."""
+        return list(self.layout.names[len(FEED_FIELDS) :])
+
+    def moved(self) -> Moved | None:
+        """The rows that came to another partition; None where there are no partitions.
+
+        Nothing else deletes a row, and adds one of its key, at one position.
+        """
+        schema = self.schema
+        if not schema.partitioned_by:
+            return None
+        changes = self._changes(self._new(), ())
+        gone = changes.filter(pc.equal(changes.column(OP), Op.DELETE))
+        names, old = [*schema.key, POSITION_FILE, POSITION_OFFSET], self.before.groups
+        places, found = _named(gone, names), set[tuple[object, ...]]()
+        for file in _in_order(self.version.manifest.files) if gone.num_rows else ():
+            rows = _rows_of_new(file, old)
+            if rows is not None:
+                with open_base(self.store, file, schema) as reader:
+                    for at, (first, last) in enumerate(reader.row_groups):
+                        new = reader.read(at, names).filter(pa.array(rows[first:last]))
+                        found |= places & _named(new, names)
+        return Moved(tuple(names), found)
+
+    def added(self, moved: Moved | None) -> Iterator[pa.Table]:
+        """The rows of new file groups, but for those that the same version deletes at once."""
+        ours, old = self._mine(), self.before.groups
+        for file in _in_order(self.version.manifest.files):
+            rows = _rows_of_new(file, old) if file.path in ours else None
+            if rows is None:
+                continue
+            rows = self._not_changed(file, rows)
+            with open_base(self.store, file, self.schema) as reader:
+                for at, (first, last) in enumerate(reader.row_groups):
+                    mine = rows[first:last]
+                    if mine.any():
+                        more = () if moved is None else moved.names
+                        names = dict.fromkeys((*self._read, IS_DELETED, *more))
+                        found = reader.read(at, [*names]).filter(pa.array(mine))
+                        kinds = pc.if_else(found.column(IS_DELETED), DELETE, INSERT)
+                        if moved is not None:
+                            kinds = pc.if_else(moved.among(found), UPDATE, kinds)
+                        yield self._as_feed(found, kinds)
+
+    def _not_changed(self, file: BaseFile, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Leave out rows that deltas of the same version are of: those tell what became of them."""
+        groups = frozenset(segment.group for segment in file.segments) - self.before.groups
+        deltas = [delta for delta in self._new() if not groups.isdisjoint(delta.waiting)]
+        if not deltas:
+            return rows
+        changes = read_waiting(self.store, deltas, self.schema, groups, ())
+        rows = rows.copy()
+        rows[Waiting.of(changes).place(file.segments, file.path).rows] = False
+        return rows
+
+    def changed(self, moved: Moved | None) -> Iterator[pa.Table]:
+        """The rows that changes of new deltas took effect on."""
+        ours = self._mine()
+        for delta in self._new():
+            if delta.file.path in ours:
+                yield from self._changed_by(self._changes([delta], self._read), moved)
+
+    def _changed_by(self, changes: pa.Table, moved: Moved | None) -> Iterator[pa.Table]:
+        if moved is not None and moved.found:
+            left = pc.and_(moved.among(changes), pc.equal(changes.column(OP), Op.DELETE))
+            changes = changes.filter(pc.invert(left))
+        if not changes.num_rows:
+            return
+        now = self.version.manifest
+        groups = frozenset(np.unique(changes.column(GROUP).to_numpy()).tolist())
+        by_hand = now.ordering is Ordering.COMMIT
+        # Where images may be partial, a whole one may be of a row of which columns are newer.
+        if now.schema.positions is not None or (by_hand and not self._are_whole(changes)):
+            yield from self._states(changes, groups)
+            return
+        if not by_hand:
+            took = took_effect(self.store, self.schema, self.before, now, changes)
+            changes = changes.filter(pa.array(took))
+        if changes.num_rows:
+            yield self._as_feed(changes, _types_of(changes.column(OP)))
+
+    def _mine(self) -> frozenset[str]:
+        return self.share.among(_new_files(self.version.manifest, self.before))
+
+    def _new(self) -> list[DeltaRef]:
+        return _new_deltas(self.version.manifest, self.before)
+
+    def _changes(self, deltas: Sequence[DeltaRef], columns: Sequence[str]) -> pa.Table:
+        groups = frozenset(group for delta in deltas for group in delta.waiting)
+        return read_waiting(self.store, deltas, self.schema, groups, columns)
+
+    def _are_whole(self, changes: pa.Table) -> bool:
+        """Whether changes by hand have a value for each column that is asked for."""
+        given = changes.filter(pc.not_equal(changes.column(OP), Op.DELETE))
+        sets = bitmap_rows(given.column(CHANGED).combine_chunks(), bitmap_bytes(self.schema))
+        asked = (c for c in self.schema.columns if c.name in self.columns)
+        others = (column for column in asked if column.name not in self.schema.key)
+        return all(changes_column(*sets, column.id).all() for column in others)
+
+    def _states(self, changes: pa.Table, groups: frozenset[int]) -> Iterator[pa.Table]:
+        """Rows at the addresses of changes, as the version has them."""
+        now, schema = self.version.manifest, self.schema
+        new = Waiting.of(changes)
+        waiting = Waiting.of(read_waiting(self.store, now.deltas, schema, groups, self._read))
+        needed = state_columns(schema, now.ordering)
+        names = tuple(dict.fromkeys((*self._read, IS_DELETED, *needed)))
+        for file in _in_order(now.files):
+            if groups.isdisjoint(segment.group for segment in file.segments):
+                continue
+            mine, placed = (
+                new.place(file.segments, file.path),
+                waiting.place(file.segments, file.path),
+            )
+            with open_base(self.store, file, schema) as reader:
+                for at, (first, last) in enumerate(reader.row_groups):
+                    asked = mine.within(first, last)
+                    if not len(asked.rows):
+                        continue
+                    part, rows = placed.within(first, last), reader.read(at, names)
+                    state = rows.select([*needed]).take(pa.array(part.addressed))
+                    edits = overlay(part, state, schema, file.path, now.ordering)
+                    after = apply_edits(rows, edits).take(pa.array(asked.addressed))
+                    ends = np.append(np.flatnonzero(np.diff(asked.rows)), len(asked.rows) - 1)
+                    ops = asked.changes.column(OP).take(pa.array(asked.order[ends]))
+                    kinds = pc.if_else(after.column(IS_DELETED), DELETE, _types_of(ops))
+                    yield self._as_feed(after, kinds)
+
+    @property
+    def _read(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.schema.key, *self.columns)))
+
+    def _as_feed(self, rows: pa.Table, kinds: pa.ChunkedArray) -> pa.Table:
+        count, version = rows.num_rows, self.version
+        time = pa.scalar(version.timestamp_ms * 1000, pa.timestamp("us", tz="UTC"))
+        arrays = [
+            kinds,
+            pa.repeat(pa.scalar(version.number, pa.int64()), count),
+            pa.repeat(time, count),
+            *(rows.column(name) for name in self.columns),
+        ]
+        return pa.table(arrays, names=self.layout.names).cast(self.layout)
+
+
+def feed_schema(fields: Sequence[pa.Field]) -> pa.Schema:
+    """Return the layout of changes with the given columns, which a deleted row may lack."""
+    return pa.schema([*FEED_FIELDS, *(field.with_nullable(True) for field in fields)])
+
+
+def _domains(actions: Sequence[Action]) -> Iterator[DomainMetadata]:
+    return (a for a in actions if isinstance(a, DomainMetadata) and a.domain == DOMAIN)
+
+
+def _new_deltas(now: Manifest, before: Manifest) -> list[DeltaRef]:
+    known = {delta.file.path for delta in before.deltas}
+    return [delta for delta in now.deltas if delta.file.path not in known]
+
+
+def _new_files(now: Manifest, before: Manifest) -> dict[str, int]:
+    """The bytes of base files with groups, and of deltas, that weren't there before, by path."""
+    old, files = before.groups, now.files
+    added = {p: f.bytes for p, f in files.items() if any(s.group not in old for s in f.segments)}
+    changed = _new_deltas(now, before)
+    return added | {delta.file.path: delta.file.bytes for delta in changed}
+
+
+def _in_order(files: Mapping[str, BaseFile]) -> list[BaseFile]:
+    return [files[path] for path in sorted(files)]
+
+
+def _named(rows: pa.Table, names: Sequence[str]) -> set[tuple[object, ...]]:
+    return set(zip(*(rows.column(name).to_pylist() for name in names), strict=True))
+
+
+def _rows_of_new(file: BaseFile, old: frozenset[int]) -> NDArray[np.bool_] | None:
+    """Which rows of a file belong to groups that are not among the old; None if none does."""
+    parts = [np.full(s.rows, s.group not in old, np.bool_) for s in file.segments]
+    found = np.concatenate(parts) if parts else np.zeros(0, np.bool_)
+    return found if found.any() else None
+
+
+def _types_of(ops: pa.ChunkedArray) -> pa.ChunkedArray:
+    names = pa.array([_OF_OP[op] for op in sorted(Op)])
+    return names.take(pc.cast(ops, pa.int64()).combine_chunks())

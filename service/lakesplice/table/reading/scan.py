@@ -1,0 +1,149 @@
+"""Reading a table: base files alone, or with their deltas laid over them.
+
+One row group is in memory at a time, and in the real-time view the waiting changes with it.
+Files and row groups are pruned by statistics only where no change waits: elsewhere a row may come
+to match by a change, so the filter follows the overlay. By partition columns files are pruned in
+either case, with their deltas (`planning/filtering/partition_pruning.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesplice.formats.parquet import BaseReader
+from lakesplice.model.address import BaseFile
+from lakesplice.model.manifest import Manifest
+from lakesplice.model.names import IS_DELETED
+from lakesplice.planning.filtering.filters import Filter
+from lakesplice.planning.filtering.partition_pruning import left_by
+from lakesplice.planning.rows.edits import apply_edits
+from lakesplice.planning.rows.overlay import Placed, Waiting, overlay, state_columns
+from lakesplice.table.files.base_files import open_base
+from lakesplice.table.files.pending_changes import read_waiting
+from lakesplice.table.protocol.ports import Store
+
+
+class View(StrEnum):
+    """Which state of the rows a reader sees."""
+
+    REAL_TIME = "real_time"
+    READ_OPTIMISED = "read_optimised"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to read: stored names of the columns in the order wanted, which rows, in which view."""
+
+    columns: Sequence[str]
+    condition: Filter | None = None
+    view: View = View.REAL_TIME
+    include_deleted: bool = False
+
+
+def scan(
+    store: Store,
+    manifest: Manifest,
+    request: Request,
+    paths: Collection[str] | None = None,
+) -> Iterator[pa.Table]:
+    """Yield the rows asked for, a table per row group that has any; of some base files if `paths`
+    names them.
+
+    Files come in the order of their names, which begin with a file group: a splice changes no
+    order.
+
+    Blocks while reading. Raises `MissingFileError` for a file that the manifest names and that is
+    gone, `CorruptFileError` for a damaged one and for a change whose key is not its row's; never
+    fewer rows.
+    """
+    left = matching_files(manifest, request, manifest.files if paths is None else paths)
+    files = [manifest.files[path] for path in sorted(left)]
+    groups = frozenset(segment.group for file in files for segment in file.segments)
+    deltas = manifest.deltas if request.view is View.REAL_TIME else ()
+    waiting = None
+    if any(not groups.isdisjoint(delta.waiting) for delta in deltas):
+        wanted = _wanted(request)
+        waiting = Waiting.of(read_waiting(store, deltas, manifest.schema, groups, wanted))
+    for raw in _read(store, manifest, files, waiting, request):
+        rows = _asked_for(_overlaid(raw, manifest, request), request)
+        if rows.num_rows:
+            yield rows
+
+
+def matching_files(manifest: Manifest, request: Request, paths: Collection[str]) -> Collection[str]:
+    """Return those of the base files that may have rows asked for, by their partitions."""
+    schema, condition = manifest.schema, request.condition
+    if condition is None or request.include_deleted or not schema.partitioned_by:
+        return paths
+    partitions = {path: manifest.files[path].partition for path in paths}
+    left = left_by(condition, schema, partitions.values())
+    return [path for path, partition in partitions.items() if partition in left]
+
+
+@dataclass(frozen=True)
+class _Raw:
+    """A row group as its file holds it, and the changes that wait for its rows, if any."""
+
+    path: str
+    rows: pa.Table
+    part: Placed | None
+
+
+def _read(
+    store: Store,
+    manifest: Manifest,
+    files: Sequence[BaseFile],
+    waiting: Waiting | None,
+    request: Request,
+) -> Iterator[_Raw]:
+    columns, state = _wanted(request), state_columns(manifest.schema, manifest.ordering)
+    with_state = tuple(dict.fromkeys((*columns, *state)))
+    for file in files:
+        path = file.path
+        placed = None if waiting is None else waiting.place(file.segments, path)
+        with open_base(store, file, manifest.schema) as reader:
+            unchanged = _matching_groups(reader, request)
+            for row_group, (first, last) in enumerate(reader.row_groups):
+                part = None if placed is None else placed.within(first, last)
+                if part is not None and len(part.rows):
+                    yield _Raw(path, reader.read(row_group, with_state), part)
+                elif row_group in unchanged:
+                    yield _Raw(path, reader.read(row_group, columns), None)
+
+
+def _overlaid(raw: _Raw, manifest: Manifest, request: Request) -> pa.Table:
+    if raw.part is None:
+        return raw.rows
+    schema = manifest.schema
+    needed = list(state_columns(schema, manifest.ordering))
+    state = raw.rows.select(needed).take(pa.array(raw.part.addressed))
+    edits = overlay(raw.part, state, schema, raw.path, manifest.ordering)
+    return apply_edits(raw.rows.select(list(_wanted(request))), edits)
+
+
+def _matching_groups(reader: BaseReader, request: Request) -> frozenset[int]:
+    condition = request.condition.for_statistics if request.condition is not None else None
+    if condition is None:
+        return frozenset(range(len(reader.row_groups)))
+    return frozenset(reader.matching(condition))
+
+
+def _asked_for(rows: pa.Table, request: Request) -> pa.Table:
+    if not request.include_deleted:
+        deleted = rows.column(IS_DELETED)
+        if pc.any(deleted).as_py():
+            rows = rows.filter(pc.invert(deleted))
+    if request.condition is not None:
+        rows = request.condition.matching(rows)
+    return rows.select(list(request.columns))
+
+
+def _wanted(request: Request) -> tuple[str, ...]:
+    """The stored columns to read: those to return, and those that choose the rows."""
+    chosen = request.condition.columns if request.condition is not None else frozenset()
+    return tuple(dict.fromkeys((*request.columns, *sorted(chosen), IS_DELETED)))

@@ -1,0 +1,249 @@
+"""`Table`: a table's rows, versions and state for Python programs, as Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesplice.errors import UsageError
+from lakesplice.model.manifest import Manifest
+from lakesplice.model.schema import SYSTEM_FIELDS, TableSchema
+from lakesplice.planning.filtering.filters import Filter, stored_names
+from lakesplice.table.protocol.offsets import next_offsets
+from lakesplice.table.protocol.ports import Store
+from lakesplice.table.protocol.snapshot import (
+    HistoryEntry,
+    Snapshot,
+    history,
+    latest,
+    open_snapshot,
+    version_at,
+    within_retention,
+)
+from lakesplice.table.reading.changes import changes_of, feed_schema
+from lakesplice.table.reading.scan import Request, View, scan
+
+_BATCH_ROWS = 1 << 16
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Moment: TypeAlias = datetime | str
+"""A `datetime`, or text in ISO 8601; without a zone it is UTC, as all times of a table are."""
+
+
+class Table:
+    """A table as one version of it shows it; the version stays until `refresh`.
+
+    All methods block. They raise `TableNotFoundError`, `VersionNotFoundError`, `MissingFileError`
+    and `CorruptFileError` for what the store holds, and `UsageError` for arguments that do not fit.
+    """
+
+    def __init__(self, store: Store, version: int | None = None) -> None:
+        """Open the newest version, or a given one; `store` is the table's own folder."""
+        self._store = store
+        self._snapshot = open_snapshot(store, version)
+
+    @property
+    def version(self) -> int:
+        """The version of the log that is open."""
+        return self._snapshot.version
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The user's columns by their stored names, in the order that `read` returns them."""
+        schema = self._snapshot.manifest.schema
+        return pa.schema([schema.arrow.field(name) for name in schema.shown])
+
+    @property
+    def offsets(self) -> Mapping[int, int]:
+        """Per Kafka partition the next offset: the real-time view holds every change before it.
+
+        `UsageError` for a table of several topics, which `offsets_of` names.
+        """
+        source = self._snapshot.manifest.source
+        return {} if source is None else next_offsets(source)
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics that feed the table."""
+        return tuple(self._snapshot.manifest.sources)
+
+    def offsets_of(self, topic: str) -> Mapping[int, int]:
+        """Per partition of a topic the next offset, as `offsets` has them of the only one."""
+        source = self._snapshot.manifest.sources.get(topic)
+        if source is None:
+            raise UsageError("the table has no such topic", topic=topic, topics=list(self.topics))
+        return next_offsets(source)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The open version's log state and manifest."""
+        return self._snapshot
+
+    def refresh(self) -> Table:
+        """Go on to the newest version and return the table."""
+        self._snapshot = latest(self._store, self._snapshot)
+        return self
+
+    def history(self) -> Iterator[HistoryEntry]:
+        """Yield the retained versions, newest first."""
+        return history(self._store)
+
+    def read(
+        self,
+        view: str = View.REAL_TIME,
+        columns: Sequence[str] | None = None,
+        filter: pc.Expression | None = None,  # noqa: A002  # pyarrow's own name for it
+        version: int | None = None,
+        *,
+        as_of: Moment | None = None,
+        include_deleted: bool = False,
+        include_system: bool = False,
+    ) -> pa.Table:
+        """Return rows as one Arrow table; the arguments are those of `scan`."""
+        return self.scan(
+            view,
+            columns,
+            filter,
+            version,
+            as_of=as_of,
+            include_deleted=include_deleted,
+            include_system=include_system,
+        ).read_all()
+
+    def scan(
+        self,
+        view: str = View.REAL_TIME,
+        columns: Sequence[str] | None = None,
+        filter: pc.Expression | None = None,  # noqa: A002  # pyarrow's own name for it
+        version: int | None = None,
+        *,
+        as_of: Moment | None = None,
+        include_deleted: bool = False,
+        include_system: bool = False,
+    ) -> pa.RecordBatchReader:
+        """Return rows as a stream that reads as it is consumed, a row group in memory at a time.
+
+        `view` is "real_time" (waiting changes laid over the base files) or "read_optimised" (base
+        files alone, as other readers of the log see them). `columns` are stored or source names;
+        all user columns by default, and with `include_system` the system columns after them. The
+        fields are named as they were asked for. `filter` may use either kind of name. `version`
+        reads another version than the open one, `as_of` the one that was the newest at a moment: a
+        `datetime`, or text such as "2026-11-22T08:00:00Z"; UTC without a zone. Deleted rows come
+        only with `include_deleted`, and of their columns only the key and the system columns mean
+        something.
+        """
+        wanted = asked_version(self._store, version, as_of)
+        snapshot = self._snapshot if wanted is None else open_snapshot(self._store, wanted)
+        schema = snapshot.manifest.schema
+        system = [field.name for field in SYSTEM_FIELDS] if include_system else []
+        chosen = [*(schema.shown if columns is None else columns), *system]
+        asked = ask(schema, chosen, filter, view, include_deleted=include_deleted)
+        batches = asked.batches(self._store, snapshot.manifest)
+        kept = within_retention(self._store, snapshot, batches)
+        return pa.RecordBatchReader.from_batches(asked.layout, kept)
+
+    def changes(
+        self,
+        from_version: int,
+        to_version: int | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> pa.RecordBatchReader:
+        """Return what each version changed, in their order, from one to another, both included.
+
+        The first columns are `_change_type` ("insert", "update_postimage" or "delete"),
+        `_commit_version` and `_commit_timestamp`; then come `columns`, by stored or source names,
+        all user columns by default, as they were after the version. Of a deleted row only the key
+        means something. `to_version` is the open one by default. See `table/reading/changes.py`.
+        """
+        schema = self._snapshot.manifest.schema
+        asked = ask(schema, schema.shown if columns is None else columns, None, View.REAL_TIME)
+        last = self.version if to_version is None else to_version
+        layout = feed_schema(asked.layout)
+        versions = range(from_version, last + 1)
+        batches = (
+            batch
+            for version in versions
+            for rows in changes_of(self._store, version, asked.stored, schema)
+            for batch in rows.rename_columns(layout.names).to_batches(max_chunksize=_BATCH_ROWS)
+        )
+        return pa.RecordBatchReader.from_batches(layout, batches)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of a table: the rows and stored columns to read, and how they are to be
+    named.
+    """
+
+    request: Request
+    stored: tuple[str, ...]
+    layout: pa.Schema
+
+    def batches(
+        self, store: Store, manifest: Manifest, paths: Collection[str] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows, of some base files if `paths` names them; one without rows at least."""
+        empty = True
+        for table in scan(store, manifest, self.request, paths):
+            columns = [table.column(name) for name in self.stored]
+            # Without columns only the selection knows how many rows there are.
+            rows = pa.table(columns, schema=self.layout) if columns else table.select([])
+            yield from rows.to_batches(max_chunksize=_BATCH_ROWS)
+            empty = False
+        if empty:  # who writes what comes, batch by batch, learns the columns all the same
+            yield pa.RecordBatch.from_pylist([], schema=self.layout)
+
+
+def ask(
+    schema: TableSchema,
+    columns: Sequence[str],
+    condition: pc.Expression | None,
+    view: str,
+    *,
+    include_deleted: bool = False,
+) -> Asked:
+    """Return what is asked by stored or source names; `UsageError` where it doesn't fit."""
+    names, asked = stored_names(schema), list(dict.fromkeys(columns))
+    unknown = [name for name in asked if name not in names]
+    if unknown:
+        raise UsageError("the table has no such column", columns=unknown, known=sorted(names))
+    if view not in tuple(View):
+        raise UsageError("unknown view", view=view, known=[kind.value for kind in View])
+    stored = tuple(names[name] for name in asked)
+    bound = None if condition is None else Filter(condition, schema)
+    fields = [schema.arrow.field(s).with_name(n) for s, n in zip(stored, asked, strict=True)]
+    request = Request(tuple(dict.fromkeys(stored)), bound, View(view), include_deleted)
+    return Asked(request, stored, pa.schema(fields))
+
+
+def asked_version(store: Store, version: int | None, as_of: Moment | None) -> int | None:
+    """Return the version that is meant, None if neither is given.
+
+    `VersionNotFoundError` if no retained version is as old as `as_of`; `UsageError` if both are
+    given or `as_of` is no moment. Blocks on some reads of the log.
+    """
+    if as_of is None:
+        return version
+    if version is not None:
+        raise UsageError("give a version or a moment, not both", version=version)
+    return version_at(store, moment_ms(as_of))
+
+
+def moment_ms(moment: Moment) -> int:
+    """Return a moment in milliseconds since 1970, of UTC if it has no zone; raises `UsageError`."""
+    if isinstance(moment, str):
+        try:
+            moment = datetime.fromisoformat(moment)
+        except ValueError:
+            raise UsageError(
+                "that is no moment such as 2026-11-22T08:00:00Z", as_of=moment
+            ) from None
+    if not isinstance(moment, datetime):
+        raise UsageError("a moment is a datetime or text", as_of=moment)
+    zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return (zoned - _EPOCH) // timedelta(milliseconds=1)

@@ -1,0 +1,198 @@
+"""Compaction of some base files: their waiting changes go into their next versions.
+
+    read each delta once -> per file: read the state of the addressed rows -> overlay -> rewrite
+    under a new name -> check what was written -> (the caller commits `Splice`)
+
+Addresses do not move, so changes that arrive meanwhile stay valid and wait for the next round.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from lakesplice.errors import UnsupportedError
+from lakesplice.formats.parquet import WrittenBase
+from lakesplice.model.address import BaseFile
+from lakesplice.model.manifest import Manifest
+from lakesplice.model.schema import TableSchema
+from lakesplice.planning.rows.edits import Edits
+from lakesplice.planning.rows.overlay import Placed, Waiting, overlay, state_columns
+from lakesplice.splicing.pages.rows import read_rows
+from lakesplice.splicing.structures.source import SourceFile
+from lakesplice.splicing.verify import verify_edits
+from lakesplice.table.files.adopted_rows import state_of_any
+from lakesplice.table.files.base_files import checked_base, create_base
+from lakesplice.table.files.page_rewriter import FALLBACK
+from lakesplice.table.files.pending_changes import read_waiting
+from lakesplice.table.files.plain_rewrite import PlainRewriter
+from lakesplice.table.protocol.intents import NewFile, Splice
+from lakesplice.table.protocol.layout import base_path, partition_folder
+from lakesplice.table.protocol.ports import Entropy, Rewriter, Store
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """What a compaction wrote, for a `Splice` to make visible.
+
+    A file whose waiting changes were all stale is not in `replaced`; they are consumed all the
+    same. `counts`: `changes` consumed, of them `stale`, `unlinked`; `rows` edited; `bytes_read`,
+    `bytes_written`; and the rewriter's own.
+    """
+
+    replaced: Mapping[str, NewFile]
+    consumed: Mapping[str, frozenset[int]]
+    counts: Mapping[str, int]
+    schema_version: int
+
+
+def compact_files(
+    store: Store,
+    manifest: Manifest,
+    paths: Sequence[str],
+    rewriter: Rewriter,
+    entropy: Entropy,
+) -> Compacted:
+    """Rewrite base files with the changes that `manifest` has waiting for them.
+
+    `paths` name files of the manifest. Memory holds their waiting changes and about two row groups.
+    Blocks; may be called again, each time under new names. Raises `CorruptFileError` for a damaged
+    file or delta and for a change whose key is not its row's, and `StorageError`; what was written
+    is then left for the vacuum.
+    """
+    files = [manifest.files[path] for path in paths]
+    groups = {segment.group for file in files for segment in file.segments}
+    changes = read_waiting(store, manifest.deltas, manifest.schema, groups)
+    replaced, counts = rewrite_with(store, manifest, files, changes, rewriter, entropy)
+    consumed = {
+        delta.file.path: frozenset(groups & delta.waiting.keys())
+        for delta in manifest.deltas
+        if not groups.isdisjoint(delta.waiting)
+    }
+    return Compacted(replaced, consumed, counts, manifest.schema.version)
+
+
+def rewrite_with(
+    store: Store,
+    manifest: Manifest,
+    files: Sequence[BaseFile],
+    changes: pa.Table,
+    rewriter: Rewriter,
+    entropy: Entropy,
+) -> tuple[Mapping[str, NewFile], Mapping[str, int]]:
+    """Rewrite base files of `manifest` with changes, in the layout of `delta_schema`.
+
+    Return the next version of each file by its path, without those for which all changes are
+    stale, and the counts of `Compacted`. Blocks and raises as `compact_files`.
+    """
+    waiting = Waiting.of(changes)
+    replaced: dict[str, NewFile] = {}
+    counts = Counter(changes=changes.num_rows, stale=0, rows=0, bytes_read=0, bytes_written=0)
+    unlinked = 0
+    for file in files:
+        placed = waiting.place(file.segments, file.path)
+        if not len(placed.rows):
+            continue
+        with store.open(file.path, file.tail_bytes) as source:
+            edits = _edits(store, source, file, placed, manifest)
+            counts["stale"] += edits.stale
+            unlinked += edits.unlinked
+            if not len(edits.rows):
+                continue
+            new, more = rewrite_base(store, source, file, edits, manifest.schema, rewriter, entropy)
+        replaced[file.path] = new
+        counts.update(more)
+        counts["rows"] += len(edits.rows)
+        counts["bytes_read"] += file.bytes
+        counts["bytes_written"] += new.base.bytes
+    counts.update({"unlinked": unlinked} if unlinked else {})
+    return replaced, counts
+
+
+def splice_of(generation: int, planned_on: int, parts: Sequence[Compacted]) -> Splice:
+    """Return the one commit for what several tasks compacted of the files of the version
+    `planned_on`, each file by one of them.
+    """
+    consumed: dict[str, frozenset[int]] = {}
+    counts: Counter[str] = Counter()
+    for part in parts:
+        counts.update(part.counts)
+        for path, groups in part.consumed.items():
+            consumed[path] = consumed.get(path, frozenset()) | groups
+    replaced = {path: new for part in parts for path, new in part.replaced.items()}
+    version = min((part.schema_version for part in parts), default=None)
+    return Splice(generation, replaced, consumed, dict(sorted(counts.items())), planned_on, version)
+
+
+def _edits(
+    store: Store, source: pa.NativeFile, file: BaseFile, placed: Placed, manifest: Manifest
+) -> Edits:
+    schema = manifest.schema
+    names = state_columns(schema, manifest.ordering)
+    held = checked_base(source, file, schema).names  # what it checks, the pages' reader relies on
+    if schema.adopted:
+        state = state_of_any(store, file, schema, names, placed.addressed)
+    else:
+        pages, rows = SourceFile(source, file.path), placed.addressed
+        none = pa.nulls(len(rows), pa.binary())  # written before the table had column positions
+        state = pa.table(
+            {name: read_rows(pages, name, rows) if name in held else none for name in names}
+        )
+    return overlay(placed, state, schema, file.path, manifest.ordering)
+
+
+def rewrite_base(
+    store: Store,
+    source: pa.NativeFile,
+    file: BaseFile,
+    edits: Edits,
+    schema: TableSchema,
+    rewriter: Rewriter,
+    entropy: Entropy,
+) -> tuple[NewFile, Mapping[str, int]]:
+    """Write a base file's next version and look at it; return it and the rewriter's counts.
+
+    `source` is the file, open. Blocks. `CorruptFileError` if what was written doesn't read as it
+    was meant.
+    """
+    splices = file.splices + 1
+    written: list[WrittenBase] = []
+
+    def write(sink: pa.NativeFile) -> WrittenBase:
+        written.append(rewriter.rewrite(source, file, edits, schema, sink))
+        return written[0]
+
+    def write_plainly(sink: pa.NativeFile) -> WrittenBase:
+        plain = PlainRewriter(store.row_group_bytes).rewrite(source, file, edits, schema, sink)
+        written.append(replace(plain, counts={FALLBACK + "late": 1}))
+        return written[0]
+
+    def check(found: pa.NativeFile, base: BaseFile) -> None:
+        """Read the edited values back: what is committed was seen to be readable and meant."""
+        checked_base(found, base, schema)
+        verify_edits(found, base.path, edits)
+
+    def create(by: Callable[[pa.NativeFile], WrittenBase]) -> NewFile:
+        folder = partition_folder(schema.partitioned_by, file.partition)
+        path = base_path(file.segments[0].group, splices, entropy, folder)
+        hint = file.tail_bytes + file.tail_bytes // 8
+        return create_base(
+            store,
+            path,
+            file.segments,
+            by,
+            splices=splices,
+            tail_hint=hint,
+            partition=file.partition,
+            check=check,
+        )
+
+    try:
+        new = create(write)
+    except UnsupportedError:
+        # What was written is gone; a name is used once.
+        new = create(write_plainly)
+    return new, written[-1].counts

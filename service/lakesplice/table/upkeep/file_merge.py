@@ -1,0 +1,155 @@
+"""File merge: small base files become one, with their segments one after another.
+
+No row's address changes, so index and waiting deltas stay as they are, also those that come in
+meanwhile. Row groups that are large enough are copied as bytes; of smaller ones, which would make
+the new file as slow to read as the old ones, the rows are gathered into new row groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakesplice.errors import CorruptFileError, UnsupportedError, UsageError
+from lakesplice.formats.parquet import (
+    ROWS_PER_PAGE,
+    WrittenBase,
+    delta_stats,
+    write_base,
+)
+from lakesplice.model.address import BaseFile
+from lakesplice.model.manifest import Manifest
+from lakesplice.model.names import IS_DELETED, POSITION_FILE, POSITION_OFFSET
+from lakesplice.model.schema import TableSchema
+from lakesplice.splicing.operations import merge_files
+from lakesplice.splicing.output.copying import OpenSink, StreamSink
+from lakesplice.splicing.structures.footer import MAGIC
+from lakesplice.table.files.base_files import create_base, open_base
+from lakesplice.table.protocol.intents import FileMerge, NewFile
+from lakesplice.table.protocol.layout import base_path, partition_folder
+from lakesplice.table.protocol.ports import Entropy, Store
+
+# From here on a row group is read about as fast as one of full size.
+COPIED_ROWS_MIN = 32 * ROWS_PER_PAGE
+
+
+def merge_base_files(
+    store: Store,
+    manifest: Manifest,
+    paths: Sequence[str],
+    entropy: Entropy,
+    open_sink: OpenSink = StreamSink,
+) -> tuple[tuple[str, ...], NewFile]:
+    """Write the file that takes the place of others; return these, in its order, and the file.
+
+    They are of one partition, else `UsageError`.
+    Memory holds the rows of the files whose row groups are small, and one row group. Blocks.
+    `CorruptFileError` for a damaged file and if what was written does not read as it should.
+    """
+    schema, files = manifest.schema, [manifest.files[path] for path in paths]
+    copied = [file for file in files if _is_copied(store, file, schema)]
+    gathered = [file for file in files if file not in copied]
+    ordered = [*gathered, *copied]
+    splices = max(file.splices for file in files) + 1
+    segments = [segment for file in ordered for segment in file.segments]
+    partition = files[0].partition
+    if any(file.partition != partition for file in files):
+        raise UsageError("files of several partitions can't become one", paths=[*paths][:5])
+    folder = partition_folder(schema.partitioned_by, partition)
+    path = base_path(segments[0].group, splices, entropy, folder)
+
+    def write(sink: pa.NativeFile) -> WrittenBase:
+        if not copied:
+            return _written(store, gathered, schema, sink)
+        return _copied(store, gathered, copied, schema, sink, open_sink)
+
+    new = create_base(store, path, segments, write, splices=splices, partition=partition)
+    _verify(store, ordered, new.base, schema)
+    return tuple(file.path for file in ordered), new
+
+
+def file_merge(
+    generation: int, planned_on: int, inputs: Sequence[str], output: NewFile, manifest: Manifest
+) -> FileMerge:
+    """Return the commit of a merge whose files were read at the version `planned_on`."""
+    read = sum(manifest.files[path].bytes for path in inputs)
+    counts = {"files": len(inputs), "bytes_read": read, "bytes_written": output.base.bytes}
+    version = manifest.schema.version
+    return FileMerge(generation, tuple(inputs), output, counts, planned_on, version)
+
+
+def _is_copied(store: Store, file: BaseFile, schema: TableSchema) -> bool:
+    with open_base(store, file, schema) as reader:
+        rows = [last - first for first, last in reader.row_groups]
+        large = min(rows, default=0) >= COPIED_ROWS_MIN
+        # Fewer where rows are wide, or all row groups of the store small; encoded they take about a
+        # sixth of their memory.
+        large |= min(reader.row_group_bytes, default=0) >= store.row_group_bytes // 16
+        return large and reader.is_as_written
+
+
+def _rows(store: Store, files: Sequence[BaseFile], schema: TableSchema) -> Iterator[pa.Table]:
+    for file in files:
+        with open_base(store, file, schema) as reader:
+            for row_group in range(len(reader.row_groups)):
+                yield reader.read(row_group)
+
+
+def _written(
+    store: Store, files: Sequence[BaseFile], schema: TableSchema, sink: pa.NativeFile
+) -> WrittenBase:
+    return write_base(_rows(store, files, schema), schema, sink, store.row_group_bytes)
+
+
+def _copied(
+    store: Store,
+    gathered: Sequence[BaseFile],
+    copied: Sequence[BaseFile],
+    schema: TableSchema,
+    sink: pa.NativeFile,
+    open_sink: OpenSink,
+) -> WrittenBase:
+    to = open_sink(sink)
+    with ExitStack() as stack:
+        sources = []
+        if gathered:
+            buffer = pa.BufferOutputStream()
+            _written(store, gathered, schema, buffer)
+            sources.append((pa.BufferReader(buffer.getvalue()), gathered[0].path))
+        opened = (stack.enter_context(store.open(file.path)) for file in copied)
+        sources += zip(opened, (file.path for file in copied), strict=True)
+        try:
+            done = merge_files(sources, to)
+        except UnsupportedError:
+            if to.tell():
+                raise
+            # Another writer's layout: nothing of the file is there yet.
+            return _written(store, [*gathered, *copied], schema, sink)
+    footer = pq.read_metadata(pa.BufferReader(MAGIC + done.footer))
+    return WrittenBase(done.rows, delta_stats(footer, schema), done.pages_end)
+
+
+def _verify(
+    store: Store, inputs: Sequence[BaseFile], output: BaseFile, schema: TableSchema
+) -> None:
+    """Compare keys, positions and deletions row by row: each must be where its address says."""
+    names = (*schema.key, POSITION_FILE, POSITION_OFFSET, IS_DELETED)
+    meant = _columns(store, inputs, schema, names)
+    found = _columns(store, [output], schema, names)
+    if not found.equals(meant):
+        raise CorruptFileError(
+            "a merged file does not hold its sources' rows; this is a defect", path=output.path
+        )
+
+
+def _columns(
+    store: Store, files: Sequence[BaseFile], schema: TableSchema, names: Sequence[str]
+) -> pa.Table:
+    parts = []
+    for file in files:
+        with open_base(store, file, schema) as reader:
+            parts += [reader.read(group, names) for group in range(len(reader.row_groups))]
+    return pa.concat_tables(parts).combine_chunks()

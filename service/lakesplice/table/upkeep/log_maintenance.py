@@ -1,0 +1,166 @@
+"""Care of a table's log: checkpoints, and clean-up of what is past its retention.
+
+Before the log's entries of expired versions go, the files that only they name are deleted.
+
+A clean-up keeps every version that was current within the retention, by the commits' own times,
+which rise whatever a clock does. What it deletes lies below a checkpoint that was read back and
+held up; it deletes in order of version, so that one which dies half way leaves only versions that
+can be read and versions that are refused, none that reads wrong.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lakesplice.errors import CorruptFileError, TableNotFoundError
+from lakesplice.formats.log.actions import CommitInfo, DomainMetadata
+from lakesplice.formats.log.checkpoint import Checkpoint, checkpoint_version, complete_checkpoints
+from lakesplice.formats.log.commit_file import decode_commit
+from lakesplice.table.protocol.commit import Conflict
+from lakesplice.table.protocol.layout import (
+    LAST_CHECKPOINT,
+    LOG,
+    MANIFESTS,
+    commit_path,
+    commit_version,
+    manifest_version,
+)
+from lakesplice.table.protocol.ports import Clock, LogKeeper, Store
+from lakesplice.table.protocol.snapshot import Snapshot, checkpointed_snapshot, hinted_version
+from lakesplice.table.upkeep.expiry import Expired, Expiry
+
+CHECKPOINTS_PER_CLEAN_UP = 10
+
+
+@dataclass(frozen=True, slots=True)
+class CareTaken:
+    """What one round did: the version checkpointed, how many of the log's files were deleted, and
+    which files of expired versions before it.
+    """
+
+    checkpoint_version: int
+    files_deleted: int
+    expired: Expired | None = None
+
+
+class Maintenance:
+    """Looks after the log of one table. Called by one thread at a time.
+
+    Without an `expiry` the files that only expired versions name stay, and are orphans once their
+    log is gone.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        keeper: LogKeeper,
+        clock: Clock,
+        *,
+        checkpoint_every: int,
+        retention_seconds: float,
+        expiry: Expiry | None = None,
+    ) -> None:
+        self._store = store
+        self._keeper = keeper
+        self._clock = clock
+        self._every = checkpoint_every
+        self._retention_seconds = retention_seconds
+        self._expiry = expiry
+        self._checkpointed: int | None = None
+
+    def care(self, snapshot: Snapshot) -> CareTaken | None:
+        """Write a checkpoint if one is due at `snapshot`, at times with a clean-up; else None.
+
+        Blocks. `StorageError` if the store fails; the next call makes up for it.
+        """
+        if self._checkpointed is None:
+            self._checkpointed = hinted_version(self._store)
+        if snapshot.version - self._checkpointed < self._every:
+            return None
+        self._keeper.checkpoint(snapshot.version)
+        before, self._checkpointed = self._checkpointed, snapshot.version
+        span = self._every * CHECKPOINTS_PER_CLEAN_UP
+        if before // span == snapshot.version // span:
+            return CareTaken(snapshot.version, 0)
+        expired_ms = self._expired_ms()
+        expired = self._expire(snapshot, expired_ms)
+        if isinstance(expired, Conflict) or (expired is not None and not expired.done):
+            return CareTaken(snapshot.version, 0)
+        return CareTaken(snapshot.version, clean_up(self._store, expired_ms), expired)
+
+    def expire(self, snapshot: Snapshot) -> Expired | Conflict | None:
+        """Delete what only versions past the retention name; None without an `expiry`.
+
+        Errors and outcome as `Expiry.run`.
+        """
+        return self._expire(snapshot, self._expired_ms())
+
+    def _expire(self, snapshot: Snapshot, expired_ms: int) -> Expired | Conflict | None:
+        return None if self._expiry is None else self._expiry.run(snapshot, expired_ms)
+
+    def _expired_ms(self) -> int:
+        return self._clock.now_ms() - int(self._retention_seconds * 1000)
+
+
+def clean_up(store: Store, expired_ms: int) -> int:
+    """Delete log files and manifests of versions that were succeeded before `expired_ms`.
+
+    Returns how many. Kept are the version current at that time and all after it, and what they are
+    read from: the newest checkpoint at or below it.
+    """
+    paths = list(store.list(f"{LOG}/"))
+    commits = sorted(version for path in paths if (version := commit_version(path)) is not None)
+    names = [path.removeprefix(f"{LOG}/") for path in paths]
+    oldest_kept = _oldest_needed(store, commits, expired_ms)
+    checkpoint = _newest_sound(store, complete_checkpoints(names), oldest_kept)
+    if checkpoint is None:
+        return 0
+    dated = [(version, path) for path in paths if (version := _version(path)) is not None]
+    doomed = [path for version, path in sorted(dated) if version < checkpoint.version]
+    for path in store.list(f"{MANIFESTS}/"):
+        version = manifest_version(path)
+        # A manifest's version is the only one of the log that can name it.
+        if version is not None and version < checkpoint.version:
+            doomed.append(path)
+    for path in doomed:
+        store.delete(path)
+    return len(doomed)
+
+
+def _oldest_needed(store: Store, commits: Sequence[int], expired_ms: int) -> int:
+    """The version that was current at `expired_ms`: the last one committed before, if any."""
+    after = bisect_left(commits, expired_ms, key=lambda version: _committed_ms(store, version))
+    return commits[after - 1] if after else -1
+
+
+def _committed_ms(store: Store, version: int) -> int:
+    path = commit_path(version)
+    actions = decode_commit(store.read(path), path)
+    for action in actions:
+        if isinstance(action, CommitInfo) and action.timestamp_ms is not None:
+            return action.timestamp_ms
+    if not any(isinstance(action, DomainMetadata) for action in actions):
+        return 0  # of others, from before the table was adopted
+    raise CorruptFileError("a commit of ours has no time; restore the file", path=path)
+
+
+def _newest_sound(
+    store: Store, checkpoints: Sequence[Checkpoint], version_max: int
+) -> Checkpoint | None:
+    for checkpoint in reversed(checkpoints):
+        if checkpoint.version <= version_max:
+            try:
+                checkpointed_snapshot(store, checkpoint)
+            except (CorruptFileError, TableNotFoundError):  # the latter: from before an adoption
+                continue
+            return checkpoint
+    return None
+
+
+def _version(path: str) -> int | None:
+    if path == LAST_CHECKPOINT:
+        return None
+    version = commit_version(path)
+    return checkpoint_version(path.removeprefix(f"{LOG}/")) if version is None else version

@@ -1,0 +1,107 @@
+"""Orphans: files that nothing ever named, of writers that died, lost a race or were refused.
+
+They are found by listing, if they are old and no retained version names them. But a slow writer
+might still commit one. So a `Sweep` is committed before the first one is deleted, and refuses
+writers by the version that they had read when they began, whatever any clock says:
+
+    at once    whoever began before this sweep is refused: where writers just write again
+    else       whoever began before the sweep before this one, a good while ago. Then only files
+               older than that earlier sweep are deleted; a first sweep deletes nothing
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from lakesplice.model.manifest import Manifest, Retention
+from lakesplice.planning.upkeep.retention import named_files
+from lakesplice.table.files.inner_tables import inner_tables, is_within
+from lakesplice.table.protocol.commit import Conflict
+from lakesplice.table.protocol.intents import Sweep
+from lakesplice.table.protocol.layout import BASE, DEAD_LETTERS, DELTAS, INDEX
+from lakesplice.table.protocol.ports import Store
+from lakesplice.table.protocol.snapshot import Snapshot
+from lakesplice.table.upkeep.expiry import Commit, first_there, manifests
+
+# By how much the clocks of those who commit and of the store may differ.
+_SKEW_MS = 3_600_000
+# What Delta writers leave: data files, change data, deletion vectors. Hidden folders are others'.
+_THEIRS = re.compile(r"(?:_change_data/)?(?:[^_./][^/]*/)*[^_./][^/]*\.(?:parquet|bin)")
+_OURS = tuple(f"{folder}/" for folder in (BASE, DELTAS, INDEX, DEAD_LETTERS))
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """The orphans that were deleted, and those found that a later sweep may delete, with sizes."""
+
+    files: Mapping[str, int] = field(default_factory=dict)
+    left: Mapping[str, int] = field(default_factory=dict)
+
+
+def find_orphans(store: Store, snapshot: Snapshot, before_ms: int) -> dict[str, int]:
+    """Return the files written before `before_ms`, by the store's clock, that no version retained
+    at `snapshot` names, with their sizes, none of a table within this one's folder. Blocks: lists
+    the table and reads every such version.
+    """
+    named = named_files(snapshot.manifest)
+    unnamed = {}
+    paths = list(store.list(""))
+    inner = inner_tables(paths)
+    for path in paths:
+        if is_within(path, inner):
+            continue
+        if path not in named and (path.startswith(_OURS) or _THEIRS.fullmatch(path)):
+            modified_ms = store.modified_ms(path)
+            if modified_ms is not None and modified_ms < before_ms:
+                unnamed[path] = store.size(path) or 0
+    if unnamed:
+        first = first_there(store, snapshot.manifest.retention.retained_from)
+        _drop_named(unnamed, manifests(store, first, snapshot.version))
+    return unnamed
+
+
+class Orphans:
+    """Deletes orphans of one table; called by one thread at a time. As `Expiry` otherwise."""
+
+    def __init__(self, store: Store, commit: Commit, generation: int | None = None) -> None:
+        self._store = store
+        self._commit = commit
+        self._generation = generation
+
+    def sweep(self, snapshot: Snapshot, before_ms: int, *, at_once: bool) -> Swept:
+        """Delete orphans written before `before_ms`; commits only if there are some.
+
+        Blocks; may be called again after any error. `StorageError` and `CorruptFileError` as the
+        store has it.
+        """
+        found = find_orphans(self._store, snapshot, before_ms)
+        if not found:
+            return Swept()
+        read, manifest = snapshot.manifest.retention, snapshot.manifest
+        generation = manifest.generation if self._generation is None else self._generation
+        outcome = self._commit(Sweep(generation, None if at_once else read.swept))
+        if isinstance(outcome, Conflict):
+            return Swept(left=found)
+        since = manifests(self._store, snapshot.version + 1, outcome.snapshot.version)
+        _drop_named(found, since)
+        doomed = found if at_once else self._older(found, read)
+        for path in doomed:
+            self._store.delete(path)
+        return Swept(doomed, {path: size for path, size in found.items() if path not in doomed})
+
+    def _older(self, found: Mapping[str, int], read: Retention) -> dict[str, int]:
+        limit_ms = read.swept_ms - _SKEW_MS
+        written = {path: self._store.modified_ms(path) for path in found}
+        return {
+            path: found[path]
+            for path, modified_ms in written.items()
+            if modified_ms is not None and modified_ms < limit_ms
+        }
+
+
+def _drop_named(files: dict[str, int], read: Iterable[Manifest]) -> None:
+    for manifest in read:
+        for path in files.keys() & named_files(manifest).keys():
+            del files[path]

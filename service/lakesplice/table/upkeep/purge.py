@@ -1,0 +1,202 @@
+"""Purge: base files are written anew without the rows that are deleted, and old.
+
+The rows that stay come to other places, in new file groups, so a run of the index says where they
+are. It is the newest: of a row's older entry nothing is left to find. So it must not have the old
+places of rows that moved to another partition: of a deleted row it has an entry only where that is
+what the index knew. What waits for a row of these
+files would lose it; so files are taken for which nothing waits, and the commit holds only if that
+is still so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakesplice.formats.rowindex import Entries, encode_run
+from lakesplice.model.address import GROUP_BITS, BaseFile, Segment
+from lakesplice.model.manifest import Manifest, RunRef
+from lakesplice.model.names import IS_DELETED, POSITION_FILE, POSITION_OFFSET
+from lakesplice.model.position import Position
+from lakesplice.planning.rows.index_merge import concatenated, sorted_entries, take
+from lakesplice.planning.rows.keyhash import key_hash
+from lakesplice.planning.rows.locate import locate
+from lakesplice.planning.sources.shards import in_shard
+from lakesplice.planning.upkeep.purging import Bound, plan_purge, purge_bounds, purgeable, state_of
+from lakesplice.table.files.base_files import addresses, create_base_of, open_base, put_file
+from lakesplice.table.files.index_runs import RunCache
+from lakesplice.table.protocol.intents import NewFile, Purge
+from lakesplice.table.protocol.layout import base_path, partition_folder, run_path
+from lakesplice.table.protocol.ports import Entropy, Store
+
+Hashes = npt.NDArray[np.uint64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeRules:
+    """Rows deleted before `before_us`, in microseconds since the epoch, may go, from files of which
+    they are `ratio_min` at least.
+    """
+
+    before_us: int
+    ratio_min: float = 0.0
+
+
+def purge(
+    store: Store,
+    manifest: Manifest,
+    rules: PurgeRules,
+    planned_on: int,
+    generation: int,
+    entropy: Entropy,
+) -> Purge | None:
+    """Write what a purge of some of the table's files comes to; None if there is nothing to do.
+
+    `manifest` is that of the version `planned_on`. Blocks; errors as `purge_files`.
+    """
+    files = find_purgeable(store, manifest, rules)
+    if not files:
+        return None
+    paths = [file.path for file in files]
+    return purge_files(store, manifest, paths, rules, planned_on, generation, entropy)
+
+
+def find_purgeable(store: Store, manifest: Manifest, rules: PurgeRules) -> Sequence[BaseFile]:
+    """Return the files to purge next, none if there is nothing to do.
+
+    Blocks: reads the state of every row of files for which nothing waits.
+    """
+    bounds, state = purge_bounds(manifest), state_of(manifest)
+    found = []
+    for path in sorted(manifest.files):
+        file = manifest.files[path]
+        if not manifest.waiting_in(file):
+            with open_base(store, file, manifest.schema) as reader:
+                masks = (
+                    purgeable(reader.read(at, state), bounds, rules.before_us)
+                    for at in range(len(reader.row_groups))
+                )
+                found.append((file, sum(int(np.count_nonzero(mask)) for mask in masks)))
+    return plan_purge(manifest, found, rules.ratio_min)
+
+
+def purge_files(
+    store: Store,
+    manifest: Manifest,
+    paths: Sequence[str],
+    rules: PurgeRules,
+    planned_on: int,
+    generation: int,
+    entropy: Entropy,
+) -> Purge:
+    """Write the files anew without the rows that may go, and the index of those that stay.
+
+    `manifest` is that of the version `planned_on`. Memory holds a row group and 32 bytes per row
+    that stays. Blocks; `CorruptFileError`, `StorageError`. Nothing refers to what was written until
+    the intent is committed.
+    """
+    outputs, pieces, gone = [], [], 0
+    floors: dict[str, Position] = {}
+    for path in paths:
+        keeping = _Keeping(store, manifest, manifest.files[path], rules.before_us)
+        group = entropy.bits(GROUP_BITS)
+        new = keeping.write(group, entropy)
+        if new is not None:
+            outputs.append(new)
+            pieces.append(keeping.entries(group, manifest))
+        gone += keeping.gone
+        for topic, highest in keeping.highest.items():
+            floors[topic] = max(highest, floors.get(topic, highest))
+    return Purge(
+        generation,
+        tuple(paths),
+        tuple(outputs),
+        _run(store, pieces, entropy),
+        floors,
+        planned_on,
+        {
+            "files": len(paths),
+            "rows": gone,
+            "bytes_read": sum(manifest.files[path].bytes for path in paths),
+            "bytes_written": sum(new.base.bytes for new in outputs),
+        },
+        manifest.schema.version,
+    )
+
+
+class _Keeping:
+    """One file's rows without those that may go; memory holds a mark and a key's hash per row."""
+
+    def __init__(self, store: Store, manifest: Manifest, file: BaseFile, before_us: int) -> None:
+        self._store, self._file, self._schema = store, file, manifest.schema
+        self._away: list[Mask] = []
+        self._hashes: list[tuple[Hashes, Hashes]] = []
+        self._deleted: list[Mask] = []
+        self.highest: dict[str, Position] = {}
+        bounds = purge_bounds(manifest)
+        with open_base(store, file, manifest.schema) as reader:
+            for at in range(len(reader.row_groups)):
+                state = reader.read(at, state_of(manifest))
+                self._away.append(purgeable(state, bounds, before_us))
+                self._note(state.filter(pa.array(self._away[-1])), bounds or ())
+        self.gone = sum(int(np.count_nonzero(mask)) for mask in self._away)
+
+    def write(self, group: int, entropy: Entropy) -> NewFile | None:
+        """Write the rows that stay as a new file group; None if there are none."""
+        left = self._file.rows - self.gone
+        if not left:
+            return None
+        partition = self._file.partition
+        folder = partition_folder(self._schema.partitioned_by, partition)
+        path, segment = base_path(group, 0, entropy, folder), Segment(group, left)
+        rows = self._rows()
+        return create_base_of(self._store, path, segment, rows, self._schema, partition)
+
+    def entries(self, group: int, manifest: Manifest) -> Entries:
+        """Return where the rows that were written are, but for those that have moved away."""
+        high, low = (np.concatenate(part) for part in zip(*self._hashes, strict=True))
+        found = Entries(high, low, np.full(len(high), group, np.int64), np.arange(len(high)))
+        deleted = np.concatenate(self._deleted)
+        if not self._schema.partitioned_by or not deleted.any():
+            return found
+        live = np.array(sorted(manifest.groups), np.int64)
+        runs = RunCache().open_runs(self._store, manifest.runs)
+        known = locate(runs, high, low, live)
+        stays = np.flatnonzero(~np.concatenate(self._away))
+        here = addresses(self._file, stays)
+        return take(found, ~deleted | ((known[0] == here[0]) & (known[1] == here[1])))
+
+    def _rows(self) -> Iterator[pa.Table]:
+        with open_base(self._store, self._file, self._schema) as reader:
+            for at, away in enumerate(self._away):
+                table = reader.read(at)
+                if away.any():
+                    table = table.filter(pa.array(~away))
+                self._hashes.append(key_hash(table, self._schema))
+                deleted = table.column(IS_DELETED).combine_chunks()
+                self._deleted.append(deleted.fill_null(False).to_numpy(zero_copy_only=False))
+                yield table
+
+    def _note(self, state: pa.Table, bounds: Sequence[Bound]) -> None:
+        order = [(POSITION_FILE, "descending"), (POSITION_OFFSET, "descending")]
+        rows = state.sort_by(order)
+        for bound in bounds if rows.num_rows else ():
+            own = np.flatnonzero(in_shard(rows, bound.shard))
+            if len(own):
+                file, offset = (rows[name][int(own[0])].as_py() for name, _ in order)
+                position = Position(file, offset)
+                self.highest[bound.topic] = max(position, self.highest.get(bound.topic, position))
+
+
+def _run(store: Store, pieces: Sequence[Entries], entropy: Entropy) -> RunRef | None:
+    if not pieces:
+        return None
+    entries, _ = sorted_entries(concatenated(pieces))
+    if not len(entries.high):
+        return None
+    return RunRef(put_file(store, run_path(entropy), encode_run(*entries)), len(entries.high))

@@ -1,0 +1,61 @@
+"""Restore: an older version's state as a new commit.
+
+Files, deltas, index runs and schema are the older version's, and so is where the table stands in
+its source: what came since is read again, and ends in the same rows, since no change regresses one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lakesplice.errors import RetryableError, UsageError, VersionNotFoundError
+from lakesplice.table.protocol.commit import Committed, Conflict
+from lakesplice.table.protocol.intents import Intent, Restore
+from lakesplice.table.protocol.ports import Store
+from lakesplice.table.protocol.snapshot import Snapshot, latest, open_snapshot
+
+ATTEMPTS_MAX = 20
+
+
+def plan_restore(
+    store: Store, snapshot: Snapshot, version: int, generation: int | None = None
+) -> Restore:
+    """Return the intent that makes `version` the state after `snapshot`, the newest one.
+
+    `generation` is that of the driver or command, None for a table fed by hand. Blocks.
+    `VersionNotFoundError` for a version that is past its retention or was never written,
+    `UsageError` for the newest one itself.
+    """
+    if version == snapshot.version:
+        raise UsageError("the version is the newest one; nothing to restore", version=version)
+    oldest = snapshot.manifest.retention.retained_from
+    if version < oldest:
+        raise VersionNotFoundError(
+            "the version is past its retention, its files are deleted",
+            version=version,
+            oldest=oldest,
+        )
+    target = open_snapshot(store, version)
+    stats = {path: add.stats for path, add in target.log.adds.items()}
+    number = snapshot.manifest.generation if generation is None else generation
+    return Restore(number, snapshot.version, version, target.manifest, stats)
+
+
+def restore(
+    store: Store,
+    snapshot: Snapshot,
+    version: int,
+    commit: Callable[[Intent], Committed | Conflict],
+    generation: int | None = None,
+) -> Snapshot:
+    """Make the state of `version` the table's newest one and return it.
+
+    `commit` makes an intent the next version. Errors as `plan_restore`; `RetryableError` if others
+    were always faster.
+    """
+    for _ in range(ATTEMPTS_MAX):
+        snapshot = latest(store, snapshot)
+        outcome = commit(plan_restore(store, snapshot, version, generation))
+        if isinstance(outcome, Committed):
+            return outcome.snapshot
+    raise RetryableError("other writers of this table were always faster; try again later")

@@ -1,0 +1,102 @@
+"""Vacuum: what the library and the command line do at one go, or only say what they would do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lakesplice.errors import RetryableError, UsageError
+from lakesplice.planning.upkeep.retention import ORPHAN_SECONDS_MIN, RETENTION_SECONDS_MIN
+from lakesplice.table.protocol.commit import Conflict
+from lakesplice.table.protocol.ports import Store
+from lakesplice.table.protocol.snapshot import Snapshot, latest
+from lakesplice.table.upkeep.expiry import Commit, Expiry, plan_expiry, there
+from lakesplice.table.upkeep.orphans import Orphans, find_orphans
+
+_VERSIONS_MAX = 1_000_000
+_HOURS_MAX = 24 * 366 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Vacuumed:
+    """What a vacuum deleted, or would delete, paths with their sizes in bytes.
+
+    `expired` are the files that only versions below `retained_from` named, `orphans` those that
+    nothing ever did.
+    """
+
+    retained_from: int
+    expired: Mapping[str, int] = field(default_factory=dict)
+    orphans: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def files(self) -> int:
+        """How many files there are."""
+        return len(self.expired) + len(self.orphans)
+
+    @property
+    def bytes(self) -> int:
+        """Their bytes."""
+        return sum(self.expired.values()) + sum(self.orphans.values())
+
+
+def require_hours(hours: object) -> None:
+    """Return if that is a length of time, perhaps a negative one; `UsageError` for others."""
+    if not isinstance(hours, int | float) or not -_HOURS_MAX <= hours <= _HOURS_MAX:
+        raise UsageError("give a number of hours", hours=hours, most=_HOURS_MAX)
+
+
+def require_safe_retention(seconds: float, *, readers_may_fail: bool) -> None:
+    """Return if such a retention harms nobody who reads or writes now, or if it may."""
+    if seconds < RETENTION_SECONDS_MIN and not readers_may_fail:
+        raise UsageError(
+            "who reads the table or compacts it now may lose files; keep more, or state that"
+            " readers may fail",
+            retention_seconds=seconds,
+            least=RETENTION_SECONDS_MIN,
+        )
+
+
+def plan_vacuum(
+    store: Store, snapshot: Snapshot, now_ms: int, retention_seconds: float
+) -> Vacuumed:
+    """Return what a vacuum would delete; changes nothing. Blocks: lists the table."""
+    expired_ms = now_ms - int(retention_seconds * 1000)
+    plan = plan_expiry(store, snapshot, expired_ms, versions_max=_VERSIONS_MAX)
+    expired = there(store, plan.files)
+    orphans = find_orphans(store, snapshot, orphans_before_ms(now_ms, retention_seconds))
+    others = {path: size for path, size in orphans.items() if path not in expired}
+    return Vacuumed(plan.retained_from, expired, others)
+
+
+def vacuum(
+    store: Store,
+    snapshot: Snapshot,
+    commit: Commit,
+    now_ms: int,
+    retention_seconds: float,
+    generation: int | None = None,
+) -> Vacuumed:
+    """Delete the files of expired versions and, at once, orphans; what writes now writes again.
+
+    `generation` as for `Expiry`. Blocks: lists the table. `RetryableError` if others vacuum it at
+    the same time; what was deleted by then stays so.
+    """
+    expired_ms = now_ms - int(retention_seconds * 1000)
+    expiry, done = Expiry(store, commit, generation), False
+    expired: dict[str, int] = {}
+    while not done:
+        outcome = expiry.run(snapshot, expired_ms)
+        if isinstance(outcome, Conflict):
+            raise RetryableError(f"{outcome.detail}; vacuum again", path=str(store))
+        expired |= outcome.files
+        done, retained_from = outcome.done, outcome.retained_from
+        snapshot = latest(store, snapshot)
+    before_ms = orphans_before_ms(now_ms, retention_seconds)
+    swept = Orphans(store, commit, generation).sweep(snapshot, before_ms, at_once=True)
+    return Vacuumed(retained_from, expired, swept.files)
+
+
+def orphans_before_ms(now_ms: int, retention_seconds: float) -> int:
+    """Return the moment that a file must have been written before to count as an orphan."""
+    return now_ms - int(max(retention_seconds, ORPHAN_SECONDS_MIN) * 1000)
