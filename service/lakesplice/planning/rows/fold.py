@@ -6,7 +6,7 @@ it. Then the union, laid over the state that the first before-image shows, gives
 after-image. Where the chain breaks the set is unknown and the whole after-image counts, which is
 always right.
 
-Where a change is partial, its key's changes unite column by column (`columnwise.py`).
+Where a change is partial, its key's changes unite column by column (`partial_fold.py`).
 
 Equal positions are one change met twice. An insert and a delete don't cancel out: the delete stays.
 """

@@ -13,7 +13,7 @@ may be partial, so a column's value is that of the newest change which has it. W
 row live again has them all.
 
 Where a change is partial, or a row isn't of one change, they are united column by column
-(`columnwise.py`), and a row of which a column isn't known counts as deleted.
+(`partial_fold.py`), and a row of which a column isn't known counts as deleted.
 
 A tombstone's user columns other than the key therefore mean nothing: they are what the row held
 when some delete happened to be merged.

@@ -38,7 +38,7 @@ class EventShape:
 
     @cached_property
     def reading(self) -> arrow_json.ParseOptions:
-        """How the JSON reader is to read lines of payloads (`lines.py`)."""
+        """How the JSON reader is to read lines of payloads (`texts.py`)."""
         return parse_options(self.payload)
 
     @property
