@@ -3,8 +3,8 @@
 The first undecided record is read by the book and becomes the template: all records that start like
 it are read with it, in blocks. What it can't settle, without schemas a record of another shape,
 becomes the next template. Where there are many shapes, as with partial images, records are sorted
-by their form first (`record_forms.py`). So the calls follow the number of shapes in the batch, and each
-record is read once.
+by their form first (`record_forms.py`). So the calls follow the number of shapes in the batch, and
+each record is read once.
 """
 
 from __future__ import annotations

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import pyarrow as pa
 
 from lakesplice.errors import RetryableError, StorageError, UsageError
 from lakesplice.model.manifest import Manifest, UpsertState
-from lakesplice.model.schema import TableSchema
-from lakesplice.planning.by_hand.hand_fed import checked_transaction, hand_fed_schema, stored_rows
+from lakesplice.planning.by_hand.hand_fed import checked_transaction, hand_fed_schema
 from lakesplice.planning.rows.index_merge import plan_merge
 from lakesplice.planning.upkeep.compaction import tasks, work
 from lakesplice.planning.upkeep.file_merge import (
@@ -23,6 +21,7 @@ from lakesplice.planning.upkeep.file_merge import (
 )
 from lakesplice.planning.upkeep.retention import PURGE_SECONDS, RETENTION_SECONDS
 from lakesplice.splicing.output.copying import OpenSink, StreamSink
+from lakesplice.table.by_hand.given_rows import Rows, all_rows, reader_of, stored_batches
 from lakesplice.table.by_hand.new_rows import write_new_rows
 from lakesplice.table.by_hand.upsert import (
     Given,
@@ -57,9 +56,6 @@ THREADS = 2
 _TASK_BYTES = 1
 _LOG_RETENTION_HOURS = 168
 _CHECKPOINT_EVERY = 20
-
-Rows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader
-"""What is taken as rows; besides, anything with Arrow's stream interface (Polars, DuckDB)."""
 
 
 @dataclass(frozen=True)
@@ -116,10 +112,10 @@ def create_table(
     counterpart, and if a key is null or occurs twice: then nothing is visible.
     """
     require_no_inner_tables(store)
-    reader = None if isinstance(given, pa.Schema) else _reader(given)
+    reader = None if isinstance(given, pa.Schema) else reader_of(given)
     schema = hand_fed_schema(given if reader is None else reader.schema, key)
     now = now_scalar(tools.clock)
-    tables = _stored(reader, schema) if reader is not None else ()
+    tables = stored_batches(reader, schema) if reader is not None else ()
     new = write_new_rows(store, tables, 0, now, schema, tools.entropy)
     counts = {"inserted": sum(run.entries for run in new.runs)}
     intent = Create(
@@ -187,8 +183,8 @@ class HandFedTable(Table):
             raise UsageError("the table is insert-only: nothing of it can be deleted")
         schema = snapshot.manifest.schema
         given = Given(
-            _all(changes, schema, ()),
-            _all(delete, schema, schema.key),
+            all_rows(changes, schema, ()),
+            all_rows(delete, schema, schema.key),
             checked_transaction(transaction),
             fill_new_rows,
         )
@@ -368,34 +364,3 @@ def _summed(version: int, splice: Splice) -> Compacted:
         counts["bytes_read"],
         counts["bytes_written"],
     )
-
-
-def _reader(given: Rows) -> pa.RecordBatchReader:
-    if isinstance(given, pa.RecordBatchReader):
-        return given
-    if isinstance(given, pa.RecordBatch):
-        given = pa.Table.from_batches([given])
-    if isinstance(given, pa.Table):
-        return given.to_reader()
-    try:
-        return pa.RecordBatchReader.from_stream(given)
-    except TypeError as error:
-        raise UsageError(
-            "rows are given as Arrow: a table, batches or anything with its stream interface",
-            found=type(given).__name__,
-        ) from error
-
-
-def _stored(reader: pa.RecordBatchReader, schema: TableSchema) -> Iterator[pa.Table]:
-    for batch in reader:
-        if batch.num_rows:
-            yield stored_rows(pa.Table.from_batches([batch]), schema)
-
-
-def _all(given: Rows | None, schema: TableSchema, columns: Sequence[str]) -> pa.Table:
-    """The rows in one table; without any, one without rows that has the key alone."""
-    if given is None:
-        fields = [schema.arrow.field(name) for name in schema.key]
-        return pa.schema(fields).empty_table()
-    table = given if isinstance(given, pa.Table) else _reader(given).read_all()
-    return stored_rows(table, schema, columns)

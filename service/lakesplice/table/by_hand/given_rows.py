@@ -1,0 +1,48 @@
+"""Rows that a program gives to a table, as Arrow in any of its forms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from lakesplice.errors import UsageError
+from lakesplice.model.schema import TableSchema
+from lakesplice.planning.by_hand.hand_fed import stored_rows
+
+Rows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader
+"""What is taken as rows; besides, anything with Arrow's stream interface (Polars, DuckDB)."""
+
+
+def reader_of(given: Rows) -> pa.RecordBatchReader:
+    """Return the rows as batches one after the other; `UsageError` for what isn't Arrow."""
+    if isinstance(given, pa.RecordBatchReader):
+        return given
+    if isinstance(given, pa.RecordBatch):
+        given = pa.Table.from_batches([given])
+    if isinstance(given, pa.Table):
+        return given.to_reader()
+    try:
+        return pa.RecordBatchReader.from_stream(given)
+    except TypeError as error:
+        raise UsageError(
+            "rows are given as Arrow: a table, batches or anything with its stream interface",
+            found=type(given).__name__,
+        ) from error
+
+
+def stored_batches(reader: pa.RecordBatchReader, schema: TableSchema) -> Iterator[pa.Table]:
+    """Yield each batch with its columns as the table stores them."""
+    for batch in reader:
+        if batch.num_rows:
+            yield stored_rows(pa.Table.from_batches([batch]), schema)
+
+
+def all_rows(given: Rows | None, schema: TableSchema, columns: Sequence[str]) -> pa.Table:
+    """Return the rows in one table; without any, one without rows that has the key alone."""
+    if given is None:
+        fields = [schema.arrow.field(name) for name in schema.key]
+        return pa.schema(fields).empty_table()
+    table = given if isinstance(given, pa.Table) else reader_of(given).read_all()
+    return stored_rows(table, schema, columns)
