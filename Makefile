@@ -40,7 +40,7 @@ lint: setup ## The half of check that runs no test
 	@$(VENV)/ruff format --check --output-format concise .
 	@$(VENV)/ruff check --output-format concise .
 	@$(VENV)/mypy
-	@$(VENV)/lint-imports --no-logo
+	@$(VENV)/lint-imports --no-logo --no-cache
 
 format: setup ## Let ruff format the code and mend what it can
 	@$(VENV)/ruff format .
