@@ -26,6 +26,7 @@ from pyspark.sql import SparkSession
 from benchmarks.splice.data import KEY, SEED, changed_columns
 from lakesplice.formats.parquet import write_base
 from lakesplice.model.address import BaseFile, Segment
+from lakesplice.model.arrays import Integers
 from lakesplice.model.names import (
     IS_DELETED,
     POSITION_FILE,
@@ -35,7 +36,7 @@ from lakesplice.model.names import (
 )
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.by_hand.hand_fed import base_rows, hand_fed_schema, stored_rows
-from lakesplice.planning.rows.edits import ColumnEdit, Edits, Rows
+from lakesplice.planning.rows.edits import ColumnEdit, Edits
 from lakesplice.storage.copying import FileSink, ScratchFile
 from lakesplice.table.files.page_rewriter import best_rewriter
 from lakesplice.table.files.plain_rewrite import PlainRewriter
@@ -94,7 +95,7 @@ class OneFile:
         return Edits(at, found | system_edits(at, number))
 
 
-def system_edits(at: Rows, position: int) -> dict[str, ColumnEdit]:
+def system_edits(at: Integers, position: int) -> dict[str, ColumnEdit]:
     """Return the edits of the system's columns that go with an upsert of the given rows."""
     count = len(at)
     moment = pa.scalar(position, pa.timestamp("us", tz="UTC"))

@@ -18,7 +18,7 @@ import pytest
 import xxhash
 
 import lakesplice
-from lakesplice.formats.events.values.blocks import DeadReason
+from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.manifest import ParkCode
 from lakesplice.testing import worked_example
 from tests.support.independent import blake3_of_one_block, digest, text_word

@@ -9,10 +9,11 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lakesplice.planning.intake.line import RecordReading
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.files.dead_letters import Chosen, DeadLetter, table_of, write_dead_letters
 from lakesplice.table.ingest.batch_commit import Settled
-from lakesplice.table.ingest.dead_letter_replay import LetterBox, Letters, Reading
+from lakesplice.table.ingest.dead_letter_replay import LetterBox, Letters
 from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.protocol.intents import Ingest
 from lakesplice.table.reading.table import Table
@@ -111,7 +112,7 @@ class History:
         box = LetterBox(
             table.store, table.snapshot, table.commit, 1, FixedClock(), SeededEntropy(self.seed)
         )
-        return box.replay(chosen, Reading(self.driver.name))
+        return box.replay(chosen, RecordReading(table=self.driver.name))
 
 
 @settings(max_examples=examples(60))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from lakesplice.formats.events.decode import DIALECTS
-from lakesplice.formats.events.values.blocks import DeadReason
+from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.manifest import ParkCode
 from tests.support.machine import ROOT
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lakesplice.apps.registry import registry_of
 from lakesplice.config import Settings
 from lakesplice.formats.events import declare
+from lakesplice.formats.events.values.column_types import TypeHistory
 from lakesplice.model.names import TableName
-from lakesplice.planning.intake.late_records import IntakeRules
+from lakesplice.planning.intake.line import RecordReading
 from lakesplice.table.files.dead_letters import Chosen
-from lakesplice.table.ingest.dead_letter_replay import Reading
 
 
 def letter_arguments(chosen: Chosen) -> dict[str, Any]:
@@ -30,16 +29,21 @@ def chosen_letters(arguments: Mapping[str, Any]) -> Chosen:
     return Chosen(places, reasons, str(arguments.get("topic", "")))
 
 
-def reading_of(settings: Settings, name: TableName) -> Reading:
-    """Return how the configuration says that the records of a table of the source are read."""
+def reading_of(
+    settings: Settings, name: TableName, history: TypeHistory | None = None
+) -> RecordReading:
+    """Return how the configuration says that the records of a table of the source are read;
+    `history` has the types that the source told of elsewhere.
+    """
     entry = settings.table(name)
-    return Reading(
-        name,
-        declare(entry.columns) if entry is not None and entry.columns else None,
-        settings.format(name),
-        mappings=entry.type_mapping if entry else (),
+    return RecordReading(
+        table=name,
+        declared=declare(entry.columns) if entry is not None and entry.columns else None,
+        format=settings.format(name),
+        mappings=entry.type_mapping if entry is not None else (),
         key=settings.key(name),
+        history=history,
         shape=settings.shape(name),
-        rules=IntakeRules(settings.not_inserts(name), settings.policy(name)),
-        schemas=registry_of(settings.schema_registry),
+        not_inserts=settings.not_inserts(name),
+        policy=settings.policy(name),
     )

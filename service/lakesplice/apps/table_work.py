@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from lakesplice.apps.letters import chosen_letters, reading_of
+from lakesplice.apps.registry import registry_of
 from lakesplice.apps.resetting import reset, way_back
 from lakesplice.apps.workplace import Done, Workplace
 from lakesplice.config import Settings
@@ -184,11 +185,11 @@ def _replay(table: Workplace, chosen: Chosen, settings: Settings | None) -> Done
         )
     done = Letters()
     for topic in _topics(table, chosen):
-        reading = reading_of(settings, table.origin(topic))
         source = table.snapshot.manifest.sources[topic]
         history = None if table.history is None else table.history(source)
-        reading = replace(reading, history=history)
-        done += _letters(table, topic).replay(chosen, reading)
+        reading = reading_of(settings, table.origin(topic), history)
+        registry = registry_of(settings.schema_registry)
+        done += _letters(table, topic).replay(chosen, reading, registry)
     return _counted(done, "replayed")
 
 

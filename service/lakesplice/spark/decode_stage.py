@@ -11,27 +11,22 @@ from __future__ import annotations
 import pickle
 import time
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from lakesplice.errors import RetryableError
-from lakesplice.formats.events import DecodeContext, SchemaText, decode, schema_ids
-from lakesplice.model.formats import FormatName
+from lakesplice.formats.events import SchemaText
 from lakesplice.model.manifest import DeadLetterRef
 from lakesplice.model.names import KEY_HIGH
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.intake.insert_only import in_key_order
 from lakesplice.planning.intake.key_ranges import range_of
-from lakesplice.planning.intake.partition_intake import PartitionIntake
+from lakesplice.planning.intake.line import IntakeLine
 from lakesplice.planning.intake.report import Letter
-from lakesplice.planning.rows.appended_rows import placed
 from lakesplice.planning.rows.fold import fold
-from lakesplice.planning.schema.ignored_type_changes import with_kept_types
-from lakesplice.planning.shape.metadata_columns import Origin
-from lakesplice.planning.shape.shaping import shaped
 from lakesplice.spark.plan import BatchPlan, TaskError, TopicPlan, TopicRead
 from lakesplice.table.files.dead_letters import LETTER_SCHEMA, headers_json, write_dead_letters
 
@@ -41,8 +36,6 @@ FIRST_SCHEMA = b"lakesplice.first_schema"
 WITHHELD = "withheld: the table has masks; the record is in its topic"
 # A hot key's changes are folded away long before they fill memory.
 FOLD_ROWS = 200_000
-# A topic of another format names no schemas; of one not known yet any record may.
-_WITH_SCHEMAS = (None, FormatName.AVRO, FormatName.FLATTENED_AVRO)
 
 STAGE_SCHEMA = pa.schema(
     [("topic", pa.int32()), ("range", pa.int32()), ("target", pa.int32()), ("payload", pa.binary())]
@@ -103,20 +96,10 @@ class _TopicTask:
         self._first_schema: TableSchema | None = None
         self._store = plan.lake.within(topic.table.path)
         self._entropy = plan.entropy
-        known = topic.format or topic.facts.format
-        self._origin = Origin(topic.topic, topic.origin or topic.table)
-        self._context = DecodeContext(
-            self._origin.table,
-            topic.declared,
-            known,
-            mappings=topic.mappings,
-            key=topic.key,
-            history=topic.history,
-        )
         self._registry = plan.schemas
         self._schemas: dict[int, SchemaText] = {}
         self._asked: set[int] = set()
-        self._intakes: dict[int, PartitionIntake] = {}
+        self._lines: dict[int, IntakeLine] = {}
         self._changes: list[pa.Table] = []
         self._rows = 0
         self._letters: list[pa.Table] = []
@@ -134,50 +117,45 @@ class _TopicTask:
     def _take(self, partition: int, records: pa.RecordBatch) -> None:
         if self._error:
             return
-        intake = self._intakes.get(partition)
-        if intake is None:
-            # A partition that the plan lacks is an error: passing over its records would lose them.
-            state = self._topic.partitions[partition]
-            topic = self._topic
-            intake = PartitionIntake(
-                topic.topic,
-                partition,
-                topic.append.schema,
-                state,
-                topic.facts,
-                topic.not_inserts,
-                topic.policy,
-                self._first_schema,
-            )
-            self._intakes[partition] = intake
-        if intake.stopped:
+        line = self._lines.get(partition)
+        if line is None:
+            line = self._lines[partition] = self._line(partition)
+        if line.stopped:
             return
         records = _as_source(records)
-        decoded = decode(records, self._knowing_schemas(records))
-        if self._topic.shape is not None:
-            decoded = shaped(decoded, self._topic.shape, self._origin)
-        decoded = with_kept_types(decoded, self._schema, self._topic.policy)
-        offsets = records.column("offset").to_numpy()
-        taken = intake.take(offsets, placed(decoded, offsets, partition))
-        self._first_schema = intake.first_schema
-        self._changes += taken.changes
-        self._rows += sum(table.num_rows for table in taken.changes)
-        if taken.letters:
-            self._letters.append(self._letter_table(partition, records, taken.letters))
-        if self._rows > FOLD_ROWS and self._topic.not_inserts is None:
+        result = line.take(records, self._schemas_for(line, records), self._first_schema)
+        self._first_schema = self._first_schema or line.first_schema
+        self._changes += result.changes
+        self._rows += sum(table.num_rows for table in result.changes)
+        if result.letters:
+            self._letters.append(self._letter_table(partition, records, result.letters))
+        if self._rows > FOLD_ROWS and self._topic.reading.not_inserts is None:
             self._changes = [self._folded()]
             self._rows = self._changes[0].num_rows
 
-    def _knowing_schemas(self, records: pa.RecordBatch) -> DecodeContext:
-        """Return the context with all schemas that these records name, each asked for once."""
-        context = self._context
-        if self._registry is None or context.format not in _WITH_SCHEMAS:
-            return context
-        named = schema_ids(records.column(name) for name in ("key", "value")) - self._asked
+    def _line(self, partition: int) -> IntakeLine:
+        topic = self._topic
+        return IntakeLine(
+            topic.reading,
+            topic.topic,
+            partition,
+            schema=topic.append.schema,
+            # A partition that the plan lacks is an error: passing over its records would lose them.
+            state=topic.partitions[partition],
+            known=topic.known,
+        )
+
+    def _schemas_for(
+        self, line: IntakeLine, records: pa.RecordBatch
+    ) -> Mapping[int, SchemaText] | None:
+        """Return all schemas that the records name, each asked of the registry once."""
+        if self._registry is None:
+            return None
+        named = line.schemas_named(records) - self._asked
         if named:
             self._schemas |= self._registry.schemas(named)
             self._asked |= named
-        return replace(context, schemas=self._schemas)
+        return self._schemas
 
     def payloads(self, number: int) -> Iterator[pa.RecordBatch]:
         if self._error or not self._changes:
@@ -205,7 +183,7 @@ class _TopicTask:
                 letters = (write_dead_letters(self._store, table, self._entropy),)
             except Exception as error:  # noqa: BLE001  # as in take
                 self._error = self._failure(error)
-        reports = tuple(intake.report() for intake in self._intakes.values())
+        reports = tuple(line.report() for line in self._lines.values())
         return TopicRead(self._topic.topic, reports, letters, self._seconds, self._error)
 
     @property
@@ -214,21 +192,17 @@ class _TopicTask:
 
     def _folded(self) -> pa.Table:
         changes = pa.concat_tables(self._changes)
-        if self._topic.not_inserts is not None:
+        if self._topic.reading.not_inserts is not None:
             return in_key_order(changes)  # repetitions are counted where the index is asked
         return fold(changes, self._schema)
 
     def _failure(self, error: Exception) -> TaskError:
         found = task_error(error)
-        if not self._withholds:
+        if not self._topic.reading.withholds:
             return found
         # That a store or a registry fails tells of no record, and is no use withheld.
         told = str(error) if isinstance(error, RetryableError) else WITHHELD
         return replace(found, message=told, trace="")
-
-    @property
-    def _withholds(self) -> bool:
-        return self._topic.shape is not None and self._topic.shape.withholds
 
     def _letter_table(
         self, partition: int, records: pa.RecordBatch, letters: tuple[Letter, ...]
@@ -237,7 +211,7 @@ class _TopicTask:
         count = len(letters)
         bytes_of = {name: rows.column(name) for name in ("key", "value")}
         details, headers = [letter.detail for letter in letters], _headers(rows)
-        if self._withholds:
+        if self._topic.reading.withholds:
             bytes_of = dict.fromkeys(bytes_of, pa.nulls(count, pa.binary()))
             details, headers = [WITHHELD] * count, [headers_json(())] * count
         return pa.table(

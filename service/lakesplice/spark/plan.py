@@ -8,29 +8,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lakesplice.errors import LakespliceError, class_in_tree
-from lakesplice.formats.events import DeclaredType, TypeHistory
-from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import DeadLetterRef, PartitionState
-from lakesplice.model.mappings import TypeMapping
-from lakesplice.model.modes import NotInserts
 from lakesplice.model.names import TableName
-from lakesplice.planning.intake.known_topic import TopicFacts
+from lakesplice.planning.intake.known_topic import NOTHING_KNOWN, KnownTopic
+from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.intake.report import PartitionReport
-from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
-from lakesplice.planning.shape.shaping import Shape
 from lakesplice.table.ingest.append import Appended, AppendPlan
 from lakesplice.table.ingest.batch_commit import Brought
 from lakesplice.table.protocol.ports import Entropy, SchemaSource, Store
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TopicPlan:
     """One topic of the batch: its table as it stands, and the shuffle target of each hash range.
 
-    `declared`, `format`, `mappings` and `key` are what the configuration says of its records;
-    `not_inserts`, if its table is insert-only, what becomes of others; `policy` what it says of
-    changes of their schema, `shape` which columns of them are taken. `origin` is the table that the
-    records name, where it isn't `table`. `history` has the types that the source told of elsewhere.
+    `partitions` says where each partition stands, `known` what the table knows of the topic, and
+    `reading` how its records are read.
     """
 
     topic: str
@@ -38,16 +31,8 @@ class TopicPlan:
     partitions: Mapping[int, PartitionState]
     append: AppendPlan
     targets: tuple[int, ...]
-    declared: Mapping[str, DeclaredType] | None = None
-    format: FormatName | None = None
-    facts: TopicFacts = field(default_factory=TopicFacts)
-    not_inserts: NotInserts | None = None
-    mappings: tuple[TypeMapping, ...] = ()
-    key: tuple[str, ...] = ()
-    policy: SchemaPolicy = DEFAULT_POLICY
-    shape: Shape | None = None
-    origin: TableName | None = None
-    history: TypeHistory | None = None
+    reading: RecordReading
+    known: KnownTopic = NOTHING_KNOWN
 
 
 @dataclass(frozen=True)

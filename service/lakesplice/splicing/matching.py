@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lakesplice.errors import UsageError
-from lakesplice.planning.rows.edits import ColumnEdit, Edits, Rows
+from lakesplice.model.arrays import Integers
+from lakesplice.planning.rows.edits import ColumnEdit, Edits
 from lakesplice.splicing.pages.memory import Tidying
 from lakesplice.splicing.pages.streaming import BUFFER_BYTES, value_bytes
 from lakesplice.splicing.structures.footer import read_footer
@@ -127,7 +128,7 @@ def _refuse_bad_keys(wanted: pl.DataFrame, key: Sequence[str]) -> None:
 
 def _found(
     source: pa.NativeFile, name: str, key: Sequence[str], wanted: pl.DataFrame
-) -> tuple[Rows, Rows]:
+) -> tuple[Integers, Integers]:
     """Rows in ascending order, and for each the change that has its key."""
     numbered = wanted.with_row_index(_numbering(key, _CHANGE))
     rows, changes = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
@@ -177,13 +178,13 @@ def _key_bytes(source: pa.NativeFile, name: str, key: Sequence[str]) -> int:
     return max(widths, default=1)
 
 
-def _positions(column: pa.ChunkedArray, name: str) -> Rows:
+def _positions(column: pa.ChunkedArray, name: str) -> Integers:
     if not pa.types.is_integer(column.type) or column.null_count:
         raise UsageError(
             "positions must be whole numbers without null", column=name, type=str(column.type)
         )
     try:
-        positions: Rows = column.cast(pa.int64()).to_numpy()
+        positions: Integers = column.cast(pa.int64()).to_numpy()
     except pa.ArrowInvalid as error:
         raise UsageError("a position is beyond any file", column=name, cause=str(error)) from None
     return positions
@@ -193,8 +194,8 @@ def _edits(
     schema: pa.Schema,
     changes: pa.Table,
     leave_out: list[str],
-    rows: Rows,
-    order: Rows,
+    rows: Integers,
+    order: Integers,
     name: str,
 ) -> Edits:
     taken = pa.array(order)

@@ -22,6 +22,7 @@ from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.modes import NotInserts
 from lakesplice.model.names import TableName
 from lakesplice.planning.intake.dead_letter_limit import NO_LIMIT, LetterLimit
+from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.rows.index_merge import RUNS_MAX, plan_merge
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.planning.shape.metadata_columns import Origin
@@ -290,21 +291,23 @@ class SimulatedDriver:
 
     def _plan(self, ends: Mapping[int, int]) -> BatchPlan:
         topic = TopicPlan(
-            self._topic.name,
-            self.name,
-            self.table.states(ends),
-            AppendPlan.of(
+            topic=self._topic.name,
+            table=self.name,
+            partitions=self.table.states(ends),
+            append=AppendPlan.of(
                 self.table.manifest, self._topic.name, insert_only=self._not_inserts is not None
             ),
-            tuple(range(self._ranges)),
-            self._declared,
-            facts=self.table.facts(ends),
-            not_inserts=self._not_inserts,
-            key=self._key,
-            policy=self._policy,
-            shape=self._shape,
-            origin=self._origin,
-            history=self.history,
+            targets=tuple(range(self._ranges)),
+            reading=RecordReading(
+                table=self._origin,
+                declared=self._declared,
+                key=self._key,
+                history=self.history,
+                shape=self._shape,
+                not_inserts=self._not_inserts,
+                policy=self._policy,
+            ),
+            known=self.table.known(ends),
         )
         topics, tasks = (topic,), self._read_tasks
         return BatchPlan(self._lake, self._entropy, topics, self._ranges, tasks, self._schemas)

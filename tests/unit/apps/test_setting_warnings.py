@@ -11,9 +11,8 @@ from lakesplice.planning.intake.report import PartitionReport
 
 
 def _report(*settings: str) -> PartitionReport:
-    state = PartitionState(7)
     return PartitionReport(
-        0, state, False, None, (), {}, None, suspect_settings=frozenset(settings)
+        partition=0, state=PartitionState(7), suspect_settings=frozenset(settings)
     )
 
 

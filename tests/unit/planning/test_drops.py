@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from lakesplice.formats.events.ddl import TableDrop
-from lakesplice.formats.events.values.blocks import Fences
+from lakesplice.formats.events.values.fences import Fences
 from lakesplice.model.manifest import ParkCode, PartitionState, SourceState
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.planning.intake.truncations import fence_of, parking_truncations

@@ -10,7 +10,7 @@ from lakesplice.model.manifest import ParkCode, PartitionState
 from lakesplice.model.names import TableName
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.intake.partition_intake import PartitionIntake
-from lakesplice.planning.intake.report import PartitionReport, Taken
+from lakesplice.planning.intake.report import IntakeResult, PartitionReport
 from lakesplice.planning.schema.evolution import Grows, fit
 from lakesplice.testing.shop import Event
 from tests.support.ledgers import Ledger
@@ -30,13 +30,15 @@ def records(events: list[tuple[bytes | None, bytes | None]]) -> pa.RecordBatch:
     )
 
 
-def take(events: list[tuple[bytes | None, bytes | None]]) -> tuple[Taken, PartitionReport]:
+def take(events: list[tuple[bytes | None, bytes | None]]) -> tuple[IntakeResult, PartitionReport]:
     """Take events into a table that has the columns of the first one."""
     batch = records(events)
     decoded = decode(batch, DecodeContext(TableName("counted", "ledger")))
     born = fit(TableSchema(), decoded.blocks[0].schema)
     assert isinstance(born, Grows)
-    intake = PartitionIntake("s.counted.ledger", 0, born.next, PartitionState(FIRST_OFFSET))
+    intake = PartitionIntake(
+        "s.counted.ledger", 0, schema=born.next, state=PartitionState(FIRST_OFFSET)
+    )
     taken = intake.take(np.asarray(batch.column("offset")), decoded)
     return taken, intake.report()
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from lakesplice.model.position import BEFORE_ALL
+from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.upkeep.purging import purge_bound
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.files.dead_letters import Chosen
-from lakesplice.table.ingest.dead_letter_replay import LetterBox, Letters, Reading
+from lakesplice.table.ingest.dead_letter_replay import LetterBox, Letters
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
@@ -36,8 +37,8 @@ class Scene:
         return LetterBox(table.store, table.snapshot, table.commit, 1, FixedClock(), entropy)
 
     @property
-    def reading(self) -> Reading:
-        return Reading(self.driver.name)
+    def reading(self) -> RecordReading:
+        return RecordReading(table=self.driver.name)
 
 
 @pytest.fixture

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from lakesplice.model.manifest import ParkCode
+from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.planning.shape.metadata_columns import Metadata
 from lakesplice.planning.shape.shaping import Shape
 from lakesplice.table.files.dead_letters import Chosen, DeadLetter, table_of, write_dead_letters
-from lakesplice.table.ingest.dead_letter_replay import LetterBox, Letters, Reading
+from lakesplice.table.ingest.dead_letter_replay import LetterBox, Letters
 from lakesplice.table.protocol.intents import Ingest
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
@@ -164,7 +165,7 @@ def test_a_dead_letter_taken_again_brings_what_its_event_said(tmp_path: Path) ->
     )
     assert table.snapshot is not None
     box = LetterBox(table.store, table.snapshot, table.commit, 1, FixedClock(), SeededEntropy(101))
-    assert box.replay(Chosen(), Reading(life.driver.name, shape=ALL)) == Letters(1)
+    assert box.replay(Chosen(), RecordReading(table=life.driver.name, shape=ALL)) == Letters(1)
     assert found(life) == told(events)
 
 

@@ -22,7 +22,8 @@ NOTHING: Met = (None, None)
 
 
 def report(partition: int, met: Met, state: PartitionState) -> PartitionReport:
-    return PartitionReport(partition, state, False, None, (), {}, None, *met)
+    written_in, ordering = met
+    return PartitionReport(partition=partition, state=state, format=written_in, ordering=ordering)
 
 
 @pytest.mark.parametrize(

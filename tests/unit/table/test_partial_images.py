@@ -17,12 +17,12 @@ from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import SYSTEM_COLUMNS
 from lakesplice.model.schema import SourceField, SourceSchema, TableSchema
 from lakesplice.model.types import ColumnType, Kind
-from lakesplice.planning.intake.late_records import IntakeRules
+from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.schema.evolution import Unfit, fit
 from lakesplice.planning.schema.policy import Behaviour, PartialImages, SchemaPolicy
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.files.dead_letters import Chosen, letters_of
-from lakesplice.table.ingest.dead_letter_replay import LetterBox, Letters, Reading
+from lakesplice.table.ingest.dead_letter_replay import LetterBox, Letters
 from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.protocol.intents import Redirect
 from lakesplice.table.reading.changes import changes_of
@@ -285,7 +285,7 @@ def test_a_letter_that_is_replayed_late_sets_what_nothing_newer_has_set(lake: Lo
         entropy = SeededEntropy(9 + attempt)
         box = LetterBox(table.store, table.snapshot, table.commit, 1, FixedClock(), entropy)
         wider = declare({**COLUMNS, "size": "int"})
-        reading = Reading(life.driver.name, wider, rules=IntakeRules(None, APPLY))
+        reading = RecordReading(table=life.driver.name, declared=wider, policy=APPLY)
         assert box.replay(Chosen(), reading) == (Letters() if attempt else Letters(1))
         life.require(row(1, stock=20, size=1_000))
 

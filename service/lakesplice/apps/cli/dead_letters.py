@@ -157,7 +157,7 @@ def drop(
 
 
 def _chosen(places: list[str] | None, reasons: list[str] | None, topic: str = "") -> Chosen:
-    from lakesplice.formats.events.values.blocks import DeadReason
+    from lakesplice.formats.events.values.refusals import DeadReason
     from lakesplice.model.manifest import ParkCode
     from lakesplice.table.files.dead_letters import Chosen
 

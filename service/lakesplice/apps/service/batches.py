@@ -17,6 +17,7 @@ from functools import partial
 
 from pyspark.sql import DataFrame
 
+from lakesplice.apps.letters import reading_of
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.drops import TableDrops
 from lakesplice.apps.service.letters import send_letters
@@ -24,9 +25,8 @@ from lakesplice.apps.service.setting_warnings import SettingWarnings
 from lakesplice.apps.service.table_failures import TableFailures
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.errors import FencedError
-from lakesplice.formats.events import DeclaredType, TypeHistory, declare
+from lakesplice.formats.events import TypeHistory
 from lakesplice.model.manifest import DeadLetterRef, ParkCode, ParkReason
-from lakesplice.model.mappings import TypeMapping
 from lakesplice.model.names import TableName
 from lakesplice.planning.intake.key_ranges import place
 from lakesplice.planning.sources.source_check import check_source
@@ -257,25 +257,17 @@ class BatchRunner:
             shares.setdefault(share.table, {})[share.range] = target
         topics = tuple(
             TopicPlan(
-                name,
-                span.table.name,
-                span.table.states(span.ends),
-                AppendPlan.of(
+                topic=name,
+                table=span.table.name,
+                partitions=span.table.states(span.ends),
+                append=AppendPlan.of(
                     span.table.manifest,
                     span.table.source.topic,
                     insert_only=settings.not_inserts(span.table.origin) is not None,
                 ),
-                tuple(target for _, target in sorted(shares[span.table.name].items())),
-                self._declared(span.table.origin),
-                settings.format(span.table.origin),
-                span.table.facts(span.ends),
-                settings.not_inserts(span.table.origin),
-                self._mappings(span.table.origin),
-                settings.key(span.table.origin),
-                settings.policy(span.table.origin),
-                settings.shape(span.table.origin),
-                span.table.origin,
-                self._types(span.table),
+                targets=tuple(target for _, target in sorted(shares[span.table.name].items())),
+                reading=reading_of(settings, span.table.origin, self._types(span.table)),
+                known=span.table.known(span.ends),
             )
             for name, span in sorted(spans.items())
         )
@@ -283,17 +275,9 @@ class BatchRunner:
         driver = self._driver
         return BatchPlan(driver.lake, driver.entropy, topics, cores, read_tasks, driver.schemas)
 
-    def _declared(self, name: TableName) -> Mapping[str, DeclaredType] | None:
-        entry = self._driver.settings.table(name)
-        return declare(entry.columns) if entry is not None and entry.columns else None
-
     def _types(self, table: ServiceTable) -> TypeHistory | None:
         told = self._driver.schema_topics
         return None if told is None else told.types(table.source, table.origin)
-
-    def _mappings(self, name: TableName) -> tuple[TypeMapping, ...]:
-        entry = self._driver.settings.table(name)
-        return entry.type_mapping if entry is not None else ()
 
     def _settle_table(
         self,

@@ -13,17 +13,11 @@ docs/decisions/0010-decoding-change-events.md, 0022-a-seam-for- formats.md and
 
 from lakesplice.formats.events.avro import schema_ids
 from lakesplice.formats.events.decode import decode
-from lakesplice.formats.events.values.blocks import (
-    DeadLetters,
-    DeadReason,
-    DecodeContext,
-    Decoded,
-    ImageBlock,
-    SchemaText,
-    Stop,
-)
+from lakesplice.formats.events.values.blocks import Decoded, ImageBlock
 from lakesplice.formats.events.values.column_types import TypeHistory, TypeVersion
+from lakesplice.formats.events.values.context import DecodeContext, SchemaText
 from lakesplice.formats.events.values.declared import DeclaredType, declare
+from lakesplice.formats.events.values.refusals import DeadLetters, DeadReason, Stop
 
 __all__ = [
     "DeadLetters",

@@ -25,7 +25,8 @@ from lakesplice.formats.events.event_format import Dialect
 from lakesplice.formats.events.json_reading.strict import Flaw
 from lakesplice.formats.events.json_reading.template import Halt, open_record
 from lakesplice.formats.events.maxwell import MAXWELL
-from lakesplice.formats.events.values.blocks import DecodeContext, Decoded, SchemaText
+from lakesplice.formats.events.values.blocks import Decoded
+from lakesplice.formats.events.values.context import DecodeContext, SchemaText
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode
 

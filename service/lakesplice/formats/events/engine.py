@@ -28,7 +28,8 @@ from lakesplice.formats.events.json_reading.template import (
     Verdict,
 )
 from lakesplice.formats.events.record_forms import Forms
-from lakesplice.formats.events.values.blocks import DeadReason, Mask, Rows
+from lakesplice.formats.events.values.refusals import DeadReason
+from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.position import RANK_OTHER, Position
 
 # After so many shapes without a schema, records are sorted by their form rather than by trying.
@@ -153,7 +154,9 @@ class _Run:
             )
             self._reader.build(group, self.ledger)
 
-    def _like(self, own: int, template: Template, key: KeyForm | None, among: Mask | None) -> Rows:
+    def _like(
+        self, own: int, template: Template, key: KeyForm | None, among: Mask | None
+    ) -> Integers:
         """The open rows before the end that start as the row `own` does, in value and key."""
         end = self.ledger.end
         alike = self.ledger.open[:end].copy()

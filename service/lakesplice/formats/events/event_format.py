@@ -17,7 +17,8 @@ import pyarrow as pa
 from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.strict import Flaw
 from lakesplice.formats.events.json_reading.template import Template, Verdict
-from lakesplice.formats.events.values.blocks import DecodeContext, Rows
+from lakesplice.formats.events.values.context import DecodeContext
+from lakesplice.model.arrays import Integers
 from lakesplice.model.formats import FormatName
 
 
@@ -43,10 +44,10 @@ class Group:
     bytes and `offsets` their places in the partition, row for row. `notes` are the reading's.
     """
 
-    records: Rows
+    records: Integers
     payloads: pa.Array
     keys: pa.Array
-    offsets: Rows
+    offsets: Integers
     template: Template
     key: KeyForm | None
     source: Sliced
@@ -63,7 +64,7 @@ class Sliced:
     """Some of many texts, by their places."""
 
     texts: pa.Array
-    at: Rows
+    at: Integers
 
 
 class KeyForm(Protocol):

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from lakesplice.formats.events.event_format import Reader
 from lakesplice.formats.events.json_reading.template import Template
-from lakesplice.formats.events.values.blocks import Mask
+from lakesplice.model.arrays import Mask
 
 # What follows a colon and is neither an object nor an array.
 _SCALAR = r':[ ]*(?:"(?:[^"\\]|\\.)*"|[^"\[{,}\]]+)'

@@ -19,15 +19,16 @@ from lakesplice.formats.rowindex.layout import (
     fence_bits_for,
     padding,
 )
+from lakesplice.model.arrays import Integers, Unsigned
 
 
 class Entries(NamedTuple):
     """Parallel arrays: a key's hash and its row's address."""
 
-    high: NDArray[np.uint64]
-    low: NDArray[np.uint64]
-    group: NDArray[np.int64]
-    row: NDArray[np.int64]
+    high: Unsigned
+    low: Unsigned
+    group: Integers
+    row: Integers
 
 
 class RunEncoder:
@@ -96,14 +97,14 @@ class RunEncoder:
             raise UsageError("the entries of a run must rise by key hash; sort and fold them first")
         self._last = (int(high[-1]), int(low[-1]))
 
-    def _count(self, high: NDArray[np.uint64]) -> None:
+    def _count(self, high: Unsigned) -> None:
         """Count entries per fence, one place up: their running sum is then the number below."""
         buckets = bucket_of(high, self._fence_bits)
         first = int(buckets[0])
         counts = np.bincount(buckets - first)
         self._per_fence[first + 1 : first + 1 + len(counts)] += counts.astype(np.uint32)
 
-    def _number(self, group: NDArray[np.int64]) -> NDArray[np.uint64]:
+    def _number(self, group: Integers) -> Unsigned:
         """Return each group's number in the group table, adding those met for the first time."""
         distinct, places = np.unique(group, return_inverse=True)
         if distinct[0] < 0:
@@ -121,9 +122,9 @@ class RunEncoder:
 
 
 def encode_run(
-    high: NDArray[np.uint64],
-    low: NDArray[np.uint64],
-    group: NDArray[np.int64],
+    high: Unsigned,
+    low: Unsigned,
+    group: Integers,
     row: NDArray[np.integer],
 ) -> bytes:
     """Return a run of entries that rise strictly by (high, low); `UsageError` if they don't."""
@@ -131,14 +132,14 @@ def encode_run(
     return encoder.add(Entries(high, low, group, row.astype(np.int64))) + encoder.finish()
 
 
-def bucket_of(high: NDArray[np.uint64], bits: int) -> NDArray[np.int64]:
+def bucket_of(high: Unsigned, bits: int) -> Integers:
     """Return the first `bits` bits of each hash as a number."""
     if bits == 0:
         return np.zeros(len(high), np.int64)
     return (high >> np.uint64(64 - bits)).view(np.int64)
 
 
-def _checked_rows(row: NDArray[np.int64]) -> NDArray[np.uint64]:
+def _checked_rows(row: Integers) -> Unsigned:
     if row.min() < 0 or row.max() >> ROW_BITS:
         raise UnsupportedError(
             "a row position must be below 2**32; write smaller base files", row=int(row.max())

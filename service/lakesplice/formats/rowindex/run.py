@@ -21,6 +21,7 @@ from lakesplice.formats.rowindex.layout import (
     TRAILER_BYTES,
     Sections,
 )
+from lakesplice.model.arrays import Integers, Unsigned
 
 ENTRIES_PER_BLOCK = 1 << 18
 _ROW_MASK = np.uint64((1 << ROW_BITS) - 1)
@@ -34,9 +35,9 @@ class Run:
     """
 
     path: str
-    words: NDArray[np.uint64]
+    words: Unsigned
     fences: NDArray[np.uint32]
-    groups: NDArray[np.int64]
+    groups: Integers
     fence_bits: int
 
     @classmethod
@@ -61,22 +62,22 @@ class Run:
         return len(self.words) // ENTRY_WORDS
 
     @property
-    def high(self) -> NDArray[np.uint64]:
+    def high(self) -> Unsigned:
         """Bits 127 to 64 of the key hashes, rising."""
         return self.words[0::ENTRY_WORDS]
 
     @property
-    def low(self) -> NDArray[np.uint64]:
+    def low(self) -> Unsigned:
         """Bits 63 to 0 of the key hashes."""
         return self.words[1::ENTRY_WORDS]
 
     @property
-    def group(self) -> NDArray[np.int64]:
+    def group(self) -> Integers:
         """File groups of the entries, as a new array."""
         return self.entries(0, len(self)).group
 
     @property
-    def row(self) -> NDArray[np.int64]:
+    def row(self) -> Integers:
         """Row positions of the entries, as a new array."""
         return self.entries(0, len(self)).row
 
@@ -86,14 +87,12 @@ class Run:
         group, row = self.addresses(words[:, 2])
         return Entries(words[:, 0].copy(), words[:, 1].copy(), group, row)
 
-    def addresses(self, words: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def addresses(self, words: Unsigned) -> tuple[Integers, Integers]:
         """Return (file groups, row positions) of address words; `CorruptFileError` for no group."""
         numbers, row = self.numbers_and_rows(words)
         return self.groups[numbers], row
 
-    def numbers_and_rows(
-        self, words: NDArray[np.uint64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def numbers_and_rows(self, words: Unsigned) -> tuple[Integers, Integers]:
         """Return (numbers in the group table, row positions) of address words, as `addresses`."""
         numbers = (words >> np.uint64(ROW_BITS)).astype(np.int64)
         if len(numbers) and int(numbers.max()) >= len(self.groups):

@@ -11,11 +11,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.errors import UsageError
+from lakesplice.model.arrays import Integers, Mask, Unsigned
 from lakesplice.model.change import Op, delta_schema
 from lakesplice.model.names import (
     BEFORE_DIGEST,
@@ -39,8 +39,6 @@ _NUMBER_LIMIT = 1 << 63
 # A decimal that holds any 64-bit integer has so many digits before its point.
 _LONG_DIGITS = 19
 
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 _KINDS: dict[pa.DataType, Kind] = {
     pa.bool_(): Kind.BOOLEAN,
@@ -198,7 +196,7 @@ def has_nan(values: pa.ChunkedArray) -> bool:
     return pa.types.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py())
 
 
-def repeated_key(high: npt.NDArray[np.uint64], low: npt.NDArray[np.uint64]) -> int | None:
+def repeated_key(high: Unsigned, low: Unsigned) -> int | None:
     """Return the place of a key that occurs more than once, by its hash; None if none does."""
     ascending = np.sort(high)
     if not (ascending[1:] == ascending[:-1]).any():
@@ -209,7 +207,7 @@ def repeated_key(high: npt.NDArray[np.uint64], low: npt.NDArray[np.uint64]) -> i
 
 
 def updates(
-    rows: pa.Table, revived: Mask, group: Rows, row: Rows, position: int, now: pa.Scalar,
+    rows: pa.Table, revived: Mask, group: Integers, row: Integers, position: int, now: pa.Scalar,
     schema: TableSchema,
 ) -> pa.Table:  # fmt: skip
     """Return located changes that give rows of the table new values.
@@ -227,7 +225,12 @@ def updates(
 
 
 def deletes(
-    keys: pa.Table, group: Rows, row: Rows, position: int, now: pa.Scalar, schema: TableSchema
+    keys: pa.Table,
+    group: Integers,
+    row: Integers,
+    position: int,
+    now: pa.Scalar,
+    schema: TableSchema,
 ) -> pa.Table:
     """Return located changes that delete the rows with these keys."""
     count = keys.num_rows
@@ -253,7 +256,7 @@ def base_rows(rows: pa.Table, position: int, now: pa.Scalar, schema: TableSchema
 
 
 def _changes(
-    rows: pa.Table, op: pa.Array, changed: pa.Array, group: Rows, row: Rows, position: int,
+    rows: pa.Table, op: pa.Array, changed: pa.Array, group: Integers, row: Integers, position: int,
     now: pa.Scalar, schema: TableSchema,
 ) -> pa.Table:  # fmt: skip
     count = rows.num_rows

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from lakesplice.model.arrays import Integers, Marks, Mask
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import Ordering
 from lakesplice.model.schema import SourceSchema
 from lakesplice.planning.rows.image_changes import Images
-
-Integers = npt.NDArray[np.int64]
 
 
 class Block(Images, Protocol):
@@ -42,7 +39,7 @@ class Block(Images, Protocol):
         ...
 
     @property
-    def snapshot(self) -> npt.NDArray[np.int8] | None:
+    def snapshot(self) -> Marks | None:
         """Marks of changes that are rows of a snapshot, if any is; see `sources/snapshots.py`."""
         ...
 
@@ -111,7 +108,7 @@ class Fences(Protocol):
         ...
 
     @property
-    def dropped(self) -> npt.NDArray[np.bool_]:
+    def dropped(self) -> Mask:
         """Marks the records that tell of a DROP."""
         ...
 

@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from lakesplice.model.arrays import Integers
 from lakesplice.model.change import Op
 from lakesplice.model.modes import APPENDED
 from lakesplice.model.position import BEFORE_ALL, ROW_BITS, Ordering, Position
 from lakesplice.planning.intake.decoded_records import Block
-
-Integers = npt.NDArray[np.int64]
 
 ADVICE = (
     "a further snapshot brings rows that the table may have already, and without a key nothing"

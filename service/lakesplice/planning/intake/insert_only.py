@@ -12,14 +12,12 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from lakesplice.model.arrays import Integers, Marks, Unsigned
 from lakesplice.model.change import Op
 from lakesplice.model.modes import NotInserts
 from lakesplice.model.names import KEY_HIGH, KEY_LOW, POSITION_FILE, POSITION_OFFSET
-
-Indexes = npt.NDArray[np.int64]
 
 NOT_AN_INSERT = "not-an-insert"
 _INSERTS = (int(Op.CREATE), int(Op.READ))
@@ -29,18 +27,18 @@ class Operations(Protocol):
     """Decoded changes: per change its operation and the index of its record, ascending."""
 
     @property
-    def op(self) -> npt.NDArray[np.int8]:
+    def op(self) -> Marks:
         """The operations, `Op`."""
         ...
 
     @property
-    def rows(self) -> Indexes:
+    def rows(self) -> Integers:
         """Indexes among the records, ascending."""
         ...
 
 
 def parking_others(
-    policy: NotInserts | None, blocks: Sequence[Operations], fences: Indexes
+    policy: NotInserts | None, blocks: Sequence[Operations], fences: Integers
 ) -> Iterator[tuple[int, str]]:
     """Yield the first record of each block that is no insert, and the first of `fences`, and why
     the table has to park there; none under another policy.
@@ -56,7 +54,7 @@ def parking_others(
 
 
 def dead_others(
-    policy: NotInserts | None, blocks: Sequence[Operations], fences: Indexes, limit: int
+    policy: NotInserts | None, blocks: Sequence[Operations], fences: Integers, limit: int
 ) -> dict[int, str]:
     """Return the records before `limit` that are no inserts and become dead letters, with why;
     none under another policy.
@@ -68,7 +66,7 @@ def dead_others(
     return {row: why for row, why in found.items() if row < limit}
 
 
-def without(changes: pa.Table, rows: Indexes, refused: Collection[int]) -> Iterator[pa.Table]:
+def without(changes: pa.Table, rows: Integers, refused: Collection[int]) -> Iterator[pa.Table]:
     """Yield the changes but for those of refused records, if any are left; `rows` are theirs."""
     if refused:
         changes = changes.filter(pa.array(~np.isin(rows, list(refused))))
@@ -109,7 +107,7 @@ def first_of_each(changes: pa.Table) -> pa.Table:
     return changes.take(pa.array(order[first]))
 
 
-def first_places(high: npt.NDArray[np.uint64], low: npt.NDArray[np.uint64]) -> Indexes:
+def first_places(high: Unsigned, low: Unsigned) -> Integers:
     """Return, ascending, the places where a key, by its hash, is met first."""
     order = np.lexsort((np.arange(len(high)), low, high))
     first = np.ones(len(order), np.bool_)

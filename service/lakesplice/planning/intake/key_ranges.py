@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from lakesplice.errors import UsageError
+from lakesplice.model.arrays import Integers, Unsigned
 from lakesplice.model.names import TableName
 
 # What a task folds, locates and writes in a few seconds; below it a further file costs more than
@@ -38,7 +38,7 @@ def ranges_for(expected_changes: int, cores: int) -> int:
     return max(1, min(cores, RANGES_MAX, -(-expected_changes // CHANGES_PER_RANGE)))
 
 
-def range_of(high: npt.NDArray[np.uint64], ranges: int) -> npt.NDArray[np.int64]:
+def range_of(high: Unsigned, ranges: int) -> Integers:
     """Return for each hash (its upper 64 bits) the range that owns it, 0 to `ranges` - 1.
 
     Range r owns [r * 2^64 / ranges, (r + 1) * 2^64 / ranges), so ranges follow the order of hashes.
@@ -48,7 +48,7 @@ def range_of(high: npt.NDArray[np.uint64], ranges: int) -> npt.NDArray[np.int64]
     # floor(high * ranges / 2^64) without a product wider than 64 bits.
     half, count = np.uint64(32), np.uint64(ranges)
     lower = (high & np.uint64(0xFFFFFFFF)) * count
-    owner: npt.NDArray[np.uint64] = ((high >> half) * count + (lower >> half)) >> half
+    owner: Unsigned = ((high >> half) * count + (lower >> half)) >> half
     return owner.astype(np.int64)
 
 

@@ -17,7 +17,7 @@ _ANEW = "give `lakesplice reset --anew` to take the table anew from the topic"
 
 
 @dataclass(frozen=True, slots=True)
-class TopicFacts:
+class KnownTopic:
     """What is known of a topic: what its table's changes were written in and ordered by, None if it
     has none yet, its number of partitions, the epochs after the first, ascending, and whether a
     snapshot has all rows of the table. `stays` is what is known of its own columns, None where the
@@ -41,33 +41,33 @@ class Stop:
     detail: str
 
 
-def with_ordering(facts: TopicFacts, state: PartitionState) -> TopicFacts:
+def with_ordering(known: KnownTopic, state: PartitionState) -> KnownTopic:
     """Positions that were met before orderings were recorded are places in a binlog."""
-    if facts.ordering is not None or state.position == BEFORE_ALL:
-        return facts
-    return replace(facts, ordering=Ordering.BINLOG)
+    if known.ordering is not None or state.position == BEFORE_ALL:
+        return known
+    return replace(known, ordering=Ordering.BINLOG)
 
 
-def mixed(facts: TopicFacts, decoded: Decoded) -> list[Stop]:
+def mixed(known: KnownTopic, decoded: Decoded) -> list[Stop]:
     """Return where changes are written or ordered otherwise than those before them, or where the
     records' own order would have to be that of several partitions.
     """
     blocks = sorted(decoded.blocks, key=lambda block: int(block.rows[0]))
-    if blocks and facts.format not in (None, decoded.format):
+    if blocks and known.format not in (None, decoded.format):
         detail = (
-            f"the records are {decoded.format}, the table was filled from {facts.format}; {_ANEW}"
+            f"the records are {decoded.format}, the table was filled from {known.format}; {_ANEW}"
         )
         return [Stop(int(blocks[0].rows[0]), ParkCode.FORMAT_CHANGED, detail)]
-    stops, ordering = [], facts.ordering
+    stops, ordering = [], known.ordering
     for block in blocks:
         first = int(block.rows[0])
         if ordering not in (None, block.ordering):
             detail = f"the changes are ordered by {block.ordering}, those before by {ordering}"
             stops.append(Stop(first, ParkCode.ORDER_UNKNOWN, f"{detail}; {_ANEW}"))
-        elif block.ordering is Ordering.KAFKA and facts.partitions > 1:
+        elif block.ordering is Ordering.KAFKA and known.partitions > 1:
             detail = (
                 "the changes carry no position, and the records' own order says nothing across the"
-                f" topic's {facts.partitions} partitions; let the source send positions"
+                f" topic's {known.partitions} partitions; let the source send positions"
                 " (docs/formats.md says how), or use a topic of one partition"
             )
             stops.append(Stop(first, ParkCode.ORDER_UNKNOWN, detail))
@@ -83,4 +83,4 @@ def shared(decoded: Decoded, positions: SharedPositions) -> Iterator[Stop]:
             yield Stop(row, ParkCode.ORDER_UNKNOWN, SHARED)
 
 
-NOTHING_KNOWN = TopicFacts()
+NOTHING_KNOWN = KnownTopic()

@@ -15,10 +15,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakesplice.model.arrays import Integers
 from lakesplice.model.change import Op
 from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState
 from lakesplice.model.modes import NotInserts
@@ -30,15 +30,15 @@ from lakesplice.planning.intake.decoded_records import Block, Decoded
 from lakesplice.planning.intake.further_snapshots import ADVICE, further_snapshots
 from lakesplice.planning.intake.known_topic import (
     NOTHING_KNOWN,
+    KnownTopic,
     Stop,
-    TopicFacts,
     mixed,
     shared,
     with_ordering,
 )
 from lakesplice.planning.intake.partial_inserts import partial_inserts
-from lakesplice.planning.intake.record_order import Way, first_from
-from lakesplice.planning.intake.report import Letter, PartitionReport, Taken
+from lakesplice.planning.intake.record_order import RecordOrder, first_from
+from lakesplice.planning.intake.report import IntakeResult, Letter, PartitionReport
 from lakesplice.planning.intake.shared_positions import Found, SharedPositions
 from lakesplice.planning.intake.truncations import fence_of, parking_truncations
 from lakesplice.planning.rows.image_changes import to_changes
@@ -63,59 +63,64 @@ from lakesplice.planning.sources.epochs import Course, Opening, Places, follow
 from lakesplice.planning.sources.position_order import accept_repetitions
 from lakesplice.planning.sources.snapshots import SnapshotMet, is_lossy, snapshot_met
 
-Integers = npt.NDArray[np.int64]
-
 
 class PartitionIntake:
     """Takes one partition's records, in offset order; not thread-safe.
 
-    `schema` is the table's. `first_schema` is what another partition of the topic found to be the
-    schema of a table that has no columns yet.
+    `schema` is the table's, `state` where the partition stands, `known` what is known of the topic.
     """
 
     def __init__(
         self,
         topic: str,
         partition: int,
+        *,
         schema: TableSchema,
         state: PartitionState,
-        facts: TopicFacts = NOTHING_KNOWN,
+        known: KnownTopic = NOTHING_KNOWN,
         not_inserts: NotInserts | None = None,
         policy: SchemaPolicy = DEFAULT_POLICY,
-        first_schema: TableSchema | None = None,
     ) -> None:
         self._policy = policy
-        self._facts = with_ordering(facts, state)
+        self._known = with_ordering(known, state)
         self._not_inserts = not_inserts
         self._topic = topic
         self._partition = partition
-        self._schema = first_schema or schema
-        self.first_schema = first_schema
+        self._schema = schema
+        self.first_schema: TableSchema | None = None
         self._state = state
         self._fits: dict[SourceSchema, SchemaFit] = {}
         self._parked: ParkReason | None = None
         self._sightings: list[tuple[Position, SourceSchema]] = []
         self._counts: Counter[str] = Counter()
         self._source_ts_ms: int | None = None
-        self._met = TopicFacts()
-        self._epochs = facts.epochs
+        self._met = KnownTopic()
+        self._epochs = known.epochs
         self._opening: Opening | None = None
         self._entered: dict[int, int] = {}
         self._fence = BEFORE_ALL
         self._snapshot: SnapshotMet | None = None
-        self._stays = facts.stays
+        self._stays = known.stays
         self._sighted: dict[int, Sighted] = {}
         self._suspect_settings: frozenset[str] = frozenset()
         self.stopped = False
 
-    def take(self, offsets: Integers, decoded: Decoded) -> Taken:
+    def follow_schema(self, first_schema: TableSchema) -> None:
+        """Take what another partition of the topic found to be the schema of a table that has no
+        columns yet, unless this one has found its own.
+        """
+        if self.first_schema is None and not self._schema.columns:
+            self._schema = self.first_schema = first_schema
+            self._fits.clear()
+
+    def take(self, offsets: Integers, decoded: Decoded) -> IntakeResult:
         """Take the next records, whose offsets are given; after a stop there must be no further
         call.
         """
-        way = Way.of(offsets, decoded)
+        order = RecordOrder.of(offsets, decoded)
         self._suspect_settings |= decoded.suspect_settings
-        course, limit, found, positions = self._limit(offsets, decoded, way)
-        files = way.lifted(course)
+        course, limit, found, positions = self._limit(offsets, decoded, order)
+        files = order.lifted(course)
         fences = decoded.fences
         others = insert_only.dead_others(self._not_inserts, decoded.blocks, fences.rows, limit)
         refused = {row: (insert_only.NOT_AN_INSERT, why) for row, why in others.items()}
@@ -127,7 +132,7 @@ class PartitionIntake:
         if changes:
             first = min(decoded.blocks, key=lambda block: int(block.rows[0]))
             self._met = replace(self._met, format=decoded.format, ordering=first.ordering)
-            self._facts = replace(self._facts, format=self._met.format, ordering=self._met.ordering)
+            self._known = replace(self._known, format=self._met.format, ordering=self._met.ordering)
         dead = decoded.dead
         count = int(np.searchsorted(dead.rows, limit))
         letters = tuple(
@@ -140,7 +145,7 @@ class PartitionIntake:
         if refused:
             more = (Letter(row, *why) for row, why in refused.items())
             letters = tuple(sorted((*letters, *more), key=lambda letter: letter.row))
-        lossy = self._meet_snapshots(way, files, limit, len(letters))
+        lossy = self._meet_snapshots(order, files, limit, len(letters))
         self._count(changes, letters, decoded.ignored, left)
         end = int(offsets[limit]) if limit < len(offsets) else int(offsets[-1]) + 1
         met_until = course.state.met_until if course.state.met_until > end else 0
@@ -148,44 +153,44 @@ class PartitionIntake:
         self._state = replace(
             course.state, next_offset=end, met_until=met_until, lossy=lossy, highest=highest
         )
-        return Taken(changes, letters)
+        return IntakeResult(changes, letters)
 
     def report(self) -> PartitionReport:
         """Return where the partition stands."""
         return PartitionReport(
-            self._partition,
-            self._state,
-            self.stopped,
-            self._parked,
-            tuple(self._sightings),
-            dict(self._counts),
-            self._source_ts_ms,
-            self._met.format,
-            self._met.ordering,
-            self._opening,
-            dict(self._entered),
-            self._fence,
-            self._snapshot,
-            dict(self._sighted),
-            self.first_schema,
-            self._suspect_settings,
+            partition=self._partition,
+            state=self._state,
+            stopped=self.stopped,
+            parked=self._parked,
+            sightings=tuple(self._sightings),
+            counts=dict(self._counts),
+            source_ts_ms=self._source_ts_ms,
+            format=self._met.format,
+            ordering=self._met.ordering,
+            opening=self._opening,
+            entered=dict(self._entered),
+            fence=self._fence,
+            snapshot=self._snapshot,
+            sighted=dict(self._sighted),
+            first_schema=self.first_schema,
+            suspect_settings=self._suspect_settings,
         )
 
     def _limit(
-        self, offsets: Integers, decoded: Decoded, way: Way
+        self, offsets: Integers, decoded: Decoded, order: RecordOrder
     ) -> tuple[Course, int, Found, SharedPositions]:
         """Return the changes' way through the epochs, the first record that can't be applied or
         their number, and the changes, some of which may lie behind it, with their positions.
         """
-        course = self._follow(way.places, decoded.blocks)
+        course = self._follow(order.places, decoded.blocks)
         limit = len(offsets)
         stops: list[Stop] = []
-        if course.end < len(way.places):
-            limit = int(way.rows[course.end])
+        if course.end < len(order.places):
+            limit = int(order.rows[course.end])
             code = None if course.opening else ParkCode.POSITIONS_FELL_BACK
             stops.append(Stop(limit, code, course.detail))
         # At one record the schema comes first: it says more than a position can.
-        files = way.lifted(course)
+        files = order.lifted(course)
         self._take_first_schema(decoded.blocks, files, limit)
         columns = self._column_stops(decoded.blocks, files, limit)
         found = self._found(decoded.blocks, files, limit)
@@ -202,8 +207,8 @@ class PartitionIntake:
             if first is stops[-1] and course.opening:
                 self._opening = course.opening
             elif first.row < limit:
-                before = int(np.searchsorted(way.rows, first.row))
-                course = self._follow(way.places.between(0, before), decoded.blocks)
+                before = int(np.searchsorted(order.rows, first.row))
+                course = self._follow(order.places.between(0, before), decoded.blocks)
             limit = first.row
         self._counts["repeated"] += course.repetitions
         self._entered |= course.entered
@@ -216,7 +221,7 @@ class PartitionIntake:
         return course, limit, found, positions
 
     def _follow(self, places: Places, blocks: Sequence[Block]) -> Course:
-        known = self._facts.ordering or Ordering.BINLOG
+        known = self._known.ordering or Ordering.BINLOG
         orderings = {block.ordering for block in blocks} or {known}
         if Ordering.BINLOG not in orderings:
             start, seen = self._state.position, self._state.gtids
@@ -231,7 +236,7 @@ class PartitionIntake:
     ) -> Iterator[Stop]:
         """Yield the records before `limit` that can't be applied for what they are."""
         yield from (Stop(halt.row, halt.code, halt.detail) for halt in decoded.stops)
-        yield from mixed(self._facts, decoded)
+        yield from mixed(self._known, decoded)
         for row, why in insert_only.parking_others(
             self._not_inserts, decoded.blocks, decoded.fences.rows
         ):
@@ -272,7 +277,7 @@ class PartitionIntake:
         The driver makes the table by what all partitions met, and retries the batch if that comes
         to another schema. Which columns a shard has is known to the driver only.
         """
-        if self._schema.columns or self._facts.stays is not None:
+        if self._schema.columns or self._known.stays is not None:
             return
         met = [(int(b.rows[0]), at) for at, b in enumerate(blocks) if int(b.rows[0]) < limit]
         if not met:
@@ -306,23 +311,25 @@ class PartitionIntake:
     def _fit(self, image: SourceSchema) -> SchemaFit:
         verdict = self._fits.get(image)
         if verdict is None:
-            verdict = self._fits[image] = fit(self._schema, image, self._policy, self._facts.stays)
+            verdict = self._fits[image] = fit(self._schema, image, self._policy, self._known.stays)
         return verdict
 
-    def _meet_snapshots(self, way: Way, files: Sequence[Integers], limit: int, lost: int) -> bool:
+    def _meet_snapshots(
+        self, order: RecordOrder, files: Sequence[Integers], limit: int, lost: int
+    ) -> bool:
         """Note a snapshot of which rows were met; return whether the partition is lossy now."""
-        count = int(np.searchsorted(way.rows, limit))
-        mark = way.marks()[:count]
+        count = int(np.searchsorted(order.rows, limit))
+        mark = order.marks()[:count]
         lossy = is_lossy(self._state.lossy, lost, mark)
         # Rows that are read again keep the position of the first time where they never change.
-        whole = self._facts.whole_snapshots and self._not_inserts is None
+        whole = self._known.whole_snapshots and self._not_inserts is None
         if not whole or not mark.any():
             return lossy
-        file = np.concatenate(files)[way.order][:count]
+        file = np.concatenate(files)[order.order][:count]
         # What is read again has said before what it had to say.
-        mark = np.where(way.places.record[:count] < self._state.met_until, 0, mark)
+        mark = np.where(order.places.record[:count] < self._state.met_until, 0, mark)
         before = replace(self._state, lossy=self._state.lossy or lossy)
-        met = snapshot_met(file, way.places.offset[:count], mark, before)
+        met = snapshot_met(file, order.places.offset[:count], mark, before)
         if met is not None:
             self._snapshot = met if self._snapshot is None else self._snapshot.then(met)
         return lossy

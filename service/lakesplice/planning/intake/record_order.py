@@ -1,4 +1,4 @@
-"""The way of a partition's records: changes of all schemas and fences, in the order of offsets."""
+"""The order of a partition's records: changes of all schemas and fences, by their offsets."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from lakesplice.model.arrays import Integers, Marks
 from lakesplice.model.position import FILE_BITS, Ordering, Position
 from lakesplice.planning.intake.decoded_records import Block, Decoded, Fences
 from lakesplice.planning.sources.epochs import Course, Places
 
-Integers = npt.NDArray[np.int64]
-
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class RecordOrder:
     """The changes and fences of records in the order of these: the records' indexes, and the
     places. `order` has, per change in this order, its number when the parts are put end to end:
     each block, then the fences.
@@ -30,7 +28,7 @@ class Way:
     blocks: Sequence[Block]
 
     @classmethod
-    def of(cls, offsets: Integers, decoded: Decoded) -> Way:
+    def of(cls, offsets: Integers, decoded: Decoded) -> RecordOrder:
         """Bring what was decoded of records with these offsets into their order."""
         parts: Sequence[Block | Fences] = (*decoded.blocks, decoded.fences)
         rows = np.concatenate([part.rows for part in parts])
@@ -43,7 +41,7 @@ class Way:
             gtid = gtid.take(pa.array(order))
         return cls(rows, Places(offsets[rows], file, offset, gtid), order, parts, decoded.blocks)
 
-    def marks(self) -> npt.NDArray[np.int8]:
+    def marks(self) -> Marks:
         """Return which changes are rows of a snapshot, marked as `sources/snapshots.py` says."""
         marks = [np.zeros(len(part.rows), np.int8) for part in self.parts]
         for at, block in enumerate(self.blocks):

@@ -26,14 +26,14 @@ class Letter:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class IntakeResult:
     """What some records came to: changes in the table's layout, and dead letters."""
 
     changes: tuple[pa.Table, ...]
     letters: tuple[Letter, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PartitionReport:
     """Where a partition stands after its part of a batch.
 
@@ -52,11 +52,11 @@ class PartitionReport:
 
     partition: int
     state: PartitionState
-    stopped: bool
-    parked: ParkReason | None
-    sightings: tuple[tuple[Position, SourceSchema], ...]
-    counts: Mapping[str, int]
-    source_ts_ms: int | None
+    stopped: bool = False
+    parked: ParkReason | None = None
+    sightings: tuple[tuple[Position, SourceSchema], ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+    source_ts_ms: int | None = None
     format: FormatName | None = None
     ordering: Ordering | None = None
     opening: Opening | None = None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
+from lakesplice.model.arrays import Integers
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.planning.intake.decoded_records import Fences
@@ -20,9 +20,7 @@ _TRUNCATED = (
 _DROPPED = f"the table was dropped at the source; {ADVICE}"
 
 
-def fence_of(
-    fences: Fences, file: npt.NDArray[np.int64], limit: int, policy: SchemaPolicy
-) -> Position:
+def fence_of(fences: Fences, file: Integers, limit: int, policy: SchemaPolicy) -> Position:
     """Return the highest position of a TRUNCATE or DROP before the record `limit` that empties the
     table; `BEFORE_ALL` without one. `file` has the upper halves of their positions.
 

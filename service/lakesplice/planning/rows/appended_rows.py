@@ -12,12 +12,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.formats.events.values.blocks import Decoded, ImageBlock
+from lakesplice.model.arrays import Integers
 from lakesplice.model.change import Op
 from lakesplice.model.modes import APPENDED, SOURCE_POSITION
 from lakesplice.model.position import Ordering
@@ -27,7 +26,7 @@ from lakesplice.model.types import ColumnType, Kind
 _FIELD = SourceField(SOURCE_POSITION, ColumnType(Kind.STRING), "source position")
 
 
-def placed(decoded: Decoded, offsets: npt.NDArray[np.int64], partition: int) -> Decoded:
+def placed(decoded: Decoded, offsets: Integers, partition: int) -> Decoded:
     """Return what was decoded of a partition's records, with `_source_position` as the last column
     of blocks whose key it is.
 
@@ -42,7 +41,7 @@ def placed(decoded: Decoded, offsets: npt.NDArray[np.int64], partition: int) -> 
     )
 
 
-def _placed(block: ImageBlock, offsets: npt.NDArray[np.int64], partition: int) -> ImageBlock:
+def _placed(block: ImageBlock, offsets: Integers, partition: int) -> ImageBlock:
     if SOURCE_POSITION in block.after.column_names:
         problem = f"the source has a column={SOURCE_POSITION!r} of its own; leave it out"
         return replace(block, schema=replace(block.schema, problem=problem))
@@ -64,9 +63,9 @@ def _binlog(block: ImageBlock) -> pa.Array:
     )
 
 
-def _kafka(partition: int, offsets: npt.NDArray[np.int64]) -> pa.Array:
+def _kafka(partition: int, offsets: Integers) -> pa.Array:
     return pc.binary_join_element_wise(pa.scalar(f"kafka:{partition}"), _text(offsets), ":")
 
 
-def _text(numbers: npt.NDArray[np.int64]) -> pa.Array:
+def _text(numbers: Integers) -> pa.Array:
     return pa.array(numbers).cast(pa.string())

@@ -8,13 +8,10 @@ counts.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from lakesplice.model.arrays import Bytes, Mask
 from lakesplice.model.schema import TableSchema
-
-Bytes = npt.NDArray[np.uint8]
-Mask = npt.NDArray[np.bool_]
 
 
 def bitmap_bytes(schema: TableSchema) -> int:

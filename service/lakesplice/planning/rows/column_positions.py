@@ -25,14 +25,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from lakesplice.model.arrays import Bytes, Integers, Mask
 from lakesplice.model.position import Position
-
-Ints = npt.NDArray[np.int64]
-Bytes = npt.NDArray[np.uint8]
-Mask = npt.NDArray[np.bool_]
 
 _ENTRY = np.dtype([("file", "<i8"), ("offset", "<i8"), ("known", "u1")])
 _BEFORE_ALL = -1
@@ -44,10 +40,10 @@ class Registers:
     one of columns still to be added. `own_file` and `own_offset` are the highest position of each.
     """
 
-    own_file: Ints
-    own_offset: Ints
-    file: Ints
-    offset: Ints
+    own_file: Integers
+    own_offset: Integers
+    file: Integers
+    offset: Integers
     known: Mask
 
     def __len__(self) -> int:
@@ -68,7 +64,7 @@ class Registers:
         plain: Mask = own.all(axis=1) & alike
         return plain
 
-    def take(self, at: Ints) -> Registers:
+    def take(self, at: Integers) -> Registers:
         """Return some lines, in the order asked for."""
         return Registers(
             self.own_file[at], self.own_offset[at], self.file[at], self.offset[at], self.known[at]
@@ -87,7 +83,7 @@ class Registers:
 
     @classmethod
     def of(
-        cls, own_file: Ints, own_offset: Ints, deleted: Mask, spelt: pa.Array, columns: int
+        cls, own_file: Integers, own_offset: Integers, deleted: Mask, spelt: pa.Array, columns: int
     ) -> Registers:
         """Read the registers of a schema of so many columns; `spelt` holds their bytes."""
         rows, width = len(own_file), columns + 1
@@ -114,10 +110,10 @@ class Registers:
         return pa.Array.from_buffers(pa.binary(), len(self), buffers)
 
 
-_NOWHERE: Ints = np.empty(0, np.int64)
+_NOWHERE: Integers = np.empty(0, np.int64)
 
 
-def of_images(own_file: Ints, own_offset: Ints, has: Sequence[bool]) -> Registers:
+def of_images(own_file: Integers, own_offset: Integers, has: Sequence[bool]) -> Registers:
     """Return the registers of partial images that all have the same columns, marked by identity."""
     known = np.repeat(np.array([[*has, False]], np.bool_), len(own_file), axis=0)
     return Registers(
@@ -144,11 +140,11 @@ class United:
     """
 
     registers: Registers
-    newest: Ints
-    sources: Ints
+    newest: Integers
+    sources: Integers
 
 
-def united(lines: Registers, starts: Ints) -> United:
+def united(lines: Registers, starts: Integers) -> United:
     """Unite consecutive lines to one for each group, which begin at `starts`."""
     own = _ranked(lines.own_file, lines.own_offset, np.ones(len(lines), np.bool_))
     newest = _highest(own, starts)
@@ -168,7 +164,7 @@ def united(lines: Registers, starts: Ints) -> United:
     return United(registers, newest, sources)
 
 
-def _ranked(file: Ints, offset: Ints, known: Mask) -> Ints:
+def _ranked(file: Integers, offset: Integers, known: Mask) -> Integers:
     """Number lines by position; at one position what is known comes last. Equal ones are equal."""
     order = np.lexsort((known, offset, file))
     differ = np.zeros(len(order), np.int64)
@@ -180,14 +176,16 @@ def _ranked(file: Ints, offset: Ints, known: Mask) -> Ints:
     return ranks
 
 
-def _highest(ranks: Ints, starts: Ints) -> Ints:
+def _highest(ranks: Integers, starts: Integers) -> Integers:
     """Return each group's line of the highest rank, the last of several."""
     lines = max(len(ranks), 1)
-    highest: Ints = np.maximum.reduceat(ranks * lines + np.arange(len(ranks)), starts) % lines
+    highest: Integers = np.maximum.reduceat(ranks * lines + np.arange(len(ranks)), starts) % lines
     return highest
 
 
-def _read(spelt: pa.Array, own: tuple[Ints, Ints], width: int) -> tuple[Ints, Ints, Mask]:
+def _read(
+    spelt: pa.Array, own: tuple[Integers, Integers], width: int
+) -> tuple[Integers, Integers, Mask]:
     """Read bytes that are there; columns beyond those they name have the last register."""
     _, edges_buffer, data_buffer = spelt.buffers()
     edges = np.frombuffer(edges_buffer, np.int32)[spelt.offset :][: len(spelt) + 1].astype(np.int64)
@@ -216,12 +214,12 @@ def _read(spelt: pa.Array, own: tuple[Ints, Ints], width: int) -> tuple[Ints, In
     return found_file, found_offset, found_known
 
 
-def _short(data: Bytes, at: Ints) -> Ints:
-    value: Ints = data[at].astype(np.int64) | (data[at + 1].astype(np.int64) << 8)
+def _short(data: Bytes, at: Integers) -> Integers:
+    value: Integers = data[at].astype(np.int64) | (data[at + 1].astype(np.int64) << 8)
     return value
 
 
-def _written(lines: Registers) -> tuple[Bytes, Ints]:
+def _written(lines: Registers) -> tuple[Bytes, Integers]:
     """Return the bytes of lines one after another, and how many each has."""
     rows, width = lines.file.shape
     ranks = _ranked(lines.file.ravel(), lines.offset.ravel(), lines.known.ravel())

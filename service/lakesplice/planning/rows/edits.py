@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-Rows = NDArray[np.int64]
+from lakesplice.model.arrays import Integers
 
 
 @dataclass(frozen=True)
@@ -19,7 +18,7 @@ class ColumnEdit:
     repetition.
     """
 
-    rows: Rows
+    rows: Integers
     values: pa.Array
 
     def within(self, first: int, last: int) -> ColumnEdit:
@@ -40,7 +39,7 @@ class Edits:
     so that a change before them is missing or late.
     """
 
-    rows: Rows = field(default_factory=lambda: np.empty(0, np.int64))
+    rows: Integers = field(default_factory=lambda: np.empty(0, np.int64))
     columns: Mapping[str, ColumnEdit] = field(default_factory=dict)
     applied: int = 0
     stale: int = 0
@@ -111,7 +110,7 @@ def _taken_from_both(column: pa.ChunkedArray, edit: ColumnEdit) -> pa.ChunkedArr
     return pa.chunked_array([*column.chunks, edit.values]).take(pa.array(source))
 
 
-def _mask(size: int, rows: Rows) -> pa.Array:
+def _mask(size: int, rows: Integers) -> pa.Array:
     mask = np.zeros(size, dtype=np.bool_)
     mask[rows] = True
     return pa.array(mask)

@@ -16,11 +16,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.errors import UsageError
+from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.change import changes_schema
 from lakesplice.model.names import (
     BEFORE_DIGEST,
@@ -37,9 +37,6 @@ from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.changed_columns import bitmap_bytes, bitmap_rows, bitmaps
 from lakesplice.planning.rows.partial_fold import fold_partial, partial_rows
 from lakesplice.planning.rows.row_digest import contiguous
-
-Indexes = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 def fold(changes: pa.Table, schema: TableSchema) -> pa.Table:
@@ -91,13 +88,13 @@ class _Runs:
     `members` the changes of those, run after run, and `starts` where each run begins in `members`.
     """
 
-    newest: Indexes
-    several: Indexes
-    members: Indexes
-    starts: Indexes
+    newest: Integers
+    several: Integers
+    members: Integers
+    starts: Integers
 
     @classmethod
-    def of(cls, order: Indexes, changes: pa.Table, high: Indexes, low: Indexes) -> _Runs:
+    def of(cls, order: Integers, changes: pa.Table, high: Integers, low: Integers) -> _Runs:
         """Cut the settled `order`, leaving out all but the last of equal positions."""
         file, offset = (_integers(changes, name) for name in (POSITION_FILE, POSITION_OFFSET))
         same_key = _same_as_next(order, high, low)
@@ -113,7 +110,7 @@ class _Runs:
         )
 
 
-def _same_as_next(order: Indexes, one: Indexes, other: Indexes) -> Mask:
+def _same_as_next(order: Integers, one: Integers, other: Integers) -> Mask:
     """Mark the places of `order` whose successor has the same two values; never the last."""
     one, other = one[order], other[order]
     same = np.zeros(len(order), dtype=np.bool_)
@@ -121,12 +118,12 @@ def _same_as_next(order: Indexes, one: Indexes, other: Indexes) -> Mask:
     return same
 
 
-def _integers(changes: pa.Table, name: str) -> Indexes:
-    values: Indexes = contiguous(changes.column(name)).to_numpy(zero_copy_only=False)
+def _integers(changes: pa.Table, name: str) -> Integers:
+    values: Integers = contiguous(changes.column(name)).to_numpy(zero_copy_only=False)
     return values
 
 
-def _repeated(values: Indexes) -> Mask:
+def _repeated(values: Integers) -> Mask:
     """Mark the places of a sorted array whose value occurs more than once."""
     equal = values[1:] == values[:-1]
     repeated = np.zeros(len(values), dtype=np.bool_)
@@ -135,7 +132,9 @@ def _repeated(values: Indexes) -> Mask:
     return repeated
 
 
-def _settle(order: Indexes, repeated: Mask, changes: pa.Table, high: Indexes, low: Indexes) -> None:
+def _settle(
+    order: Integers, repeated: Mask, changes: pa.Table, high: Integers, low: Integers
+) -> None:
     """Put the rows whose key hash repeats in its first half in full order, within `order`.
 
     The rest stands already: sorting everything by six columns would cost a batch of distinct keys
@@ -187,6 +186,6 @@ def _with_chains(folded: pa.Table, changes: pa.Table, runs: _Runs, width: int) -
     return folded
 
 
-def _digests(chain: pa.Table, name: str) -> tuple[Indexes, Mask]:
+def _digests(chain: pa.Table, name: str) -> tuple[Integers, Mask]:
     values = contiguous(chain.column(name))
     return values.fill_null(0).to_numpy(), np.asarray(values.is_valid())

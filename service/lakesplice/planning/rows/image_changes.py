@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.errors import UsageError
+from lakesplice.model.arrays import Integers, Marks, Mask
 from lakesplice.model.change import Op, changes_schema
 from lakesplice.model.names import (
     BEFORE_DIGEST,
@@ -36,8 +36,6 @@ from lakesplice.planning.rows.keyhash import key_hash
 from lakesplice.planning.rows.partial_fold import spelt_positions
 from lakesplice.planning.rows.row_digest import column_words, contiguous, row_digest
 
-Mask = npt.NDArray[np.bool_]
-
 
 class Images(Protocol):
     """Decoded changes of one source schema, a row per change, in offset order.
@@ -47,17 +45,17 @@ class Images(Protocol):
     """
 
     @property
-    def op(self) -> npt.NDArray[np.int8]:
+    def op(self) -> Marks:
         """The operations, `Op`."""
         ...
 
     @property
-    def position_file(self) -> npt.NDArray[np.int64]:
+    def position_file(self) -> Integers:
         """The upper halves of the positions."""
         ...
 
     @property
-    def position_offset(self) -> npt.NDArray[np.int64]:
+    def position_offset(self) -> Integers:
         """The lower halves of the positions."""
         ...
 
@@ -91,7 +89,7 @@ def to_changes(
     images: Images,
     schema: TableSchema,
     mapping: Mapping[str, Column],
-    position_file: npt.NDArray[np.int64] | None = None,
+    position_file: Integers | None = None,
     *,
     partial: bool = False,
     stays: Stays | None = None,
@@ -156,8 +154,8 @@ def _require_images(images: Images, delete: Mask) -> None:
 
 
 def _fills(
-    file: npt.NDArray[np.int64],
-    offset: npt.NDArray[np.int64],
+    file: Integers,
+    offset: Integers,
     schema: TableSchema,
     mapping: Mapping[str, Column],
     stays: Stays,

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lakesplice.formats.rowindex import Entries, Run
+from lakesplice.model.arrays import Integers, Mask
 
 RUNS_MAX = 8
 ENTRIES_PER_PART = 1 << 19
@@ -68,7 +68,7 @@ def part_bits(entries: int, entries_per_part: int) -> int:
     return min(max(parts - 1, 0).bit_length(), _PART_BITS_MAX)
 
 
-def sorted_entries(entries: Entries) -> tuple[Entries, NDArray[np.bool_]]:
+def sorted_entries(entries: Entries) -> tuple[Entries, Mask]:
     """Return the entries in order of key hash, and which of them are the first with their key.
 
     Entries with one key stay in the order they came in.
@@ -92,7 +92,7 @@ def concatenated(pieces: Sequence[Entries]) -> Entries:
     return Entries(high, low, group, row)
 
 
-def take(entries: Entries, which: NDArray[np.int64] | NDArray[np.bool_]) -> Entries:
+def take(entries: Entries, which: Integers | Mask) -> Entries:
     """Return the entries at some places, or where a mask is true."""
     high, low, group, row = entries
     return Entries(high[which], low[which], group[which], row[which])

@@ -34,6 +34,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lakesplice.errors import UnsupportedError
+from lakesplice.model.arrays import Bytes, Unsigned
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import Kind
 
@@ -42,7 +43,7 @@ HEX_DIGITS = 64
 HASH_DIGITS = 32
 
 
-def key_hash(table: pa.Table, schema: TableSchema) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+def key_hash(table: pa.Table, schema: TableSchema) -> tuple[Unsigned, Unsigned]:
     """Return (high, low), one of each per row of `table`, which holds at least the key columns.
 
     Raises `UnsupportedError` for a schema without a key and for a null in a key column.
@@ -88,7 +89,7 @@ def _part(values: pa.Array, column: Column) -> pa.Array:
     return _fixed(np.concatenate((_bytes_of(prefix), value), axis=1))
 
 
-def _value_bytes(values: pa.Array, kind: Kind) -> NDArray[np.uint8]:
+def _value_bytes(values: pa.Array, kind: Kind) -> Bytes:
     """Return the value bytes of a fixed-width type as a matrix, one row per value."""
     if kind is Kind.DECIMAL:
         # pyarrow has no cast from decimals to their bytes; the buffer holds them little-endian.
@@ -102,11 +103,11 @@ def _value_bytes(values: pa.Array, kind: Kind) -> NDArray[np.uint8]:
     return _bytes_of(values.cast(pa.int64()).to_numpy(zero_copy_only=False).astype(">i8"))
 
 
-def _bytes_of(values: NDArray[np.generic]) -> NDArray[np.uint8]:
+def _bytes_of(values: NDArray[np.generic]) -> Bytes:
     return np.ascontiguousarray(values).view(np.uint8).reshape(len(values), values.dtype.itemsize)
 
 
-def _fixed(matrix: NDArray[np.uint8]) -> pa.Array:
+def _fixed(matrix: Bytes) -> pa.Array:
     """Return the rows of a byte matrix as large binary values."""
     rows, width = matrix.shape
     offsets = np.arange(0, (rows + 1) * width, width, dtype=np.int64)
@@ -114,7 +115,7 @@ def _fixed(matrix: NDArray[np.uint8]) -> pa.Array:
     return pa.Array.from_buffers(pa.large_binary(), rows, [None, pa.py_buffer(offsets), data])
 
 
-def _hash(keys: pa.Array) -> NDArray[np.uint64]:
+def _hash(keys: pa.Array) -> Unsigned:
     """Return the first two big-endian words of each key's BLAKE3 digest, as an [n, 2] array."""
     frame = pl.DataFrame({"key": pl.Series(keys, dtype=pl.Binary)})
     digests = frame.select(plh.col("key").chash.blake3()).to_series()

@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lakesplice.formats.rowindex.encode import bucket_of
 from lakesplice.formats.rowindex.layout import ENTRY_WORDS
 from lakesplice.formats.rowindex.run import Run
+from lakesplice.model.arrays import Integers, Mask, Unsigned
 
 UNKNOWN = -1
 # What the first step of a search pulled into the caches is still there for its later ones. Larger
@@ -30,10 +30,10 @@ KEYS_PER_BLOCK = 2048
 
 def locate(
     runs: Sequence[Run],
-    high: NDArray[np.uint64],
-    low: NDArray[np.uint64],
-    live: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    high: Unsigned,
+    low: Unsigned,
+    live: Integers,
+) -> tuple[Integers, Integers]:
     """Return (file groups, row positions) of the keys; both are -1 where a key is unknown.
 
     `runs` are ordered oldest first, `live` holds the live file groups, rising. The keys may come in
@@ -61,9 +61,7 @@ def locate(
     return group, row
 
 
-def _search(
-    run: Run, high: NDArray[np.uint64], low: NDArray[np.uint64]
-) -> tuple[NDArray[np.bool_], NDArray[np.uint64]]:
+def _search(run: Run, high: Unsigned, low: Unsigned) -> tuple[Mask, Unsigned]:
     """Return which keys (rising by `high`) the run holds, and the address words of those."""
     found = np.zeros(len(high), bool)
     words = [np.empty(0, np.uint64)]
@@ -78,9 +76,7 @@ def _search(
     return found, np.concatenate(words)
 
 
-def _search_block(
-    run: Run, high: NDArray[np.uint64], low: NDArray[np.uint64]
-) -> tuple[NDArray[np.bool_], NDArray[np.uint64]]:
+def _search_block(run: Run, high: Unsigned, low: Unsigned) -> tuple[Mask, Unsigned]:
     words, last = run.words, len(run.words) - ENTRY_WORDS
     at = _lower_bound(run, high)
     # Behind the last entry there is none to compare with; the last itself is then too small.
@@ -99,7 +95,7 @@ def _search_block(
     return found, words.take(at[found] + 2)
 
 
-def _lower_bound(run: Run, high: NDArray[np.uint64]) -> NDArray[np.int64]:
+def _lower_bound(run: Run, high: Unsigned) -> Integers:
     """Return, as an index into `run.words`, the first entry per key that is not below its `high`.
 
     All keys of a block take the same number of halving steps, that of the widest gap between two
@@ -124,11 +120,11 @@ def _lower_bound(run: Run, high: NDArray[np.uint64]) -> NDArray[np.int64]:
     return at
 
 
-def contains(sorted_values: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.bool_]:
+def contains(sorted_values: Integers, values: Integers) -> Mask:
     """Return which of `values` are among `sorted_values`, which rise."""
     if not len(sorted_values):
         return np.zeros(len(values), bool)
     at = np.searchsorted(sorted_values, values)
     np.minimum(at, len(sorted_values) - 1, out=at)
-    same: NDArray[np.bool_] = sorted_values[at] == values
+    same: Mask = sorted_values[at] == values
     return same

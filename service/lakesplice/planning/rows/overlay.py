@@ -27,10 +27,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from lakesplice.errors import CorruptFileError
 from lakesplice.model.address import Segment, group_name
+from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.change import Op
 from lakesplice.model.names import (
     BEFORE_DIGEST,
@@ -47,11 +47,10 @@ from lakesplice.model.names import (
 from lakesplice.model.position import Ordering
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.changed_columns import bitmap_bytes, bitmap_rows, changes_column
-from lakesplice.planning.rows.edits import ColumnEdit, Edits, Rows, united_edits
+from lakesplice.planning.rows.edits import ColumnEdit, Edits, united_edits
 from lakesplice.planning.rows.partial_fold import columnwise_edits, partial_rows
 
-Mask = NDArray[np.bool_]
-_NONE: Rows = np.empty(0, np.int64)
+_NONE: Integers = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -61,12 +60,12 @@ class Placed:
     `rows[i]` is the row, counted within the file, that change `order[i]` of `changes` is for.
     """
 
-    rows: Rows
-    order: Rows
+    rows: Integers
+    order: Integers
     changes: pa.Table
 
     @property
-    def addressed(self) -> Rows:
+    def addressed(self) -> Integers:
         """The rows that have changes, ascending, each once: whose state `overlay` needs."""
         return self.rows[_starts(self.rows)]
 
@@ -84,8 +83,8 @@ class Waiting:
     """
 
     changes: pa.Table
-    groups: Rows
-    order: Rows
+    groups: Integers
+    order: Integers
 
     @classmethod
     def of(cls, changes: pa.Table) -> Waiting:
@@ -117,7 +116,7 @@ class Waiting:
             first += segment.rows
         return _sorted(np.concatenate(rows), np.concatenate(order), self.changes)
 
-    def _rows(self, segment: Segment, found: Rows, path: str) -> Rows:
+    def _rows(self, segment: Segment, found: Integers, path: str) -> Integers:
         rows = _numbers(self.changes, ROW)[found]
         beyond = np.flatnonzero((rows < 0) | (rows >= segment.rows))
         if len(beyond):
@@ -130,7 +129,7 @@ class Waiting:
         return rows
 
 
-def _sorted(rows: Rows, order: Rows, changes: pa.Table) -> Placed:
+def _sorted(rows: Integers, order: Integers, changes: pa.Table) -> Placed:
     if (rows[1:] > rows[:-1]).all():
         return Placed(rows, order, changes)
     file, offset = (_numbers(changes, name)[order] for name in (POSITION_FILE, POSITION_OFFSET))
@@ -174,7 +173,7 @@ def overlay(
     return _joined(placed, owner, state, schema, apart)
 
 
-def _by_column(placed: Placed, owner: Rows, state: pa.Table, schema: TableSchema) -> Mask:
+def _by_column(placed: Placed, owner: Integers, state: pa.Table, schema: TableSchema) -> Mask:
     """Mark the rows of `state` that have to be put together column by column."""
     apart = partial_rows(state, schema)
     partial = partial_rows(placed.changes, schema)[placed.order]
@@ -183,7 +182,7 @@ def _by_column(placed: Placed, owner: Rows, state: pa.Table, schema: TableSchema
 
 
 def _joined(
-    placed: Placed, owner: Rows, state: pa.Table, schema: TableSchema, apart: Mask
+    placed: Placed, owner: Integers, state: pa.Table, schema: TableSchema, apart: Mask
 ) -> Edits:
     """Overlay the rows marked `apart` column by column, the others as ever."""
     chosen = apart[owner]
@@ -211,7 +210,7 @@ def _joined(
 
 
 def _overlay(
-    placed: Placed, owner: Rows, state: pa.Table, schema: TableSchema, ordering: Ordering
+    placed: Placed, owner: Integers, state: pa.Table, schema: TableSchema, ordering: Ordering
 ) -> Edits:
     alive = _above(placed, owner, state, ordering)
     kept = np.flatnonzero(alive)
@@ -240,7 +239,7 @@ def _overlay(
 
 
 def _check_keys(
-    placed: Placed, owner: Rows, state: pa.Table, schema: TableSchema, path: str
+    placed: Placed, owner: Integers, state: pa.Table, schema: TableSchema, path: str
 ) -> None:
     for name in schema.key:
         asked = _taken(placed.changes, name, placed.order)
@@ -258,7 +257,7 @@ def _check_keys(
             )
 
 
-def _above(placed: Placed, owner: Rows, state: pa.Table, ordering: Ordering) -> Mask:
+def _above(placed: Placed, owner: Integers, state: pa.Table, ordering: Ordering) -> Mask:
     """Which changes are above their row's position, each position once."""
     offset = _numbers(placed.changes, POSITION_OFFSET)[placed.order]
     above: Mask = offset > _numbers(state, POSITION_OFFSET)[owner]
@@ -273,7 +272,7 @@ def _above(placed: Placed, owner: Rows, state: pa.Table, ordering: Ordering) -> 
 
 
 def _user_edits(
-    live: Placed, linked: Mask, starts: Rows, deleted: Mask, schema: TableSchema
+    live: Placed, linked: Mask, starts: Integers, deleted: Mask, schema: TableSchema
 ) -> dict[str, ColumnEdit]:
     winners = np.append(starts[1:], len(live.rows)) - 1
     sets, known = bitmap_rows(_taken(live.changes, CHANGED, live.order), bitmap_bytes(schema))
@@ -291,7 +290,7 @@ def _user_edits(
 
 
 def _partial_edits(
-    live: Placed, starts: Rows, deleted: Mask, schema: TableSchema
+    live: Placed, starts: Integers, deleted: Mask, schema: TableSchema
 ) -> dict[str, ColumnEdit]:
     sets, known = bitmap_rows(_taken(live.changes, CHANGED, live.order), bitmap_bytes(schema))
     places = np.arange(len(live.rows))
@@ -309,7 +308,7 @@ def _partial_edits(
     return edits
 
 
-def _fates(live: Placed, starts: Rows, deleted: Mask) -> dict[str, ColumnEdit]:
+def _fates(live: Placed, starts: Integers, deleted: Mask) -> dict[str, ColumnEdit]:
     """Edit `_is_deleted` where a row went or came back; an update finds a live row and leaves it.
 
     So the pages of that column stay untouched by updates, as those of `_position_file`, always 0,
@@ -322,7 +321,7 @@ def _fates(live: Placed, starts: Rows, deleted: Mask) -> dict[str, ColumnEdit]:
     return {IS_DELETED: ColumnEdit(live.rows[starts][turned], pa.array(deleted[turned]))}
 
 
-def _links(live: Placed, owner: Rows, starts: Rows, state: pa.Table) -> tuple[Mask, Mask]:
+def _links(live: Placed, owner: Integers, starts: Integers, state: pa.Table) -> tuple[Mask, Mask]:
     """Whether each change was computed against the state it is laid over, and whether it is known
     to have been against another.
     """
@@ -334,22 +333,22 @@ def _links(live: Placed, owner: Rows, starts: Rows, state: pa.Table) -> tuple[Ma
     return known & equal, known & ~equal
 
 
-def _starts(rows: Rows) -> Mask:
+def _starts(rows: Integers) -> Mask:
     starts = np.ones(len(rows), np.bool_)
     starts[1:] = rows[1:] != rows[:-1]
     return starts
 
 
-def _numbers(table: pa.Table, name: str) -> Rows:
+def _numbers(table: pa.Table, name: str) -> Integers:
     return np.asarray(table.column(name).to_numpy(), np.int64)
 
 
-def _digests(table: pa.Table, name: str, order: Rows) -> tuple[Rows, Mask]:
+def _digests(table: pa.Table, name: str, order: Integers) -> tuple[Integers, Mask]:
     column = _taken(table, name, order)
     return np.asarray(pc.fill_null(column, 0), np.int64), np.asarray(column.is_valid())
 
 
-def _taken(table: pa.Table, name: str, order: Rows) -> pa.Array:
+def _taken(table: pa.Table, name: str, order: Integers) -> pa.Array:
     column = table.column(name)
     # Changes of one delta lie in the order of their rows.
     if len(order) and order[-1] - order[0] == len(order) - 1 and (np.diff(order) == 1).all():

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.change import Op
 from lakesplice.model.names import (
     BEFORE_DIGEST,
@@ -35,12 +35,9 @@ from lakesplice.planning.rows.row_digest import contiguous
 
 _OF_THE_ROW = -1
 
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
-
 
 def spelt_positions(
-    file: Rows, offset: Rows, delete: Mask, has: Mapping[str, object], schema: TableSchema
+    file: Integers, offset: Integers, delete: Mask, has: Mapping[str, object], schema: TableSchema
 ) -> pa.Array:
     """Return the registers, as bytes, of changes whose images have the columns `has` alone."""
     marks = [column is schema.positions or column.name in has for column in schema.columns]
@@ -102,8 +99,8 @@ def fold_partial(changes: pa.Table, schema: TableSchema) -> pa.Table:
 def _folded(
     changes: pa.Table,
     schema: TableSchema,
-    newest: Rows,
-    sources: Rows,
+    newest: Integers,
+    sources: Integers,
     registers: Registers,
     several: Mask,
 ) -> pa.Table:
@@ -127,8 +124,8 @@ def _folded(
 
 
 def columnwise_edits(
-    owner: Rows, changes: pa.Table, rows: Rows, state: pa.Table, schema: TableSchema
-) -> tuple[Rows, dict[str, ColumnEdit], Mask]:
+    owner: Integers, changes: pa.Table, rows: Integers, state: pa.Table, schema: TableSchema
+) -> tuple[Integers, dict[str, ColumnEdit], Mask]:
     """Lay changes over rows, column by column.
 
     Row i of `state` stands at `rows[i]` of its file and has the changes c with `owner[c] == i`;
@@ -166,11 +163,11 @@ def columnwise_edits(
 
 
 def _system_edits(
-    rows: Rows,
+    rows: Integers,
     changes: pa.Table,
-    newest: Rows,
+    newest: Integers,
     registers: Registers,
-    at: Rows,
+    at: Integers,
     schema: TableSchema,
 ) -> dict[str, ColumnEdit]:
     assert schema.positions is not None
@@ -188,7 +185,9 @@ def _system_edits(
     }
 
 
-def _taken(rows: Rows, changes: pa.Table, name: str, at: Rows, sources: Rows) -> ColumnEdit:
+def _taken(
+    rows: Integers, changes: pa.Table, name: str, at: Integers, sources: Integers
+) -> ColumnEdit:
     values = contiguous(changes.column(name)).take(pa.array(sources[at]))
     return ColumnEdit(rows[at], values)
 

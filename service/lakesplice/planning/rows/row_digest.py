@@ -35,10 +35,9 @@ import polars_hash as plh
 import pyarrow as pa
 
 from lakesplice.errors import UsageError
+from lakesplice.model.arrays import Integers, Unsigned
 from lakesplice.model.schema import TableSchema
 from lakesplice.model.types import ColumnType, Kind
-
-Words = npt.NDArray[np.uint64]
 
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
@@ -57,7 +56,7 @@ _SIGNED: dict[Kind, type[np.signedinteger]] = {
 }
 
 
-def row_digest(images: pa.Table, schema: TableSchema) -> npt.NDArray[np.int64]:
+def row_digest(images: pa.Table, schema: TableSchema) -> Integers:
     """Return the digest of every row of `images`, in their order.
 
     `images` holds columns by stored name in their exact types; a column of `schema` that it lacks
@@ -89,7 +88,7 @@ def contiguous(values: pa.ChunkedArray) -> pa.Array:
     return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
 
 
-def column_words(values: pa.Array, kind: ColumnType) -> tuple[Words, ...]:
+def column_words(values: pa.Array, kind: ColumnType) -> tuple[Unsigned, ...]:
     """Return each value's words as the head of this module defines them; a null's are arbitrary.
 
     Two values of a fixed-width type are the same exactly if their words are.
@@ -120,13 +119,15 @@ def _buffer(values: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[np.generic]:
     )
 
 
-def _float_bits(values: npt.NDArray[np.generic], bits: type[np.unsignedinteger], nan: int) -> Words:
-    words: Words = values.view(bits).copy()
+def _float_bits(
+    values: npt.NDArray[np.generic], bits: type[np.unsignedinteger], nan: int
+) -> Unsigned:
+    words: Unsigned = values.view(bits).copy()
     words[np.isnan(values)] = nan
     return words
 
 
-def _bytes_hash(values: pa.Array) -> Words:
+def _bytes_hash(values: pa.Array) -> Unsigned:
     table = pa.table({"v": values.cast(pa.binary())})
     hashed = pl.DataFrame(table).select(plh.col("v").nchash.xxh3_64())
     return hashed.to_series().fill_null(0).to_numpy()
@@ -137,14 +138,14 @@ def _seed(identity: str) -> np.uint64:
     return np.uint64(_bytes_hash(pa.array([identity.encode()], pa.binary()))[0])
 
 
-def _part(identity: str, words: tuple[Words, ...]) -> Words:
+def _part(identity: str, words: tuple[Unsigned, ...]) -> Unsigned:
     mixed = _mix(words[0] ^ _seed(identity))
     for word in words[1:]:
         mixed = _mix(mixed ^ word)
     return mixed
 
 
-def _mix(words: Words) -> Words:
+def _mix(words: Unsigned) -> Unsigned:
     """Apply the finaliser of splitmix64 in place; `words` must be the caller's own."""
     words ^= words >> _SHIFT_1
     words *= _MIX_1

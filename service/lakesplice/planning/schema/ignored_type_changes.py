@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.events.values.blocks import DeadLetters, DeadReason, Decoded, ImageBlock
+from lakesplice.formats.events.values.blocks import Decoded, ImageBlock
+from lakesplice.formats.events.values.refusals import DeadLetters, DeadReason
+from lakesplice.model.arrays import Mask
 from lakesplice.model.change import Op
 from lakesplice.model.promotions import promoted
 from lakesplice.model.schema import Column, SourceField, TableSchema
@@ -24,8 +25,6 @@ from lakesplice.model.types import Kind
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.planning.schema.source_names import column_of
 from lakesplice.planning.schema.type_changes import accepts, widened
-
-Mask = npt.NDArray[np.bool_]
 
 _WHOLE = frozenset((Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG))
 # As MySQL writes whole numbers.

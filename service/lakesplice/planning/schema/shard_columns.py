@@ -16,10 +16,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from lakesplice.model.arrays import Integers
 from lakesplice.model.fills import fill_value
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import Position
@@ -30,8 +29,6 @@ from lakesplice.planning.schema import policy_refusals
 from lakesplice.planning.schema.missing_columns import Why, declared_yet_unsent
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.planning.shape.partition_columns import dropped
-
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

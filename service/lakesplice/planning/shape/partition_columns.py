@@ -14,17 +14,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from lakesplice.errors import UnsupportedError
 from lakesplice.model.address import Partition
+from lakesplice.model.arrays import Integers
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import Kind
 from lakesplice.planning.rows.row_digest import contiguous
 from lakesplice.planning.shape.computing.moments import clock
-
-Codes = NDArray[np.int64]
 
 # Of floating point equal values have several spellings; delta-rs fails at decimals between -1 and
 # 0, however they are written; binary has no spelling.
@@ -43,7 +41,7 @@ class Partitions:
     """The partitions of some rows: row i is in `values[codes[i]]`, of which each is there once."""
 
     values: tuple[Partition, ...]
-    codes: Codes
+    codes: Integers
 
 
 def partitions_of(rows: pa.Table, schema: TableSchema) -> Partitions:
@@ -133,7 +131,7 @@ def _moved_apart(current: TableSchema, following: TableSchema) -> Problem | None
     return None
 
 
-def _spelt(rows: pa.Table, name: str) -> tuple[Codes, list[str | None]]:
+def _spelt(rows: pa.Table, name: str) -> tuple[Integers, list[str | None]]:
     """Return a column's values as numbers, and how the log spells each."""
     values = contiguous(rows.column(name))
     if pa.types.is_temporal(values.type):

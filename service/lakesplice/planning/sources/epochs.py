@@ -23,17 +23,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.epochs import Epoch, epoch_at
 from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.position import FILE_BITS, Position
 from lakesplice.planning.sources.gtids import GtidStreams, raised
 from lakesplice.planning.sources.position_order import OrderCheck, check_order
-
-Integers = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 _RESOLVE = (
     "if the source failed over or its binlog was reset, give `lakesplice unpark --new-epoch`; if it"

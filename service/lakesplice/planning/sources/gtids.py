@@ -19,12 +19,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Integers = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from lakesplice.model.arrays import Integers, Mask
 
 _MARIADB_PARTS = 2  # behind the domain
 _DIGITS_MAX = 18  # below 2^63

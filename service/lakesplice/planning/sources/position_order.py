@@ -23,14 +23,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.position import Position
 from lakesplice.planning.sources.gtids import GtidStreams
-
-Integers = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,15 +13,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakesplice.model.arrays import Mask
 from lakesplice.model.manifest import Manifest, SourceState
 from lakesplice.model.position import AFTER_ALL
 from lakesplice.model.schema import TableSchema
 
-Mask = npt.NDArray[np.bool_]
 Shard = tuple[tuple[str, str], ...]
 
 

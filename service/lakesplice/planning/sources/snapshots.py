@@ -16,13 +16,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from lakesplice.model.arrays import Integers, Marks
 from lakesplice.model.manifest import PartitionState, SnapshotState, SourceState
 from lakesplice.model.position import BEFORE_ALL, RANK_DELETE, RANK_OTHER, Position
-
-Integers = npt.NDArray[np.int64]
-Marks = npt.NDArray[np.int8]
 
 # Marks of changes.
 OF_NONE, OF_SNAPSHOT, LAST_OF_SNAPSHOT = 0, 1, 2

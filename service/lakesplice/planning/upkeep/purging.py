@@ -16,11 +16,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.model.address import BaseFile
+from lakesplice.model.arrays import Mask
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.names import (
     COLUMN_POSITIONS,
@@ -35,8 +35,6 @@ from lakesplice.planning.sources.shards import Shard, in_shard, shard_columns
 STATE = (IS_DELETED, POSITION_FILE, POSITION_OFFSET, SOURCE_TS)
 # The keys of rows that stay are held in memory, and their new places are written to one run.
 ROWS_MAX = 1 << 22
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

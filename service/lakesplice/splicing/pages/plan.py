@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lakesplice.model.arrays import Integers
 from lakesplice.splicing.options import Options
 from lakesplice.splicing.reasons import Reason
 
-Int64s = NDArray[np.int64]
+Int64s = Integers
 
 # A dictionary may outgrow the one the chunk was first written with by so much: entries that are
 # no longer used can't be told from those that are, and all of them are read with every chunk.

@@ -14,10 +14,10 @@ from typing import Self
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from zlib_ng import zlib_ng
 
 from lakesplice.errors import CorruptFileError
+from lakesplice.model.arrays import Mask
 from lakesplice.splicing.structures.footer import Chunk
 from lakesplice.splicing.structures.many_headers import (
     NO_CHECKSUM,
@@ -72,7 +72,7 @@ class _Pages:
             return cls(*[np.zeros(0, np.int64)] * 5)
         return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
-    def some(self, which: slice | NDArray[np.bool_]) -> Self:
+    def some(self, which: slice | Mask) -> Self:
         """Return some of them."""
         return type(self)(
             self.chunks[which],
@@ -160,7 +160,7 @@ def _check_one_by_one(source: SourceFile, row_group: int, column: int) -> None:
             raise place.corrupt(_DAMAGED, page=number)
 
 
-def _with_neighbours(pages: _Pages, chosen: NDArray[np.bool_]) -> _Pages:
+def _with_neighbours(pages: _Pages, chosen: Mask) -> _Pages:
     """All pages of the chunks of which one is chosen."""
     return pages.some(np.isin(pages.chunks, pages.chunks[chosen]))
 

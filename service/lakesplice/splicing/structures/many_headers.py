@@ -11,8 +11,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from lakesplice.model.arrays import Bytes, Mask
 from lakesplice.splicing.structures.page_headers import PageHeader
 from lakesplice.splicing.structures.page_index import Int64s
 from lakesplice.splicing.structures.place import Place
@@ -79,18 +79,18 @@ def decode_headers(
     return headers
 
 
-def may_have_checksum(data: pa.Buffer, starts: Int64s) -> NDArray[np.bool_]:
+def may_have_checksum(data: pa.Buffer, starts: Int64s) -> Mask:
     """Return which pages may have a checksum: in a header it follows three numbers."""
     whole = np.frombuffer(data, np.uint8)
     at, usual = starts, np.ones(len(starts), np.bool_)
     for _ in range(3):  # the kind and both sizes
         usual &= whole.take(at, mode="clip") == _NUMBER
         at = _numbers(whole, at + 1)[1]
-    may: NDArray[np.bool_] = ~usual | (whole.take(at, mode="clip") == _NUMBER)
+    may: Mask = ~usual | (whole.take(at, mode="clip") == _NUMBER)
     return may
 
 
-def _usual(data: pa.Buffer, starts: Int64s) -> tuple[HeaderArrays, NDArray[np.bool_]]:
+def _usual(data: pa.Buffer, starts: Int64s) -> tuple[HeaderArrays, Mask]:
     """The headers of pages, and which of them are of the usual form, for which they are right."""
     whole = np.frombuffer(data, np.uint8)
     at, usual = _expected(whole, starts, _KIND)
@@ -109,25 +109,21 @@ def _usual(data: pa.Buffer, starts: Int64s) -> tuple[HeaderArrays, NDArray[np.bo
     return headers, usual & ends & (np.minimum(np.minimum(uncompressed, compressed), values) >= 0)
 
 
-def _expected(
-    data: NDArray[np.uint8], at: Int64s, expected: bytes
-) -> tuple[Int64s, NDArray[np.bool_]]:
+def _expected(data: Bytes, at: Int64s, expected: bytes) -> tuple[Int64s, Mask]:
     same = np.ones(len(at), np.bool_)
     for offset, byte in enumerate(expected):
         same &= data.take(at + offset, mode="clip") == byte
     return at + len(expected), same
 
 
-def _number(
-    data: NDArray[np.uint8], at: Int64s, usual: NDArray[np.bool_]
-) -> tuple[Int64s, Int64s, NDArray[np.bool_]]:
+def _number(data: Bytes, at: Int64s, usual: Mask) -> tuple[Int64s, Int64s, Mask]:
     """The i32 fields at each place, the places behind them, and which are such fields."""
     is_number = data.take(at, mode="clip") == _NUMBER
     values, behind = _numbers(data, at + 1)
     return values, behind, usual & is_number & (values == values.astype(np.int32))
 
 
-def _numbers(data: NDArray[np.uint8], at: Int64s) -> tuple[Int64s, Int64s]:
+def _numbers(data: Bytes, at: Int64s) -> tuple[Int64s, Int64s]:
     """The i32 at each place, and the places behind them; what runs off the end won't fit later."""
     value = np.zeros(len(at), np.int64)
     open_, shift = np.ones(len(at), np.bool_), 0

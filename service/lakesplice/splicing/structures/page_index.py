@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lakesplice.model.arrays import Mask
 from lakesplice.splicing.structures.fields import Fields, binaries, booleans, i32, i64s
 from lakesplice.splicing.structures.place import Place
 from lakesplice.splicing.structures.thrift import (
@@ -276,7 +276,7 @@ class ColumnIndex:
     pages one behind the other.
     """
 
-    null_pages: NDArray[np.bool_]
+    null_pages: Mask
     min_values: tuple[bytes, ...]
     max_values: tuple[bytes, ...]
     boundary_order: int

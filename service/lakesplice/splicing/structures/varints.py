@@ -11,12 +11,14 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-Int64s: TypeAlias = NDArray[np.int64]
-_UInt64s: TypeAlias = NDArray[np.uint64]
+from lakesplice.model.arrays import Bytes, Integers, Unsigned
+
+Int64s: TypeAlias = Integers
+_UInt64s: TypeAlias = Unsigned
 _BYTES_MAX = 10
 
 
-def decode_varints(data: NDArray[np.uint8], count: int) -> tuple[_UInt64s, int] | None:
+def decode_varints(data: Bytes, count: int) -> tuple[_UInt64s, int] | None:
     """Return the first `count` varints and the number of their bytes.
 
     None where there are fewer, or one has more than 64 bits.
@@ -41,7 +43,7 @@ def decode_varints(data: NDArray[np.uint8], count: int) -> tuple[_UInt64s, int] 
     return values, int(ends[-1]) + 1
 
 
-def _overflow(last_bytes: NDArray[np.uint8], sizes: NDArray[np.intp]) -> bool:
+def _overflow(last_bytes: Bytes, sizes: NDArray[np.intp]) -> bool:
     return bool((last_bytes[sizes == _BYTES_MAX] > 1).any())
 
 

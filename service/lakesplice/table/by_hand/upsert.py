@@ -15,10 +15,10 @@ from functools import partial
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lakesplice.errors import ParkedTableError, RetryableError, UsageError
+from lakesplice.model.arrays import Integers, Mask, Unsigned
 from lakesplice.model.manifest import DeltaRef, Manifest, UpsertState
 from lakesplice.model.names import GROUP, ROW
 from lakesplice.model.schema import TableSchema
@@ -42,10 +42,6 @@ CHANGES_PER_DELTA = 1 << 17
 _GROUP_BITS = 23
 SKIPPED = "skipped"
 _THREADS = 4
-
-Hashes = npt.NDArray[np.uint64]
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -83,16 +79,16 @@ class _Keyed:
     """Rows or keys with their hashes."""
 
     rows: pa.Table
-    high: Hashes
-    low: Hashes
+    high: Unsigned
+    low: Unsigned
 
 
 @dataclass(frozen=True)
 class _Found:
     """Where rows are; `live` are those that are there and not deleted."""
 
-    group: Rows
-    row: Rows
+    group: Integers
+    row: Integers
     live: Mask
 
     @property
@@ -326,7 +322,7 @@ def _pieces(located: pa.Table) -> list[Callable[[], pa.Table]]:
     ]
 
 
-def _address_order(group: Rows, row: Rows) -> Rows:
+def _address_order(group: Integers, row: Integers) -> Integers:
     """The order by group and row, by one number that has both where they fit into it."""
     number = group - group.min()
     if number.max() >> _GROUP_BITS or row.max() >> (63 - _GROUP_BITS):

@@ -6,22 +6,20 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from lakesplice.errors import UnsupportedError
 from lakesplice.formats.parquet.adopted import in_layout
 from lakesplice.model.address import BaseFile
+from lakesplice.model.arrays import Integers
 from lakesplice.model.schema import TableSchema
 from lakesplice.splicing.pages.rows import read_rows
 from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.table.files.base_files import open_base
 from lakesplice.table.protocol.ports import Store
 
-Rows = NDArray[np.int64]
-
 
 def state_of_any(
-    store: Store, file: BaseFile, schema: TableSchema, names: Sequence[str], rows: Rows
+    store: Store, file: BaseFile, schema: TableSchema, names: Sequence[str], rows: Integers
 ) -> pa.Table:
     """Return columns of the rows at `rows`, which ascend, of any file of an adopted table.
 
@@ -40,7 +38,7 @@ def state_of_any(
 
 
 def _by_row_groups(
-    store: Store, file: BaseFile, schema: TableSchema, names: Sequence[str], rows: Rows
+    store: Store, file: BaseFile, schema: TableSchema, names: Sequence[str], rows: Integers
 ) -> Iterator[pa.Table]:
     with open_base(store, file, schema) as reader:
         for row_group, (first, last) in enumerate(reader.row_groups):

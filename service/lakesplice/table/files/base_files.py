@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from lakesplice.errors import CorruptFileError
 from lakesplice.formats.checksum import checksum
 from lakesplice.formats.parquet import BaseReader, WrittenBase, write_base
 from lakesplice.model.address import BaseFile, Partition, Segment
+from lakesplice.model.arrays import Integers
 from lakesplice.model.manifest import FileRef
 from lakesplice.model.schema import TableSchema
 from lakesplice.table.protocol.intents import NewFile
@@ -100,9 +100,7 @@ def checked_base(source: pa.NativeFile, file: BaseFile, schema: TableSchema) -> 
     return BaseReader(source, file, schema)
 
 
-def addresses(
-    file: BaseFile, rows: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def addresses(file: BaseFile, rows: Integers) -> tuple[Integers, Integers]:
     """Return the addresses of rows of a file, given by their place in it."""
     ends = np.cumsum([segment.rows for segment in file.segments])
     segment = np.searchsorted(ends, rows, "right")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
+from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.change import Op
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.names import GROUP, IS_DELETED, OP, POSITION_FILE, POSITION_OFFSET, ROW
@@ -14,11 +14,8 @@ from lakesplice.table.files.base_files import open_base
 from lakesplice.table.files.pending_changes import read_waiting
 from lakesplice.table.protocol.ports import Store
 
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
-
-def deleted_rows(store: Store, manifest: Manifest, group: Rows, row: Rows) -> Mask:
+def deleted_rows(store: Store, manifest: Manifest, group: Integers, row: Integers) -> Mask:
     """Mark the addresses whose row is deleted, as base files and waiting changes together say.
 
     Addresses of no live group are not marked. Blocks: reads one column of each file addressed, and
@@ -53,7 +50,9 @@ def _flags(store: Store, manifest: Manifest, path: str) -> Mask:
     return np.concatenate(parts)
 
 
-def _newest(store: Store, manifest: Manifest, groups: set[int]) -> Mapping[int, tuple[Rows, Mask]]:
+def _newest(
+    store: Store, manifest: Manifest, groups: set[int]
+) -> Mapping[int, tuple[Integers, Mask]]:
     """Return per group the rows with waiting changes, each once, and whether the newest deletes."""
     changes = read_waiting(store, manifest.deltas, manifest.schema, groups, columns=())
     names = (GROUP, ROW, POSITION_FILE, POSITION_OFFSET, OP)

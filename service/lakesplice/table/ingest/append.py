@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lakesplice.formats.deltas import encode_delta
 from lakesplice.formats.rowindex import Entries, encode_run
 from lakesplice.model.address import GROUP_BITS, BaseFile, Partition, Segment
+from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.manifest import DeltaRef, Manifest, RunRef
 from lakesplice.model.names import (
     GROUP,
@@ -53,7 +53,7 @@ class AppendPlan:
 
     schema: TableSchema
     runs: tuple[RunRef, ...]
-    groups: npt.NDArray[np.int64]
+    groups: Integers
     insert_only: bool = False
     floor: Position = BEFORE_ALL
     fence: Position = BEFORE_ALL
@@ -148,9 +148,7 @@ def append(
     return Appended(files, delta, run, counts, read, left)
 
 
-def _incomplete(
-    changes: pa.Table, new: npt.NDArray[np.bool_], schema: TableSchema
-) -> dict[str, int]:
+def _incomplete(changes: pa.Table, new: Mask, schema: TableSchema) -> dict[str, int]:
     """Count new rows of which a column isn't known, though no delete is the newest of them."""
     rows = changes.filter(pa.array(new & partial_rows(changes, schema)))
     count = int(np.count_nonzero(hidden_rows(rows, schema))) if rows.num_rows else 0
@@ -166,9 +164,7 @@ def above(changes: pa.Table, fence: Position) -> pa.Table:
     return changes if higher.all() else changes.filter(pa.array(higher))
 
 
-def _located(
-    changes: pa.Table, group: npt.NDArray[np.int64], row: npt.NDArray[np.int64]
-) -> pa.Table:
+def _located(changes: pa.Table, group: Integers, row: Integers) -> pa.Table:
     return changes.append_column(GROUP, pa.array(group)).append_column(ROW, pa.array(row))
 
 

@@ -1,4 +1,4 @@
-"""Dead letters taken again, or dropped.
+"""Dead letters replayed, or dropped.
 
 A letter that can be read now becomes a change like any other: positions and digests decide what is
 left of it, so it heals its row if nothing newer did, and regresses nothing. One that still can't
@@ -9,24 +9,18 @@ was committed since it was planned; else it is planned again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from lakesplice.errors import RetryableError, UsageError
-from lakesplice.formats.events import DeclaredType, TypeHistory, decode, schema_ids
-from lakesplice.formats.events.values.blocks import DecodeContext, Decoded
-from lakesplice.model.formats import FormatName
+from lakesplice.formats.events import schema_ids
 from lakesplice.model.manifest import DeadLetterRef, Manifest, SourceState
-from lakesplice.model.mappings import TypeMapping
-from lakesplice.model.names import TableName
 from lakesplice.model.position import Position
-from lakesplice.planning.intake.known_topic import TopicFacts
-from lakesplice.planning.intake.late_records import IntakeRules, Retaken, retake
-from lakesplice.planning.rows.appended_rows import placed
+from lakesplice.planning.intake.known_topic import KnownTopic
+from lakesplice.planning.intake.late_records import ReplayedRecords, replay_records
+from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.schema.evolution import plan_evolution
-from lakesplice.planning.shape.metadata_columns import Origin
-from lakesplice.planning.shape.shaping import Shape, shaped
 from lakesplice.planning.sources.shards import unplaced
 from lakesplice.table.files.dead_letters import (
     Chosen,
@@ -60,47 +54,6 @@ _RECORDS = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """How the table's records are read: what the configuration says of them now."""
-
-    table: TableName
-    declared: Mapping[str, DeclaredType] | None = None
-    format: FormatName | None = None
-    mappings: tuple[TypeMapping, ...] = ()
-    key: tuple[str, ...] = ()
-    shape: Shape | None = None
-    rules: IntakeRules = field(default_factory=IntakeRules)
-    schemas: SchemaSource | None = None
-    history: TypeHistory | None = None
-
-    def decoder(
-        self, source: SourceState, topic: str, partition: int
-    ) -> Callable[[pa.RecordBatch], Decoded]:
-        """Return what decodes records of a partition of the source, and takes of them what the
-        table takes.
-        """
-        known = self.format or source.format
-        context = DecodeContext(
-            self.table,
-            self.declared,
-            known,
-            mappings=self.mappings,
-            key=self.key,
-            history=self.history,
-        )
-
-        def decoded(records: pa.RecordBatch) -> Decoded:
-            named = schema_ids(records.column(name) for name in ("key", "value"))
-            schemas = self.schemas.schemas(named) if self.schemas else None
-            found = decode(records, replace(context, schemas=schemas))
-            if self.shape is not None:
-                found = shaped(found, self.shape, Origin(topic, self.table))
-            return placed(found, records.column("offset").to_numpy(), partition)
-
-        return decoded
-
-
-@dataclass(frozen=True, slots=True)
 class Letters:
     """How many letters were replayed or dropped, and how many were meant but stay."""
 
@@ -128,12 +81,15 @@ class LetterBox:
     entropy: Entropy
     topic: str = ""
 
-    def replay(self, chosen: Chosen, reading: Reading) -> Letters:
-        """Take the chosen letters again; may be called twice: what was replayed is no letter.
+    def replay(
+        self, chosen: Chosen, reading: RecordReading, registry: SchemaSource | None = None
+    ) -> Letters:
+        """Replay the chosen letters, read as `reading` says, their schemas asked of `registry`.
 
+        A letter that was replayed is one no longer, so a second call finds only what stayed.
         `UsageError` if the table has no such source; `RetryableError` if others keep committing.
         """
-        return self._over_files(lambda refs: self._replay(refs, chosen, reading))
+        return self._over_files(lambda refs: self._replay(refs, chosen, reading, registry))
 
     def drop(self, chosen: Chosen) -> Letters:
         """Forget the chosen letters; errors as `replay`."""
@@ -157,18 +113,22 @@ class LetterBox:
         return total
 
     def _replay(
-        self, refs: Sequence[DeadLetterRef], chosen: Chosen, reading: Reading
+        self,
+        refs: Sequence[DeadLetterRef],
+        chosen: Chosen,
+        reading: RecordReading,
+        registry: SchemaSource | None,
     ) -> Letters | None:
         """Replay the chosen letters of some files; None if it has to be planned again."""
         letters = letters_of(self.store, refs)
         meant = [letter for letter in letters if chosen.holds(letter)]
         if not meant:
             return Letters()
-        again = self._retaken([one for one in meant if not one.is_withheld], reading)
+        again = self._read_again([one for one in meant if not one.is_withheld], reading, registry)
         schema, _ = plan_evolution(
             self.snapshot.manifest.schema,
-            [seen for part in again for seen in part.retaken.sightings],
-            reading.rules.policy,
+            [seen for part in again for seen in part.replayed.sightings],
+            reading.policy,
             self._source().own_stays,
         )
         schema = unplaced(schema, self.snapshot.manifest.schema, self._source().shard)
@@ -183,7 +143,7 @@ class LetterBox:
         kept = [self._failed_again(one, failed[one.place]) for one in meant if one.place in failed]
         done = Letters(len(meant) - len(kept), len(kept))
         intent = self._intent(refs, [*rest, *kept], done, "replayed")
-        insert_only = reading.rules.not_inserts is not None
+        insert_only = reading.not_inserts is not None
         intent = self._with_changes(intent, again, insert_only=insert_only)
         intent = self._with_fence(intent, again)
         return done if self._commit(intent) else None
@@ -197,22 +157,33 @@ class LetterBox:
         intent = replace(self._intent(refs, rest, done, "dropped"), operation=DROP)
         return done if self._commit(intent) else None
 
-    def _retaken(self, letters: Sequence[DeadLetter], reading: Reading) -> list[_Part]:
+    def _read_again(
+        self,
+        letters: Sequence[DeadLetter],
+        reading: RecordReading,
+        registry: SchemaSource | None,
+    ) -> list[_Part]:
         source = self._source()
-        count = max(1, len(source.partitions))
-        facts = TopicFacts(
-            source.format, source.ordering, count, source.epochs, False, source.own_stays
+        known = KnownTopic(
+            source.format,
+            source.ordering,
+            max(1, len(source.partitions)),
+            source.epochs,
+            False,
+            source.own_stays,
         )
         parts = []
         for (topic, partition), share in _by_partition(letters):
-            found = retake(
-                _records(share),
-                reading.decoder(source, topic, partition),
+            records = _records(share)
+            named = schema_ids(records.column(name) for name in ("key", "value"))
+            found = replay_records(
+                records,
+                reading,
                 topic,
                 partition,
-                self.snapshot.manifest.schema,
-                facts,
-                reading.rules,
+                schema=self.snapshot.manifest.schema,
+                known=known,
+                schemas=registry.schemas(named) if registry else None,
             )
             parts.append(_Part.of(share, found))
         return parts
@@ -226,12 +197,12 @@ class LetterBox:
 
     def _with_changes(self, intent: Replay, parts: Sequence[_Part], *, insert_only: bool) -> Replay:
         """Write the changes and let the intent name them."""
-        changes = [table for part in parts for table in part.retaken.changes if table.num_rows]
+        changes = [table for part in parts for table in part.replayed.changes if table.num_rows]
         if not changes:
             return intent
         plan = AppendPlan.of(self.snapshot.manifest, self._source().topic, insert_only=insert_only)
         written = append(self.store, plan, changes, RunCache(), self.entropy)
-        met = [report for part in parts for report in part.retaken.reports if report.ordering]
+        met = [report for part in parts for report in part.replayed.reports if report.ordering]
         source = self._source()
         deltas = (written.delta,) if written.delta else ()
         manifest, left = self.snapshot.manifest, written.left
@@ -253,7 +224,7 @@ class LetterBox:
         """Let a letter that tells of a TRUNCATE delete what is older."""
         manifest, source = self.snapshot.manifest, intent.source or self._source()
         fence = max(
-            (one.fence for part in parts for one in part.retaken.reports), default=source.fence
+            (one.fence for part in parts for one in part.replayed.reports), default=source.fence
         )
         if fence <= source.fence:
             return intent
@@ -303,15 +274,15 @@ class LetterBox:
 
 @dataclass(frozen=True)
 class _Part:
-    """One partition's letters taken again; `failed` by their places."""
+    """One partition's letters replayed; `failed` by their places."""
 
-    retaken: Retaken
+    replayed: ReplayedRecords
     failed: Mapping[tuple[str, int, int], tuple[str, str]]
 
     @classmethod
-    def of(cls, letters: Sequence[DeadLetter], retaken: Retaken) -> _Part:
-        failed = {letters[at].place: why for at, why in retaken.failed.items()}
-        return cls(retaken, failed)
+    def of(cls, letters: Sequence[DeadLetter], replayed: ReplayedRecords) -> _Part:
+        failed = {letters[at].place: why for at, why in replayed.failed.items()}
+        return cls(replayed, failed)
 
 
 def refs_of(manifest: Manifest, topic: str) -> list[DeadLetterRef]:

@@ -15,7 +15,7 @@ from lakesplice.model.manifest import Manifest, ParkCode, ParkReason, PartitionS
 from lakesplice.model.position import Position
 from lakesplice.model.schema import TableSchema
 from lakesplice.model.stays import Stays
-from lakesplice.planning.intake.known_topic import TopicFacts
+from lakesplice.planning.intake.known_topic import KnownTopic
 from lakesplice.planning.sources.shards import joining_problem
 from lakesplice.table.ingest.fence import lives_below, with_fence
 from lakesplice.table.ingest.left_rows import without_places_left
@@ -115,13 +115,13 @@ class HeldTable:
         known = self.source.partitions
         return {at: known.get(at, PartitionState(0)) for at in partitions}
 
-    def facts(self, partitions: Iterable[int]) -> TopicFacts:
+    def known(self, partitions: Iterable[int]) -> KnownTopic:
         """Return what is known of the topic, of which `partitions` are some or all."""
         source = self.source
         count = len({*source.partitions, *partitions})
         ordering = source.ordering or self.manifest.met_ordering
         whole = self.whole_snapshots
-        return TopicFacts(source.format, ordering, count, source.epochs, whole, source.own_stays)
+        return KnownTopic(source.format, ordering, count, source.epochs, whole, source.own_stays)
 
     def next_offsets(self, partitions: Iterable[int]) -> dict[int, int]:
         """Return where the table stands in each partition, as `states` has it."""

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lakesplice.model.address import BaseFile
+from lakesplice.model.arrays import Integers
 from lakesplice.model.change import Op, delta_schema
 from lakesplice.model.manifest import DeltaRef, Manifest, SourceState
 from lakesplice.model.names import (
@@ -38,8 +38,6 @@ from lakesplice.table.files.pending_changes import read_waiting
 from lakesplice.table.ingest.append import write_delta
 from lakesplice.table.protocol.intents import Ingest, NewFile
 from lakesplice.table.protocol.ports import Entropy, Store
-
-Rows = npt.NDArray[np.int64]
 
 ROWS_PER_DELTA = 1 << 20
 
@@ -159,7 +157,7 @@ def _dead_of(
                 yield keys.append_column(GROUP, pa.array(group)).append_column(ROW, pa.array(row))
 
 
-def _of_several(rows: pa.Table, waiting: Placed, schema: TableSchema) -> Rows:
+def _of_several(rows: pa.Table, waiting: Placed, schema: TableSchema) -> Integers:
     """Return the places of rows that aren't of one change: whatever their position is, values of
     theirs may be from before the fence.
     """
@@ -168,7 +166,7 @@ def _of_several(rows: pa.Table, waiting: Placed, schema: TableSchema) -> Rows:
     return np.union1d(of_rows, waiting.rows[partial]).astype(np.int64)
 
 
-def _dead_rows(rows: pa.Table, waiting: Placed, fence: Position) -> Rows:
+def _dead_rows(rows: pa.Table, waiting: Placed, fence: Position) -> Integers:
     """Return the places of rows that, with what waits for them, live at or below the fence."""
     file, offset = (rows.column(n).to_numpy().copy() for n in (POSITION_FILE, POSITION_OFFSET))
     gone = rows.column(IS_DELETED).to_numpy().copy()
@@ -184,5 +182,5 @@ def _dead_rows(rows: pa.Table, waiting: Placed, fence: Position) -> Rows:
     file[own], offset[own] = to_file[newer], to_offset[newer]
     gone[own] = op[newer] == Op.DELETE
     low = (file < fence.file) | ((file == fence.file) & (offset <= fence.offset))
-    dead: Rows = np.flatnonzero(low & ~gone)
+    dead: Integers = np.flatnonzero(low & ~gone)
     return dead

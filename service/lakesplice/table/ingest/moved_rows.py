@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from lakesplice.errors import UnsupportedError
 from lakesplice.model.address import BaseFile
+from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.change import Op, delta_schema
 from lakesplice.model.fills import fill_value
 from lakesplice.model.manifest import DeltaRef
@@ -41,8 +41,6 @@ from lakesplice.table.files.base_files import checked_base
 from lakesplice.table.files.pending_changes import read_waiting
 from lakesplice.table.protocol.ports import Store
 
-Rows = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 _POSITION = (POSITION_FILE, POSITION_OFFSET)
 
 
@@ -104,7 +102,7 @@ def split_moves(
 
 def _leaving(
     schema: TableSchema, files: Sequence[BaseFile], located: pa.Table
-) -> tuple[Rows, Mask]:
+) -> tuple[Integers, Mask]:
     """Return the number of the file that each change's row is in, and whether the change has values
     of another partition.
     """
@@ -150,7 +148,7 @@ def _above_present(placed: Placed, mine: Placed, state: pa.Table, waiting: int) 
     return above
 
 
-def _state(store: Store, schema: TableSchema, file: BaseFile, rows: Rows) -> pa.Table:
+def _state(store: Store, schema: TableSchema, file: BaseFile, rows: Integers) -> pa.Table:
     """Read rows of a base file, from no more pages than hold them."""
     with store.open(file.path, file.tail_bytes) as source:
         held = checked_base(source, file, schema).names
@@ -170,7 +168,7 @@ def _absent(schema: TableSchema, field: pa.Field, count: int) -> pa.Array:
     return pa.repeat(fills.get(field.name, pa.scalar(None, field.type)), count)
 
 
-def _of_few(edits: Edits, rows: Rows) -> Edits:
+def _of_few(edits: Edits, rows: Integers) -> Edits:
     """Return edits of a file's rows as edits of those rows alone, in their order."""
     columns = {
         name: ColumnEdit(np.searchsorted(rows, edit.rows), edit.values)

@@ -19,13 +19,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from lakesplice.errors import MissingFileError, UnsupportedError, VersionNotFoundError
 from lakesplice.formats.log.actions import DOMAIN, Action, CommitInfo, DomainMetadata
 from lakesplice.formats.log.commit_file import decode_commit
 from lakesplice.formats.manifests import decode_pointer
 from lakesplice.model.address import BaseFile
+from lakesplice.model.arrays import Mask
 from lakesplice.model.change import Op
 from lakesplice.model.manifest import DeltaRef, Manifest
 from lakesplice.model.names import CHANGED, GROUP, IS_DELETED, OP, POSITION_FILE, POSITION_OFFSET
@@ -233,7 +233,7 @@ class _Feed:
                             kinds = pc.if_else(moved.among(found), UPDATE, kinds)
                         yield self._as_feed(found, kinds)
 
-    def _not_changed(self, file: BaseFile, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def _not_changed(self, file: BaseFile, rows: Mask) -> Mask:
         """Leave out rows that deltas of the same version are of: those tell what became of them."""
         groups = frozenset(segment.group for segment in file.segments) - self.before.groups
         deltas = [delta for delta in self._new() if not groups.isdisjoint(delta.waiting)]
@@ -362,7 +362,7 @@ def _named(rows: pa.Table, names: Sequence[str]) -> set[tuple[object, ...]]:
     return set(zip(*(rows.column(name).to_pylist() for name in names), strict=True))
 
 
-def _rows_of_new(file: BaseFile, old: frozenset[int]) -> NDArray[np.bool_] | None:
+def _rows_of_new(file: BaseFile, old: frozenset[int]) -> Mask | None:
     """Which rows of a file belong to groups that are not among the old; None if none does."""
     parts = [np.full(s.rows, s.group not in old, np.bool_) for s in file.segments]
     found = np.concatenate(parts) if parts else np.zeros(0, np.bool_)

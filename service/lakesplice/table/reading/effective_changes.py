@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from lakesplice.model.address import BaseFile
+from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.manifest import DeltaRef, Manifest
 from lakesplice.model.names import GROUP, POSITION_FILE, POSITION_OFFSET
 from lakesplice.model.schema import TableSchema
@@ -19,9 +19,7 @@ from lakesplice.table.files.base_files import checked_base
 from lakesplice.table.files.pending_changes import read_waiting
 from lakesplice.table.protocol.ports import Store
 
-Rows = NDArray[np.int64]
-Mask = NDArray[np.bool_]
-Positions = tuple[Rows, Rows]
+Positions = tuple[Integers, Integers]
 _POSITION = (POSITION_FILE, POSITION_OFFSET)
 
 
@@ -70,7 +68,7 @@ def _positions(
     return Waiting.of(read_waiting(store, deltas, schema, groups, ()))
 
 
-def _of_rows(store: Store, schema: TableSchema, file: BaseFile, rows: Rows) -> Positions:
+def _of_rows(store: Store, schema: TableSchema, file: BaseFile, rows: Integers) -> Positions:
     """The positions of rows of a base file."""
     with store.open(file.path, file.tail_bytes) as source:
         checked_base(source, file, schema)
@@ -79,12 +77,12 @@ def _of_rows(store: Store, schema: TableSchema, file: BaseFile, rows: Rows) -> P
     return found[0], found[1]
 
 
-def _of_changes(placed: Placed, order: Rows) -> Positions:
+def _of_changes(placed: Placed, order: Integers) -> Positions:
     found = [placed.changes.column(name).to_numpy()[order] for name in _POSITION]
     return found[0], found[1]
 
 
-def _raised(state: Positions, rows: Rows, placed: Placed) -> Positions:
+def _raised(state: Positions, rows: Integers, placed: Placed) -> Positions:
     """Return the positions of rows once changes have come to them."""
     theirs = np.isin(placed.rows, rows)
     at = np.searchsorted(rows, placed.rows[theirs])
@@ -96,7 +94,7 @@ def _raised(state: Positions, rows: Rows, placed: Placed) -> Positions:
     return file, offset
 
 
-def _above(positions: Positions, others: Positions, at: Rows) -> Mask:
+def _above(positions: Positions, others: Positions, at: Integers) -> Mask:
     """Mark the positions that are above those of `others` at the same place in `at`."""
     file, offset = others[0][at], others[1][at]
     marks: Mask = (positions[0] > file) | ((positions[0] == file) & (positions[1] > offset))

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lakesplice.errors import CorruptFileError
 from lakesplice.formats.rowindex import Entries, Run
 from lakesplice.formats.rowindex.encode import bucket_of
 from lakesplice.model.address import BaseFile, group_name
+from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.change import Op
 from lakesplice.model.manifest import Manifest, RunRef
 from lakesplice.model.names import (
@@ -227,9 +227,7 @@ def _keys_of(
             yield take(entries, bucket_of(high, bits) == part) if bits else entries
 
 
-def _winners_first(
-    store: Store, manifest: Manifest, entries: Entries, first: NDArray[np.bool_]
-) -> Entries:
+def _winners_first(store: Store, manifest: Manifest, entries: Entries, first: Mask) -> Entries:
     """Reorder the entries of every key that several rows have so that the winner comes first."""
     heads = np.flatnonzero(first)
     sizes = np.diff(np.append(heads, len(first)))
@@ -306,7 +304,7 @@ def _open_or_report(
     return runs, tuple(damaged)
 
 
-def _common(ours: Entries, theirs: Entries) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _common(ours: Entries, theirs: Entries) -> tuple[Integers, Integers]:
     """Return the places of the keys that both have, in the one and in the other."""
     count = len(ours.high)
     both, first = sorted_entries(
@@ -322,7 +320,7 @@ def _common(ours: Entries, theirs: Entries) -> tuple[NDArray[np.int64], NDArray[
     return both.row[second - 1], both.row[second] - count
 
 
-def _places(indices: NDArray[np.int64], count: int) -> NDArray[np.bool_]:
+def _places(indices: Integers, count: int) -> Mask:
     mask = np.zeros(count, bool)
     mask[indices] = True
     return mask

@@ -14,11 +14,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lakesplice.formats.rowindex import Entries, encode_run
 from lakesplice.model.address import GROUP_BITS, BaseFile, Segment
+from lakesplice.model.arrays import Mask, Unsigned
 from lakesplice.model.manifest import Manifest, RunRef
 from lakesplice.model.names import IS_DELETED, POSITION_FILE, POSITION_OFFSET
 from lakesplice.model.position import Position
@@ -32,9 +32,6 @@ from lakesplice.table.files.index_runs import RunCache
 from lakesplice.table.protocol.intents import NewFile, Purge
 from lakesplice.table.protocol.layout import base_path, partition_folder, run_path
 from lakesplice.table.protocol.ports import Entropy, Store
-
-Hashes = npt.NDArray[np.uint64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +132,7 @@ class _Keeping:
     def __init__(self, store: Store, manifest: Manifest, file: BaseFile, before_us: int) -> None:
         self._store, self._file, self._schema = store, file, manifest.schema
         self._away: list[Mask] = []
-        self._hashes: list[tuple[Hashes, Hashes]] = []
+        self._hashes: list[tuple[Unsigned, Unsigned]] = []
         self._deleted: list[Mask] = []
         self.highest: dict[str, Position] = {}
         bounds = purge_bounds(manifest)

@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lakesplice.model.arrays import Integers, Unsigned
 from lakesplice.model.types import Kind
 from lakesplice.testing.shop.binlog import Binlog, SimulatedClock
 from lakesplice.testing.shop.columns import Column, decimal
 from lakesplice.testing.shop.events import Event, EventWriter, Image
 from lakesplice.testing.shop.tables import WIDE
 
-Integers = npt.NDArray[np.int64]
 Strings = npt.NDArray[np.object_]
 
 _START_MS: Final = 1_772_000_000_000
@@ -148,7 +148,7 @@ def _blocks(ids: Integers) -> Iterator[Integers]:
         yield ids[start : start + _BLOCK_ROWS]
 
 
-def _mixed(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def _mixed(values: Unsigned) -> Unsigned:
     """Scatter numbers evenly: the finaliser of SplitMix64 (Steele, Lea and Flood, 2014)."""
     values = values + np.uint64(0x9E3779B97F4A7C15)
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

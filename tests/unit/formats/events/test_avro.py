@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lakesplice.formats.events import SchemaText
-from lakesplice.formats.events.values.blocks import DeadReason
+from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.change import Op
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode

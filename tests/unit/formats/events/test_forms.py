@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from lakesplice.formats.events import Decoded, decode
-from lakesplice.formats.events.values.blocks import DecodeContext
+from lakesplice.formats.events.values.context import DecodeContext
 from lakesplice.formats.events.values.declared import declare
 from lakesplice.model.names import TableName
 from tests.support.debezium import compact

@@ -18,7 +18,7 @@ from lakesplice.formats.events.ddl import (
 )
 from lakesplice.formats.events.ddl.columns import TableAltered
 from lakesplice.formats.events.json_reading.strict import Flaw
-from lakesplice.formats.events.values.blocks import DeadReason
+from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.names import TableName
 from lakesplice.model.position import Position
 from tests.support.debezium import compact

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from lakesplice.formats.events import DecodeContext, declare
-from lakesplice.formats.events.values.blocks import DeadReason
+from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.change import Op
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode

@@ -14,18 +14,17 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lakesplice.errors import UnsupportedError
 from lakesplice.formats.events.avro.schema import Node, Record, Scalar, Union
 from lakesplice.formats.events.json_reading.strict import Flaw
-from lakesplice.formats.events.json_reading.texts import Bytes, Integers, Mask, text_bytes
-from lakesplice.formats.events.values.blocks import DeadReason
+from lakesplice.formats.events.json_reading.texts import text_bytes
+from lakesplice.formats.events.values.refusals import DeadReason
+from lakesplice.model.arrays import Bytes, Integers, Mask, Unsigned
 
 # Which members of a record to return: by name, None where all of a member is wanted.
 Wanted = Mapping[str, "Wanted | None"]
-Words = npt.NDArray[np.uint64]
 
 # As many bytes are readable behind the last record as any step looks at.
 _PAD = 16
@@ -326,7 +325,7 @@ def _signed(raw: Integers) -> Integers:
     return signed
 
 
-def _short_numbers(words: Words) -> tuple[Words, Integers]:
+def _short_numbers(words: Unsigned) -> tuple[Unsigned, Integers]:
     """Return numbers of up to eight bytes, and their sizes; 9 where the eighth isn't the last."""
     stop, low, pairs, pairs_high, fours, fours_high, eights, eights_high = _weights()
     stops = ~words & stop

@@ -14,9 +14,10 @@ from lakesplice.formats.events.cells.conversion import convert
 from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.strict import Flaw
 from lakesplice.formats.events.json_reading.template import Halt, Truncated
-from lakesplice.formats.events.values.blocks import DeadReason, Mask, Rows
 from lakesplice.formats.events.values.column_types import Span
 from lakesplice.formats.events.values.encoding import Cell
+from lakesplice.formats.events.values.refusals import DeadReason
+from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import Position
 
@@ -25,14 +26,14 @@ from lakesplice.model.position import Position
 class Build:
     """A block under construction: `live` marks the rows that are still changes."""
 
-    records: Rows
+    records: Integers
     ledger: Ledger
     live: Mask = field(init=False)
 
     def __post_init__(self) -> None:
         self.live = np.ones(len(self.records), np.bool_)
 
-    def drop(self, rows: Iterable[int] | Rows, flaw: Flaw) -> None:
+    def drop(self, rows: Iterable[int] | Integers, flaw: Flaw) -> None:
         """Make dead letters of rows, unless they are settled already."""
         at = np.fromiter(rows, np.int64)
         self.ledger.kill(self.records[at], flaw)
@@ -77,7 +78,7 @@ class Build:
             detail = f"the key column {name!r} is null in the row"
             self.drop_marked(mask_of(key.is_null()), DeadReason.MISSING_KEY, detail)
 
-    def leave(self, rows: Iterable[int] | Rows) -> None:
+    def leave(self, rows: Iterable[int] | Integers) -> None:
         """Take rows out without a verdict: they belong to another block."""
         self.live[np.fromiter(rows, np.int64)] = False
 

@@ -14,13 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.formats.events.blocks.builder import mask_of
-from lakesplice.formats.events.values.blocks import (
-    DeadLetters,
-    DeadReason,
-    Decoded,
-    ImageBlock,
-    Mask,
-)
+from lakesplice.formats.events.values.blocks import Decoded, ImageBlock
+from lakesplice.formats.events.values.refusals import DeadLetters, DeadReason
+from lakesplice.model.arrays import Mask
 from lakesplice.model.change import Op
 
 

@@ -6,13 +6,13 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.formats.events.json_reading.strict import Flaw, shown
-from lakesplice.formats.events.values.blocks import DeadReason, Mask, Rows
 from lakesplice.formats.events.values.encoding import MICROS_MAX, MICROS_MIN
+from lakesplice.formats.events.values.refusals import DeadReason
+from lakesplice.model.arrays import Integers, Marks, Mask
 from lakesplice.model.change import Op
 from lakesplice.model.names import DEFAULT_DATABASE, TableName
 from lakesplice.model.position import (
@@ -36,15 +36,13 @@ class Positions:
     fits.
     """
 
-    file: Rows
-    offset: Rows
+    file: Integers
+    offset: Integers
     missing: Mask
     beyond: Mask
 
 
-def binlog_positions(
-    file: pa.Array, offset: pa.Array, row: pa.Array, op: npt.NDArray[np.int8]
-) -> Positions:
+def binlog_positions(file: pa.Array, offset: pa.Array, row: pa.Array, op: Marks) -> Positions:
     """Read positions from binlog files' names, offsets and rows; the epoch is 0, and a delete
     stands before a create at one place.
     """
@@ -72,7 +70,7 @@ def binlog_place(file: object, offset: object, row: object) -> Position | None:
     return Position(int(place.file[0]), int(place.offset[0]))
 
 
-def kafka_positions(offsets: Rows, op: npt.NDArray[np.int8], row: Rows | None = None) -> Positions:
+def kafka_positions(offsets: Integers, op: Marks, row: Integers | None = None) -> Positions:
     """Return the records' own places in their partition as positions of file 0; `row` is the place
     of a change among those of its record.
     """
@@ -83,13 +81,13 @@ def kafka_positions(offsets: Rows, op: npt.NDArray[np.int8], row: Rows | None = 
     return Positions(np.zeros(len(offsets), np.int64), packed, nowhere, beyond)
 
 
-def tidb_positions(commit: pa.Array, op: npt.NDArray[np.int8]) -> Positions:
+def tidb_positions(commit: pa.Array, op: Marks) -> Positions:
     """Return commit timestamps of TiDB as positions of file 0; a key changes once in one."""
     missing = _nulls(commit)
     stamps = commit.fill_null(0).to_numpy()
     beyond: Mask = (stamps < 0) | (stamps >= 1 << TIMESTAMP_BITS)
     rank = np.where(op == Op.DELETE, RANK_DELETE, RANK_OTHER)
-    packed: Rows = (np.where(beyond, 0, stamps) << 1) | rank
+    packed: Integers = (np.where(beyond, 0, stamps) << 1) | rank
     return Positions(np.zeros(len(op), np.int64), packed, missing, beyond)
 
 
@@ -102,19 +100,19 @@ def tidb_place(commit: object) -> Position | None:
     return Position(0, commit << 1 | RANK_OTHER)
 
 
-def _packed(offsets: Rows, rows: Rows, op: npt.NDArray[np.int8]) -> Rows:
+def _packed(offsets: Integers, rows: Integers, op: Marks) -> Integers:
     rank = np.where(op == Op.DELETE, RANK_DELETE, RANK_OTHER)
-    packed: Rows = (offsets << (ROW_BITS + 1)) | (rows << 1) | rank
+    packed: Integers = (offsets << (ROW_BITS + 1)) | (rows << 1) | rank
     return packed
 
 
-def _file_numbers(file: pa.Array) -> tuple[Rows, Mask]:
+def _file_numbers(file: pa.Array) -> tuple[Integers, Mask]:
     """The number after the last dot of a binlog's name, which may outgrow its six digits."""
     encoded = file.dictionary_encode()
     names = encoded.dictionary.to_pylist()
     matches = [_BINLOG.fullmatch(name) for name in names]
     numbers = np.array([int(match[1]) if match else -1 for match in matches] + [-1], np.int64)
-    found: Rows = numbers[encoded.indices.fill_null(len(names)).to_numpy()]
+    found: Integers = numbers[encoded.indices.fill_null(len(names)).to_numpy()]
     return found, found < 0
 
 

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.formats.events.blocks.builder import mask_of
-from lakesplice.formats.events.values.blocks import Decoded, ImageBlock, Mask
+from lakesplice.formats.events.values.blocks import Decoded, ImageBlock
+from lakesplice.model.arrays import Mask
 from lakesplice.model.change import Op
 from lakesplice.model.types import Kind
 

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.events.values.blocks import Mask
 from lakesplice.formats.events.values.encoding import MICROS_MAX, Cell, Encoding
+from lakesplice.model.arrays import Mask
 
 # What a second has of each.
 _A_SECOND = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,13 +20,10 @@ from lakesplice.formats.events.canal.types import declared_cell
 from lakesplice.formats.events.event_format import Group
 from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.template import TOMBSTONE
-from lakesplice.formats.events.values.blocks import (
-    DeadReason,
-    DecodeContext,
-    ImageBlock,
-    Mask,
-    Rows,
-)
+from lakesplice.formats.events.values.blocks import ImageBlock
+from lakesplice.formats.events.values.context import DecodeContext
+from lakesplice.formats.events.values.refusals import DeadReason
+from lakesplice.model.arrays import Integers, Marks, Mask
 from lakesplice.model.change import Op
 from lakesplice.model.position import Ordering
 from lakesplice.model.schema import SourceField, SourceSchema
@@ -92,10 +88,10 @@ def _refuse_others(
     build.leave(np.flatnonzero(~alike & build.live))
 
 
-def _operations(members: dict[str, pa.Array], build: Build) -> npt.NDArray[np.int8]:
+def _operations(members: dict[str, pa.Array], build: Build) -> Marks:
     places = pc.index_in(members["type"], pa.array(list(OPS))).fill_null(-1).to_numpy()
     build.drop_marked(places < 0, DeadReason.UNKNOWN_OP, f"the type is none of {', '.join(OPS)}")
-    op: npt.NDArray[np.int8] = np.array(list(OPS.values()), np.int8)[places]
+    op: Marks = np.array(list(OPS.values()), np.int8)[places]
     return op
 
 
@@ -111,20 +107,20 @@ def _unsent(names: tuple[str, ...], context: DecodeContext) -> tuple[SourceField
     return tuple(declared_cell(name, declared[name]).field for name in absent)
 
 
-def _lengths(lists: pa.Array) -> Rows:
-    lengths: Rows = lists.value_lengths().fill_null(0).to_numpy().astype(np.int64)
+def _lengths(lists: pa.Array) -> Integers:
+    lengths: Integers = lists.value_lengths().fill_null(0).to_numpy().astype(np.int64)
     return lengths
 
 
 def _add(
     group: Group,
     members: dict[str, pa.Array],
-    op: npt.NDArray[np.int8],
+    op: Marks,
     times: pa.Array,
     key: tuple[str, ...],
     unsent: tuple[SourceField, ...],
     messages: Build,
-    chosen: Rows,
+    chosen: Integers,
 ) -> None:
     """Make a block of the rows of the chosen messages."""
     taken = pa.array(chosen)
@@ -177,9 +173,9 @@ def _add(
 def _places(
     members: dict[str, pa.Array],
     group: Group,
-    owner: Rows,
-    ops: npt.NDArray[np.int8],
-    place: Rows,
+    owner: Integers,
+    ops: Marks,
+    place: Integers,
 ) -> tuple[Positions, Ordering]:
     if "_tidb" in members:
         commit = members_of(members["_tidb"])["commitTs"].take(pa.array(owner))
@@ -191,7 +187,7 @@ def _key_before(
     table: pa.Table,
     old: pa.Array,
     told: Mask,
-    ops: npt.NDArray[np.int8],
+    ops: Marks,
     key: tuple[str, ...],
     group: Group,
     build: Build,

@@ -12,14 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from lakesplice.formats.events.json_reading.null_proof import Evidence, null_places
-from lakesplice.formats.events.json_reading.texts import (
-    Bytes,
-    Integers,
-    Mask,
-    positions_of,
-    rows_of,
-    text_bytes,
-)
+from lakesplice.formats.events.json_reading.texts import positions_of, rows_of, text_bytes
+from lakesplice.model.arrays import Bytes, Integers, Mask
 
 _OLD = b'"old":[{'
 _OTHERS = (b'"data":[{', b'"mysqlType":{', b'"sqlType":{', b'"pkNames":[', b'"_tidb":{')

@@ -32,8 +32,9 @@ from lakesplice.formats.events.json_reading.template import (
     Verdict,
     open_record,
 )
-from lakesplice.formats.events.values.blocks import DeadReason, DecodeContext
+from lakesplice.formats.events.values.context import DecodeContext
 from lakesplice.formats.events.values.encoding import Cell
+from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode
 

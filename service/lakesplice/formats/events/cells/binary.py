@@ -7,7 +7,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.events.json_reading.texts import Mask, text_bytes
+from lakesplice.formats.events.json_reading.texts import text_bytes
+from lakesplice.model.arrays import Mask
 
 _TWO_BYTES = 0xC0
 

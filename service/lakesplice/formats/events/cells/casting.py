@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from lakesplice.formats.events.json_reading.texts import Mask
+from lakesplice.model.arrays import Mask
 
 
 def cast_each(raw: pa.Array, to: pa.DataType) -> tuple[pa.Array, Mask | None]:

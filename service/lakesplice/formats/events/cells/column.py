@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.events.json_reading.texts import Mask
-from lakesplice.formats.events.values.blocks import DeadReason
+from lakesplice.formats.events.values.refusals import DeadReason
+from lakesplice.model.arrays import Mask
 
 
 @dataclass(frozen=True)

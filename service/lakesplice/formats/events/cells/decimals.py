@@ -5,11 +5,11 @@ from __future__ import annotations
 from decimal import Decimal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.events.json_reading.texts import Bytes, Integers, Mask, text_bytes
+from lakesplice.formats.events.json_reading.texts import text_bytes
+from lakesplice.model.arrays import Bytes, Integers, Mask
 from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType
 
 _DECIMAL_BYTES = 16
@@ -72,7 +72,7 @@ def decimal_limits(type_: ColumnType, wide: pa.DataType) -> tuple[pa.Scalar, pa.
     return least, most
 
 
-def _words(data: Bytes, offsets: Integers, lengths: Integers, width: int) -> npt.NDArray[np.uint8]:
+def _words(data: Bytes, offsets: Integers, lengths: Integers, width: int) -> Bytes:
     """Return numbers of some lengths, 0 for none, as little-endian ones of one width."""
     words = np.zeros((len(lengths), width), np.uint8)
     if len(data):
@@ -85,8 +85,6 @@ def _words(data: Bytes, offsets: Integers, lengths: Integers, width: int) -> npt
     return words
 
 
-def _from_words(
-    words: npt.NDArray[np.uint8], type_: pa.DataType, valid: Mask | None = None
-) -> pa.Array:
+def _from_words(words: Bytes, type_: pa.DataType, valid: Mask | None = None) -> pa.Array:
     bits = None if valid is None or valid.all() else pa.array(valid).buffers()[1]
     return pa.Array.from_buffers(type_, len(words), [bits, pa.py_buffer(words)])

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.events.json_reading.texts import Mask
+from lakesplice.model.arrays import Mask
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,19}")
 

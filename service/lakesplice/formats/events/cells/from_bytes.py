@@ -11,11 +11,11 @@ from lakesplice.formats.events.cells.decimals import (
     digits_from_bytes,
 )
 from lakesplice.formats.events.cells.geometry import extended_wkb, geometry_members, of_mysql
-from lakesplice.formats.events.json_reading.texts import Mask
-from lakesplice.formats.events.values.blocks import DeadReason
 from lakesplice.formats.events.values.encoding import (
     Cell,
 )
+from lakesplice.formats.events.values.refusals import DeadReason
+from lakesplice.model.arrays import Mask
 
 
 def octets_of(values: pa.Array, wrong: Mask | None, width: int) -> Column:

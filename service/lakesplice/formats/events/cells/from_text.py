@@ -11,11 +11,11 @@ from lakesplice.formats.events.cells.column import Column, column_of, finite, ma
 from lakesplice.formats.events.cells.enumerated import enum_values, set_values
 from lakesplice.formats.events.cells.from_bytes import octets_of
 from lakesplice.formats.events.cells.numbers import bits, exact_number, micros, plain
-from lakesplice.formats.events.values.blocks import DeadReason
 from lakesplice.formats.events.values.encoding import (
     Cell,
     Encoding,
 )
+from lakesplice.formats.events.values.refusals import DeadReason
 
 _MICROS = pa.timestamp("us", tz="UTC")
 _CLOCK = pa.timestamp("us")

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.events.json_reading.texts import Mask
+from lakesplice.model.arrays import Mask
 
 # Byte order and type; in little-endian order the type's highest byte is the fifth.
 _HEAD_BYTES = 5

@@ -22,7 +22,7 @@ from lakesplice.formats.events.ddl.definitions import type_name
 from lakesplice.formats.events.ddl.schema_change import SchemaChange, first_place, is_of_session
 from lakesplice.formats.events.ddl.statements import read_statements
 from lakesplice.formats.events.json_reading.strict import Flaw, shown
-from lakesplice.formats.events.values.blocks import DeadReason
+from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.names import TableName
 
 # What every such record's text has, and no change's: a text within a value has its quotes escaped.

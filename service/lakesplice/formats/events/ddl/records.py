@@ -28,7 +28,7 @@ from lakesplice.formats.events.ddl.schema_change import (
 from lakesplice.formats.events.ddl.statements import read_statements
 from lakesplice.formats.events.json_reading.strict import Flaw, shown
 from lakesplice.formats.events.json_reading.template import open_record
-from lakesplice.formats.events.values.blocks import DeadReason
+from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.names import TableName
 
 _QUOTED = re.compile(r'"((?:[^"]|"")*)"')

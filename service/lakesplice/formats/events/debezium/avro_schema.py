@@ -31,8 +31,9 @@ from lakesplice.formats.events.debezium.connect import NoShape, cell_of, with_fi
 from lakesplice.formats.events.debezium.flattened import is_added
 from lakesplice.formats.events.json_reading.payload_shape import EventShape
 from lakesplice.formats.events.json_reading.template import Reading, Template
-from lakesplice.formats.events.values.blocks import Rows, SchemaText
+from lakesplice.formats.events.values.context import SchemaText
 from lakesplice.formats.events.values.encoding import Cell, Encoding
+from lakesplice.model.arrays import Integers
 from lakesplice.model.formats import FormatName
 
 _CONNECT = {
@@ -77,7 +78,7 @@ class AvroShape:
         return Template(prefix, b"", self.event, exact=True, binary=partial(_read, self))
 
 
-def _read(shape: AvroShape, texts: pa.Array, places: Rows) -> Reading:
+def _read(shape: AvroShape, texts: pa.Array, places: Integers) -> Reading:
     whole = len(places) == len(texts)
     read = read_values(texts if whole else texts.take(pa.array(places)), shape.node, shape.wanted)
     if not read.flaws:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -30,13 +29,10 @@ from lakesplice.formats.events.event_format import Group
 from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.strict import Flaw
 from lakesplice.formats.events.json_reading.template import MESSAGE, TOMBSTONE
-from lakesplice.formats.events.values.blocks import (
-    DeadReason,
-    DecodeContext,
-    ImageBlock,
-    Mask,
-    Rows,
-)
+from lakesplice.formats.events.values.blocks import ImageBlock
+from lakesplice.formats.events.values.context import DecodeContext
+from lakesplice.formats.events.values.refusals import DeadReason
+from lakesplice.model.arrays import Integers, Marks, Mask
 from lakesplice.model.change import Op
 from lakesplice.model.position import Ordering
 from lakesplice.model.schema import SourceSchema
@@ -57,13 +53,11 @@ class Placing:
     """
 
     needed: Mapping[str, pa.DataType]
-    places: Callable[[Mapping[str, pa.Array], npt.NDArray[np.int8], Rows], Positions]
+    places: Callable[[Mapping[str, pa.Array], Marks, Integers], Positions]
     ordering: Ordering
 
 
-def _in_binlog(
-    source: Mapping[str, pa.Array], op: npt.NDArray[np.int8], _offsets: Rows
-) -> Positions:
+def _in_binlog(source: Mapping[str, pa.Array], op: Marks, _offsets: Integers) -> Positions:
     return binlog_positions(source["file"], source["pos"], source["row"], op)
 
 
@@ -72,9 +66,7 @@ BINLOG = Placing(
 )
 
 
-def _by_record(
-    _source: Mapping[str, pa.Array], op: npt.NDArray[np.int8], offsets: Rows
-) -> Positions:
+def _by_record(_source: Mapping[str, pa.Array], op: Marks, offsets: Integers) -> Positions:
     return kafka_positions(offsets, op)
 
 
@@ -187,7 +179,7 @@ def _operations(
     source: dict[str, pa.Array],
     build: Build,
     context: DecodeContext,
-) -> npt.NDArray[np.int8]:
+) -> Marks:
     for row, flaw in other_tables(source["db"], source["table"], context.table).items():
         if build.live[row] and members["op"][row].as_py() != "m":
             build.drop([row], flaw)
@@ -196,7 +188,7 @@ def _operations(
 
 def settle_operations(
     named: pa.Array, build: Build, source: Mapping[str, pa.Array] | None
-) -> npt.NDArray[np.int8]:
+) -> Marks:
     """Return operations; rows whose operation changes no row are settled.
 
     `source` says where a truncation stands; without it the table can't go on.
@@ -219,7 +211,7 @@ def check_keys(
     raw: dict[str, dict[str, pa.Array]],
     keys: pa.Array,
     key: ComparedKey | None,
-    op: npt.NDArray[np.int8],
+    op: Marks,
     present: dict[str, Mask],
     build: Build,
 ) -> None:
@@ -253,7 +245,7 @@ def _chosen(deletes: Mask, before: pa.Array, after: pa.Array) -> pa.Array:
 
 
 def _fill_from_keys(
-    before: dict[str, pa.Array], keys: pa.Array, key: ComparedKey, rows: Rows, build: Build
+    before: dict[str, pa.Array], keys: pa.Array, key: ComparedKey, rows: Integers, build: Build
 ) -> None:
     types = {name: before[name].type for name in key.names}
     values, flaws = key.images([keys[int(row)].as_py() for row in rows], types)

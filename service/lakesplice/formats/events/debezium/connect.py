@@ -22,8 +22,8 @@ from lakesplice.formats.events.ddl.definitions import type_name
 from lakesplice.formats.events.json_reading.payload_shape import EventShape, image_type
 from lakesplice.formats.events.json_reading.strict import Flaw
 from lakesplice.formats.events.json_reading.template import Halt
-from lakesplice.formats.events.values.blocks import DeadReason
 from lakesplice.formats.events.values.encoding import Cell, Encoding
+from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.fills import fill_text
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Kind

@@ -24,8 +24,9 @@ from lakesplice.formats.events.json_reading.template import (
     Verdict,
     open_record,
 )
-from lakesplice.formats.events.values.blocks import DeadReason, DecodeContext
 from lakesplice.formats.events.values.column_types import EVERYWHERE
+from lakesplice.formats.events.values.context import DecodeContext
+from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.formats import FormatName
 
 # What TiCDC's own protocol calls itself in `source`; `ticdc.py` reads it.

@@ -17,7 +17,6 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -55,14 +54,12 @@ from lakesplice.formats.events.json_reading.template import (
     Verdict,
     open_record,
 )
-from lakesplice.formats.events.values.blocks import (
-    DeadReason,
-    DecodeContext,
-    ImageBlock,
-    Mask,
-)
+from lakesplice.formats.events.values.blocks import ImageBlock
 from lakesplice.formats.events.values.column_types import EVERYWHERE
+from lakesplice.formats.events.values.context import DecodeContext
 from lakesplice.formats.events.values.encoding import Cell
+from lakesplice.formats.events.values.refusals import DeadReason
+from lakesplice.model.arrays import Marks, Mask
 from lakesplice.model.change import Op
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode
@@ -240,7 +237,7 @@ def _refuse_other_tables(
             build.drop([at], flaw)
 
 
-def _operations(added: Mapping[str, pa.Array], build: Build) -> npt.NDArray[np.int8]:
+def _operations(added: Mapping[str, pa.Array], build: Build) -> Marks:
     """Return operations; without `__op` what is not deleted was changed in some way."""
     stated = added.get("deleted", pa.nulls(len(build.live), pa.string()))
     deleted, kept = (mask_of(pc.equal(stated, said).fill_null(False)) for said in ("true", "false"))
@@ -256,9 +253,7 @@ def _operations(added: Mapping[str, pa.Array], build: Build) -> npt.NDArray[np.i
     return op
 
 
-def _places(
-    added: Mapping[str, pa.Array], group: Group, op: npt.NDArray[np.int8]
-) -> tuple[Positions, Ordering]:
+def _places(added: Mapping[str, pa.Array], group: Group, op: Marks) -> tuple[Positions, Ordering]:
     if {"file", "pos", "row"} <= added.keys():
         place = binlog_positions(added["file"], added["pos"], added["row"], op)
         return place, Ordering.BINLOG

@@ -20,7 +20,8 @@ from lakesplice.formats.events.json_reading.template import (
     split_payload,
     split_schema,
 )
-from lakesplice.formats.events.values.blocks import DeadReason, Mask
+from lakesplice.formats.events.values.refusals import DeadReason
+from lakesplice.model.arrays import Mask
 
 Shape = TypeVar("Shape", bound="ComparedKey")
 _TO_ESCAPE = r'["\\\x00-\x1f]'

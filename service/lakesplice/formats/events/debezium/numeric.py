@@ -20,9 +20,10 @@ from lakesplice.formats.events.json_reading.null_proof import Evidence
 from lakesplice.formats.events.json_reading.payload_shape import EventShape, image_type
 from lakesplice.formats.events.json_reading.strict import Check, Flaw
 from lakesplice.formats.events.json_reading.template import Opened, Template
-from lakesplice.formats.events.values.blocks import DeadReason, Mask
 from lakesplice.formats.events.values.column_types import Span
 from lakesplice.formats.events.values.encoding import Cell, Encoding
+from lakesplice.formats.events.values.refusals import DeadReason
+from lakesplice.model.arrays import Mask
 
 _IMAGES = ("before", "after")
 

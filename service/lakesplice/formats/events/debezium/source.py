@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.events.values.blocks import Mask
+from lakesplice.model.arrays import Marks, Mask
 from lakesplice.model.change import Op
 
 _OPS = pa.array(["c", "u", "d", "r"])
@@ -20,20 +19,18 @@ _OF_SNAPSHOT = pa.array(
 _FIRST_LAST = 3
 
 
-def snapshot_marks(
-    stated: pa.Array | None, op: npt.NDArray[np.int8]
-) -> npt.NDArray[np.int8] | None:
+def snapshot_marks(stated: pa.Array | None, op: Marks) -> Marks | None:
     """Return what `source.snapshot` says, as `ImageBlock` has it; an incremental snapshot, which
     comes among other changes, is none.
     """
     if stated is None or not (op == Op.READ).any():
         return None
     places = pc.index_in(stated, _OF_SNAPSHOT).fill_null(-1).to_numpy()
-    marks: npt.NDArray[np.int8] = np.where(places >= _FIRST_LAST, 2, np.where(places >= 0, 1, 0))
+    marks: Marks = np.where(places >= _FIRST_LAST, 2, np.where(places >= 0, 1, 0))
     return np.where(op == Op.READ, marks, 0).astype(np.int8)
 
 
-def operations(op: pa.Array) -> tuple[npt.NDArray[np.int8], Mask]:
+def operations(op: pa.Array) -> tuple[Marks, Mask]:
     """Return operations, and which rows have one that changes rows."""
     places = pc.index_in(op, _OPS).fill_null(-1).to_numpy()
     return _OP_OF_PLACE[places], places >= 0

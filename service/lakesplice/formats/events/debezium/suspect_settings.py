@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.events.values.blocks import Mask
 from lakesplice.formats.events.values.column_types import TypeHistory
 from lakesplice.formats.events.values.encoding import Cell
+from lakesplice.model.arrays import Marks, Mask
 from lakesplice.model.change import Op
 from lakesplice.model.types import Kind
 
@@ -45,7 +44,7 @@ _IN_MILLIS = (
 )
 
 
-def nulls_are_replaced(snapshot: pa.Array | None, op: npt.NDArray[np.int8], live: Mask) -> bool:
+def nulls_are_replaced(snapshot: pa.Array | None, op: Marks, live: Mask) -> bool:
     """Whether events show, by what `source.snapshot` says of them, that nulls became defaults."""
     if snapshot is None or not pa.types.is_string(snapshot.type):
         return False

@@ -12,8 +12,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lakesplice.errors import UnsupportedError
@@ -45,9 +43,11 @@ from lakesplice.formats.events.json_reading.template import (
     Verdict,
     split_payload,
 )
-from lakesplice.formats.events.values.blocks import DeadReason, DecodeContext, Rows
+from lakesplice.formats.events.values.context import DecodeContext
 from lakesplice.formats.events.values.declared import DeclaredType
 from lakesplice.formats.events.values.encoding import Encoding
+from lakesplice.formats.events.values.refusals import DeadReason
+from lakesplice.model.arrays import Integers, Marks
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import Ordering
@@ -58,7 +58,7 @@ _UNSIGNED = ("bigintunsigned",)
 _TRUNCATE = re.compile(r"\s*truncate\b", re.IGNORECASE)
 
 
-def _stamps(source: Mapping[str, pa.Array], op: npt.NDArray[np.int8], _offsets: Rows) -> Positions:
+def _stamps(source: Mapping[str, pa.Array], op: Marks, _offsets: Integers) -> Positions:
     return tidb_positions(source["commit_ts"], op)
 
 

@@ -9,16 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lakesplice.formats.events.json_reading.strict import Flaw
-from lakesplice.formats.events.values.blocks import (
-    DeadLetters,
-    Decoded,
-    Fence,
-    Fences,
-    ImageBlock,
-    Mask,
-    Rows,
-    Stop,
-)
+from lakesplice.formats.events.values.blocks import Decoded, ImageBlock
+from lakesplice.formats.events.values.fences import Fence, Fences
+from lakesplice.formats.events.values.refusals import DeadLetters, Stop
+from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import Position
@@ -42,14 +36,14 @@ class Ledger:
     def __post_init__(self) -> None:
         self.open = np.ones(self.count, np.bool_)
 
-    def kill(self, rows: Iterable[int] | Rows, flaw: Flaw) -> None:
+    def kill(self, rows: Iterable[int] | Integers, flaw: Flaw) -> None:
         """Make dead letters of the rows that are still open."""
         for row in map(int, rows):
             if self.open[row]:
                 self.open[row] = False
                 self.dead[row] = flaw
 
-    def ignore(self, rows: Iterable[int] | Rows, kind: str) -> None:
+    def ignore(self, rows: Iterable[int] | Integers, kind: str) -> None:
         """Count the open rows as no changes."""
         for row in map(int, rows):
             if self.open[row]:

@@ -19,14 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.events.json_reading.texts import (
-    Bytes,
-    Integers,
-    Mask,
-    pairs_of,
-    rows_of,
-    text_bytes,
-)
+from lakesplice.formats.events.json_reading.texts import pairs_of, rows_of, text_bytes
+from lakesplice.model.arrays import Bytes, Integers, Mask
 
 _LETTER_N, _LETTER_U, _COLON, _QUOTE, _SPACE = b'nu:" '
 NO_NAME_ENDS_IN = np.zeros(256, np.bool_)

@@ -14,7 +14,8 @@ from lakesplice.formats.events.json_reading.bad_texts import matching, starting_
 from lakesplice.formats.events.json_reading.strict import Flaw
 from lakesplice.formats.events.json_reading.template import Reading, Template, read_payload
 from lakesplice.formats.events.json_reading.texts import blocks, read_texts, unsafe_texts
-from lakesplice.formats.events.values.blocks import DeadReason, Rows
+from lakesplice.formats.events.values.refusals import DeadReason
+from lakesplice.model.arrays import Integers
 
 Screen = Callable[[pa.Array], pa.Array]
 _END = (1 << 31) - 2
@@ -28,7 +29,7 @@ class _Reader:
     template: Template
     threads: bool
     pieces: list[Reading] = field(default_factory=list)
-    slow: list[Rows] = field(default_factory=list)
+    slow: list[Integers] = field(default_factory=list)
     flaws: dict[int, Flaw] = field(default_factory=dict)
     suspicious: bool = False
 
@@ -43,7 +44,7 @@ class _Reader:
         template = self.template
         return read_texts(texts, template.shape.reading, template.closing, threads=self.threads)
 
-    def fast(self, at: Rows, *, patient: bool) -> None:
+    def fast(self, at: Integers, *, patient: bool) -> None:
         """Read the texts at `at`, all of them safe; what can't be read or proven goes the slow way.
 
         Only a `patient` reader goes that way too for texts that don't look like the shape.
@@ -51,7 +52,7 @@ class _Reader:
         for texts, places in blocks(self.texts, at):
             self._fast_block(texts, places, patient=patient)
 
-    def _fast_block(self, texts: pa.Array, at: Rows, *, patient: bool) -> None:
+    def _fast_block(self, texts: pa.Array, at: Integers, *, patient: bool) -> None:
         # Damage is seldom alone: after a block that couldn't be read the next is screened at once.
         rows = None if self.suspicious else self.read(texts)
         for screen in self.screens:
@@ -73,8 +74,8 @@ class _Reader:
         self.pieces.append(Reading(at, rows, notes=notes))
 
     def _screened(
-        self, screen: Screen, texts: pa.Array, at: Rows, *, patient: bool
-    ) -> tuple[pa.Array, Rows]:
+        self, screen: Screen, texts: pa.Array, at: Integers, *, patient: bool
+    ) -> tuple[pa.Array, Integers]:
         similar = screen(texts)
         if similar.true_count == len(at):
             return texts, at
@@ -110,7 +111,7 @@ class _Reader:
             return flaw
         return flaw is None
 
-    def _halving(self, texts: pa.Array, at: Rows) -> None:
+    def _halving(self, texts: pa.Array, at: Integers) -> None:
         """Read texts that passed the check, until what the reader still refuses stands alone."""
         rows = self.read(texts)
         if rows is not None:
@@ -126,7 +127,7 @@ class _Reader:
 
 
 def read_group(
-    texts: pa.Array, places: Rows, template: Template, *, patient: bool, threads: bool
+    texts: pa.Array, places: Integers, template: Template, *, patient: bool, threads: bool
 ) -> Reading:
     """Read the texts at some ascending places: what follows the prefix in records that share it.
 

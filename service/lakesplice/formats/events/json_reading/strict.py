@@ -16,7 +16,7 @@ from typing import NoReturn, Self
 
 import pyarrow as pa
 
-from lakesplice.formats.events.values.blocks import DeadReason
+from lakesplice.formats.events.values.refusals import DeadReason
 
 _LONG_MIN, _LONG_MAX = -(1 << 63), (1 << 63) - 1
 _SHOWN_CHARS_MAX = 80

@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from lakesplice.formats.events.json_reading.payload_shape import EventShape
 from lakesplice.formats.events.json_reading.strict import Flaw, read_json
-from lakesplice.formats.events.values.blocks import DeadReason, Rows
 from lakesplice.formats.events.values.column_types import EVERYWHERE, Span
+from lakesplice.formats.events.values.refusals import DeadReason
+from lakesplice.model.arrays import Integers
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import Position
 
@@ -32,14 +33,14 @@ class Reading:
     proof's (`proof.py`), null for rows that it didn't prove; None: it makes none.
     """
 
-    at: Rows
+    at: Integers
     rows: pa.Array
     flaws: dict[int, Flaw] = field(default_factory=dict)
     notes: pa.Array | None = None
 
 
 # Reads the values at ascending places, each behind the prefix.
-BinaryReading = Callable[[pa.Array, Rows], Reading]
+BinaryReading = Callable[[pa.Array, Integers], Reading]
 
 
 @dataclass(frozen=True)

@@ -24,14 +24,11 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
-Mask = npt.NDArray[np.bool_]
-Bytes = npt.NDArray[np.uint8]
-Integers = npt.NDArray[np.int64]
+from lakesplice.model.arrays import Bytes, Integers, Mask
 
 # Small enough to fail cheaply, large enough that a read's own 0.3 ms don't count
 # (benchmarks/decode.py).

@@ -29,14 +29,8 @@ import pyarrow.compute as pc
 from lakesplice.formats.events.event_format import Group
 from lakesplice.formats.events.json_reading.null_proof import NO_NAME_ENDS_IN, Evidence, null_places
 from lakesplice.formats.events.json_reading.template import read_payload
-from lakesplice.formats.events.json_reading.texts import (
-    Bytes,
-    Integers,
-    Mask,
-    positions_of,
-    rows_of,
-    text_bytes,
-)
+from lakesplice.formats.events.json_reading.texts import positions_of, rows_of, text_bytes
+from lakesplice.model.arrays import Bytes, Integers, Mask
 
 REQUIRED = ("database", "table", "type", "ts")
 _DATA, _OLD = '"data":{', '"old":{'

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -25,8 +24,11 @@ from lakesplice.formats.events.maxwell.before import changed_columns
 from lakesplice.formats.events.maxwell.keys import MaxwellKey
 from lakesplice.formats.events.maxwell.told_types import KnownTypes
 from lakesplice.formats.events.maxwell.types import cell_of
-from lakesplice.formats.events.values.blocks import DeadReason, DecodeContext, ImageBlock, Mask
+from lakesplice.formats.events.values.blocks import ImageBlock
+from lakesplice.formats.events.values.context import DecodeContext
 from lakesplice.formats.events.values.encoding import Cell
+from lakesplice.formats.events.values.refusals import DeadReason
+from lakesplice.model.arrays import Marks, Mask
 from lakesplice.model.change import Op
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import ROW_BITS, Ordering
@@ -118,15 +120,15 @@ def _unsent(cells: Sequence[Cell], types: KnownTypes) -> tuple[SourceField, ...]
     return tuple(cell_of(name, type_).field for name, type_ in types.unsent(sent))
 
 
-def _operations(kinds: pa.Array, build: Build) -> npt.NDArray[np.int8]:
+def _operations(kinds: pa.Array, build: Build) -> Marks:
     places = pc.index_in(kinds, pa.array(list(OPS))).fill_null(-1).to_numpy()
     build.drop_marked(places < 0, DeadReason.UNKNOWN_OP, f"the type is none of {', '.join(OPS)}")
-    op: npt.NDArray[np.int8] = np.array(list(OPS.values()), np.int8)[places]
+    op: Marks = np.array(list(OPS.values()), np.int8)[places]
     return op
 
 
 def _places(
-    members: dict[str, pa.Array], group: Group, op: npt.NDArray[np.int8], build: Build
+    members: dict[str, pa.Array], group: Group, op: Marks, build: Build
 ) -> tuple[Positions, Ordering]:
     stated = mask_of(members["position"].is_valid())
     if not (stated & build.live).any():
@@ -176,7 +178,7 @@ def _stop_at(marked: Mask, detail: str, build: Build) -> None:
 def _images(
     group: Group,
     members: dict[str, pa.Array],
-    op: npt.NDArray[np.int8],
+    op: Marks,
     key: tuple[str, ...],
     build: Build,
 ) -> _Images:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
-from lakesplice.formats.events.values.blocks import DecodeContext
+from lakesplice.formats.events.values.context import DecodeContext
 
 _IMAGES = ("data", "old")
 _SPACE = " \t\r\n"

@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 
 from lakesplice.formats.events.event_format import Group
 from lakesplice.formats.events.json_reading.strict import Flaw, read_json, shown
-from lakesplice.formats.events.values.blocks import DeadReason, Mask
+from lakesplice.formats.events.values.refusals import DeadReason
+from lakesplice.model.arrays import Mask
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _SCALAR = rf'(?:{_STRING}|[^",\[\]\{{\}}]+)'

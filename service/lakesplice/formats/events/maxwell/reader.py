@@ -30,9 +30,10 @@ from lakesplice.formats.events.maxwell.documents import with_texts
 from lakesplice.formats.events.maxwell.keys import MaxwellKey, key_of
 from lakesplice.formats.events.maxwell.told_types import KnownTypes
 from lakesplice.formats.events.maxwell.types import cell_of, is_lossy
-from lakesplice.formats.events.values.blocks import DeadReason, DecodeContext
 from lakesplice.formats.events.values.column_types import EVERYWHERE, Span
+from lakesplice.formats.events.values.context import DecodeContext
 from lakesplice.formats.events.values.encoding import Cell, Encoding
+from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import Position

@@ -12,77 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from lakesplice.formats.events.values.column_types import TypeHistory
-from lakesplice.formats.events.values.declared import DeclaredType
+from lakesplice.formats.events.values.fences import Fences
+from lakesplice.formats.events.values.refusals import DeadLetters, Stop
+from lakesplice.model.arrays import Integers, Marks, Mask
 from lakesplice.model.change import Op
 from lakesplice.model.formats import FormatName
-from lakesplice.model.manifest import ParkCode
-from lakesplice.model.mappings import TypeMapping
-from lakesplice.model.names import TableName
-from lakesplice.model.position import RANK_DELETE, RANK_OTHER, Ordering, Position
+from lakesplice.model.position import RANK_DELETE, RANK_OTHER, Ordering
 from lakesplice.model.schema import SourceSchema
-
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
-
-
-class DeadReason(StrEnum):
-    """Why a record can't be decoded; the code is stored with the dead letter."""
-
-    EMPTY = "empty"
-    NOT_JSON = "not-json"
-    NOT_AVRO = "not-avro"
-    UNKNOWN_SCHEMA = "unknown-schema"
-    NOT_AN_ENVELOPE = "not-an-envelope"
-    WRONG_TABLE = "wrong-table"
-    WRONG_TYPE = "wrong-type"
-    OUT_OF_RANGE = "out-of-range"
-    MISSING_FIELD = "missing-field"
-    UNEXPECTED_FIELD = "unexpected-field"
-    UNKNOWN_OP = "unknown-op"
-    MISSING_IMAGE = "missing-image"
-    MISSING_POSITION = "missing-position"
-    MISSING_KEY = "missing-key"
-    KEY_MISMATCH = "key-mismatch"
-
-
-@dataclass(frozen=True, slots=True)
-class SchemaText:
-    """A schema as a registry keeps it; `references` are those it names types of, before it."""
-
-    text: str
-    references: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class DecodeContext:
-    """The table that the records' topic feeds, and how its columns are written where the records
-    don't say (`declared`: by source column name; None: nothing was declared). `history` has the
-    types that the source told elsewhere, by the place of a change; what it knows counts before what
-    is declared.
-
-    `format` is what the records are written in where that is known, because it was set or was seen
-    before; else it is told from the records. `schemas` are those of a schema registry that the
-    records' heads name, without the numbers that it doesn't know; None: there is no registry.
-    `mappings` are the types' that the user chose. `key` are columns to tell rows by, instead of
-    what the records say. `threads` lets the JSON reader use all cores; in an executor the cores are
-    taken already.
-    """
-
-    table: TableName
-    declared: Mapping[str, DeclaredType] | None = None
-    format: FormatName | None = None
-    threads: bool = False
-    schemas: Mapping[int, SchemaText] | None = None
-    mappings: tuple[TypeMapping, ...] = ()
-    key: tuple[str, ...] = ()
-    history: TypeHistory | None = None
 
 
 @dataclass(frozen=True)
@@ -98,10 +38,10 @@ class ImageBlock:
     """
 
     schema: SourceSchema
-    rows: Rows
-    op: npt.NDArray[np.int8]
-    position_file: Rows
-    position_offset: Rows
+    rows: Integers
+    op: Marks
+    position_file: Integers
+    position_offset: Integers
     source_ts: pa.Array
     gtid: pa.Array
     before: pa.Table
@@ -109,7 +49,7 @@ class ImageBlock:
     after: pa.Table
     after_present: Mask
     ordering: Ordering = Ordering.BINLOG
-    snapshot: npt.NDArray[np.int8] | None = None
+    snapshot: Marks | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -168,62 +108,6 @@ class ImageBlock:
             ordering=self.ordering,
             snapshot=None if self.snapshot is None else self.snapshot[taken],
         )
-
-
-@dataclass(frozen=True)
-class DeadLetters:
-    """Records that can't be decoded: their indexes, ascending, each with a code and a detail."""
-
-    rows: Rows = field(default_factory=lambda: np.empty(0, np.int64))
-    reason: tuple[str, ...] = ()
-    detail: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-
-@dataclass(frozen=True)
-class Fence:
-    """Where a record says that the table was truncated, or `dropped`, and its transaction."""
-
-    position: Position
-    gtid: str | None = None
-    dropped: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Fences:
-    """Records that truncated the table, or `dropped` it: their indexes, ascending, positions and
-    transactions.
-    """
-
-    rows: Rows = field(default_factory=lambda: np.empty(0, np.int64))
-    position_file: Rows = field(default_factory=lambda: np.empty(0, np.int64))
-    position_offset: Rows = field(default_factory=lambda: np.empty(0, np.int64))
-    gtid: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
-    dropped: Mask = field(default_factory=lambda: np.empty(0, np.bool_))
-
-    @classmethod
-    def of(cls, found: Mapping[int, Fence]) -> Fences:
-        """Return fences given by the indexes of their records."""
-        rows = sorted(found)
-        positions = [found[row].position for row in rows]
-        return cls(
-            np.array(rows, np.int64),
-            np.array([position.file for position in positions], np.int64),
-            np.array([position.offset for position in positions], np.int64),
-            pa.array([found[row].gtid for row in rows], pa.string()),
-            np.array([found[row].dropped for row in rows], np.bool_),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """The record `row` and all after it in its partition must not be applied: the table parks."""
-
-    row: int
-    code: ParkCode
-    detail: str
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,163 @@
+"""The intake line: the one way from a topic partition's records to changes of its table.
+
+Records are decoded, take the table's shape, keep the types that the policy keeps, get the position
+that tells rows of a table without a key apart, and are taken or refused. First intake and replay of
+dead letters run the same line, so that a letter becomes what its record would have become.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lakesplice.formats.events import DecodeContext, SchemaText, decode, schema_ids
+from lakesplice.formats.events.values.column_types import TypeHistory
+from lakesplice.formats.events.values.declared import DeclaredType
+from lakesplice.model.formats import FormatName
+from lakesplice.model.manifest import PartitionState
+from lakesplice.model.mappings import TypeMapping
+from lakesplice.model.modes import NotInserts
+from lakesplice.model.names import TableName
+from lakesplice.model.schema import TableSchema
+from lakesplice.planning.intake.decoded_records import Block
+from lakesplice.planning.intake.known_topic import KnownTopic
+from lakesplice.planning.intake.partition_intake import PartitionIntake
+from lakesplice.planning.intake.report import IntakeResult, PartitionReport
+from lakesplice.planning.rows.appended_rows import placed
+from lakesplice.planning.schema.ignored_type_changes import with_kept_types
+from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
+from lakesplice.planning.shape.metadata_columns import Origin
+from lakesplice.planning.shape.shaping import Shape, shaped
+from lakesplice.planning.sources.epochs import Course, Places, epochs_of_late
+
+# A topic of another format names no schemas; of one not known yet any record may.
+_NAMING_SCHEMAS = (None, FormatName.AVRO, FormatName.FLATTENED_AVRO)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordReading:
+    """How the records of one source table are read: what the configuration says of them.
+
+    `table` is the table that the records name. `declared`, `format`, `mappings` and `key` say how
+    they are decoded, `history` has the types that the source told of elsewhere; `shape` says which
+    columns are taken, and how; `not_inserts`, if the table is insert-only, what becomes of other
+    changes; `policy` what it makes of schema changes.
+    """
+
+    table: TableName
+    declared: Mapping[str, DeclaredType] | None = None
+    format: FormatName | None = None
+    mappings: tuple[TypeMapping, ...] = ()
+    key: tuple[str, ...] = ()
+    history: TypeHistory | None = None
+    shape: Shape | None = None
+    not_inserts: NotInserts | None = None
+    policy: SchemaPolicy = DEFAULT_POLICY
+
+    @property
+    def withholds(self) -> bool:
+        """Whether nothing of a record may be shown as it was sent, since values are masked."""
+        return self.shape is not None and self.shape.withholds
+
+
+class _LateIntake(PartitionIntake):
+    """Takes records whose positions lie below others that the partition has brought meanwhile.
+
+    That needs no check: a change at or below its row's position does nothing, whenever it comes.
+    """
+
+    def _follow(
+        self,
+        places: Places,
+        blocks: Sequence[Block],  # noqa: ARG002  # the caller's
+    ) -> Course:
+        epochs = epochs_of_late(places, self._partition, self._epochs)
+        return Course(epochs, len(places), self._state)
+
+
+class IntakeLine:
+    """Takes one partition's records, in offset order; not thread-safe.
+
+    `schema` is the table's, `state` where the partition stands, `known` what the table knows of the
+    topic. Of `late` records positions prove nothing, since what came behind them was applied.
+    """
+
+    def __init__(
+        self,
+        reading: RecordReading,
+        topic: str,
+        partition: int,
+        *,
+        schema: TableSchema,
+        state: PartitionState,
+        known: KnownTopic,
+        late: bool = False,
+    ) -> None:
+        self._reading = reading
+        self._partition = partition
+        self._schema = schema
+        self._origin = Origin(topic, reading.table)
+        self._format = reading.format or known.format
+        intake = _LateIntake if late else PartitionIntake
+        self._intake = intake(
+            topic,
+            partition,
+            schema=schema,
+            state=state,
+            known=known,
+            not_inserts=reading.not_inserts,
+            policy=reading.policy,
+        )
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a record stopped the partition; nothing more may be taken then."""
+        return self._intake.stopped
+
+    @property
+    def first_schema(self) -> TableSchema | None:
+        """The schema that changes are made for, where the table had no columns."""
+        return self._intake.first_schema
+
+    def schemas_named(self, records: pa.RecordBatch) -> set[int]:
+        """Return the registry's numbers of the schemas without which the records can't be read."""
+        if self._format not in _NAMING_SCHEMAS:
+            return set()
+        return schema_ids(records.column(name) for name in ("key", "value"))
+
+    def take(
+        self,
+        records: pa.RecordBatch,
+        schemas: Mapping[int, SchemaText] | None = None,
+        first_schema: TableSchema | None = None,
+    ) -> IntakeResult:
+        """Take the next records: columns offset, timestamp (milliseconds), key, value and, where
+        the topic has them, headers.
+
+        `schemas` are those named; `first_schema` is what another partition found to be the schema
+        of a table that has no columns yet.
+        """
+        if first_schema is not None:
+            self._intake.follow_schema(first_schema)
+        reading = self._reading
+        context = DecodeContext(
+            reading.table,
+            reading.declared,
+            self._format,
+            mappings=reading.mappings,
+            key=reading.key,
+            history=reading.history,
+            schemas=schemas,
+        )
+        offsets = records.column("offset").to_numpy()
+        decoded = decode(records, context)
+        if reading.shape is not None:
+            decoded = shaped(decoded, reading.shape, self._origin)
+        decoded = with_kept_types(decoded, self.first_schema or self._schema, reading.policy)
+        return self._intake.take(offsets, placed(decoded, offsets, self._partition))
+
+    def report(self) -> PartitionReport:
+        """Return where the partition stands."""
+        return self._intake.report()
