@@ -75,6 +75,7 @@ def _row(table: str, facts: Row, topics: Sequence[TopicStatus], now_ms: int) -> 
             told.append({"topic": why.topic, "state": TopicState.PARKED.value, **_why(why)})
     told.sort(key=lambda one: (_WORST_FIRST.index(TopicState(one["state"])), one["topic"]))
     worst = told[0] if told else {"topic": None, "state": TopicState.RUNNING.value}
+    suspect = [one for topic in told for one in topic.get("suspect_settings", ())]
     lags = [one["lag"] for one in told if one.get("lag") is not None]
     return {
         "table": table or None,
@@ -82,6 +83,7 @@ def _row(table: str, facts: Row, topics: Sequence[TopicStatus], now_ms: int) -> 
         "lag": sum(lags) if lags else None,
         "freshness_seconds": _oldest(told, "freshness_seconds"),
         "read_optimised_seconds": _oldest(told, "read_optimised_seconds"),
+        "suspect_settings": list({one["name"]: one for one in suspect}.values()),
         **facts,
         "topics": told,
     }
@@ -104,6 +106,10 @@ def _of_topic(topic: TopicStatus, parked: Parkings, now_ms: int) -> Row:
         "lag": topic.lag_records,
         "freshness_seconds": _age(topic.real_time_ms, now_ms),
         "read_optimised_seconds": _age(topic.read_optimised_ms, now_ms),
+        "suspect_settings": [
+            {"name": one.name, "detail": one.detail, "seen": moment(one.seen_ms)}
+            for one in topic.suspect_settings
+        ],
     }
 
 

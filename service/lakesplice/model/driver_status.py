@@ -39,12 +39,24 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
+class SuspectSetting:
+    """A setting of the source's tools that changes values, as a topic's events show: `detail` says
+    how and what to do, `seen_ms` when such an event was last read.
+    """
+
+    name: str
+    detail: str
+    seen_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class TopicStatus:
     """One topic, and the table of the lake (`database.table`) that it feeds; empty if it has none.
 
     `since_ms` says when the state began, over restarts of the driver. `lag_records` are those not
-    committed yet. The last two are the moments up to which the views are sure to be complete. None
-    stands for unknown; moments are milliseconds since the epoch.
+    committed yet. `real_time_ms` and `read_optimised_ms` are the moments up to which the views are
+    sure to be complete. None stands for unknown; moments are milliseconds since the epoch.
+    `suspect_settings`, each once and in order of name, were shown by events of the last day.
     """
 
     topic: str
@@ -54,6 +66,7 @@ class TopicStatus:
     lag_records: int | None = None
     real_time_ms: int | None = None
     read_optimised_ms: int | None = None
+    suspect_settings: tuple[SuspectSetting, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

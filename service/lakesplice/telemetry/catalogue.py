@@ -11,7 +11,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lakesplice.telemetry.metric import TABLE, Label, Metric, age, counter, durations, gauge
+from lakesplice.telemetry.topic_metrics import CONNECTOR_AGE as CONNECTOR_AGE
 from lakesplice.telemetry.topic_metrics import LAG as LAG
+from lakesplice.telemetry.topic_metrics import SUSPECT_SETTING as SUSPECT_SETTING
 from lakesplice.telemetry.topic_metrics import TABLES_NOT_MADE as TABLES_NOT_MADE
 from lakesplice.telemetry.topic_metrics import TOPIC_STATE as TOPIC_STATE
 
@@ -95,13 +97,6 @@ FRESHNESS = age(
     "real_time: see lag and batches. read_optimised: see deltas and compactions.",
     TABLE,
     _VIEW,
-)
-CONNECTOR_AGE = age(
-    "connector_event_age_seconds",
-    "How long ago a connector last wrote a record to Kafka, heartbeats included. What its topics'"
-    " names begin with tells a connector; `heartbeats` says whether it has a topic of them.",
-    "Look at the connector in Kafka Connect; without heartbeats the source may just be silent.",
-    *(Label("connector"), Label("heartbeats", ("yes", "no"))),
 )
 CHANGES = counter(
     "changes",

@@ -19,7 +19,7 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from lakesplice.telemetry.catalogue import CATALOGUE, PARKED, TABLES, TOPIC_STATE
+from lakesplice.telemetry.catalogue import CATALOGUE, PARKED, SUSPECT_SETTING, TABLES, TOPIC_STATE
 from lakesplice.telemetry.metric import NOT_PARKED, TABLE, Kind, Metric
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -43,6 +43,7 @@ class Metrics:
         self._ages: dict[str, _Ages] = {}
         self._tables: dict[str, str] = {}
         self._topics: dict[str, tuple[str, str]] = {}
+        self._suspects: set[tuple[str, str, str]] = set()
         self._lock = threading.Lock()
         self._measures: list[Callable[[], None]] = []
         for metric in CATALOGUE:
@@ -121,6 +122,16 @@ class Metrics:
             for topic, (table, state) in states.items():
                 gauge.labels(topic=topic, table=table, state=state).set(1)
             self._topics = dict(states)
+
+    def show_suspect_settings(self, shown: Iterable[tuple[str, str, str]]) -> None:
+        """Show these of topic, table and setting, in one series each, and none but these."""
+        gauge, now = self._gauges[SUSPECT_SETTING.name], set(shown)
+        with self._lock:
+            for topic, _, setting in self._suspects - now:
+                gauge.remove_by_labels({"topic": topic, "setting": setting})
+            for labels in now:
+                gauge.labels(*labels).set(1)
+            self._suspects = now
 
     def before_page(self, measure: Callable[[], None]) -> None:
         """Have `measure` called before each page, to set what is only measured when it is read."""

@@ -1,8 +1,10 @@
-"""Metrics of topics: which state each is in, and how far its table is behind. Of the catalogue."""
+"""Metrics of topics: which state each is in, how far its table is behind, and what its events show
+of its connector. Of the catalogue.
+"""
 
 from __future__ import annotations
 
-from lakesplice.telemetry.metric import TABLE, Label, gauge
+from lakesplice.telemetry.metric import TABLE, Label, age, gauge
 
 TOPIC_STATE = gauge(
     "topic_state",
@@ -27,4 +29,21 @@ LAG = gauge(
     "Records of the table's topic that aren't committed yet, over all its partitions.",
     "Rising: ingest can't keep up, or the table is parked.",
     TABLE,
+)
+SUSPECT_SETTING = gauge(
+    "suspect_setting",
+    "1",
+    "1 for a setting of the connector or its converter that changes values, where an event of the"
+    " topic that was read within the last day showed it.",
+    "`lakesplice tables` says what it does; mend it at the connector, then take a new snapshot.",
+    Label("topic"),
+    TABLE,
+    Label("setting"),
+)
+CONNECTOR_AGE = age(
+    "connector_event_age_seconds",
+    "How long ago a connector last wrote a record to Kafka, heartbeats included. What its topics'"
+    " names begin with tells a connector; `heartbeats` says whether it has a topic of them.",
+    "Look at the connector in Kafka Connect; without heartbeats the source may just be silent.",
+    *(Label("connector"), Label("heartbeats", ("yes", "no"))),
 )

@@ -17,7 +17,13 @@ import pytest
 from lakesplice.apps.cli.lake_overview import print_overview
 from lakesplice.apps.lake_listing import listing
 from lakesplice.model.change import Op
-from lakesplice.model.driver_status import DriverStatus, Standing, TopicState, TopicStatus
+from lakesplice.model.driver_status import (
+    DriverStatus,
+    Standing,
+    SuspectSetting,
+    TopicState,
+    TopicStatus,
+)
 from lakesplice.model.manifest import ParkCode, ParkReason
 from lakesplice.model.names import SYSTEM_COLUMNS
 from lakesplice.model.schema import Column, TableSchema
@@ -331,7 +337,12 @@ def test_tables_fits_a_terminal_of_80_columns_and_cuts_no_reason(
         def isatty(self) -> bool:
             return True
 
-    well = {"lag_records": 12_345_678, "real_time_ms": now_ms() - 100_000_000}
+    setting = SuspectSetting("value.converter.x", "NULL is 0", now_ms())
+    well = {
+        "lag_records": 12_345_678,
+        "real_time_ms": now_ms() - 100_000_000,
+        "suspect_settings": (setting,),
+    }
     stuck = Standing(TopicState.RESTING, LONG)
     name = "warehouse.a_table_with_a_rather_long_name"
     told(lake, topic("a.shop.items", "shop.items", Standing(TopicState.RUNNING), **well))
@@ -345,6 +356,33 @@ def test_tables_fits_a_terminal_of_80_columns_and_cuts_no_reason(
     lines = re.sub(r"\x1b\[[0-9;]*m", "", screen.getvalue()).splitlines()
     assert max(map(len, lines)) <= 80
     assert LONG in " ".join(line.strip() for line in lines)
+
+
+def test_tables_shows_each_setting_that_changes_values_once_with_its_tables(
+    lakesplice: CommandLine, lake: Path, items: IndexedTable
+) -> None:
+    assert "note" not in lakesplice("tables", lake).out
+    well = Standing(TopicState.RUNNING)
+    nulls = SuspectSetting("x.replace.null", "NULL arrives as 0; set it to false", now_ms())
+    times = SuspectSetting("time.mode", "cut", now_ms() - 7_500_000)
+    told(
+        lake,
+        topic("a.shop.items", "shop.items", well, suspect_settings=(nulls, times)),
+        *(topic(f"a.shop.{n}", f"shop.{n}", well, suspect_settings=(nulls,)) for n in range(4)),
+        topic("a.shop.well", "shop.well", well),
+    )
+    rows = {row["table"]: row for row in lakesplice.rows("tables", lake)}
+    assert rows["shop.well"]["suspect_settings"] == []
+    (one, other) = rows["shop.items"]["suspect_settings"]
+    assert (one["name"], one["detail"]) == (nulls.name, nulls.detail)
+    assert other["seen"] < one["seen"]
+    lines = lakesplice("tables", lake).out.splitlines()
+    noted = [line.split()[0] for line in lines if line.endswith(" settings")]
+    assert noted == ["shop.0", "shop.1", "shop.2", "shop.3", "shop.items"]
+    assert "setting time.mode: cut (shop.items; 2h5m ago)" in lines
+    said = [line for line in lines if line.startswith("setting x.replace.null: NULL arrives as 0")]
+    assert len(said) == 1
+    assert "(shop.0, shop.1, shop.2, 2 more; " in said[0]
 
 
 def test_tables_says_that_nothing_matches_and_that_nobody_drives(

@@ -1,30 +1,44 @@
-"""A connector's setting that changes values is warned of once for each topic."""
+"""A connector's setting that changes values is logged once for a topic, and shown for a day."""
 
 from __future__ import annotations
 
 import structlog
 from structlog.testing import capture_logs
 
-from lakesplice.apps.service.setting_warnings import SettingWarnings
+from lakesplice.apps.service.setting_warnings import SettingWarnings, still_shown
+from lakesplice.model.driver_status import SuspectSetting
 from lakesplice.model.manifest import PartitionState
 from lakesplice.planning.intake.report import PartitionReport
+from lakesplice.testing.doubles import FixedClock
 
 
-def _report(*settings: str) -> PartitionReport:
+def report(*settings: str) -> PartitionReport:
     return PartitionReport(
         partition=0, state=PartitionState(7), suspect_settings=frozenset(settings)
     )
 
 
-def test_each_setting_is_logged_once_for_a_topic() -> None:
+def test_each_setting_is_logged_once_and_shown_as_last_seen() -> None:
+    clock = FixedClock()
     with capture_logs() as logged:
-        warnings = SettingWarnings(structlog.get_logger())
-        warnings.look_at("a", [_report("x.y: does this"), _report("x.y: does this", "z: that")])
-        warnings.look_at("a", [_report("x.y: does this")])
-        warnings.look_at("b", [_report(), _report("x.y: does this")])
+        warnings = SettingWarnings("a", clock, structlog.get_logger())
+        warnings.look_at([report("x.y: does this"), report("x.y: does this", "z: that")])
+        began = clock.now_ms()
+        clock.advance(5)
+        warnings.look_at([report(), report("x.y: does this")])
     assert [(line["topic"], line["setting"], line["detail"]) for line in logged] == [
         ("a", "x.y", "does this"),
         ("a", "z", "that"),
-        ("b", "x.y", "does this"),
     ]
     assert {line["log_level"] for line in logged} == {"warning"}
+    assert set(warnings.shown()) == {
+        SuspectSetting("x.y", "does this", began + 5_000),
+        SuspectSetting("z", "that", began),
+    }
+
+
+def test_what_was_seen_last_counts_for_a_day() -> None:
+    seen = [SuspectSetting("b", "", 100), SuspectSetting("a", "", 50), SuspectSetting("b", "", 9)]
+    assert still_shown(seen, 100) == (SuspectSetting("a", "", 50), SuspectSetting("b", "", 100))
+    assert still_shown(seen, 86_400_100) == (SuspectSetting("b", "", 100),)
+    assert still_shown(seen, 86_400_101) == ()

@@ -36,6 +36,7 @@ from lakesplice.telemetry.health import Health
 from lakesplice.telemetry.registry import Metrics
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from tests.unit.apps.test_schema_topics import told_late
+from tests.unit.apps.test_setting_warnings import report
 
 GOODS = "a.shop.goods"
 
@@ -340,6 +341,32 @@ def test_what_is_reported_is_the_same_everywhere_and_outlives_a_restart(tmp_path
     status = newest_status(scene.lake)
     assert status is not None
     assert [topic.since_ms for topic in status.topics] == [began], "the topic that went is gone"
+
+
+def test_a_setting_that_changes_values_is_shown_for_a_day_over_restarts(tmp_path: Path) -> None:
+    def shown(scene: Scene) -> list[str]:
+        scene.reporter.tick()
+        status = newest_status(scene.lake)
+        assert status is not None
+        names = [one.name for one in status.topics[0].suspect_settings]
+        page = scene.metrics.page().decode()
+        labels = f'setting="time.mode",table="shop.goods",topic="{GOODS}"'
+        assert (labels in page) == bool(names)
+        assert not scene.health.troubles()
+        return names
+
+    scene = Scene(tmp_path, a_shop_goods=3)
+    scene.sources.look()
+    assert shown(scene) == []
+    scene.clock.advance(3)
+    scene.table().setting_warnings.look_at([report("time.mode: cuts values")])
+    assert shown(scene) == ["time.mode"], "at once, not when the document is due"
+    again = Scene(tmp_path, generation=2, a_shop_goods=3)
+    again.clock.advance(3600)
+    again.sources.look()
+    assert shown(again) == ["time.mode"]
+    again.clock.advance(86_400)
+    assert shown(again) == []
 
 
 def test_the_series_of_a_table_end_with_its_topic(tmp_path: Path) -> None:

@@ -8,7 +8,13 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakesplice.model.driver_status import DriverStatus, Standing, TopicState, TopicStatus
+from lakesplice.model.driver_status import (
+    DriverStatus,
+    Standing,
+    SuspectSetting,
+    TopicState,
+    TopicStatus,
+)
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.status import (
     StatusPublisher,
@@ -21,7 +27,10 @@ from lakesplice.table.protocol.layout import STATUS
 MOMENTS = st.integers(0, 2**53)
 MAYBE = st.none() | MOMENTS
 STANDINGS = st.builds(Standing, st.sampled_from(TopicState), st.text(), st.text(), MAYBE)
-TOPICS = st.builds(TopicStatus, st.text(), st.text(), STANDINGS, MOMENTS, MAYBE, MAYBE, MAYBE)
+SETTINGS = st.lists(st.builds(SuspectSetting, st.text(), st.text(), MOMENTS), max_size=2).map(tuple)
+TOPICS = st.builds(
+    TopicStatus, st.text(), st.text(), STANDINGS, MOMENTS, MAYBE, MAYBE, MAYBE, SETTINGS
+)
 STATUSES = st.builds(
     DriverStatus,
     MOMENTS,
@@ -54,6 +63,13 @@ def test_what_a_newer_driver_added_is_passed_over() -> None:
     assert decode_status(json.dumps(told).encode()) == status(1, 2, topic)
     told["format"] = 2
     assert decode_status(json.dumps(told).encode()) is None
+
+
+def test_what_an_older_driver_left_out_is_unknown() -> None:
+    topic = TopicStatus("a.b.c", "b.c", Standing(TopicState.RUNNING), 5)
+    told = json.loads(encode_status(status(1, 2, topic)))
+    del told["topics"][0]["suspect_settings"]
+    assert decode_status(json.dumps(told).encode()) == status(1, 2, topic)
 
 
 def test_the_newest_document_of_the_newest_driver_counts_and_is_the_only_one(

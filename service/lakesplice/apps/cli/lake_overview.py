@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
@@ -15,6 +16,9 @@ from lakesplice.model.driver_status import DriverStatus, TopicState
 Row = dict[str, Any]
 
 _COLUMNS = ("table", "state", "rows", "lag", "fresh", "waiting", "dead")
+# Only there if some table has one, for the width's sake.
+_NOTE = "note"
+_NAMED_MAX = 3
 _QUIET = (TopicState.RUNNING.value, TopicState.EXCLUDED.value)
 # A driver publishes every ten seconds.
 _SILENT_SECONDS = 60.0
@@ -24,13 +28,15 @@ def print_overview(
     rows: Sequence[Row], status: DriverStatus | None, now_ms: int, lake: str
 ) -> None:
     """Print a lake's tables to standard output, then each topic that doesn't go on, with its whole
-    reason. What concerns no table goes to standard error.
+    reason, and each setting that changes values. What concerns no table goes to standard error.
     """
+    lines = [_line(row) for row in rows]
     if rows:
-        print_table(map(_line, rows), _COLUMNS, sys.stdout)
+        noted = any(line[_NOTE] for line in lines)
+        print_table(lines, (*_COLUMNS, _NOTE) if noted else _COLUMNS, sys.stdout)
     elif status is None or status.topics:
         print(f"no tables in {lake}", file=sys.stderr)
-    for text in _troubles(rows, now_ms):
+    for text in (*_troubles(rows, now_ms), *_suspects(rows, now_ms)):
         print(_wrapped(text))
     for text in _of_driver(status, now_ms):
         print(_wrapped(text), file=sys.stderr)
@@ -49,6 +55,7 @@ def _line(row: Row) -> Row:
         "fresh": None if fresh is None else age(fresh),
         "waiting": row.get("waiting"),
         "dead": row.get("dead"),
+        _NOTE: "settings" if row["suspect_settings"] else None,
     }
 
 
@@ -64,6 +71,24 @@ def _troubles(rows: Iterable[Row], now_ms: int) -> list[str]:
         if row["state"] == "unreadable" and row["topics"]:
             found.append(f"{row['table']}: {_why(row, now_ms)}")
     return ["", *found] if found else []
+
+
+def _suspects(rows: Iterable[Row], now_ms: int) -> list[str]:
+    """Tell each setting once, with some of the tables whose events show it."""
+    tables: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    seen: dict[tuple[str, str], str] = {}
+    for row in rows:
+        for one in row["suspect_settings"]:
+            setting = one["name"], one["detail"]
+            tables[setting].append(row["table"] or row["topic"])
+            seen[setting] = max(seen.get(setting, ""), one["seen"])
+    told = []
+    for (name, detail), found in sorted(tables.items()):
+        more = len(found) - _NAMED_MAX
+        shown_by = ", ".join([*found[:_NAMED_MAX], *([f"{more} more"] if more > 0 else [])])
+        ago = age(_seconds_since(seen[name, detail], now_ms))
+        told.append(f"setting {visible(name)}: {visible(detail)} ({shown_by}; {ago} ago)")
+    return ["", *told] if told else []
 
 
 def _why(one: Row, now_ms: int) -> str:

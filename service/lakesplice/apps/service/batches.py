@@ -21,7 +21,6 @@ from lakesplice.apps.letters import reading_of
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.drops import TableDrops
 from lakesplice.apps.service.letters import send_letters
-from lakesplice.apps.service.setting_warnings import SettingWarnings
 from lakesplice.apps.service.table_failures import TableFailures
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.errors import FencedError
@@ -85,7 +84,6 @@ class BatchRunner:
         self._letters = letters
         self._run_job = run_job
         self._failures = TableFailures(driver)
-        self._settings_warned = SettingWarnings(driver.log)
         self._busy = threading.Lock()
         self.draining = threading.Event()
         self.restart: str | None = None
@@ -299,7 +297,7 @@ class BatchRunner:
             if result.errors:
                 return self._failed(table, result.errors[0])
             brought = result.brought(planned_on, span.starts, span.ends)
-            self._settings_warned.look_at(table.source.topic, brought.reports)
+            table.setting_warnings.look_at(brought.reports)
             settings = self._driver.settings
             policy, limit = settings.policy(table.origin), settings.dead_letters.limit
             outcome = settle(table, brought, policy, limit, partial(self._tell, table))

@@ -1,27 +1,50 @@
-"""Warnings of connectors' settings that change values, once for each topic and setting."""
+"""Settings of connectors that change values: which of them a topic's events showed, and when."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from lakesplice.model.driver_status import SuspectSetting
 from lakesplice.planning.intake.report import PartitionReport
+from lakesplice.table.protocol.ports import Clock
+
+# A setting is shown for so long after the last event that showed it, since whether it was mended
+# or the source is silent nothing tells.
+SHOWN_SECONDS = 86_400
 
 
 class SettingWarnings:
-    """What was warned of since the driver started."""
+    """What the events of one topic showed since the driver started."""
 
-    def __init__(self, log: Any) -> None:
+    def __init__(self, topic: str, clock: Clock, log: Any) -> None:
         """`log` is a structlog logger."""
+        self._topic = topic
+        self._clock = clock
         self._log = log
-        self._warned: set[tuple[str, str]] = set()
+        self._shown: dict[str, SuspectSetting] = {}
 
-    def look_at(self, topic: str, reports: Sequence[PartitionReport]) -> None:
-        """Log the settings that a topic's records showed, each the first time."""
-        for told in sorted(set[str]().union(*(report.suspect_settings for report in reports))):
-            if (topic, told) not in self._warned:
-                self._warned.add((topic, told))
-                setting, _, detail = told.partition(": ")
+    def look_at(self, reports: Sequence[PartitionReport]) -> None:
+        """Take note of the settings that records showed, and log each the first time."""
+        told = set[str]().union(*(report.suspect_settings for report in reports))
+        shown = dict(self._shown)
+        for text in sorted(told):
+            name, _, detail = text.partition(": ")
+            if name not in shown:
                 self._log.warning(
-                    "connector-changes-values", topic=topic, setting=setting, detail=detail
+                    "connector-changes-values", topic=self._topic, setting=name, detail=detail
                 )
+            shown[name] = SuspectSetting(name, detail, self._clock.now_ms())
+        # Replaced whole, since another thread reads it.
+        self._shown = shown
+
+    def shown(self) -> tuple[SuspectSetting, ...]:
+        """Return each setting that was shown; safe from any thread."""
+        return tuple(self._shown.values())
+
+
+def still_shown(settings: Iterable[SuspectSetting], now_ms: int) -> tuple[SuspectSetting, ...]:
+    """Return each setting as it was last seen, in order of name, if that isn't long ago."""
+    newest = {one.name: one for one in sorted(settings, key=lambda one: one.seen_ms)}
+    since_ms = now_ms - SHOWN_SECONDS * 1000
+    return tuple(one for _, one in sorted(newest.items()) if one.seen_ms >= since_ms)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.setting_warnings import still_shown
 from lakesplice.apps.service.sources import OTHER_TOPICS_MAX, Sources
 from lakesplice.apps.service.tables import ServiceTables
 from lakesplice.errors import LakespliceError, UsageError
@@ -86,8 +87,17 @@ class StatusReporter:
     def _topic(self, topic: str, standing: Standing) -> TopicStatus:
         known = self._known.get(topic, self._before.get(topic))
         same = known is not None and _state(known.standing) == _state(standing)
-        since_ms = known.since_ms if known is not None and same else self._driver.clock.now_ms()
-        return TopicStatus(topic, self._table_of(topic, standing), standing, since_ms)
+        now_ms = self._driver.clock.now_ms()
+        since_ms = known.since_ms if known is not None and same else now_ms
+        table, before = self._tables.get(topic), () if known is None else known.suspect_settings
+        shown = () if table is None else table.setting_warnings.shown()
+        return TopicStatus(
+            topic,
+            self._table_of(topic, standing),
+            standing,
+            since_ms,
+            suspect_settings=still_shown([*before, *shown], now_ms),
+        )
 
     def _table_of(self, topic: str, standing: Standing) -> str:
         """The table that the topic feeds, or would; one that is refused has none."""
@@ -122,6 +132,11 @@ class StatusReporter:
                 for topic, status in self._known.items()
             }
         )
+        self._driver.metrics.show_suspect_settings(
+            (topic, status.table, setting.name)
+            for topic, status in self._known.items()
+            for setting in status.suspect_settings
+        )
         self._health.note_troubles(
             {
                 topic: f"{status.standing.state}: {status.standing.reason}"
@@ -146,8 +161,8 @@ def _before(driver: Driver) -> dict[str, TopicStatus]:
     return {}
 
 
-def _states(topics: Mapping[str, TopicStatus]) -> dict[str, tuple[str, str]]:
-    return {topic: _told(status.standing) for topic, status in topics.items()}
+def _states(topics: Mapping[str, TopicStatus]) -> dict[str, tuple[str, ...]]:
+    return {topic: _told(status) for topic, status in topics.items()}
 
 
 def _state(standing: Standing) -> tuple[str, str]:
@@ -155,8 +170,10 @@ def _state(standing: Standing) -> tuple[str, str]:
     return standing.state.value, standing.code
 
 
-def _told(standing: Standing) -> tuple[str, str]:
-    return standing.state.value, standing.reason
+def _told(status: TopicStatus) -> tuple[str, ...]:
+    standing = status.standing
+    settings = (setting.name for setting in status.suspect_settings)
+    return standing.state.value, standing.reason, *settings
 
 
 def _ms(seconds: float | None) -> int | None:

@@ -9,6 +9,7 @@ from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.freshness import Freshness, Sightings, least_fresh
 from lakesplice.apps.service.gauges import CHANGE_OPS, count_commit, show_snapshot
 from lakesplice.apps.service.resting import Rest
+from lakesplice.apps.service.setting_warnings import SettingWarnings
 from lakesplice.apps.service.topic_names import FirstRecords, TopicNames
 from lakesplice.errors import FencedError, LakespliceError, StorageError, UsageError
 from lakesplice.model.driver_status import Standing, TopicState
@@ -62,6 +63,7 @@ class ServiceTable(HeldTable):
         self.refused = False
         self.changes_in = 0
         self.compactions = 0
+        self.setting_warnings = SettingWarnings(self.topic, driver.clock, driver.log)
         self._rest = Rest(driver.clock)
         self._unwritable = False
         self._to_park: ParkReason | None = None

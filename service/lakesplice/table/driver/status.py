@@ -16,7 +16,13 @@ from dataclasses import asdict
 from typing import Any
 
 from lakesplice.errors import MissingFileError
-from lakesplice.model.driver_status import DriverStatus, Standing, TopicState, TopicStatus
+from lakesplice.model.driver_status import (
+    DriverStatus,
+    Standing,
+    SuspectSetting,
+    TopicState,
+    TopicStatus,
+)
 from lakesplice.table.protocol.layout import STATUS, status_path
 from lakesplice.table.protocol.ports import Store
 
@@ -97,7 +103,13 @@ def _topic(told: Mapping[str, Any]) -> TopicStatus:
         _moment(told["lag_records"]),
         _moment(told["real_time_ms"]),
         _moment(told["read_optimised_ms"]),
+        # Which older drivers don't tell.
+        tuple(map(_suspect, told.get("suspect_settings", ()))),
     )
+
+
+def _suspect(told: Mapping[str, Any]) -> SuspectSetting:
+    return SuspectSetting(str(told["name"]), str(told["detail"]), int(told["seen_ms"]))
 
 
 def _moment(told: Any) -> int | None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import pytest
 
-from lakesplice.formats.events import DecodeContext, declare
+from lakesplice.formats.events import DecodeContext, SchemaText, declare
 from lakesplice.formats.events.ddl import SchemaChange, history_of, read_schema_change
 from lakesplice.formats.events.debezium.native import Handling, types_of
 from tests.property.test_format_laws import ticdc_debezium
+from tests.support.avro import CONTEXT as AVRO
+from tests.support.avro import KEY_ID, SCHEMAS, VALUE_ID, avro_record, envelope, written
 from tests.support.debezium import (
     DECLARED,
     TABLE,
@@ -55,6 +60,22 @@ def test_a_default_in_the_place_of_a_null_shows_in_the_source(
     before = image(1) if op == "u" else None
     event = flavour.record(payload(op, before, image(1), snapshot=snapshot), 1)
     assert suspected([event], flavour.context) == names
+
+
+@pytest.mark.parametrize(("snapshot", "shown"), [("false", True), (None, False)])
+def test_in_avro_it_is_the_converters_own_setting(snapshot: str | None, shown: bool) -> None:
+    event = avro_record(payload("c", None, image(1), snapshot=snapshot), 1)
+    name = "value.converter.ignore.default.for.nullables"
+    assert suspected([event], AVRO) == ({name} if shown else set())
+
+
+def test_in_avro_moments_cut_to_milliseconds_show_too() -> None:
+    millis = {"type": "long", "connect.name": "org.apache.kafka.connect.data.Timestamp"}
+    types = {"id": "long", "v": ["null", millis]}
+    schemas = SCHEMAS | {VALUE_ID: SchemaText(json.dumps(envelope(types)))}
+    event = payload("c", None, {"id": 1, "v": 5}, pos=100, snapshot=None)
+    record = written(KEY_ID, {"id": 1}), written(VALUE_ID, event, schemas)
+    assert suspected([record], replace(AVRO, schemas=schemas)) == {"time.precision.mode"}
 
 
 def test_a_flattened_row_shows_it_too() -> None:

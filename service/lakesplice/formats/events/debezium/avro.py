@@ -21,6 +21,7 @@ from lakesplice.formats.events.debezium.connect import NoShape
 from lakesplice.formats.events.debezium.envelope import DEBEZIUM, PLACEHOLDER, key_shape
 from lakesplice.formats.events.debezium.flattened import FLATTENED, build_rows, no_deletes
 from lakesplice.formats.events.debezium.keys import in_image
+from lakesplice.formats.events.debezium.suspect_settings import NULLS_IN_AVRO
 from lakesplice.formats.events.event_format import Dialect, Group
 from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.strict import Flaw, shown
@@ -62,7 +63,8 @@ class AvroReader:
 
     def build(self, group: Group, ledger: Ledger) -> None:
         """Make a block of what was read."""
-        build_block(group, key_shape(group.key), self._context, ledger)
+        key = key_shape(group.key)
+        build_block(group, key, self._context, ledger, nulls=NULLS_IN_AVRO)
 
 
 class FlattenedAvroReader(AvroReader):

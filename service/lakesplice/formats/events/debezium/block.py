@@ -79,11 +79,12 @@ def build_block(
     context: DecodeContext,
     ledger: Ledger,
     placing: Placing = BINLOG,
+    nulls: str = NULLS_IN_JSON,
 ) -> None:
     """Settle the records whose payloads were read: changes go into the ledger as one block.
 
     Their keys are all null where `key` is None. Records whose key has other columns than `key` stay
-    open.
+    open. `nulls` is the setting to suspect where nulls became defaults.
     """
     records, payloads, shape = group.records, group.payloads, group.template.shape
     build = Build(records, ledger)
@@ -102,7 +103,7 @@ def build_block(
     present = {name: mask_of(image.is_valid()) for name, image in images.items()}
     if placing.ordering is not Ordering.TIDB:
         if nulls_are_replaced(source.get("snapshot"), op, build.live):
-            ledger.suspect_settings.add(NULLS_IN_JSON)
+            ledger.suspect_settings.add(nulls)
         ledger.suspect_settings.update(told_by_types(shape.cells, context.history))
     build.drop_marked(
         (op != Op.DELETE) & ~present["after"], DeadReason.MISSING_IMAGE, "no row after the change"

@@ -1,9 +1,10 @@
 """Settings of the connector and its converter that change values, where events show them.
 
-`replace.null.with.default`: the connector leaves `source.snapshot` out of a change that comes from
+Nulls that became defaults: the connector leaves `source.snapshot` out of a change that comes from
 the binlog (SnapshotRecord.toSource, Debezium 3.5), and its schema has the default "false". So a
 change from the binlog that says "false" went through a converter which puts defaults in the place
-of nulls, and did so in the row's columns too.
+of nulls, and did so in the row's columns too: in JSON with `replace.null.with.default=true`, in
+Avro without `ignore.default.for.nullables=true`.
 """
 
 from __future__ import annotations
@@ -26,9 +27,14 @@ NULLS_IN_JSON = (
     f"value.converter.replace.null.with.default: {_NULLS}; set it to false, then take a new"
     " snapshot"
 )
+NULLS_IN_AVRO = (
+    f"value.converter.ignore.default.for.nullables: {_NULLS}; set it to true (Apicurio's converter"
+    " has no such setting: take another one), then take a new snapshot"
+)
 NULLS_IN_FLATTENED = (
-    f"transforms.unwrap.replace.null.with.default: {_NULLS}; set it and the converter's"
-    " value.converter.replace.null.with.default to false, then take a new snapshot"
+    f"transforms.unwrap.replace.null.with.default: {_NULLS}; set it to false, and what the"
+    " converter has (value.converter.replace.null.with.default=false in JSON,"
+    " value.converter.ignore.default.for.nullables=true in Avro), then take a new snapshot"
 )
 TIME_PRECISION = (
     "time.precision.mode: connect cuts DATETIME and TIME to milliseconds; take"
