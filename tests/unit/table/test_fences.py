@@ -112,7 +112,14 @@ def test_a_truncate_read_again_changes_nothing(scene: Scene) -> None:
     scene.settle()
 
 
-@pytest.mark.parametrize("order", list(permutations(range(4))))
+ORDERS = [
+    # Every gate tries a third: each change comes first in two of them and last in one at least.
+    pytest.param(order, marks=[] if at % 3 == 0 else [pytest.mark.nightly])
+    for at, order in enumerate(permutations(range(4)))
+]
+
+
+@pytest.mark.parametrize("order", ORDERS)
 def test_the_order_in_which_partitions_are_read_makes_no_difference(
     scene: Scene, order: tuple[int, ...]
 ) -> None:

@@ -111,9 +111,10 @@ def in_layout(
     """Return a file's rows as `fields`; what the file lacks is its fill, a
     `SYSTEM_VALUES` or null.
     """
+    there = frozenset(table.column_names)
     columns = [
         _cast(table.column(field.name), field.type)
-        if field.name in table.column_names
+        if field.name in there
         else missing(field, table.num_rows, fills)
         for field in fields
     ]

@@ -7,6 +7,7 @@ everywhere in the product; one column takes only timestamps with a zone or only 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
@@ -88,7 +89,7 @@ def hand_fed_schema(given: pa.Schema, key: Sequence[str]) -> TableSchema:
     `key` names its key columns, in key order.
     """
     absent = [name for name in key if name not in given.names]
-    repeated = sorted({name for name in given.names if given.names.count(name) > 1})
+    repeated = sorted(name for name, count in Counter(given.names).items() if count > 1)
     if not key or absent or repeated or len(set(key)) < len(key):
         raise UsageError(
             "a table needs a key of its own columns, each named once",
@@ -165,7 +166,8 @@ def stored_rows(given: pa.Table, schema: TableSchema, columns: Collection[str] =
     """
     names = stored_names(schema)
     asked = {name: names.get(name) for name in given.column_names}
-    unknown = [name for name, stored in asked.items() if stored not in schema.names]
+    stored_here = frozenset(schema.names)
+    unknown = [name for name, stored in asked.items() if stored not in stored_here]
     wanted = set(columns or schema.names)
     if len(set(asked.values())) < len(given.column_names) or (unknown and not columns):
         raise UsageError(
@@ -278,10 +280,11 @@ def _changes(
 
 def _widened(rows: pa.Table, schema: TableSchema) -> pa.Table:
     fields = pa.schema(schema.user_fields)
+    there = frozenset(rows.column_names)
     absent = {
         field.name: pa.nulls(rows.num_rows, field.type)
         for field in fields
-        if field.name not in rows.column_names
+        if field.name not in there
     }
     columns = [absent.get(name) or rows.column(name) for name in fields.names]
     return pa.Table.from_arrays(columns, schema=fields)

@@ -147,8 +147,9 @@ def columnwise_edits(
     given = np.zeros(changes.num_rows, np.bool_)
     given[sources[sources >= 0]] = True
     edits: dict[str, ColumnEdit] = {}
+    there = frozenset(changes.column_names)
     for column in schema.columns:
-        if column is schema.positions or column.name not in changes.column_names:
+        if column is schema.positions or column.name not in there:
             continue
         won = np.flatnonzero(sources[:, column.id] >= 0)
         if len(won) and column.name not in schema.key:

@@ -198,16 +198,17 @@ def plan_evolution(
 
 def _mapped(schema: TableSchema, image: SourceSchema, version: int) -> Fits:
     present = {column.id: column for column in schema.columns}
-    met = ((field.name, _met(schema, version, field)) for field in image.fields)
+    between = schema.at(version), schema.at(version + 1)
+    met = ((field.name, _met(between, field)) for field in image.fields)
     mapping = {name: present[column.id] for name, column in met if column is not None}
     until = schema.since[version + 1] if version < schema.version else None
     return Fits(version, mapping, until, image.partial)
 
 
-def _met(schema: TableSchema, version: int, field: SourceField) -> Column | None:
-    """Return the column of the version, or of the next one, that the field's values are of."""
-    for at in (version, version + 1):
-        column = column_of(schema.at(at), field)
+def _met(between: tuple[TableSchema, TableSchema], field: SourceField) -> Column | None:
+    """Return the column of a version, or of the next one, that the field's values are of."""
+    for schema in between:
+        column = column_of(schema, field)
         if column is not None and accepts(column, field):
             return column
     return None
@@ -282,7 +283,7 @@ def _version_of(current: TableSchema, image: SourceSchema, stays: Stays | None) 
         names = {known_as(field, *schemas) for field in image.fields}
         both = had & following if stays is None else set[str]()
         if both <= names <= had | following:
-            met = {_met(current, version, field) for field in image.fields}
+            met = {_met(schemas, field) for field in image.fields}
             # Of a column that was renamed both names may be known, but one image has one of them.
             if None not in met and len({c.id for c in met if c is not None}) == len(image.fields):
                 return version
@@ -334,7 +335,9 @@ def _grown(
     match = matched(current, image, policy, stays)
     new = list(match.new)
     # Of a table's first columns too: images that lack one, which come later, are from before it.
-    filled = tuple(field for field in new if policy.fills and field.name not in image.key)
+    filled = (
+        {field.name for field in new} - {*image.key, *current.left_out} if policy.fills else set()
+    )
     hidden = policy.hides_dropped and not match.maybe_renamed and stays is None
     # Other shards have the column still, so it keeps its name unless that is another's now.
     released = [c for c in match.missing if stays is None or c.source_name in match.handed_on]
@@ -365,7 +368,7 @@ def _grown(
             field.name,
             field.type,
             field.source_type,
-            field.fill if field in filled and field.name not in current.left_out else None,
+            field.fill if field.name in filled else None,
         )
         for at, (name, field) in enumerate(zip(names, new, strict=True))
         if field.type is not None  # true of all: `_unusable` has looked

@@ -1,0 +1,202 @@
+"""Hundreds of tables at once: their first load, and a restart with all of them.
+
+Run: python -m benchmarks.fleet [--tables N] [--records N] [--more N] [--repeats N] [--out FILE]
+
+Three processes do the same work from nothing, one after the other. The service makes each topic's
+table and commits its records. The floor starts Spark and counts the records of the same topics. The
+peer starts Spark, reads the same topics and appends each topic's records, undecoded, to a Delta
+table with delta-rs: what must be done by anyone who has a table per topic. Then topics are added, a
+record comes for each table, and the service starts again: from the start of its process to its
+first and its last commit, beside a floor that starts and counts those records.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.filling import fill
+from benchmarks.service import ingests, seconds, settings
+from lakesplice.apps.service import run
+from lakesplice.config import Settings
+from lakesplice.spark.jars import KAFKA_BROKER, SPARK_KAFKA, ensure_jars
+from lakesplice.spark.session import build_session
+from lakesplice.telemetry.memory import resident_bytes
+from lakesplice.testing.broker import LocalBroker
+from lakesplice.testing.producer import create_topics
+from lakesplice.testing.shop import WideTable
+
+_SECONDS_MAX = 1200
+_PATTERN = r"shop\.shop\.fleet_.*"
+_SAMPLE_SECONDS = 0.5
+
+
+def measure(work: Path, tables: int, records: int, more: int) -> dict[str, object]:
+    """Load `tables` new tables with `records` in all, and restart with `more` besides."""
+    shops = [
+        WideTable(max(1, records // tables), table=f"fleet_{n:03d}", seed=n) for n in range(tables)
+    ]
+    with LocalBroker(ensure_jars(KAFKA_BROKER), work / "broker") as broker:
+        servers = broker.bootstrap_servers
+        count = _add(servers, shops)
+        lake = work / "lake"
+        load = {
+            "floor": _timed("count", servers, work, lake)["seconds"],
+            "peer": _timed("append", servers, work, work / "peer")["seconds"],
+            **_served(servers, work, lake, shops, 0),
+        }
+        print(load, flush=True)
+        added = [WideTable(10, table=f"fleet_{tables + n:03d}", seed=n) for n in range(more)]
+        _add(servers, added)
+        _served(servers, work, lake, added, 0)
+        every = [*shops, *added]
+        fill(servers, chain.from_iterable(shop.updates(np.array([1])) for shop in every))
+        restart = {
+            "floor": _timed("count", servers, work, lake)["seconds"],
+            **_served(servers, work, lake, every, 1),
+        }
+        print(restart, flush=True)
+    return {
+        "tables": tables,
+        "records": count,
+        "load": load,
+        "fleet": len(every),
+        "restart": restart,
+    }
+
+
+def _add(servers: str, shops: list[WideTable]) -> int:
+    create_topics(servers, [shop.topic for shop in shops], partitions=1)
+    return fill(servers, chain.from_iterable(shop.snapshot() for shop in shops))
+
+
+def _served(
+    servers: str, work: Path, lake: Path, shops: list[WideTable], commits_before: int
+) -> dict[str, float]:
+    """Run the service until nothing is left; seconds from its start to the tables' commits."""
+    began = time.time()
+    done = _timed("serve", servers, work, lake)
+    moments = sorted(
+        seconds(entry) - began
+        for shop in shops
+        for entry in ingests(lake, shop.topic.rpartition(".")[2])[commits_before:]
+    )
+    if len(moments) < len(shops):
+        raise RuntimeError(f"only {len(moments)} commits for {len(shops)} tables")
+    started = re.search(r"^(\S+) .*query-started", (work / "serve.log").read_text(), re.MULTILINE)
+    if started is None:
+        raise RuntimeError("the service never started its query")
+    return {
+        "query_started": round(datetime.fromisoformat(started[1]).timestamp() - began, 1),
+        "first_commit": round(moments[0], 1),
+        "last_commit": round(moments[-1], 1),
+        "ended": done["seconds"],
+        "resident_mib_max": done["resident_mib_max"],
+    }
+
+
+def _timed(what: str, servers: str, work: Path, lake: Path) -> dict[str, float]:
+    """Run one of the contenders as a process; its seconds, and what all its processes held."""
+    task = json.dumps([what, servers, str(lake)])
+    log = work / f"{what}.log"
+    began, highest = time.monotonic(), 0
+    with log.open("w") as sink:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.fleet", "--run", task], stdout=sink, stderr=sink
+        )
+        while process.poll() is None:
+            if time.monotonic() - began > _SECONDS_MAX:
+                process.kill()
+            highest = max(highest, sum(resident_bytes(process.pid).values()))
+            time.sleep(_SAMPLE_SECONDS)
+    if process.returncode:
+        raise RuntimeError(f"{what} failed:\n{log.read_text()[-4000:]}")
+    return {
+        "seconds": round(time.monotonic() - began, 1),
+        "resident_mib_max": round(highest / 2**20),
+    }
+
+
+def _run(what: str, servers: str, lake: Path) -> int:
+    """Be one of the contenders."""
+    configured = settings(lake, servers, _PATTERN, 10_000_000)
+    if what == "serve":
+        return run(configured, once=True)
+    return sum(1 for _ in _read(configured, lake if what == "append" else None)) == 0
+
+
+def _read(configured: Settings, lake: Path | None) -> Iterator[int]:
+    """Start Spark, read all topics once, and count or append each one to a Delta table."""
+    spark = build_session(
+        configured.spark.master,
+        configured.spark.driver_memory,
+        ensure_jars(SPARK_KAFKA),
+        configured.spark.options,
+    )
+    options = {
+        "kafka.bootstrap.servers": configured.kafka.bootstrap_servers,
+        "subscribePattern": _PATTERN,
+        "startingOffsets": "earliest",
+    }
+    frame = spark.read.format("kafka").options(**options).load()
+    if lake is None:
+        yield frame.selectExpr("sum(length(value))").collect()[0][0]
+    else:
+        yield _append_each(frame.select("topic", "key", "value", "offset").toArrow(), lake)
+    spark.stop()
+
+
+def _append_each(records: object, lake: Path) -> int:
+    import deltalake  # the peer alone needs it
+    import pyarrow as pa
+
+    assert isinstance(records, pa.Table)
+    topics = records["topic"].unique().to_pylist()
+    ordered = records.sort_by("topic")
+    names = ordered["topic"].to_numpy(zero_copy_only=False)
+    for topic in topics:
+        start, end = np.searchsorted(names, [topic, topic + "\0"])
+        deltalake.write_deltalake(
+            str(lake / topic), ordered.slice(start, end - start), mode="append"
+        )
+    return len(topics)
+
+
+def main() -> None:
+    """Read the arguments, measure, print and keep the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tables", type=int, default=351)
+    parser.add_argument("--records", type=int, default=412_000)
+    parser.add_argument("--more", type=int, default=49, help="topics added before the restart")
+    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--run", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.run:
+        what, servers, lake = json.loads(args.run)
+        sys.exit(_run(what, servers, Path(lake)))
+    found = []
+    for _ in range(args.repeats):
+        with tempfile.TemporaryDirectory(prefix="bench-fleet-") as work:
+            found.append(measure(Path(work), args.tables, args.records, args.more))
+    for part, name in (("load", "last_commit"), ("restart", "first_commit")):
+        median = statistics.median(one[part][name] for one in found)  # type: ignore[index]
+        print(f"{part}: {name} after {median} s (median of {len(found)})")
+    if args.out:
+        args.out.write_text(json.dumps(found, indent=2))
+
+
+if __name__ == "__main__":
+    main()
