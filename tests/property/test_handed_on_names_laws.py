@@ -14,7 +14,7 @@ from typing import Any
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from lakesplice.config.schema_changes import SchemaChangeSettings, policy_of
+from lakesplice.config.sections.schema_changes import SchemaChangeSettings, policy_of
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
 from lakesplice.testing.shop import Event

@@ -47,7 +47,10 @@ PLANTED = (
     ("spark.jars", "lakesplice.storage.system", "Imports point down the house"),
     ("telemetry.http", "lakesplice.apps.lake", "Imports point down the house"),
     ("telemetry.registry", "lakesplice.model.names", "Telemetry knows names"),
-    ("config.kafka", "pyspark", "Settings are values"),
+    ("config.sections.kafka", "pyspark", "Settings are values"),
+    ("config.sections.watching", "lakesplice.config.settings", "A section of the configuration"),
+    ("apps.service.upkeep.slots", "lakesplice.apps.service.batching", "Rooms of the service"),
+    ("apps.service.tables", "lakesplice.apps.service.sources.connectors", "Rooms of the service"),
     ("config.options", "lakesplice.telemetry.logs", "Settings are values"),
     ("testing.compare", "lakesplice.apps.lake", "Imports point down the house"),
 )

@@ -17,8 +17,8 @@ PLACES = (
     "table",
     "splicing",
     "formats",
-    "apps/service/batches.py",
-    "apps/service/compactor.py",
+    "apps/service/batching/batches.py",
+    "apps/service/upkeep/compactor.py",
     "apps/service/loop.py",
 )
 """Where a fault would lose or damage data, below the package."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakesplice.config.schema_registry import SchemaRegistrySettings
+from lakesplice.config.sections.schema_registry import SchemaRegistrySettings
 from lakesplice.storage.schema_registry import RegistryAccess, SchemaRegistry
 from lakesplice.table.protocol.ports import SchemaSource
 

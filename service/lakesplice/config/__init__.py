@@ -1,21 +1,21 @@
 """Settings from one YAML file and the environment; nothing else reads either."""
 
-from lakesplice.config.kafka import KafkaSettings
 from lakesplice.config.reading import lake_options, load
-from lakesplice.config.settings import (
-    LakeSettings,
-    Settings,
-    SparkSettings,
-    TableSettings,
-)
-from lakesplice.config.upkeep import (
+from lakesplice.config.sections.kafka import KafkaSettings
+from lakesplice.config.sections.upkeep import (
     CompactionSettings,
     IndexSettings,
     LogSettings,
     MergeSettings,
     VacuumSettings,
 )
-from lakesplice.config.watching import LoggingSettings, MetricsSettings
+from lakesplice.config.sections.watching import LoggingSettings, MetricsSettings
+from lakesplice.config.settings import (
+    LakeSettings,
+    Settings,
+    SparkSettings,
+    TableSettings,
+)
 
 __all__ = [
     "CompactionSettings",

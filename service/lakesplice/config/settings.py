@@ -9,28 +9,28 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from lakesplice.config.dead_letters import DeadLetterSettings
-from lakesplice.config.kafka import KafkaSettings, pattern_of
 from lakesplice.config.options import ByName, Options
 from lakesplice.config.quantities import Seconds
-from lakesplice.config.routes import check_route, is_regex, route
-from lakesplice.config.schema_changes import (
+from lakesplice.config.sections.dead_letters import DeadLetterSettings
+from lakesplice.config.sections.kafka import KafkaSettings, pattern_of
+from lakesplice.config.sections.routes import check_route, is_regex, route
+from lakesplice.config.sections.schema_changes import (
     SchemaChangeSettings,
     TableSchemaChanges,
     policy_of,
 )
-from lakesplice.config.schema_registry import SchemaRegistrySettings
-from lakesplice.config.schema_topics import SchemaChangeTopicSettings
-from lakesplice.config.section import DAY, Section
-from lakesplice.config.shaping import (
+from lakesplice.config.sections.schema_registry import SchemaRegistrySettings
+from lakesplice.config.sections.schema_topics import SchemaChangeTopicSettings
+from lakesplice.config.sections.section import DAY, Section
+from lakesplice.config.sections.shaping import (
     MaskingSettings,
     MetadataSettings,
     ShapeSettings,
     check_own_names,
     shape_of,
 )
-from lakesplice.config.table_rows import RowSettings
-from lakesplice.config.upkeep import (
+from lakesplice.config.sections.table_rows import RowSettings
+from lakesplice.config.sections.upkeep import (
     CompactionSettings,
     IndexSettings,
     LogSettings,
@@ -38,7 +38,7 @@ from lakesplice.config.upkeep import (
     PurgeSettings,
     VacuumSettings,
 )
-from lakesplice.config.watching import LoggingSettings, MetricsSettings
+from lakesplice.config.sections.watching import LoggingSettings, MetricsSettings
 from lakesplice.errors import ConfigurationError
 from lakesplice.model.formats import FormatName
 from lakesplice.model.mappings import TypeMapping

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import structlog
 
-from lakesplice.apps.service.batches import BatchRunner
+from lakesplice.apps.service.batching.batches import BatchRunner
+from lakesplice.apps.service.batching.dropped_tables import TableDrops
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.drops import TableDrops
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables, unborn_source
 from lakesplice.config import Settings
 from lakesplice.errors import FencedError, StorageError

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lakesplice.apps.service.compactor import Compactor
+from lakesplice.apps.service.upkeep.compactor import Compactor
 from lakesplice.errors import CorruptFileError, FencedError, StorageError
 from lakesplice.model.manifest import ParkCode
 from lakesplice.spark.rewrites import RewriteTask

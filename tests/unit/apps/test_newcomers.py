@@ -8,7 +8,7 @@ import structlog
 from structlog.testing import capture_logs
 
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.newcomers import Newcomers
+from lakesplice.apps.service.sources.new_topics import Newcomers
 from lakesplice.apps.service.tables import ServiceTables, unborn_source
 from lakesplice.config import Settings
 from lakesplice.model.manifest import ParkCode

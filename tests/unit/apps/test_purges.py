@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lakesplice.apps.service.purges import Purges
+from lakesplice.apps.service.upkeep.purges import Purges
 from lakesplice.model.names import TableName
 from lakesplice.spark.rewrites import PurgeTask
 from lakesplice.table.protocol.intents import Purge

@@ -12,7 +12,7 @@ import structlog
 from structlog.testing import capture_logs
 
 from lakesplice.apps.service.schema_topics import SchemaTopics
-from lakesplice.config.schema_topics import MaxwellTopic, SchemaChangeTopicSettings
+from lakesplice.config.sections.schema_topics import MaxwellTopic, SchemaChangeTopicSettings
 from lakesplice.formats.events import TypeHistory
 from lakesplice.model.epochs import Epoch
 from lakesplice.model.manifest import ParkCode, PartitionState, SourceState

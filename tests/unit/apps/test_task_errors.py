@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from lakesplice import errors
-from lakesplice.apps.service.batches import _line
+from lakesplice.apps.service.batching.batches import _line
 from lakesplice.errors import CorruptFileError, LakespliceError, MissingFileError, RetryableError
 from lakesplice.spark.plan import TaskError
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from structlog.testing import capture_logs
 
-from lakesplice.apps.service.sources import Sources
+from lakesplice.apps.service.sources.topic_selection import Sources
 from lakesplice.apps.service.tables import ServiceTables
 from lakesplice.apps.service.topic_names import ways_to_read
 from lakesplice.errors import SourceUnavailable

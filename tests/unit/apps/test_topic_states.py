@@ -10,12 +10,12 @@ from pathlib import Path
 import structlog
 from structlog.testing import capture_logs
 
+from lakesplice.apps.service.batching.dropped_tables import TableDrops
+from lakesplice.apps.service.batching.table_failures import TableFailures
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.drops import TableDrops
 from lakesplice.apps.service.schema_topics import SchemaTopics
-from lakesplice.apps.service.sources import Sources
-from lakesplice.apps.service.status_reporter import StatusReporter
-from lakesplice.apps.service.table_failures import TableFailures
+from lakesplice.apps.service.sources.topic_selection import Sources
+from lakesplice.apps.service.status.status_reporter import StatusReporter
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.config import Settings
 from lakesplice.errors import CorruptFileError, LakespliceError, StorageError

@@ -11,7 +11,7 @@ import structlog
 
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable
-from lakesplice.apps.service.vacuums import Vacuums
+from lakesplice.apps.service.upkeep.vacuums import Vacuums
 from lakesplice.config import Settings
 from lakesplice.model.names import TableName
 from lakesplice.table.driver.generation import Generation

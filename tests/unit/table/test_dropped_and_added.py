@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lakesplice.config.schema_changes import SchemaChangeSettings, policy_of
+from lakesplice.config.sections.schema_changes import SchemaChangeSettings, policy_of
 from lakesplice.formats.events import TypeHistory
 from lakesplice.formats.events.ddl import TableDrop
 from lakesplice.model.manifest import ParkCode

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from lakesplice.config.schema_changes import SchemaChangeSettings, policy_of
+from lakesplice.config.sections.schema_changes import SchemaChangeSettings, policy_of
 from lakesplice.formats.events import TypeHistory, TypeVersion
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import Position

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from lakesplice.apps.service.aside import done_aside
-from lakesplice.apps.service.batches import BatchRunner
+from lakesplice.apps.service.batching.batches import BatchRunner
+from lakesplice.apps.service.batching.dropped_tables import TableDrops
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.drops import TableDrops
 from lakesplice.apps.service.requests import Requests
-from lakesplice.apps.service.sources import Outlook, Sources
-from lakesplice.apps.service.status_reporter import StatusReporter
+from lakesplice.apps.service.sources.topic_selection import Outlook, Sources
+from lakesplice.apps.service.status.status_reporter import StatusReporter
 from lakesplice.apps.service.tables import ServiceTables
 from lakesplice.errors import RetryableError
 from lakesplice.planning.sources.topic_lanes import catching_up

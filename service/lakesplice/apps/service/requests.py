@@ -9,7 +9,7 @@ from dataclasses import replace
 from lakesplice.apps.commands import answer_of, told_by, workplace
 from lakesplice.apps.service.aside import done_aside
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.sources import Sources
+from lakesplice.apps.service.sources.topic_selection import Sources
 from lakesplice.apps.service.tables import ServiceTables
 from lakesplice.apps.workplace import Workplace
 from lakesplice.errors import FencedError, LakespliceError

@@ -16,7 +16,7 @@ from functools import partial
 from heapq import merge
 from typing import Any
 
-from lakesplice.config.schema_topics import SchemaChangeTopicSettings
+from lakesplice.config.sections.schema_topics import SchemaChangeTopicSettings
 from lakesplice.formats.events import TypeHistory, TypeVersion
 from lakesplice.formats.events.ddl import (
     MAXWELLS_MARK,

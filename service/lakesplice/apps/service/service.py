@@ -26,18 +26,18 @@ from pyspark.sql import SparkSession
 from lakesplice import __version__
 from lakesplice.apps.lake import require_lake
 from lakesplice.apps.registry import registry_of
-from lakesplice.apps.service.batches import BatchRunner
-from lakesplice.apps.service.compactor import Compactor
+from lakesplice.apps.service.batching.batches import BatchRunner
+from lakesplice.apps.service.batching.dropped_tables import TableDrops
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.drops import TableDrops
 from lakesplice.apps.service.gauges import show_memory
 from lakesplice.apps.service.loop import QueryLoop
-from lakesplice.apps.service.once_summary import say_what_was_done
 from lakesplice.apps.service.schema_topics import SchemaTopics
-from lakesplice.apps.service.sources import Sources
-from lakesplice.apps.service.status import ServiceStatus, TableStatus
-from lakesplice.apps.service.status_reporter import StatusReporter
+from lakesplice.apps.service.sources.topic_selection import Sources
+from lakesplice.apps.service.status.once_summary import say_what_was_done
+from lakesplice.apps.service.status.readiness import ServiceStatus, TableStatus
+from lakesplice.apps.service.status.status_reporter import StatusReporter
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
+from lakesplice.apps.service.upkeep.compactor import Compactor
 from lakesplice.config import KafkaSettings, Settings
 from lakesplice.spark.first_records import FirstRecordReader
 from lakesplice.spark.folders import remove_leftovers

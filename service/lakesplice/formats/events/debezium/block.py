@@ -88,11 +88,10 @@ def build_block(
     """
     records, payloads, shape = group.records, group.payloads, group.template.shape
     build = Build(records, ledger)
-    ledger.ignore(records[mask_of(payloads.is_null())], TOMBSTONE)
-    build.live[mask_of(payloads.is_null())] = False
+    _ignore_tombstones(payloads, build)
     members = members_of(payloads)
-    if "before" not in members:  # as TiCDC's updates with output-old-value=false
-        members["before"] = pa.nulls(len(payloads), members["after"].type)
+    # TiCDC's updates with output-old-value=false have none.
+    members.setdefault("before", pa.nulls(len(payloads), members["after"].type))
     if placing is BINLOG and _is_placeless(members["source"], build):
         placing = BY_RECORD
     source = _source_members(members, build, placing)
@@ -131,9 +130,15 @@ def build_block(
         ordering=placing.ordering,
         snapshot=snapshot_marks(source.get("snapshot"), op),
     )
-    block = block if build.live.all() else block.filter(build.live)
+    block = block.filter(build.live)
     if len(block):
         ledger.add(block)
+
+
+def _ignore_tombstones(payloads: pa.Array, build: Build) -> None:
+    none = mask_of(payloads.is_null())
+    build.ledger.ignore(build.records[none], TOMBSTONE)
+    build.live[none] = False
 
 
 def _is_placeless(source: pa.Array, build: Build) -> bool:

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from lakesplice.config.options import Options
 from lakesplice.config.quantities import Seconds
-from lakesplice.config.section import Section
+from lakesplice.config.sections.section import Section
 
 _SERVER = re.compile(r"(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+):(\d{1,5})")
 _OWN_KAFKA_OPTIONS = {

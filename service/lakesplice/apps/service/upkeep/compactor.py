@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.resting import Rest
-from lakesplice.apps.service.slots import Slots
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
-from lakesplice.apps.service.upkeep import Upkeep
+from lakesplice.apps.service.upkeep.slots import Slots
+from lakesplice.apps.service.upkeep.table_upkeep import Upkeep
 from lakesplice.errors import CorruptFileError, FencedError, LakespliceError
 from lakesplice.formats.parquet import ROWS_PER_PAGE
 from lakesplice.model.manifest import Manifest, ParkCode, ParkReason

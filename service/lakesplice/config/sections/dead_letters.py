@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from lakesplice.config.section import Section
+from lakesplice.config.sections.section import Section
 from lakesplice.planning.intake.dead_letter_limit import LetterLimit
 
 

@@ -10,10 +10,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.purges import Purges
 from lakesplice.apps.service.resting import Rest
 from lakesplice.apps.service.tables import ServiceTable
-from lakesplice.apps.service.vacuums import Vacuums
+from lakesplice.apps.service.upkeep.purges import Purges
+from lakesplice.apps.service.upkeep.vacuums import Vacuums
 from lakesplice.errors import FencedError, LakespliceError
 from lakesplice.planning.rows.index_merge import plan_merge
 from lakesplice.planning.upkeep.file_merge import FileMergePolicy, plan_file_merge

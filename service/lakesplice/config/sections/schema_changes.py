@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from lakesplice.config.section import Section
+from lakesplice.config.sections.section import Section
 from lakesplice.planning.schema.policy import Behaviour, PartialImages, SchemaPolicy
 
 AnyBehaviour = Literal["evolve", "try_evolve", "lenient", "ignore", "exception"]

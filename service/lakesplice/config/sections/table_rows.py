@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from lakesplice.config.quantities import Seconds
-from lakesplice.config.section import DAY, Section
+from lakesplice.config.sections.section import DAY, Section
 from lakesplice.model.modes import NotInserts
 from lakesplice.planning.schema.policy import PartialImages
 from lakesplice.planning.upkeep.retention import PURGE_SECONDS_MIN

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from lakesplice.config.section import Section
+from lakesplice.config.sections.section import Section
 
 
 class MetricsSettings(Section):

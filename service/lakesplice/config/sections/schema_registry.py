@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from lakesplice.config.options import Options
 from lakesplice.config.quantities import Seconds
-from lakesplice.config.section import Section
+from lakesplice.config.sections.section import Section
 
 _ADDRESS = re.compile(r"https?://[^\s/@,?#]+(/[^\s@,?#]*)?")
 BASIC, BEARER = "basic.auth.user.info", "bearer.auth.token"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lakesplice.apps.service.connectors import Connectors
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.newcomers import Newcomers
-from lakesplice.apps.service.past_freshness import PastFreshness
 from lakesplice.apps.service.resting import Rest
+from lakesplice.apps.service.sources.connectors import Connectors
+from lakesplice.apps.service.sources.new_topics import Newcomers
+from lakesplice.apps.service.sources.past_freshness import PastFreshness
 from lakesplice.apps.service.tables import ServiceTables, unborn_source
 from lakesplice.errors import FencedError, UnsupportedError, UsageError
 from lakesplice.model.driver_status import Standing, TopicState

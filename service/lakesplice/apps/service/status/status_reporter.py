@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.setting_warnings import still_shown
-from lakesplice.apps.service.sources import OTHER_TOPICS_MAX, Sources
+from lakesplice.apps.service.sources.topic_selection import OTHER_TOPICS_MAX, Sources
 from lakesplice.apps.service.tables import ServiceTables
 from lakesplice.errors import LakespliceError, UsageError
 from lakesplice.model.driver_status import (

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from lakesplice.config.section import Section
+from lakesplice.config.sections.section import Section
 
 if TYPE_CHECKING:
     from lakesplice.formats.events.debezium.native import Handling

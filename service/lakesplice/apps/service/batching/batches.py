@@ -18,10 +18,10 @@ from functools import partial
 from pyspark.sql import DataFrame
 
 from lakesplice.apps.letters import reading_of
+from lakesplice.apps.service.batching.dead_letter_topic import send_letters
+from lakesplice.apps.service.batching.dropped_tables import TableDrops
+from lakesplice.apps.service.batching.table_failures import TableFailures
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.drops import TableDrops
-from lakesplice.apps.service.letters import send_letters
-from lakesplice.apps.service.table_failures import TableFailures
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.errors import FencedError
 from lakesplice.formats.events import TypeHistory

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 from pydantic import Field, PlainSerializer, field_validator, model_validator
 
 from lakesplice.config.options import ByName, Options
-from lakesplice.config.section import Section
+from lakesplice.config.sections.section import Section
 from lakesplice.errors import ConfigurationError
 from lakesplice.secrets import MASK
 

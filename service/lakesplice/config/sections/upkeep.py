@@ -7,7 +7,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from lakesplice.config.quantities import Bytes, Seconds
-from lakesplice.config.section import DAY, Section
+from lakesplice.config.sections.section import DAY, Section
 from lakesplice.planning.upkeep.file_merge import FILE_MERGE_POLICY
 from lakesplice.planning.upkeep.retention import PURGE_SECONDS_MIN, RETENTION_SECONDS_MIN
 
