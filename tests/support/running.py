@@ -61,6 +61,13 @@ class Lake:
         folder.mkdir(parents=True, exist_ok=True)
         self.config.write_text(yaml.safe_dump(settings))
 
+    def configure(self, **sections: Mapping[str, Any]) -> None:
+        """Let the next run have these settings as well."""
+        settings = yaml.safe_load(self.config.read_text())
+        for name, section in sections.items():
+            settings[name] = {**settings.get(name, {}), **section}
+        self.config.write_text(yaml.safe_dump(settings))
+
     def path(self, topic: str) -> Path:
         """The folder of the topic's table, of a lake in a folder."""
         return self.root / TableName.from_topic(topic).path

@@ -5,6 +5,7 @@ Nothing is predicted here: what they came to is asked of the database itself.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -33,11 +34,14 @@ _REFUSALS = (1062, 1205, 1213)
 
 @dataclass
 class Table:
-    """A table of the source with the columns it has by now; the first `keys` are its key."""
+    """A table of the source with the columns it has by now; the first `keys` are its key. `rest`
+    is what its definition ends with.
+    """
 
     name: str
     columns: list[Typed]
     keys: int = 1
+    rest: str = ""
 
     @property
     def key(self) -> list[str]:
@@ -95,6 +99,38 @@ def tables(*, nullable_default: bool = True) -> list[Table]:
     ]  # fmt: skip
 
 
+def moved_tables() -> list[Table]:
+    """Tables of which statements move rows without an event: two that swap names, one that gets
+    another, and one that has partitions.
+    """
+    number = required("id", "int", pa.int32(), lambda c: c.randint(1, 30))
+    columns = [number, Typed("what", "varchar(30)", pa.string(), text_of(30))]
+    parts = ", ".join(f"partition {_below(end)} values less than ({end})" for end in _PARTS)
+    return [
+        *(Table(name, [*columns]) for name in ("west", "east", "single")),
+        Table(
+            "parted",
+            [*columns],
+            rest=f" partition by range (id) ({parts}, partition others values less than maxvalue)",
+        ),
+    ]
+
+
+def _below(end: int) -> str:
+    """The name of the partition whose rows end there."""
+    return f"below_{end}"
+
+
+_PARTS = (6, 12, 18, 24)
+# A row in it has the connector take a snapshot.
+_SIGNALS = Table(
+    "signals",
+    [
+        required("id", "varchar(64)", pa.string(), text_of(1)),
+        Typed("type", "varchar(40)", pa.string(), text_of(1)),
+        Typed("data", "varchar(2000)", pa.string(), text_of(1)),
+    ],
+)
 _MARKS = Table("marks", [required("token", "varchar(40)", pa.string(), text_of(1))])
 
 
@@ -107,8 +143,14 @@ class Statements:
     connection: pymysql.Connection[Any]
     tables: list[Table] = field(default_factory=tables)
     dropped: list[Table] = field(default_factory=list)
+    moved: list[Table] = field(default_factory=list)
+    # Names that tables had before a RENAME.
+    left: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self._steady = [*self.tables]
+        self._parts = list(_PARTS)
+        self.tables += self.moved
         self._additions = [self._addition(number) for number in range(_ADDITIONS)]
         lines = next(table for table in self.tables if table.name == "order_lines")
         # The table that is made while changes flow.
@@ -119,7 +161,7 @@ class Statements:
         self._execute(f"create database {self.database}")
         self._execute(f"use {self.database}")
         self._execute("set sql_mode='strict_all_tables'")
-        for table in (*self.tables, _MARKS):
+        for table in (*self.tables, _MARKS, *([_SIGNALS] if self.moved else [])):
             self._create(table)
 
     def mark(self) -> str:
@@ -132,6 +174,7 @@ class Statements:
     def create_late(self) -> None:
         """Make one more table."""
         self.tables.append(self._late)
+        self._steady.append(self._late)
         self._create(self._late)
 
     def run(self, transactions: int) -> None:
@@ -184,12 +227,47 @@ class Statements:
         Not the one that had a JSON before the connector began: MariaDB calls that a LONGTEXT when
         it is asked, and the connector calls it so until a statement says JSON.
         """
-        table = self.chance.choice([one for one in self.tables if one.name != "everything"])
+        table = self.chance.choice([one for one in self._steady if one.name != "everything"])
         self._execute(f"drop table {table.name}")
         self._create(table)
         self._replace(table)
         self.connection.commit()
         self.dropped.append(table)
+
+    def regroup_partitions(self) -> None:
+        """Cut partitions otherwise: every row stays."""
+        first, second, *_ = self._parts
+        ends = ", ".join(f"partition {_below(at)} values less than ({at})" for at in (3, first))
+        self._execute(f"alter table parted reorganize partition {_below(first)} into ({ends})")
+        self._execute(f"alter table parted rebuild partition {_below(second)}")
+        self._parts.insert(0, 3)
+
+    def move_rows(self) -> None:
+        """Swap two tables' names, give a third another, and lose rows with partitions; then write a
+        row of each. May be called twice.
+        """
+        for table in self.moved:
+            self._replace(table)
+        self.connection.commit()
+        self._execute("rename table west to between_, east to west, between_ to east")
+        alone = self.moved[2]
+        former, alone.name = alone.name, f"{alone.name}_on"
+        self._execute(f"alter table {former} rename to {alone.name}")
+        self.left.append(former)
+        dropped, emptied = self._parts.pop(0), self._parts[0]
+        self._execute(f"alter table parted drop partition {_below(dropped)}")
+        self._execute(f"alter table parted truncate partition {_below(emptied)}")
+        for table in self.moved:
+            self._replace(table)
+        self.connection.commit()
+
+    def snapshot(self, tables: Sequence[Table], kind: str = "incremental") -> None:
+        """Have the connector take a new snapshot of tables, among their changes or `blocking`."""
+        names = [f"{self.database}.{table.name}" for table in tables]
+        data = json.dumps({"data-collections": names, "type": kind})
+        number = f"snapshot {self.chance.getrandbits(64):016x}"
+        self._execute("insert into signals values (%s, 'execute-snapshot', %s)", [number, data])
+        self.connection.commit()
 
     def position(self) -> tuple[str, int]:
         """The file and position of the binlog up to which all was written."""
@@ -219,14 +297,15 @@ class Statements:
     def _addition(self, number: int) -> tuple[Table, Typed]:
         column = self.chance.choice(every_type())
         added = replace(column, name=f"added_{number}_{column.name}")
-        return self.chance.choice(self.tables), added
+        return self.chance.choice(self._steady), added
 
     def _create(self, table: Table) -> None:
         columns = ", ".join(
             f"{column.name} {column.ddl}" + (" null" if at >= table.keys else "")
             for at, column in enumerate(table.columns)
         )
-        self._execute(f"create table {table.name}({columns}, primary key({','.join(table.key)}))")
+        key = f"primary key({','.join(table.key)})"
+        self._execute(f"create table {table.name}({columns}, {key}){table.rest}")
 
     def _one(self) -> None:
         table = self.chance.choice(self.tables)
