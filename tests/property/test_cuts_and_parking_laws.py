@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lakesplice.model.manifest import ParkCode, ParkReason
+from lakesplice.formats.events import declare
+from lakesplice.model.manifest import ParkCode
 from lakesplice.model.modes import NotInserts
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
-from lakesplice.testing.simulation import SimulatedDriver
+from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
 from tests.support.drawing import examples
-from tests.support.simulated import Rows, Source, driver_of, folder, rows_of
+from tests.support.simulated import Rows, Source, folder, rows_of
 from tests.unit.planning.test_shared_positions import at_place_of
+from tests.unit.table.test_partial_images import COLUMNS as MAXWELL_COLUMNS
+from tests.unit.table.test_partial_images import TOPIC as MAXWELL_TOPIC
+from tests.unit.table.test_partial_images import event as maxwell_event
+from tests.unit.table.test_partial_images import row as maxwell_row
 
 MAXWELL = {"database": "shop", "table": "goods", "type": "insert", "ts": 1, "data": {"id": 9}}
 
@@ -66,6 +73,22 @@ def with_a_name_twice(event: Event) -> Event:
     return edited(event, add)
 
 
+def without_schemas(event: Event) -> Event:
+    """As the converter writes it when it is told to leave schemas out; nothing declares types."""
+    key, value = (json.loads(part or b"{}")["payload"] for part in (event.key, event.value))
+    return event._replace(key=json.dumps(key).encode(), value=json.dumps(value).encode())
+
+
+def keyed_by_another_column(event: Event) -> Event:
+    record = json.loads(event.value or b"")
+    (image,) = (one for one in record["schema"]["fields"] if one["field"] == "after")
+    (field,) = (one for one in image["fields"] if one["field"] == "n")
+    schema = {"type": "struct", "optional": False, "name": "k", "fields": [field]}
+    record["payload"]["after"]["n"] = 7
+    key = {"schema": schema, "payload": {"n": 7}}
+    return event._replace(key=json.dumps(key).encode(), value=json.dumps(record).encode())
+
+
 # What becomes of an event that comes behind another one, and why its table parks.
 REASONS: dict[ParkCode, Callable[[Event, Event], Event]] = {
     ParkCode.ORDER_UNKNOWN: at_place_of,
@@ -76,28 +99,88 @@ REASONS: dict[ParkCode, Callable[[Event, Event], Event]] = {
     ParkCode.UNSUPPORTED: lambda event, _: with_a_name_twice(event),
     ParkCode.FORMAT_CHANGED: lambda event, _: event._replace(value=json.dumps(MAXWELL).encode()),
     ParkCode.NOT_AN_INSERT: lambda event, _: event,
+    ParkCode.TYPES_UNDECLARED: lambda event, _: without_schemas(event),
+    ParkCode.KEY_CHANGED: lambda event, _: keyed_by_another_column(event),
+}
+# Reasons that only other formats' records show.
+OF_OTHERS = (ParkCode.PARTIAL_IMAGE, ParkCode.DROPPED)
+# Reasons that no record shows, so that no cut can hide them.
+OF_NO_RECORD = {
+    ParkCode.OFFSETS_GONE: "the broker says so when a batch is planned",
+    ParkCode.TOPIC_RECREATED: "the broker says so when a batch is planned",
+    ParkCode.ROWS_MOVED: "a record of the topic of schema changes says so, between two batches",
+    ParkCode.NEW_TABLE: "the policy parks a new table before its first batch",
+    ParkCode.DEAD_LETTERS: "it is the share of a batch's records, so it depends on the batch",
+    ParkCode.CORRUPT: "a file of the table says so",
+    ParkCode.JOB_DIED: "the engine says so",
+    ParkCode.FED_BY_HAND: "the table's manifest says so",
 }
 POLICY = SchemaPolicy(
     drop_column=Behaviour.EXCEPTION,
     rename_column=Behaviour.EXCEPTION,
     truncate_table=Behaviour.EXCEPTION,
+    drop_table=Behaviour.EXCEPTION,
 )
 
 
-def events_of(keys: list[int], at: int, reason: ParkCode) -> list[Event]:
+def test_each_reason_to_park_is_drawn_or_is_of_no_record() -> None:
+    assert {*REASONS, *OF_OTHERS, *OF_NO_RECORD} == {*ParkCode}
+
+
+@dataclass(frozen=True)
+class Told:
+    """Events of a topic, and what its driver is told besides."""
+
+    topic: str
+    partitions: int
+    events: list[Event]
+    options: dict[str, Any]
+
+    def driver(self, lake: LocalStore) -> SimulatedDriver:
+        topic = SimulatedTopic(self.topic, self.partitions)
+        topic.append(0, self.events)
+        clock, entropy = FixedClock(), SeededEntropy(1)
+        return SimulatedDriver(lake, topic, clock, entropy, policy=POLICY, **self.options)
+
+
+def told_of(keys: list[int], at: int, reason: ParkCode) -> Told:
     """Changes of rows, one of which shows the reason."""
+    if reason is ParkCode.PARTIAL_IMAGE:
+        events = [
+            maxwell_event("insert" if n < 3 else "update", n, maxwell_row(key, stock=n))
+            for n, key in enumerate([0, 1, 2, *keys], 1)
+        ]
+        partial = maxwell_event("update", 3 + at + 1, {"id": keys[at], "stock": 9})
+        events[3 + at] = partial
+        return Told(MAXWELL_TOPIC, 2, events, {"declared": declare(MAXWELL_COLUMNS)})
+    if reason is ParkCode.DROPPED:
+        sent = [canal(n, data=[{"id": str(10 * n + key)}]) for n, key in enumerate(keys)]
+        erased = canal(99, type="ERASE", isDdl=True, data=None, mysqlType=None, pkNames=None)
+        return Told("canal.shop.items", 1, [*sent[: at + 1], erased, *sent[at + 1 :]], {})
     source = Source()
     inserts = reason is ParkCode.NOT_AN_INSERT
     puts = [source.put(10 + n if inserts else key)[0] for n, key in enumerate(keys)]
     before = puts[at]
     (event,) = source.put(10 if inserts else keys[at])
-    return [*puts[: at + 1], REASONS[reason](event, before), *puts[at + 1 :]]
+    events = [*puts[: at + 1], REASONS[reason](event, before), *puts[at + 1 :]]
+    return Told(source.topic.name, 2, events, {"not_inserts": NotInserts.PARK} if inserts else {})
 
 
-def fed(driver: SimulatedDriver, ends: list[int]) -> tuple[ParkReason | None, Rows]:
+def canal(number: int, **members: Any) -> Event:
+    message = {
+        "database": "shop", "table": "items", "es": 1_000 + number, "ts": 2_000 + number,
+        "id": number, "isDdl": False, "old": None, "pkNames": ["id"], "sql": "", "type": "INSERT",
+        "mysqlType": {"id": "bigint"}, **members,
+    }  # fmt: skip
+    return Event("canal.shop.items", None, json.dumps(message).encode(), (), 1_000 + number)
+
+
+def fed(driver: SimulatedDriver, ends: list[int], partitions: int) -> tuple[Any, Rows]:
+    """Why the table is parked once batches that end there were tried, and its rows."""
     for end in ends:
         if driver.table.parked is None:
-            assert driver.batch({0: end, 1: 0}) is Settled.DONE
+            until = {0: end} if partitions == 1 else {0: end, 1: 0}
+            assert driver.batch(until) is Settled.DONE
     return driver.table.parked, rows_of(driver.table.store) if driver.table.snapshot else []
 
 
@@ -105,25 +188,25 @@ def fed(driver: SimulatedDriver, ends: list[int]) -> tuple[ParkReason | None, Ro
 @given(
     st.lists(st.integers(0, 2), min_size=2, max_size=6),
     st.integers(0, 5),
-    st.sampled_from([*REASONS]),
-    st.sets(st.integers(1, 6)),
+    st.sampled_from([*REASONS, *OF_OTHERS]),
+    st.sets(st.integers(1, 8)),
 )
 @example([0, 1], 1, ParkCode.ORDER_UNKNOWN, {2})
 @example([0, 0, 0], 1, ParkCode.ORDER_UNKNOWN, {1, 2})
+@example([0, 1, 0], 1, ParkCode.TYPES_UNDECLARED, {2})
+@example([0, 1, 0], 1, ParkCode.KEY_CHANGED, {2})
+@example([0, 1, 0], 1, ParkCode.PARTIAL_IMAGE, {3, 4, 5})
+@example([0, 1, 0], 1, ParkCode.DROPPED, {2, 3})
 def test_where_batches_end_makes_no_difference_to_what_parks_a_table(
     keys: list[int], at: int, reason: ParkCode, cuts: set[int]
 ) -> None:
-    events = events_of(keys, at % len(keys), reason)
-    never_changes = NotInserts.PARK if reason is ParkCode.NOT_AN_INSERT else None
+    told = told_of(keys, at % len(keys), reason)
+    count = len(told.events)
     found = []
     with folder() as path:
-        for name, ends in (("whole", []), ("cut", [end for end in cuts if end < len(events)])):
-            source = Source()
-            source.topic.append(0, events)
-            driver = driver_of(
-                source, LocalStore(path / name), not_inserts=never_changes, policy=POLICY
-            )
-            found.append(fed(driver, [*sorted(ends), len(events)]))
+        for name, ends in (("whole", []), ("cut", [end for end in cuts if end < count])):
+            driver = told.driver(LocalStore(path / name))
+            found.append(fed(driver, [*sorted(ends), count], told.partitions))
     (parked, rows), cut = found
     assert parked is not None
     assert parked.code is reason
