@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Iterator
 from datetime import date
@@ -15,8 +16,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from lakesplice import Table
+from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.spark.session import build_session
+from lakesplice.storage.local import LocalStore
+from lakesplice.table.ingest.batch_commit import Settled
 from tests.support import short_jvms
+from tests.support.simulated import Source, driver_of
+from tests.support.steps import KEYS, take_step
 
 ROWS = 3_000
 PUSH_DOWN = "spark.sql.python.filterPushdown.enabled"  # as a user may have set it
@@ -291,6 +297,45 @@ def test_a_stream_begins_with_the_table_as_it_is(
     fed.upsert(pa.table({"id": [1], "name": ["again"]}))
     found = stream_to(spark, folder, tmp_path, "whole")
     assert changed(found) == [*whole, (fed.version, 1, "update_postimage", "again")]
+
+
+STEPS = ["put", "put", "put", "delete", "batch", "hear of one", "compact", "merge", "again"]
+
+
+def apply(changes: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
+    """The rows that the changes lead to, taken version by version."""
+    rows: dict[int, dict[str, Any]] = {}
+    for change in sorted(changes, key=lambda row: row["_commit_version"]):
+        if change["_change_type"] == "delete":
+            rows.pop(change["id"], None)
+        else:
+            rows[change["id"]] = {name: change[name] for name in ("id", "name", "n")}
+    return rows
+
+
+def test_a_stream_leads_from_nothing_to_the_table_that_a_topic_feeds(
+    spark: SparkSession, tmp_path: Path, seed: int
+) -> None:
+    """In process the law is `property/test_changes_feed_laws.py`; only Spark's engine can show that
+    its offsets, shares and starts give the same.
+    """
+    drawn, source = random.Random(seed), Source()
+    policy = SchemaPolicy(partition_by=drawn.choice([(), ("name",)]))
+    driver = driver_of(source, LocalStore(tmp_path), policy=policy)
+    for partition in (0, 1):
+        source.topic.append(partition, source.put(partition))
+    assert driver.batch() is Settled.DONE
+    found = []
+    for _ in range(2):
+        for _ in range(15):
+            step = drawn.choice(STEPS), drawn.randrange(KEYS), drawn.randrange(2)
+            take_step(step, source, driver)
+        assert driver.batch() is Settled.DONE
+        place = tmp_path / driver.name.path
+        found = stream_to(spark, place, tmp_path, "fed", starting_version=0).toArrow().to_pylist()
+        assert apply(found) == {row["id"]: row for row in Table.open(place).read().to_pylist()}
+    places = [(row["_commit_version"], row["id"]) for row in found]
+    assert len(places) == len(set(places)), f"a row's change twice, seed {seed}"
 
 
 @pytest.mark.parametrize(
