@@ -29,6 +29,12 @@ def unusable(current: TableSchema, image: SourceSchema) -> Why | None:
             f"key column={absent[0]!r} is not in the row image; include it at the connector",
         )
     for field in image.fields:
+        if not field.name:
+            return (
+                ParkCode.UNSUPPORTED,
+                "a column of the row image has no name; name it at the source, or exclude it at the"
+                " connector",
+            )
         if field.type is None:
             return (
                 ParkCode.UNSUPPORTED,
