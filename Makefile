@@ -8,7 +8,7 @@ PYTEST := $(VENV)/python -m pytest
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test nightly test-crash check lint format mutants bench bench-splice ci lock clean
+.PHONY: help setup demo test nightly test-crash check lint site format mutants bench bench-splice ci lock clean
 
 help: ## What there is to make (this list)
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,10 @@ lint: setup ## The half of check that runs no test
 	@$(VENV)/ruff check --output-format concise .
 	@$(VENV)/mypy
 	@$(VENV)/lint-imports --no-logo --no-cache
+	@$(VENV)/python tools/documentation.py
+
+site: setup ## The documentation as a site in build/site/html, every link checked
+	@$(VENV)/python tools/documentation.py
 
 format: setup ## Let ruff format the code and mend what it can
 	@$(VENV)/ruff format .

@@ -8,6 +8,7 @@ from lakesplice.formats.events.decode import DIALECTS
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.manifest import ParkCode
 from tests.support.machine import ROOT
+from tools import documentation
 
 DOCS = ROOT / "docs"
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
@@ -43,7 +44,7 @@ def test_operations_name_only_metrics_that_there_are() -> None:
     known = set(re.findall(r"^## `(lakesplice_\w+)`", (DOCS / "metrics.md").read_text(), re.M))
     named = set(re.findall(r"\blakesplice_[a-z_]+\b", (DOCS / "operations.md").read_text()))
     assert named <= known
-    decisions = "".join(path.read_text() for path in (DOCS / "decisions").glob("*.md"))
+    decisions = "".join(path.read_text() for path in (DOCS / "decisions").glob("[0-9]*.md"))
     assert (
         set(re.findall(r"\blakesplice_[a-z_]+\b", decisions))
         - {
@@ -55,7 +56,7 @@ def test_operations_name_only_metrics_that_there_are() -> None:
 
 
 def test_decisions_are_numbered_without_a_gap() -> None:
-    numbers = sorted(int(path.name[:4]) for path in (DOCS / "decisions").glob("*.md"))
+    numbers = sorted(int(path.name[:4]) for path in (DOCS / "decisions").glob("[0-9]*.md"))
     assert numbers == list(range(1, len(numbers) + 1))
 
 
@@ -68,3 +69,18 @@ def test_every_link_leads_to_a_file() -> None:
         if not (page.parent / target).exists()
     ]
     assert not broken
+
+
+def test_the_list_of_decisions_names_each() -> None:
+    listed = (DOCS / "decisions" / "README.md").read_text()
+    for path in (DOCS / "decisions").glob("[0-9]*.md"):
+        assert f"[{path.name[:4]}]({path.name})" in listed
+
+
+def test_the_site_refuses_links_and_anchors_that_lead_nowhere() -> None:
+    documentation.stage()
+    with (documentation.PAGES / "docs" / "limits.md").open("a") as page:
+        page.write("\n[a page](nowhere.md) and [an anchor](metrics.md#nowhere)\n")
+    wrong = documentation.build()
+    assert "nowhere.md" in wrong
+    assert "#nowhere" in wrong
