@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -49,6 +50,7 @@ class ExactFloat(float):
 _TOO_DEEP = Flaw(DeadReason.NOT_JSON, "nested too deeply")
 Check = Callable[[object, str], Flaw | None]
 _ABSENT = object()
+_HALF_A_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class _RefusedError(Exception):
@@ -72,6 +74,15 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return members
 
 
+def _object_in_unicode(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    if not all(_is_unicode(name) for name, _ in pairs):
+        name = next(name for name, _ in pairs if not _is_unicode(name))
+        raise _RefusedError(
+            Flaw(DeadReason.NOT_JSON, f"field {shown(name)} has a name that is no Unicode text")
+        )
+    return _object(pairs)
+
+
 def shown(value: object) -> str:
     """A value as a message shows it: cut, on one line."""
     text = repr(value)
@@ -84,9 +95,11 @@ def read_json(data: bytes, *, lead: int = 0) -> object | Flaw:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         return Flaw(DeadReason.NOT_JSON, f"not UTF-8: {error.reason} at byte {error.start - lead}")
+    # Half a pair comes as an escape alone, and hardly any record has one.
+    read_object = _object_in_unicode if _HALF_A_PAIR.search(text) else _object
     try:
         value: object = json.loads(
-            text, object_pairs_hook=_object, parse_constant=_constant, parse_float=ExactFloat
+            text, object_pairs_hook=read_object, parse_constant=_constant, parse_float=ExactFloat
         )
     except _RefusedError as error:
         return error.flaw
@@ -223,6 +236,17 @@ def _is_finite(value: float) -> bool:
         return math.isfinite(float(value))
     except OverflowError:
         return False
+
+
+def held_as(value: object, of: pa.DataType) -> object:
+    """Return a value without flaws in the words that Arrow makes a scalar of the type of: it takes
+    no whole number for a float that rounds it, and no float for a decimal.
+    """
+    if pa.types.is_floating(of) and isinstance(value, int):
+        return float(value)
+    if pa.types.is_decimal(of) and value is not None:
+        return Decimal(value.text if isinstance(value, ExactFloat) else str(value))
+    return value
 
 
 def _is_unicode(text: str) -> bool:
