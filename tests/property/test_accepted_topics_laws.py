@@ -1,8 +1,7 @@
-"""Whatever the ingest takes from a topic of any format, every reader opens, with equal rows; what it
-doesn't take is a dead letter or a parked table, and never an exception.
+"""Whatever the ingest takes from a topic of any format, every reader opens, with equal rows; what
+it doesn't take is a dead letter or a parked table, and never an exception.
 
-These are the formats whose records have no schemas; `test_accepted_record_laws` has Debezium's with.
-
+These are the formats without schemas; `test_accepted_record_laws` has Debezium's with schemas.
 Records are written byte by byte: names that Delta's readers stumble over, values at and beyond the
 ends of their types, texts that are no UTF-8, numbers that JSON hasn't got.
 """
