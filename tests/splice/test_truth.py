@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lakesplice.splicing.structures.chunks import Chunk, EncodingCount, Span
+from lakesplice.splicing.structures.chunks import ByteRange, Chunk, EncodingCount
 from lakesplice.splicing.structures.footer import Statistics
 from lakesplice.splicing.structures.page_index import ColumnIndex, OffsetIndex
 from lakesplice.splicing.structures.place import Place
@@ -60,7 +60,7 @@ def column_index(column: int, change: Callable[[ColumnIndex], ColumnIndex]) -> s
     encoded = change(index).encode()
 
     def placed(chunk: Chunk, data: bytearray) -> Chunk:
-        span = Span(len(data), len(encoded))
+        span = ByteRange(len(data), len(encoded))
         data += encoded
         return replace(chunk, column_index=span)
 
@@ -73,7 +73,7 @@ def offset_index(column: int, change: Callable[[OffsetIndex], OffsetIndex]) -> s
     encoded = change(index).encode()
 
     def placed(chunk: Chunk, data: bytearray) -> Chunk:
-        span = Span(len(data), len(encoded))
+        span = ByteRange(len(data), len(encoded))
         data += encoded
         return replace(chunk, offset_index=span)
 

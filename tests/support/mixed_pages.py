@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from lakesplice.splicing.structures.chunks import EncodingCount, Span
+from lakesplice.splicing.structures.chunks import ByteRange, EncodingCount
 from lakesplice.splicing.structures.footer import MAGIC
 from lakesplice.splicing.structures.page_index import OffsetIndex
 from lakesplice.splicing.structures.source import SourceFile
@@ -63,8 +63,8 @@ def mixed(values: pa.Array, kinds: Sequence[Kind]) -> bytes:
         compressed_size=int(sizes.sum()),
         data_page_offset=int(offsets[1]),
         dictionary_page_offset=len(MAGIC),
-        column_index=Span(end, len(encoded_bounds)),
-        offset_index=Span(end + len(encoded_bounds), len(index)),
+        column_index=ByteRange(end, len(encoded_bounds)),
+        offset_index=ByteRange(end + len(encoded_bounds), len(index)),
     )
     group = replace(
         like.footer.row_groups[0],

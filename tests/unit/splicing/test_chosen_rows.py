@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from lakesplice.errors import CorruptFileError
+from lakesplice.splicing.pages.page_runs import read_spans
 from lakesplice.splicing.pages.rows import read_rows
-from lakesplice.splicing.pages.spans import read_spans
 from tests.support.in_memory import look
 from tests.support.parquet_parts import parquet
 

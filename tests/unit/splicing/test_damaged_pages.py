@@ -12,7 +12,7 @@ import pytest
 
 from lakesplice.errors import CorruptFileError
 from lakesplice.splicing.options import Options
-from lakesplice.splicing.structures.chunks import Chunk, Span
+from lakesplice.splicing.structures.chunks import ByteRange, Chunk
 from lakesplice.splicing.structures.footer import Footer
 from lakesplice.splicing.structures.page_headers import PageHeader
 from lakesplice.splicing.structures.page_index import OffsetIndex
@@ -96,7 +96,7 @@ def with_some_checksums(data: bytes, column: int, without: Sequence[int]) -> byt
             compressed_size=len(out),
             uncompressed_size=chunk.uncompressed_size - less,
             data_page_offset=int(offsets[head]),
-            offset_index=Span(len(body), len(index)),
+            offset_index=ByteRange(len(body), len(index)),
         )
         group = footer.row_groups[0]
         chunks: list[Chunk] = [*group.chunks]

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakesplice.errors import CorruptFileError, UnsupportedError
-from lakesplice.splicing.structures.chunks import Chunk, SortingColumn, Span
+from lakesplice.splicing.structures.chunks import ByteRange, Chunk, SortingColumn
 from lakesplice.splicing.structures.enums import Codec, Encoding, PageKind, Physical
 from lakesplice.splicing.structures.footer import (
     MAGIC,
@@ -213,10 +213,13 @@ DAMAGED: dict[str, tuple[str, Callable[[], bytes]]] = {
     ),
     "a chunk without an end": ("pages lie outside", lambda: with_chunk(compressed_size=LONG)),
     "pages at the very start": ("pages lie outside", lambda: with_chunk(dictionary_page_offset=1)),
-    "an index behind the end": ("offset index lie", lambda: with_chunk(offset_index=Span(LONG, 5))),
+    "an index behind the end": (
+        "offset index lie",
+        lambda: with_chunk(offset_index=ByteRange(LONG, 5)),
+    ),
     "an index in the footer": (
         "column index lie",
-        lambda: with_chunk(column_index=Span(len(FILE) - 20, 5)),
+        lambda: with_chunk(column_index=ByteRange(len(FILE) - 20, 5)),
     ),
     "a filter behind the end": ("bloom filter lie", lambda: with_chunk(bloom_offset=LONG)),
     "another type": ("not the schema's", lambda: with_chunk(physical=5)),

@@ -14,7 +14,7 @@ from lakesplice.errors import UnsupportedError
 from lakesplice.splicing.operations import append_rows, drop_column, merge_files
 from lakesplice.splicing.output.copying import StreamSink
 from lakesplice.splicing.splice import splice
-from lakesplice.splicing.structures.chunks import Chunk, Span
+from lakesplice.splicing.structures.chunks import ByteRange, Chunk
 from tests.support.in_memory import NAME, edits_of, look, with_chunk
 
 LARGE = 33 * 1024 * 1024
@@ -31,7 +31,7 @@ def file(request: pytest.FixtureRequest) -> pa.Buffer:
     data = data[:start] + bytes(LARGE) + data[start:]
 
     def elsewhere(chunk: Chunk) -> Chunk:
-        return replace(chunk, **{request.param: Span(start, LARGE)})
+        return replace(chunk, **{request.param: ByteRange(start, LARGE)})
 
     return pa.py_buffer(with_chunk(data, 1, elsewhere))
 

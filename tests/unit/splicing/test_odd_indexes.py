@@ -13,7 +13,7 @@ import pytest
 from lakesplice.errors import CorruptFileError
 from lakesplice.planning.rows.edits import Edits
 from lakesplice.splicing.operations import NewColumn, add_columns, drop_column
-from lakesplice.splicing.structures.chunks import Span
+from lakesplice.splicing.structures.chunks import ByteRange
 from lakesplice.splicing.structures.enums import Encoding, PageKind
 from lakesplice.splicing.structures.page_headers import PageHeader
 from lakesplice.splicing.structures.page_index import OffsetIndex
@@ -45,7 +45,7 @@ def with_index(change: Callable[[OffsetIndex], OffsetIndex], *, also: bytes = b"
         compressed_size=chunk.compressed_size + len(also),
         uncompressed_size=chunk.uncompressed_size + len(also),
         column_index=None,
-        offset_index=Span(len(data), len(index)),
+        offset_index=ByteRange(len(data), len(index)),
     )
     group = replace(file.footer.row_groups[0], chunks=(first, last))
     return data + index + replace(file.footer, row_groups=(group,)).encode()

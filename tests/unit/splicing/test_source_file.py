@@ -7,7 +7,7 @@ import pytest
 
 from lakesplice.errors import CorruptFileError, UnsupportedError
 from lakesplice.splicing.reasons import Reason
-from lakesplice.splicing.structures.chunks import Chunk, Span
+from lakesplice.splicing.structures.chunks import ByteRange, Chunk
 from lakesplice.splicing.structures.enums import Codec, Encoding
 from lakesplice.splicing.structures.source import SourceFile
 from tests.support.parquet_parts import opened, parquet, some_table
@@ -104,7 +104,7 @@ def test_key_values_are_found_by_key() -> None:
 def test_an_index_beyond_reason_is_refused_before_it_is_read() -> None:
     footer, filler = SOURCE.footer, bytes(33 << 20)
     group = footer.row_groups[0]
-    chunk = replace(group.chunks[0], offset_index=Span(footer.start, len(filler)))
+    chunk = replace(group.chunks[0], offset_index=ByteRange(footer.start, len(filler)))
     groups = (replace(group, chunks=(chunk, *group.chunks[1:])),)
     data = FILE[: footer.start] + filler + replace(footer, row_groups=groups).encode()
     with pytest.raises(UnsupportedError, match="too large"):

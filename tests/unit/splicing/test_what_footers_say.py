@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakesplice.splicing.structures.chunks import Chunk, EncodingCount, Span
+from lakesplice.splicing.structures.chunks import ByteRange, Chunk, EncodingCount
 from lakesplice.splicing.structures.enums import Encoding, PageKind
 from lakesplice.splicing.structures.footer import Footer
 from lakesplice.splicing.structures.thrift import Struct, Wire
@@ -126,7 +126,7 @@ def test_bounds_that_can_not_be_are_dropped(
     if high is not None:
         index = replace(index, max_values=(index.max_values[0], high, *index.max_values[2:]))
     encoded = index.encode()
-    span = Span(file.footer.start, len(encoded))
+    span = ByteRange(file.footer.start, len(encoded))
     footer = with_chunk(data, column, lambda chunk: replace(chunk, column_index=span))
     bad = data[: span.offset] + encoded + footer[span.offset :]
     found = look(spliced(bad, **{name: ([250], NEW[name])})).chunk(0, column)

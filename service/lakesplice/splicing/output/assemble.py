@@ -31,10 +31,10 @@ from lakesplice.splicing.output.images import (
 )
 from lakesplice.splicing.structures.footer import (
     MAGIC,
+    ByteRange,
     Chunk,
     Footer,
     RowGroup,
-    Span,
 )
 from lakesplice.splicing.structures.page_index import OffsetIndex, encode_offset_indexes
 from lakesplice.splicing.structures.source import SourceFile
@@ -198,17 +198,17 @@ class _Placed:
         # The pages themselves, which may be large, are not held on to.
         self._bloom, self._column_index = image.bloom, image.column_index
         self._index: OffsetIndex | None = image.index
-        self._at: dict[str, Span] = {}
+        self._at: dict[str, ByteRange] = {}
 
     def write_bloom(self, writer: _Writer) -> None:
         if self._bloom is not None:
-            self._at["bloom"] = Span(writer.at, self._bloom.length)
+            self._at["bloom"] = ByteRange(writer.at, self._bloom.length)
             writer.copy(self._bloom)
 
     def write_column_index(self, writer: _Writer) -> None:
         data = self._column_index
         if data is not None and self._index is not None:
-            self._at["column index"] = Span(writer.at, len(data))
+            self._at["column index"] = ByteRange(writer.at, len(data))
             writer.write(data)
 
     @property
@@ -217,7 +217,7 @@ class _Placed:
         return None if self._index is None else self._index.shifted(self.start)
 
     def write_offset_index(self, data: bytes, writer: _Writer) -> None:
-        self._at["offset index"] = Span(writer.at, len(data))
+        self._at["offset index"] = ByteRange(writer.at, len(data))
         writer.write(data)
 
     def described(self) -> Chunk:

@@ -23,8 +23,8 @@ from lakesplice.splicing.pages.codec import (
 from lakesplice.splicing.pages.dictionaries import positions
 from lakesplice.splicing.pages.laying import bits, laid_over, refused, stored
 from lakesplice.splicing.pages.memory import Memory
+from lakesplice.splicing.pages.page_runs import PageRun, read_spans
 from lakesplice.splicing.pages.plan import rows_in_pages
-from lakesplice.splicing.pages.spans import Span, read_spans
 from lakesplice.splicing.pages.streaming import value_bytes
 from lakesplice.splicing.reasons import Reason
 from lakesplice.splicing.structures.page_index import Int64s, OffsetIndex
@@ -92,7 +92,7 @@ class Recoder:
                 recoded = self._recoded(span, edit, verify=verify)
             yield recoded
 
-    def _recoded(self, span: Span, edit: ColumnEdit, *, verify: bool) -> Recoded:
+    def _recoded(self, span: PageRun, edit: ColumnEdit, *, verify: bool) -> Recoded:
         first_rows, rows = self._index.first_rows[span.numbers], self._rows[span.numbers]
         starts = np.cumsum(rows) - rows
         count = int(rows.sum())
@@ -147,7 +147,7 @@ class Recoder:
             as_dictionary=as_dictionary,
         )
 
-    def _encoded(self, arrays: Sequence[pa.Array], span: Span) -> EncodedPages:
+    def _encoded(self, arrays: Sequence[pa.Array], span: PageRun) -> EncodedPages:
         kind, entries = span.header.encoding, None
         if with_dictionary(kind):
             if self._dictionary is None:

@@ -13,8 +13,8 @@ from lakesplice.splicing.metadata.schemas import column_of
 from lakesplice.splicing.options import SPAN_BYTES
 from lakesplice.splicing.output.images import dictionary_bytes
 from lakesplice.splicing.pages.codec import decode_pages, read_type
+from lakesplice.splicing.pages.page_runs import read_spans
 from lakesplice.splicing.pages.plan import rows_in_pages, touched_pages
-from lakesplice.splicing.pages.spans import read_spans
 from lakesplice.splicing.pages.streaming import ChunkValues
 from lakesplice.splicing.reasons import Reason
 from lakesplice.splicing.structures.decoding import decoding

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from lakesplice.splicing.options import SPAN_BYTES
 from lakesplice.splicing.output.images import dictionary_bytes
 from lakesplice.splicing.pages.codec import one_column
-from lakesplice.splicing.pages.spans import fixed_width
+from lakesplice.splicing.pages.page_runs import fixed_width
 from lakesplice.splicing.structures.decoding import decoding
 from lakesplice.splicing.structures.enums import Encoding
 from lakesplice.splicing.structures.footer import MAGIC

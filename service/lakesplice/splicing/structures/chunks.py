@@ -34,7 +34,7 @@ _OF_ANY_VALUES = range(1, 16)
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ByteRange:
     """Bytes of a file: [offset, end)."""
 
     offset: int
@@ -86,8 +86,8 @@ class Chunk:
     size_statistics: Struct | None = None
     bloom_offset: int | None = None
     bloom_length: int | None = None
-    offset_index: Span | None = None
-    column_index: Span | None = None
+    offset_index: ByteRange | None = None
+    column_index: ByteRange | None = None
     file_offset: int = 0
     raw: Struct = EMPTY
 
@@ -271,14 +271,14 @@ class RowGroup:
         return self.raw.replaced(changes)
 
 
-def _span_fields(first_id: int, span: Span | None) -> dict[int, Field | None]:
+def _span_fields(first_id: int, span: ByteRange | None) -> dict[int, Field | None]:
     if span is None:
         return {first_id: None, first_id + 1: None}
     return {first_id: i64(span.offset), first_id + 1: i32(span.length)}
 
 
-def _span(offset: int | None, length: int | None) -> Span | None:
-    return Span(offset, length) if offset and length else None
+def _span(offset: int | None, length: int | None) -> ByteRange | None:
+    return ByteRange(offset, length) if offset and length else None
 
 
 def _encoding_stats(metadata: Struct, place: Place) -> tuple[EncodingCount, ...] | None:

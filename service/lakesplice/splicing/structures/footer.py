@@ -16,11 +16,11 @@ import pyarrow as pa
 from lakesplice.errors import UnsupportedError
 from lakesplice.splicing.reasons import Reason
 from lakesplice.splicing.structures.chunks import (
+    ByteRange,
     Chunk,
     EncodingCount,
     RowGroup,
     SortingColumn,
-    Span,
 )
 from lakesplice.splicing.structures.decoding import read_at
 from lakesplice.splicing.structures.fields import Fields, binary, i32, i64, structs
@@ -39,6 +39,7 @@ from lakesplice.splicing.structures.thrift import (
 
 __all__ = [
     "MAGIC",
+    "ByteRange",
     "Chunk",
     "EncodingCount",
     "Footer",
@@ -46,7 +47,6 @@ __all__ = [
     "Leaf",
     "RowGroup",
     "SortingColumn",
-    "Span",
     "Statistics",
     "read_footer",
 ]
@@ -211,10 +211,10 @@ def _check_chunk(chunk: Chunk, leaf: Leaf, group: RowGroup, limit: int, place: P
     if not leaf.max_repetition and chunk.num_values != group.num_rows:
         refuse("it has another number of values than rows", values=chunk.num_values)
     spans = {
-        "pages": Span(chunk.start, chunk.compressed_size) if chunk.compressed_size else None,
+        "pages": ByteRange(chunk.start, chunk.compressed_size) if chunk.compressed_size else None,
         "offset index": chunk.offset_index,
         "column index": chunk.column_index,
-        "bloom filter": Span(chunk.bloom_offset, chunk.bloom_length or 0)
+        "bloom filter": ByteRange(chunk.bloom_offset, chunk.bloom_length or 0)
         if chunk.bloom_offset
         else None,
     }

@@ -11,7 +11,7 @@ from lakesplice.errors import UnsupportedError
 from lakesplice.splicing.reasons import Reason
 from lakesplice.splicing.structures.decoding import buffer_at, mapped, ranged
 from lakesplice.splicing.structures.enums import Codec, Encoding, PageKind
-from lakesplice.splicing.structures.footer import Chunk, Footer, Leaf, Span, read_footer
+from lakesplice.splicing.structures.footer import ByteRange, Chunk, Footer, Leaf, read_footer
 from lakesplice.splicing.structures.old_writers import (
     compression_is_denied,
     pages_need_their_predecessor,
@@ -205,14 +205,14 @@ class SourceFile:
             if span is not None and span.length > _INDEX_BYTES_MAX:
                 raise self._index_too_large(span, self._index_place(row_group, column))
 
-    def _index_too_large(self, span: Span, place: Place) -> UnsupportedError:
+    def _index_too_large(self, span: ByteRange, place: Place) -> UnsupportedError:
         return place.too_large(
             "an index has more bytes than are read",
             length=span.length,
             reason=str(Reason.LARGE_INDEX),
         )
 
-    def _bytes(self, span: Span, place: Place) -> bytes:
+    def _bytes(self, span: ByteRange, place: Place) -> bytes:
         if span.length > _INDEX_BYTES_MAX:
             raise self._index_too_large(span, place)
         data: bytes = self.read(span.offset, span.length).to_pybytes()

@@ -14,7 +14,7 @@ from lakesplice.formats.events.cells.conversion import convert
 from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.strict import Flaw
 from lakesplice.formats.events.json_reading.template import Halt, Truncated
-from lakesplice.formats.events.values.column_types import Span
+from lakesplice.formats.events.values.column_types import PositionRange
 from lakesplice.formats.events.values.encoding import Cell
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.arrays import Integers, Mask
@@ -61,7 +61,7 @@ class Build:
         detail = "the event's binlog offset or row is beyond 41 or 21 bits"
         self.drop_marked(place.beyond, DeadReason.OUT_OF_RANGE, detail)
 
-    def leave_beyond(self, place: Positions, span: Span) -> None:
+    def leave_beyond(self, place: Positions, span: PositionRange) -> None:
         """Take out the rows of changes where other types are in force: they belong to another
         block.
         """

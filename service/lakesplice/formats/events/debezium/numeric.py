@@ -20,7 +20,7 @@ from lakesplice.formats.events.json_reading.null_proof import Evidence
 from lakesplice.formats.events.json_reading.payload_shape import EventShape, image_type
 from lakesplice.formats.events.json_reading.strict import Check, Flaw
 from lakesplice.formats.events.json_reading.template import Opened, Template
-from lakesplice.formats.events.values.column_types import Span
+from lakesplice.formats.events.values.column_types import PositionRange
 from lakesplice.formats.events.values.encoding import Cell, Encoding
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.arrays import Mask
@@ -45,7 +45,7 @@ class NumericShape(EventShape):
         return check
 
 
-def read_as(opened: Opened, shape: EventShape, span: Span) -> Template | Flaw:
+def read_as(opened: Opened, shape: EventShape, span: PositionRange) -> Template | Flaw:
     """Return how to read records like an opened one, whose columns `shape` has by its schema or by
     what is known of them.
     """

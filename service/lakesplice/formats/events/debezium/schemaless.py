@@ -10,7 +10,12 @@ import pyarrow as pa
 
 from lakesplice.formats.events.json_reading.member_types import Form, arrow_type, shown_form
 from lakesplice.formats.events.json_reading.payload_shape import EventShape, image_type
-from lakesplice.formats.events.values.column_types import EVERYWHERE, Span, TypeHistory, TypeVersion
+from lakesplice.formats.events.values.column_types import (
+    EVERYWHERE,
+    PositionRange,
+    TypeHistory,
+    TypeVersion,
+)
 from lakesplice.formats.events.values.declared import DeclaredType
 from lakesplice.formats.events.values.encoding import (
     GEOMETRY_MEMBERS,
@@ -78,7 +83,7 @@ class Shapes:
         self._met: dict[tuple[object, ...], EventShape] = {}
         self.latest: tuple[str, ...] | None = None
 
-    def go_to(self, place: Position | None) -> Span:
+    def go_to(self, place: Position | None) -> PositionRange:
         """Let shapes be those of changes at a place; return the places where they are the same."""
         if self._history is None:
             return EVERYWHERE

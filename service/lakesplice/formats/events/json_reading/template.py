@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lakesplice.formats.events.json_reading.payload_shape import EventShape
 from lakesplice.formats.events.json_reading.strict import Flaw, read_json
-from lakesplice.formats.events.values.column_types import EVERYWHERE, Span
+from lakesplice.formats.events.values.column_types import EVERYWHERE, PositionRange
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.arrays import Integers
 from lakesplice.model.manifest import ParkCode
@@ -60,7 +60,7 @@ class Template:
     exact: bool
     binary: BinaryReading | None = None
     suffix: bytes = b""
-    span: Span = EVERYWHERE
+    span: PositionRange = EVERYWHERE
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Opened:
     payload: object
     suffix: bytes = b""
 
-    def template(self, shape: EventShape, span: Span = EVERYWHERE) -> Template:
+    def template(self, shape: EventShape, span: PositionRange = EVERYWHERE) -> Template:
         """Return how to read the records like this one, of changes in the span."""
         closing = b"" if self.prefix and not self.suffix else b"}"
         exact = self.schema is not None

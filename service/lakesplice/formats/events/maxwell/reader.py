@@ -30,7 +30,7 @@ from lakesplice.formats.events.maxwell.documents import with_texts
 from lakesplice.formats.events.maxwell.keys import MaxwellKey, key_of
 from lakesplice.formats.events.maxwell.told_types import KnownTypes
 from lakesplice.formats.events.maxwell.types import cell_of, is_lossy
-from lakesplice.formats.events.values.column_types import EVERYWHERE, Span
+from lakesplice.formats.events.values.column_types import EVERYWHERE, PositionRange
 from lakesplice.formats.events.values.context import DecodeContext
 from lakesplice.formats.events.values.encoding import Cell, Encoding
 from lakesplice.formats.events.values.refusals import DeadReason
@@ -69,7 +69,7 @@ class MaxwellReader:
         self._context = context
         self._stated_key: object = None
         self._types = KnownTypes(context.declared or {})
-        self._span: Span | None = EVERYWHERE if context.history is None else None
+        self._span: PositionRange | None = EVERYWHERE if context.history is None else None
         self._cells: dict[tuple[str, ...], tuple[Cell, ...] | Halt] = {}
 
     def inspect(self, value: bytes) -> Template | Verdict:
@@ -93,7 +93,7 @@ class MaxwellReader:
         self._stated_key = event.get("primary_key_columns")
         return shape.check(event, "payload") or opened.template(shape, span)
 
-    def _go_to(self, place: Position | None) -> Span:
+    def _go_to(self, place: Position | None) -> PositionRange:
         """Let types be those at a place; return the places where they are the same."""
         history = self._context.history
         if history is None:

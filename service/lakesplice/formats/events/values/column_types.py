@@ -18,7 +18,7 @@ from lakesplice.model.schema import Tenure
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class PositionRange:
     """Places from `first` on and before `until`; None: to the end."""
 
     first: Position = BEFORE_ALL
@@ -30,7 +30,7 @@ class Span:
         return self.first == BEFORE_ALL and self.until is None
 
 
-EVERYWHERE = Span()
+EVERYWHERE = PositionRange()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class TypeHistory:
     ordered: bool = True
     source: str = "the schema-change topic"
 
-    def at(self, place: Position | None) -> tuple[TypeVersion, Span]:
+    def at(self, place: Position | None) -> tuple[TypeVersion, PositionRange]:
         """Return the version at a place, and the places where it is in force."""
         if not self.versions or not self.ordered or place is None:
             return self.agreed, EVERYWHERE
@@ -84,9 +84,9 @@ class TypeHistory:
         at = bisect_right(starts, place)
         if not at:
             gap = f"{self.source} begins at {starts[0]}, the change is at {place}"
-            return TypeVersion(BEFORE_ALL, gap=gap), Span(BEFORE_ALL, starts[0])
+            return TypeVersion(BEFORE_ALL, gap=gap), PositionRange(BEFORE_ALL, starts[0])
         until = starts[at] if at < len(starts) else None
-        return self.versions[at - 1], Span(starts[at - 1], until)
+        return self.versions[at - 1], PositionRange(starts[at - 1], until)
 
     @cached_property
     def agreed(self) -> TypeVersion:

@@ -46,7 +46,7 @@ _IS_DATA = (PageKind.DATA, PageKind.DATA_V2)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Span:
+class PageRun:
     """Pages of one encoding and version, all with checksums or none, and what they decode to in
     bytes; `numbers` are the chunk's, `header` is that of the first.
 
@@ -77,7 +77,7 @@ def read_spans(
     index: OffsetIndex,
     pages: Int64s,
     span_bytes: int = SPAN_BYTES,
-) -> Iterator[Span]:
+) -> Iterator[PageRun]:
     """Yield `pages` (ascending) of a flat chunk; raises `CorruptFileError`. Blocks."""
     for few in _read_at_a_time(pages, index):
         yield from _Reader(source, row_group, column, index).spans(few, span_bytes)
@@ -120,7 +120,7 @@ class _Reader:
         self._rows = index.rows(source.footer.row_groups[row_group].num_rows)
         self._width = fixed_width(self._leaf)
 
-    def spans(self, pages: Int64s, span_bytes: int) -> Iterator[Span]:
+    def spans(self, pages: Int64s, span_bytes: int) -> Iterator[PageRun]:
         read = self._read([*runs(pages)])
         headers = joined_headers([run.headers for run in read])
         decoded = self._decoded_bytes(headers, pages)
@@ -132,7 +132,7 @@ class _Reader:
             numbers = pages[start:end]
             buffers = [found for run in read if (found := run.bytes(numbers)) is not None]
             header, _ = PageHeader.decode(memoryview(buffers[0]).cast("B"), 0, self._place)
-            yield Span(
+            yield PageRun(
                 numbers,
                 header,
                 buffers,
