@@ -115,3 +115,10 @@ def test_an_unsigned_number_sent_as_signed_shows_beside_its_definition() -> None
     assert of_type({"type": "int64"}, unsigned) == {"bigint.unsigned.handling.mode"}
     assert of_type({"type": "int64"}, ddl.format("")) == set()
     assert of_type({"type": "int64"}) == set()
+
+
+def test_a_synonym_of_an_unsigned_type_sent_as_signed_shows_beside_its_definition() -> None:
+    ddl = "CREATE TABLE items (id bigint PRIMARY KEY, v integer(11){})"
+    assert of_type({"type": "int32"}, ddl.format(" unsigned")) == {"INTEGER UNSIGNED"}
+    assert of_type({"type": "int64"}, ddl.format(" unsigned")) == set()
+    assert of_type({"type": "int32"}, ddl.format("")) == set()

@@ -44,6 +44,11 @@ UNSIGNED = (
     "bigint.unsigned.handling.mode: long makes negative numbers of a BIGINT UNSIGNED from 2^63 on;"
     " take precise"
 )
+# Debezium 3.5 knows INT UNSIGNED and not its synonyms.
+SYNONYM = (
+    "INTEGER UNSIGNED: the connector takes it for a signed type, so numbers from 2^31 on arrive as"
+    " negative; call the type INT UNSIGNED (ALTER TABLE ... MODIFY), then take a new snapshot"
+)
 _IN_MILLIS = (
     "int64:org.apache.kafka.connect.data.Timestamp",
     "int32:org.apache.kafka.connect.data.Time",
@@ -67,5 +72,8 @@ def told_by_types(cells: Iterable[Cell], history: TypeHistory | None) -> Iterato
         if cell.source_type in _IN_MILLIS:
             yield TIME_PRECISION
         known = told.get(cell.name)
-        if cell.source_type == "int64" and known is not None and known.type.kind is Kind.DECIMAL:
+        kinds = (cell.source_type, None if known is None else known.type.kind)
+        if kinds == ("int64", Kind.DECIMAL):
             yield UNSIGNED
+        elif kinds == ("int32", Kind.LONG):
+            yield SYNONYM
