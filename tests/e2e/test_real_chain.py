@@ -39,7 +39,6 @@ def test_tables_equal_their_database_through_kills_and_schema_changes(
     with chain.connect:
         with chain.lake.running() as service:
             public.run("sakila", published / "sakila-data.sql", rows_max=30)
-            public.run("regression", published / "debezium-ddl" / "regression_test.sql")
             chain.run(25)
             chain.sources[chain.moving].regroup_partitions()
             take_in(service, chain.lake, chain.all_sent())
