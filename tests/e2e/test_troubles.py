@@ -139,6 +139,10 @@ def test_each_topic_in_trouble_is_shown_and_goes_on_once_it_is_mended(scene: Sce
         sender.send(beats, 0, None, b"{}")
         # What a topic's table is called is known from its first record.
         send(sender, again.insert(0, 1))
+        # What a converter makes of what a connector leaves empty, if it puts defaults there.
+        (filled,) = scene.ledger("steady").insert(50, 51)
+        value = (filled.value or b"").replace(b'"snapshot":null', b'"snapshot":"false"')
+        send(sender, [filled._replace(value=value)])
         first = [event for name in ("steady", "stuck") for event in scene.ledger(name).insert(0, 9)]
         first += silent.insert(0, 3)
         written = time.time()
@@ -238,8 +242,15 @@ def is_told_everywhere(scene: Scene, service: RunningService, again: str, namele
     assert ready["topics"].keys() == troubles
     page = scene.page("metrics").splitlines()
     for topic, state in expected.items():
-        (series,) = [line for line in page if f'topic="{topic}"' in line]
+        states = [line for line in page if line.startswith("lakesplice_topic_state{")]
+        (series,) = [line for line in states if f'topic="{topic}"' in line]
         assert f'state="{state}"' in series
+    assert [t for t, row in rows.items() if row["suspect_settings"]] == [scene.topic("steady")]
+    (line,) = [line for line in page if line.startswith("lakesplice_suspect_setting{")]
+    nulls = "value.converter.replace.null.with.default"
+    (suspect,) = rows[scene.topic("steady")]["suspect_settings"]
+    assert suspect["name"] == nulls
+    assert f'setting="{nulls}",table="steady.ledger",topic="{scene.topic("steady")}"' in line
 
 
 def test_once_over_a_pattern_that_matches_nothing_says_so_and_fails(

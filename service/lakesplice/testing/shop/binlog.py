@@ -16,8 +16,8 @@ _MEAN_GAP_MICROSECONDS: Final = 2_000
 class Moment(NamedTuple):
     """Where and when one statement stands in the source's order, as its events say it.
 
-    `gtid` is a JSON fragment; `second` is the server's clock, `micros` the connector's, which reads
-    the statement a little later.
+    `gtid` and `snapshot` are JSON fragments; `second` is the server's clock, `micros` the
+    connector's, which reads the statement a little later.
     """
 
     file: str
@@ -92,12 +92,12 @@ class Binlog:
         self._pos += 150 + 90 * rows
         self._micros += rows + 1
         gtid = f'"0-{SERVER_ID}-{self._transaction}"'
-        return self._moment(gtid, SERVER_ID, "false")
+        return self._moment(gtid, SERVER_ID, "null")
 
     def snapshot(self) -> Moment:
         """The moment of a snapshot's row: the present end of the binlog, under no transaction."""
         self._micros += 1
-        return self._moment("null", 0, "true")
+        return self._moment("null", 0, '"true"')
 
     def _moment(self, gtid: str, server_id: int, snapshot: str) -> Moment:
         second = self._micros // 1_000_000

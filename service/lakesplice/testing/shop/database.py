@@ -169,7 +169,7 @@ class Database:
                     last_table=table is filled[-1],
                     last=number == last_row,
                 )
-                moment = self._binlog.snapshot()._replace(snapshot=state)
+                moment = self._binlog.snapshot()._replace(snapshot=f'"{state}"')
                 events.append(table.writer.change("r", None, image, moment, 0))
         return events
 

@@ -215,7 +215,7 @@ class EventWriter:
 
     def _source(self, moment: Moment, row: int) -> str:
         return (
-            f'{self._source_head},"ts_ms":{moment.second}000,"snapshot":"{moment.snapshot}",'
+            f'{self._source_head},"ts_ms":{moment.second}000,"snapshot":{moment.snapshot},'
             f"{self._source_database},"
             f'"ts_us":{moment.second}000000,"ts_ns":{moment.second}000000000,'
             f'"table":"{self.table.name}","server_id":{moment.server_id},"gtid":{moment.gtid},'
