@@ -177,3 +177,19 @@ def test_letters_replayed_in_any_number_of_parts_are_counted_once(drawn: list[St
         second = history.replay()
         assert first.gone + second.gone == letters
         assert first.kept == second.kept == 0
+
+
+def test_a_letter_that_moves_its_row_takes_it_from_its_old_place_in_the_same_commit(
+    tmp_path: Path,
+) -> None:
+    history = History(tmp_path, BY_NAME)
+    for is_dead in (False, True):
+        history.send(Step("put", 0, 0, is_dead, ""))
+        history.batch()
+    table = history.driver.table
+    (before,) = rows_of(table.store)
+    assert history.replay() == Letters(gone=1)
+    (after,) = rows_of(table.store)
+    assert before["name"] != after["name"], "the row should have moved"
+    history.require_once_elsewhere()
+    assert rows_of(table.store) == truth_for(history.source, Table(table.store))
