@@ -114,7 +114,7 @@ class _ReadyReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         keep_zip_directories()
         file = pq.ParquetFile(_changes(self._folder, partition.value))
-        return file.iter_batches(_BATCH_ROWS)
+        yield from file.iter_batches(_BATCH_ROWS)
 
 
 def _changes(folder: Path, number: int) -> Path:
@@ -155,7 +155,7 @@ class Bench:
         some = some.set_column(place, "ss_quantity", new)
         path = _changes(self.folder, self._number)
         pq.write_table(some, path.with_suffix(".new"))
-        to = {
+        to: dict[str, Callable[[], object]] = {
             OURS: lambda: self._table.upsert(some),
             DELTA_FEED: lambda: self._merge(path.with_suffix(".new")),
             READY: lambda: path.hardlink_to(path.with_suffix(".new")),

@@ -8,7 +8,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +89,7 @@ def seed(task: Task) -> list[float]:
 def floor(task: Task) -> list[float]:
     """Read by Spark, parsed by pyarrow's JSON reader, thrown away."""
 
-    def parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def parse(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         rows = 0
         for batch in batches:
             joined = b"\n".join(batch.column("value").to_pylist())

@@ -49,6 +49,7 @@ from lakesplice.testing.faulty_store import FaultyStore
 from lakesplice.testing.s3_server import S3Server, options
 from lakesplice.testing.shop import Database, TableSpec
 from lakesplice.testing.shop.columns import bigint, integer, varchar
+from lakesplice.testing.shop.database import Row
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
 
 GOODS = TableSpec("goods", (bigint("id", optional=False), varchar("name"), integer("n")), ("id",))
@@ -205,7 +206,7 @@ class Month:
         return snapshot
 
 
-def _with(row: Sequence[object], value: int) -> tuple[object, ...]:
+def _with(row: Row, value: int) -> Row:
     return (*row[:2], value)
 
 
@@ -216,7 +217,8 @@ def live(
     say: Callable[[Reading], None] = lambda _reading: None,
 ) -> tuple[list[Reading], dict[int, float]]:
     """Live so many days; a reading a day, and how long opening took after some commits."""
-    readings, opened = [], {}
+    readings: list[Reading] = []
+    opened: dict[int, float] = {}
     for day in range(days):
         for _ in range(batches_per_day):
             month.turn()

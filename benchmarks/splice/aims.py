@@ -46,20 +46,20 @@ def peer_aims(ratios: Mapping[str, Mapping[str, float]]) -> Iterator[Aim]:
     """Yield the aim to be faster than every peer, end to end, of at most 3 columns, by what each
     took against us; copying is no peer.
     """
-    ratios = {
+    of_few = {
         f"{peer} {cell}": ratio
         for peer, cells in ratios.items()
         if peer != "copying"
         for cell, ratio in cells.items()
         if _share_and_columns(cell)[1] < _ALL
     }
-    if ratios:
-        worst = min(ratios, key=ratios.__getitem__)
+    if of_few:
+        worst = min(of_few, key=of_few.__getitem__)
         yield Aim(
             "whole faster than every peer: at most 3 columns",
-            ratios[worst],
+            of_few[worst],
             worst,
-            ratios[worst] > 1,
+            of_few[worst] > 1,
         )
 
 
