@@ -19,7 +19,7 @@ from lakesplice.table.protocol.ports import Store
 from lakesplice.table.reading.scan import View
 from lakesplice.table.upkeep.compact import Compacted, compact_files
 from tests.support.simulated import rows_of
-from tests.unit.apps.test_batches import Scene
+from tests.support.simulated_service import Scene
 
 DELTAS_MAX = 2
 HELD_AT = 4

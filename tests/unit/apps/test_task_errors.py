@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from lakesplice import errors
-from lakesplice.apps.service.batching.batches import _line
+from lakesplice.apps.service.batching.job import error_line
 from lakesplice.errors import CorruptFileError, LakespliceError, MissingFileError, RetryableError
 from lakesplice.spark.plan import TaskError
 
@@ -52,4 +52,4 @@ def test_what_is_damaged_and_what_passes_are_told_apart() -> None:
     ],
 )
 def test_why_a_job_died_is_never_an_empty_line(text: str, line: str) -> None:
-    assert _line(RuntimeError(text)) == line
+    assert error_line(RuntimeError(text)) == line

@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from pyspark.sql import SparkSession
 
 from lakesplice.apps.service.aside import done_aside
 from lakesplice.apps.service.batching.batches import BatchRunner
 from lakesplice.apps.service.batching.dropped_tables import TableDrops
+from lakesplice.apps.service.batching.restart import RestartReason
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.requests import Requests
 from lakesplice.apps.service.sources.topic_selection import Outlook, Sources
@@ -28,13 +30,26 @@ _REQUESTS_SECONDS = 5.0
 _BACKOFF_SECONDS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 
 
+class RunningQuery(Protocol):
+    """A query that gives its batches to a runner, one at a time, in a thread of its own."""
+
+    def wait(self, seconds: float) -> bool:
+        """See `Query.wait`."""
+
+    def stop(self) -> None:
+        """See `Query.stop`."""
+
+
+OpenQuery = Callable[[SparkSession, QueryPlan, BatchRunner], RunningQuery]
+
+
 @dataclass
 class Lane:
     """One query at a time over some of the topics, and who runs its batches."""
 
     name: str
     runner: BatchRunner
-    query: Query | None = None
+    query: RunningQuery | None = None
 
     def end_query(self) -> None:
         """Stop the query, if one runs."""
@@ -48,6 +63,7 @@ class QueryLoop:
 
     There are two lanes: what is so far behind that it would hold up the other topics has a query of
     its own until it has caught up. All start anew together, so a topic is in one lane at a time.
+    `open_query` starts a query.
     """
 
     def __init__(
@@ -61,6 +77,7 @@ class QueryLoop:
         tables: ServiceTables,
         drops: TableDrops,
         reporter: StatusReporter,
+        open_query: OpenQuery = Query,
     ) -> None:
         self._driver = driver
         self._session = session
@@ -70,6 +87,7 @@ class QueryLoop:
         self._stopping = stopping
         self._drops = drops
         self._reporter = reporter
+        self._open_query = open_query
         self._requests = Requests(driver, tables, sources, stopping, self._tick)
         self._failures = 0
 
@@ -103,7 +121,7 @@ class QueryLoop:
         """Finish the running batches within `seconds`, or drop them whole."""
         until = self._driver.clock.monotonic() + seconds
         for lane in self._lanes:
-            lane.runner.draining.set()
+            lane.runner.end()
         for lane in self._lanes:
             if not self._drained(lane, until):
                 self._driver.log.warning("batch-dropped", lane=lane.name, stop_timeout=seconds)
@@ -142,10 +160,7 @@ class QueryLoop:
         for lane in self._lanes:
             catches_up = lane is self._catch_up
             mine = {topic: at for topic, at in starts.items() if (topic in behind) == catches_up}
-            lane.runner.restart = None
-            # Here, not where it was set: a query that failed to stop must not leave it behind, for
-            # then the next one would read on and do nothing.
-            lane.runner.draining.clear()
+            lane.runner.begin()
             if mine:
                 self._start_query(lane, mine, once)
 
@@ -160,7 +175,7 @@ class QueryLoop:
             settings.kafka.offsets_per_batch_max,
             None if once else settings.trigger,
         )
-        lane.query = Query(self._session, plan, lane.runner)
+        lane.query = self._open_query(self._session, plan, lane.runner)
         partitions = sum(len(numbers) for numbers in starts.values())
         self._driver.log.info(
             "query-started", lane=lane.name, topics=len(starts), partitions=partitions
@@ -178,39 +193,41 @@ class QueryLoop:
             for lane in running:
                 if lane.query is not None and lane.query.wait(_TICK_SECONDS):
                     lane.end_query()
+            reason = self._restart_reason()
             if self._driver.clock.monotonic() - polled >= poll_seconds:
                 polled = self._driver.clock.monotonic()
-                self._main.runner.restart = self._restart_reason() or self._news(starts, behind)
+                reason = reason or self._news(starts, behind)
             if self._driver.clock.monotonic() - asked >= min(poll_seconds, _REQUESTS_SECONDS):
                 asked = self._driver.clock.monotonic()
                 if self._requests.waiting():
-                    self._main.runner.restart = self._main.runner.restart or "request"
-            reason = self._restart_reason() or ("rested" if self._sources.any_due() else None)
+                    reason = reason or RestartReason.REQUEST
+            if reason is None and self._sources.any_due():
+                reason = RestartReason.RESTED
             if reason is not None:
                 self._restart(reason)
                 return False
         return False
 
-    def _restart_reason(self) -> str | None:
+    def _restart_reason(self) -> RestartReason | None:
         return self._main.runner.restart or self._catch_up.runner.restart
 
-    def _news(self, starts: Offsets, behind: frozenset[str]) -> str | None:
+    def _news(self, starts: Offsets, behind: frozenset[str]) -> RestartReason | None:
         """Return why the queries should start anew, by what the broker has now."""
         outlook = self._sources.peek()
         self._drops.look()
         if self._drops.any_due():
-            return "redirect"
+            return RestartReason.REDIRECT
         for topic, offsets in outlook.starts.items():
             if offsets.keys() - starts.get(topic, {}).keys():
-                return "new-topics"
-        return "lanes" if self._behind(outlook, behind) != behind else None
+                return RestartReason.NEW_TOPICS
+        return RestartReason.LANES if self._behind(outlook, behind) != behind else None
 
     def _idle(self) -> bool:
         """Nothing can be read: wait until that may have changed."""
         self._stopping.wait(min(self._driver.settings.kafka.topic_poll_seconds, 5.0))
         return True
 
-    def _restart(self, reason: str) -> None:
+    def _restart(self, reason: RestartReason) -> None:
         """End the queries, each between two batches."""
         self._driver.metrics.add(metric.QUERY_RESTARTS, reason=reason)
         self._driver.log.info("query-restarts", reason=reason)
@@ -230,7 +247,7 @@ class QueryLoop:
         fatal = self._main.runner.fatal or self._catch_up.runner.fatal
         if fatal is not None:
             raise fatal
-        self._driver.metrics.add(metric.QUERY_RESTARTS, reason="error")
+        self._driver.metrics.add(metric.QUERY_RESTARTS, reason=RestartReason.ERROR)
         self._driver.log.error("query-failed", error=str(error))
         for lane in self._lanes:
             lane.end_query()

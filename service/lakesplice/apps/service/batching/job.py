@@ -1,0 +1,119 @@
+"""A batch's job: its plan, and how the table is found at which a job dies."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+from lakesplice.apps.letters import reading_of
+from lakesplice.apps.service.batching.restart import Restart, RestartReason
+from lakesplice.apps.service.batching.spans import Span, continues
+from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.tables import ServiceTable
+from lakesplice.formats.events import TypeHistory
+from lakesplice.model.manifest import ParkCode, ParkReason
+from lakesplice.model.names import TableName
+from lakesplice.planning.intake.key_ranges import place
+from lakesplice.spark.plan import BatchPlan, TopicPlan, TopicResult
+from lakesplice.spark.topics import TopicCatalogue
+from lakesplice.table.ingest.append import AppendPlan
+
+RunJob = Callable[[DataFrame, BatchPlan], dict[str, TopicResult]]
+# As the last line of a traceback names what was raised.
+_RAISED = re.compile(r"(?:\w+\.)*\w+(?:Error|Exception): ")
+_READ_TASKS_PER_CORE = 1
+_ATTEMPTS = 2
+
+
+@dataclass(frozen=True)
+class BatchJob:
+    """Runs the jobs of one lane. `cores` tells how many tasks run at once, `is_ending` whether the
+    query is to end: then a job that dies is the end's fault, and no table's.
+    """
+
+    driver: Driver
+    catalogue: TopicCatalogue
+    cores: Callable[[], int]
+    is_ending: Callable[[], bool]
+    run_job: RunJob
+    restart: Restart
+
+    def results(self, frame: DataFrame, spans: Mapping[str, Span]) -> dict[str, TopicResult]:
+        """Run the job; one that dies twice is run by halves until the table at fault is parked,
+        which has no result.
+        """
+        plan = self._plan(spans)
+        last: Exception | None = None
+        for _ in range(_ATTEMPTS):
+            try:
+                return {name: TopicResult(name) for name in spans} | self.run_job(frame, plan)
+            except Exception as error:
+                if self.is_ending():
+                    raise
+                last = error
+                self.driver.log.warning("job-died", tables=len(spans), error=error_line(error))
+        # Asked before anything is blamed on a table: a broker that is gone kills every job.
+        topics = self.catalogue.describe(spans)
+        if len(spans) > 1:
+            names = sorted(spans)
+            halves = names[: len(names) // 2], names[len(names) // 2 :]
+            return {
+                name: result
+                for half in halves
+                for name, result in self.results(frame, {n: spans[n] for n in half}).items()
+            }
+        for name, span in spans.items():
+            if continues(span.table, topics.get(name), self.restart):
+                detail = f"the job died twice with this table alone: {error_line(last)}"
+                span.table.park(ParkReason(ParkCode.JOB_DIED, detail, name))
+                self.restart.ask(RestartReason.REDIRECT)
+        return {}
+
+    def _plan(self, spans: Mapping[str, Span]) -> BatchPlan:
+        driver = self.driver
+        expected: Counter[TableName] = Counter()
+        for span in spans.values():
+            expected[span.table.name] += span.records
+        cores = max(1, self.cores())
+        shares: dict[TableName, dict[int, int]] = {}
+        for share, target in place(expected, cores, cores).items():
+            shares.setdefault(share.table, {})[share.range] = target
+        topics = tuple(
+            self._topic_plan(name, span, shares[span.table.name])
+            for name, span in sorted(spans.items())
+        )
+        read_tasks = cores * _READ_TASKS_PER_CORE
+        return BatchPlan(driver.lake, driver.entropy, topics, cores, read_tasks, driver.schemas)
+
+    def _topic_plan(self, topic: str, span: Span, targets: Mapping[int, int]) -> TopicPlan:
+        table, settings = span.table, self.driver.settings
+        return TopicPlan(
+            topic=topic,
+            table=table.name,
+            partitions=table.states(span.ends),
+            append=AppendPlan.of(
+                table.manifest,
+                table.source.topic,
+                insert_only=settings.not_inserts(table.origin) is not None,
+            ),
+            targets=tuple(target for _, target in sorted(targets.items())),
+            reading=reading_of(settings, table.origin, self._types(table)),
+            known=table.known(span.ends),
+        )
+
+    def _types(self, table: ServiceTable) -> TypeHistory | None:
+        told = self.driver.schema_topics
+        return None if told is None else told.types(table.source, table.origin)
+
+
+def error_line(error: BaseException | None) -> str:
+    """Return the line of an error that says what happened: of a worker's traceback its last, else
+    the first that isn't empty.
+    """
+    lines = [line.strip() for line in str(error or "").splitlines() if line.strip()]
+    raised = [line for line in lines if _RAISED.match(line)]
+    return raised[-1] if raised else lines[0] if lines else repr(error)

@@ -1,0 +1,114 @@
+"""Which tables a batch is for: those that have something to read and stand where it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lakesplice.apps.service.batching.dropped_tables import TableDrops
+from lakesplice.apps.service.batching.restart import Restart, RestartReason
+from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.tables import ServiceTable, ServiceTables
+from lakesplice.model.names import TableName
+from lakesplice.planning.sources.source_check import check_source
+from lakesplice.spark.query import Offsets
+from lakesplice.spark.topics import Topic
+
+
+@dataclass(frozen=True)
+class Span:
+    """One topic's part of a batch: per partition its first offset and one after its last."""
+
+    table: ServiceTable
+    starts: Mapping[int, int]
+    ends: Mapping[int, int]
+
+    @property
+    def records(self) -> int:
+        """How many offsets the span covers."""
+        return sum(self.ends.values()) - sum(self.starts.values())
+
+
+class BatchSpans:
+    """Chooses the tables of one lane's batches. What can't go on is parked or refused, and the
+    query asked to restart.
+    """
+
+    def __init__(
+        self, driver: Driver, tables: ServiceTables, drops: TableDrops, restart: Restart
+    ) -> None:
+        self._driver = driver
+        self._tables = tables
+        self._drops = drops
+        self._restart = restart
+
+    def choose(
+        self, topics: Mapping[str, Topic], starts: Offsets, ends: Offsets
+    ) -> dict[str, Span]:
+        """Return the spans of a batch by topic; blocks on the topics that tell of schemas."""
+        spans = {}
+        for name, topic_ends in ends.items():
+            table = self._tables.get(name)
+            if table is None or table.refused or table.parked:
+                continue
+            if not continues(table, topics.get(name), self._restart):
+                continue
+            moved = {at: end for at, end in topic_ends.items() if end > starts[name][at]}
+            span = Span(table, {at: starts[name][at] for at in moved}, moved)
+            if moved and self._stands_at(span):
+                spans[name] = span
+        return self._with_types(topics, spans)
+
+    def _with_types(self, topics: Mapping[str, Topic], spans: dict[str, Span]) -> dict[str, Span]:
+        """Read on what is told of types; leave out tables that can't go on, which are parked."""
+        told = self._driver.schema_topics
+        if told is None or not spans:
+            return spans
+        told.look(topics)
+        known = {}
+        for name, span in spans.items():
+            table = span.table
+            reason = told.overtaken(table.source, table.origin, table.schema)
+            if reason is not None:
+                table.park(reason)
+                self._restart.ask(RestartReason.REDIRECT)
+            elif self._drops.calls_for(table):
+                table.refused = True
+                self._restart.ask(RestartReason.REDIRECT)
+            else:
+                known[name] = span
+        return known
+
+    def _stands_at(self, span: Span) -> bool:
+        here = span.table.next_offsets(span.starts)
+        if here == span.starts:
+            return True
+        detail = f"stands at {here}, the batch starts at {dict(span.starts)}"
+        refuse(self._driver, span.table, detail, self._restart)
+        return False
+
+
+def continues(table: ServiceTable, topic: Topic | None, restart: Restart) -> bool:
+    """Return whether the topic is still what the table read; if not, the table is parked."""
+    if topic is None:
+        return True  # deleted meanwhile: the query fails on it and is started without it
+    reason = check_source(table.source, topic.name, topic.id, topic.earliest, topic.latest)
+    if reason is not None:
+        table.park(reason)
+        restart.ask(RestartReason.REDIRECT)
+    return reason is None
+
+
+def refuse(driver: Driver, table: ServiceTable, detail: str, restart: Restart) -> None:
+    """Pass the table over until the query restarts from where the table stands."""
+    driver.log.info("table-refused", table=str(table.name), reason=detail)
+    table.refused = True
+    restart.ask(RestartReason.REFUSED_COMMIT)
+
+
+def by_table(spans: Mapping[str, Span]) -> list[dict[str, Span]]:
+    """Return the spans of each table together."""
+    tables: dict[TableName, dict[str, Span]] = {}
+    for name, span in spans.items():
+        tables.setdefault(span.table.name, {})[name] = span
+    return list(tables.values())

@@ -1,0 +1,111 @@
+"""What becomes of one table's part of a batch once its tasks have answered."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import partial
+
+from lakesplice.apps.service.batching.dead_letter_topic import send_letters
+from lakesplice.apps.service.batching.dropped_tables import TableDrops
+from lakesplice.apps.service.batching.restart import Restart, RestartReason
+from lakesplice.apps.service.batching.spans import Span, refuse
+from lakesplice.apps.service.batching.table_failures import TableFailures
+from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.tables import ServiceTable
+from lakesplice.errors import FencedError
+from lakesplice.model.manifest import DeadLetterRef
+from lakesplice.spark.letters import LetterTopic
+from lakesplice.spark.plan import TaskError, TopicResult
+from lakesplice.table.ingest.batch_commit import Settled, settle
+from lakesplice.table.protocol.commit import Conflict
+
+
+class PartOutcome(Enum):
+    """How a table's part of a batch ended."""
+
+    COMMITTED = auto()
+    """Committed as far as its table could take it; a table that must not go on is parked."""
+    RUN_AGAIN = auto()
+    """Its table's schema grew: its tasks run again with that."""
+    REFUSED = auto()
+    """Nothing was committed; the running query passes the table over."""
+
+
+@dataclass(frozen=True)
+class TableCommits:
+    """Commits the tables of one lane; safe from several threads, one per table.
+
+    Raises `FencedError` only: any other failure is its table's alone, and an outcome.
+    """
+
+    driver: Driver
+    drops: TableDrops
+    letters: LetterTopic | None
+    restart: Restart
+    failures: TableFailures
+
+    def commit(
+        self,
+        spans: Mapping[str, Span],
+        versions: Mapping[str, int],
+        results: Mapping[str, TopicResult],
+    ) -> dict[str, PartOutcome]:
+        """Commit the parts of a table's topics, one after the other; those without a result have
+        no outcome.
+        """
+        return {
+            name: self._commit(span, versions[name], results[name])
+            for name, span in spans.items()
+            if name in results
+        }
+
+    def _commit(self, span: Span, planned_on: int, result: TopicResult) -> PartOutcome:
+        table = span.table
+        if result.errors:
+            return self._failed(table, result.errors[0])
+        try:
+            brought = result.brought(planned_on, span.starts, span.ends)
+            table.setting_warnings.look_at(brought.reports)
+            settings = self.driver.settings
+            policy, limit = settings.policy(table.origin), settings.dead_letters.limit
+            outcome = settle(table, brought, policy, limit, partial(self._send, table))
+        except FencedError:
+            raise
+        except Exception as error:  # whatever it is concerns one table, and the others go on
+            return self._failed(table, TaskError.of(error, traceback.format_exc(limit=8)))
+        if isinstance(outcome, Conflict):
+            return self._overtaken(table, f"{outcome.reason}: {outcome.detail}")
+        if outcome is Settled.AGAIN:
+            return PartOutcome.RUN_AGAIN
+        self._committed(table)
+        return PartOutcome.COMMITTED
+
+    def _committed(self, table: ServiceTable) -> None:
+        self.failures.went_well(table)
+        if table.parked is not None:
+            self.driver.log.warning(
+                "table-parked",
+                table=str(table.name),
+                code=table.parked.code.value,
+                detail=table.parked.detail,
+            )
+            self.restart.ask(RestartReason.REDIRECT)
+        elif self.drops.calls_for(table):  # of one that was told of before its first change
+            self.restart.ask(RestartReason.REDIRECT)
+
+    def _failed(self, table: ServiceTable, error: TaskError) -> PartOutcome:
+        if self.failures.failed(table, error):
+            self.restart.ask(RestartReason.REDIRECT)
+        return PartOutcome.REFUSED
+
+    def _overtaken(self, table: ServiceTable, detail: str) -> PartOutcome:
+        if self.failures.overtaken(table, detail):
+            refuse(self.driver, table, detail, self.restart)
+        return PartOutcome.REFUSED
+
+    def _send(self, table: ServiceTable, letters: Sequence[DeadLetterRef]) -> None:
+        if self.letters is not None:
+            send_letters(self.driver, table, letters, self.letters)
