@@ -250,7 +250,10 @@ class QueryLoop:
         self._driver.metrics.add(metric.QUERY_RESTARTS, reason=RestartReason.ERROR)
         self._driver.log.error("query-failed", error=str(error))
         for lane in self._lanes:
-            lane.end_query()
+            try:
+                lane.end_query()
+            except RetryableError as unstopped:
+                self._driver.log.warning("query-not-stopped", lane=lane.name, error=str(unstopped))
         if once and self._failures >= len(_BACKOFF_SECONDS):
             raise error
         seconds = _BACKOFF_SECONDS[min(self._failures, len(_BACKOFF_SECONDS) - 1)]
