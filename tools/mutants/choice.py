@@ -18,6 +18,9 @@ PLACES = (
     "splicing",
     "formats",
     "apps/service/batching/batches.py",
+    "apps/service/batching/job.py",
+    "apps/service/batching/spans.py",
+    "apps/service/batching/table_commits.py",
     "apps/service/upkeep/compactor.py",
     "apps/service/loop.py",
 )
