@@ -46,7 +46,7 @@ lint: setup ## The half of check that runs no test
 site: setup ## The documentation as a site in build/site/html, every link checked
 	@$(VENV)/python tools/documentation.py
 
-format: setup ## Let ruff format the code and mend what it can
+format: setup ## Let ruff format the code and fix what it can
 	@$(VENV)/ruff format .
 	@$(VENV)/ruff check --fix .
 
@@ -63,7 +63,7 @@ bench-splice: setup ## The splice beside Delta, Iceberg, Hudi and others (hours)
 ci: ## What continuous integration runs
 	@bash .ci/run
 
-lock: setup ## Resolve the dependencies anew into requirements.lock
+lock: setup ## Resolve the dependencies again into requirements.lock
 	@$(VENV)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 \
 	  --generate-hashes --no-header --upgrade --quiet --output-file requirements.lock
 

@@ -32,7 +32,7 @@ _Source = tuple[pa.NativeFile, str]
 
 @dataclass(frozen=True, slots=True)
 class FileSummary:
-    """What was written: `rows` in all; pages and bytes copied as they were or encoded anew."""
+    """What was written: `rows` in all; pages and bytes copied as they were or re-encoded."""
 
     rows: int
     pages_copied: int

@@ -28,8 +28,8 @@ class SpliceSummary:
     """What `splice_file` did.
 
     `rows_changed` of the file's `rows` got new values in `columns`; `unmatched` changes have a key
-    that no row has. Pages and bytes were copied as they were or encoded anew. `encoded_whole` names
-    columns of which a part was encoded anew throughout, with the reason; `rewritten` is why the
+    that no row has. Pages and bytes were copied as they were or re-encoded. `encoded_whole` names
+    columns of which a part was re-encoded throughout, with the reason; `rewritten` is why the
     whole file had to be, or None. Bytes are those of whole files.
     """
 

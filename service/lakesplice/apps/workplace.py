@@ -67,7 +67,7 @@ class Workplace:
             if intent is None or isinstance(self.commit(intent), Committed):
                 return intent
         raise RetryableError(
-            "other writers of this table were always faster; try again later",
+            "other writers committed first every time; try again later",
             attempts=_ATTEMPTS_MAX,
         )
 

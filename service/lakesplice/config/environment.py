@@ -79,7 +79,7 @@ def _take(name: str, text: str, root: type[BaseModel], found: Variables) -> None
         try:
             value = yaml.safe_load(text)
         except (yaml.YAMLError, RecursionError):
-            found.problems.append(Problem(dotted(path), "is no YAML or JSON", name))
+            found.problems.append(Problem(dotted(path), "is not valid YAML or JSON", name))
             return
     nested: dict[str, Any] = {str(path[-1]): value}
     for part in reversed(path[:-1]):

@@ -86,7 +86,9 @@ def _problem(error: Mapping[str, Any], variables: Variables) -> Problem:
 def _read(file: Path) -> dict[str, Any]:
     try:
         if file.stat().st_size > FILE_BYTES_MAX:
-            raise ConfigurationError("this is no configuration; it is too large", file=str(file))
+            raise ConfigurationError(
+                "the configuration file is too large; check its path", file=str(file)
+            )
         text = file.read_text(encoding="utf-8")
         content = yaml.load(text, _StrictLoader)  # noqa: S506  it is a safe loader
     except (OSError, UnicodeDecodeError) as error:
@@ -97,11 +99,11 @@ def _read(file: Path) -> dict[str, Any]:
         ) from None
     except RecursionError:
         raise ConfigurationError(
-            "this is no configuration; it nests too deep", file=str(file)
+            "the configuration file nests too deep; check its path", file=str(file)
         ) from None
     except yaml.YAMLError as error:
         raise ConfigurationError(
-            f"the configuration file is no YAML: {_place_of(error)}", file=str(file)
+            f"the configuration file is not valid YAML: {_place_of(error)}", file=str(file)
         ) from None
     if content is None:
         return {}

@@ -10,7 +10,7 @@ The rank puts a delete before a create at the same place: a primary-key update i
 offset and row. Equal positions mean the same change.
 
 In a table fed by hand a position is (0, the version that the upsert was meant to become). Another
-commit may take that version first; a second upsert never does without being planned anew. So each
+commit may take that version first; a second upsert never does without being planned again. So each
 upsert's position is above all earlier ones' and at most its version.
 """
 

@@ -104,7 +104,7 @@ def _type_of(file: SourceFile, leaf: Leaf) -> pa.DataType:
     created_by = file.footer.created_by
     if not writable(leaf, created_by, place):
         raise UnsupportedError(
-            "a column's type can't be written in the file's layout; write the file anew",
+            "a column's type can't be written in the file's layout; rewrite the file",
             path=file.name,
             place=place.part,
             reason=str(Reason.OTHER_LAYOUT),

@@ -1,6 +1,6 @@
 """What else the pages of files can be made into, besides edits (`splice.py`).
 
-Each operation only says what the chunks of the new file are: copied, encoded anew, or fresh; one
+Each operation only says what the chunks of the new file are: copied, re-encoded, or fresh; one
 assembler writes them all. All block, close neither sources nor sinks, check what was written, and
 raise `CorruptFileError` for damaged sources and `UnsupportedError` with a `reason`, before anything
 is written, for what they can't do.
@@ -88,7 +88,7 @@ def append_rows(
     for leaf, _, _ in styles:
         if not leaf.flat:
             raise UnsupportedError(
-                "rows can't be appended to nested columns; write the file anew",
+                "rows can't be appended to nested columns; rewrite the file",
                 path=name,
                 column=leaf.name,
                 reason=str(Reason.NESTED),
@@ -181,7 +181,7 @@ def replace_column(
     *,
     old: str | None = None,
 ) -> Spliced:
-    """Write the file with the column of the field's name, or of the name `old`, made anew: as the
+    """Write the file with the column of the field's name, or of the name `old`, rebuilt: as the
     field, `change` giving each row group's values from the old ones.
 
     Those are cast to the type; `UsageError` where that can't be done without loss, or where they

@@ -19,7 +19,7 @@ class Options:
     """Settings of a splice.
 
     `threads`: columns encoded at a time. `page_share_max`: the share of a chunk's pages above which
-    a chunk with a dictionary is encoded anew. `erase`: nothing of an old value may remain, in
+    a chunk with a dictionary is re-encoded. `erase`: nothing of an old value may remain, in
     dictionaries either. `verify`: check the checksums of what is copied, decode new pages that
     refer to an extended dictionary. `read_copies`: whether what is copied passes through here, so
     that it can be checked. `span_bytes`: how much is decoded at a time, but for a page that is

@@ -1,4 +1,4 @@
-"""Edits of a Parquet file: its next version, in which only what changed is encoded anew."""
+"""Edits of a Parquet file: its next version, in which only what changed is re-encoded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plain rewrite of any Parquet file: every value is decoded and encoded anew.
+"""The plain rewrite of any Parquet file: every value is decoded and re-encoded.
 
 It is what remains for a file whose pages can't be spliced, and what a splice is compared with. The
 new file is written as the old one was (`likeness.py`); bloom filters are not written again.
@@ -35,7 +35,7 @@ __all__ = ["ROW_GROUP_BYTES_MAX", "edited", "reading", "rewrite_whole"]
 ROW_GROUP_BYTES_MAX = 128 * 1024 * 1024
 _BATCH_BYTES = 8 * 1024 * 1024
 _BATCH_ROWS_MIN, _BATCH_ROWS_MAX = 256, 1 << 17
-_WAY_ROUND = "write the file anew with the program that made it"
+_WAY_ROUND = "rewrite the file with the program that made it"
 
 
 @dataclass(frozen=True, slots=True)

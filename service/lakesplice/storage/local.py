@@ -30,7 +30,7 @@ from lakesplice.formats.parquet import ROW_GROUP_BYTES_MAX
 
 TEMPORARY = "_lakesplice/tmp"
 _FORBIDDEN_PARTS = frozenset(("", ".", ".."))
-# Folders whose chain this process has synced, by inode: one made anew under the same name is
+# Folders whose chain this process has synced, by inode: one re-created under the same name is
 # another. Of the process, since a worker gets its stores anew with each batch.
 _synced: dict[Path, int] = {}
 

@@ -34,7 +34,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 
 
 class ObjectStore:
-    """`Store` under a path of a bucket. Copies to other processes connect anew."""
+    """`Store` under a path of a bucket. Copies in other processes open their own connections."""
 
     def __init__(self, bucket: Bucket, prefix: str = "") -> None:
         self.bucket, self.prefix = bucket, prefix.strip("/")
@@ -247,7 +247,7 @@ def _failing(path: str, store: str) -> Iterator[None]:
         ) from error
     except (BaseError, BotoCoreError, ClientError) as error:
         raise StorageError(
-            "the object store failed; it was tried again and again",
+            "the object store failed at every retry; check that it is up, then try again",
             path=path,
             store=store,
             cause=_told(error),

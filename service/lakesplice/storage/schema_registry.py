@@ -140,7 +140,9 @@ class _Client:
                 continue
             answer = self._get(path)
             if answer is None or path in above or len(found) + len(above) > _REFERENCES_MAX:
-                raise SourceUnavailable("a schema's references lead nowhere; mend it", path=path)
+                raise SourceUnavailable(
+                    "a schema refers to one that isn't registered; register it", path=path
+                )
             if path_of is _subject:
                 kept = _members(answer)
                 text, further = str(kept["schema"]), kept.get("references") or []
@@ -174,7 +176,7 @@ class _Client:
         if response.status == _NOT_FOUND and _says_lacking(body):
             return None
         raise SourceUnavailable(
-            "the schema registry refuses, or is none; see schema_registry.url and its options",
+            "the answer is no schema; check schema_registry.url, and the credentials in its options",
             url=url, status=response.status, answer=body[:200].decode("utf-8", "replace"),
         )  # fmt: skip
 

@@ -66,7 +66,7 @@ DRIVER_STANDBY = gauge(
 QUERY_RESTARTS = counter(
     "query_restarts",
     "restarts",
-    "How often the streaming query was started anew, by reason.",
+    "How often the streaming query was restarted, by reason.",
     "Restarts for `error` more than once an hour: the log names the error.",
     Label(
         "reason",
@@ -124,7 +124,7 @@ UNLINKED_CHANGES = counter(
     "changes_unlinked",
     "changes",
     "Changes made to another state of their row than the table had: one before them is missing.",
-    "Some after an ALTER or from several partitions; else changes are lost: snapshot anew.",
+    "Some after an ALTER or from several partitions; else changes are lost: take a new snapshot.",
     TABLE,
 )
 IGNORED = counter(
@@ -256,7 +256,7 @@ COMPACTION_BYTES = counter(
 SPLICED_PAGES = counter(
     "spliced_pages",
     "pages",
-    "Pages of spliced base files: copied as they were, or encoded anew.",
+    "Pages of spliced base files: copied as they were, or re-encoded.",
     "Most of them encoded, for long: raise compaction.ratio_max, so that a page gets more changes.",
     TABLE,
     Label("how", ("copied", "encoded")),
@@ -264,7 +264,7 @@ SPLICED_PAGES = counter(
 SPLICED_BYTES = counter(
     "spliced_bytes",
     "bytes",
-    "Bytes of pages of spliced base files: copied as they were, or encoded anew. Both together, "
+    "Bytes of pages of spliced base files: copied as they were, or re-encoded. Both together, "
     "divided by the deltas' bytes, are the write amplification.",
     "As for `lakesplice_spliced_pages_total`.",
     TABLE,
@@ -273,8 +273,8 @@ SPLICED_BYTES = counter(
 SPLICE_FALLBACKS = counter(
     "splice_fallbacks",
     "fallbacks",
-    "What a splice could not leave alone, by reason: `file`, a base file written anew whole; "
-    "`column`, a column of a base file encoded anew.",
+    "What a splice could not leave alone, by reason: `file`, a base file rewritten whole; "
+    "`column`, a column of a base file re-encoded.",
     "`file`: something else wrote base files; look who did. Reasons of `column` are part of the "
     "work.",
     TABLE,

@@ -281,7 +281,7 @@ def test_a_parking_that_never_wins_its_race_is_an_error(tmp_path: Path) -> None:
 
     store = FaultyStore(table.store, before_call=commit_first)
     held = HeldTable(store, SOURCE, 1, table.clock, table.entropy)
-    with pytest.raises(RetryableError, match="always faster"):
+    with pytest.raises(RetryableError, match="committed first every time"):
         held.park(ParkReason(ParkCode.CORRUPT, "a file is damaged"))
     assert table.now().manifest.parked is None
 

@@ -302,7 +302,7 @@ def test_a_fence_that_proves_wrong_parks_the_table_once(scene: Scene) -> None:
     assert scene.keys == []
     scene.teller.tell("RENAME TABLE _ledger_new TO ledger", place, 1)
     scene.deal()
-    assert "take the table anew" in scene.parked
+    assert "reload the table" in scene.parked
 
 
 def _with_copy(scene: Scene) -> None:

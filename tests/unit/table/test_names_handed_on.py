@@ -265,4 +265,4 @@ def test_a_column_dropped_and_added_anew_parks_where_drops_do(lake: LocalStore) 
     life.topic.append(0, [came(30, 2, 20, 200)])
     life.driver.batch()
     assert life.parked.startswith(ParkCode.SCHEMA_CHANGE)
-    assert "dropped and added anew" in life.parked
+    assert "dropped and added again" in life.parked

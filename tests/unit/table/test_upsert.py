@@ -254,7 +254,7 @@ def test_who_always_loses_is_told_so(store: LocalStore) -> None:
             rival.upsert(given([row(1, n=rival.version)], ["id", "n"]))
 
     late = HandFedTable(FaultyStore(store, before_call=always), tools(30))
-    with pytest.raises(RetryableError, match="always faster"):
+    with pytest.raises(RetryableError, match="committed first every time"):
         late.upsert(given([row(1, name="late")], ["id", "name"]))
     assert rows_of(rival)[1]["name"] == "a"
 

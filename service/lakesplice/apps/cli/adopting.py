@@ -40,7 +40,7 @@ def adopt(
     """Make a Delta table or a folder of Parquet files a table fed by hand, where it stands.
 
     Files stay as they are until rows of them change; those listed have columns that must be
-    written anew at once. Nobody else may write to it meanwhile, nor afterwards.
+    rewritten at once. Nobody else may write to it meanwhile, nor afterwards.
     """
     from lakesplice import Table
 
@@ -62,5 +62,5 @@ def _told(found: Adoption, what: str) -> str:
     columns = " ".join(f"{name}:{kind}" for name, kind in found.columns)
     return (
         f"{found.files} files with {found.rows} rows and {found.bytes} bytes {what};"
-        f" {len(found.rewritten)} of them written anew; columns {columns}"
+        f" {len(found.rewritten)} of them rewritten; columns {columns}"
     )

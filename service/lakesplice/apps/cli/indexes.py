@@ -1,4 +1,4 @@
-"""`lakesplice index`: compare the row index with the rows, or make it anew."""
+"""`lakesplice index`: compare the row index with the rows, or rebuild it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def check_index(
 def rebuild_index(
     table: TableArgument, wait: WaitOption = WAIT_SECONDS, config: ConfigOption = None
 ) -> None:
-    """Make the row index anew from the rows' keys; a running service does it between batches."""
+    """Rebuild the row index from the rows' keys; a running service does it between batches."""
     from lakesplice.apps.commands import Patience, give
     from lakesplice.apps.table_work import REBUILD
 

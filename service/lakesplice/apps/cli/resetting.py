@@ -46,7 +46,7 @@ def reset(
     wait: WaitOption = WAIT_SECONDS,
     config: ConfigOption = None,
 ) -> None:
-    """Read a table's topic again, from given offsets on or for a table that begins anew.
+    """Read a table's topic again, from given offsets on or for a table that starts over.
 
     What is read again changes no row that is as new or newer. A running service does it between
     two batches; only that knows where topics begin (`--to`, `--anew`).
@@ -59,7 +59,7 @@ def reset(
     if (bool(offset), bool(to), anew).count(True) != 1:
         raise UsageError("say from where: one of --offset, --to and --anew", table=table)
     if anew and topic:
-        raise UsageError("a table begins anew as a whole; leave --topic out", table=table)
+        raise UsageError("a table starts over as a whole; leave --topic out", table=table)
     arguments = {
         "offsets": sorted(dict(map(parse_offset, offset or [])).items()),
         "to": None if not to else EARLIEST if to == EARLIEST else moment_ms(to),

@@ -42,7 +42,7 @@ def splice(
     ] = False,
     form: ListingOption = Listing.TABLE,
 ) -> None:
-    """Write a Parquet file with changed rows; only pages that change are encoded anew.
+    """Write a Parquet file with changed rows; only pages that change are re-encoded.
 
     Each column of the changes replaces the file's column of that name in the rows found; columns
     that the changes lack stay as they are.
@@ -75,7 +75,7 @@ def _told(summary: SpliceSummary) -> list[str]:
     if summary.unmatched:
         told.append(f"changes that found no row: {summary.unmatched}")
     if summary.rewritten:
-        told.append(f"the whole file was encoded anew: {summary.rewritten}")
+        told.append(f"the whole file was re-encoded: {summary.rewritten}")
     else:
         told.append(f"pages copied: {summary.pages_copied}, encoded: {summary.pages_encoded}")
         told.append(f"bytes copied: {summary.bytes_copied}, encoded: {summary.bytes_encoded}")

@@ -131,7 +131,7 @@ def purge(
     wait: WaitOption = WAIT_SECONDS,
     config: ConfigOption = None,
 ) -> None:
-    """Write base files anew without rows that were deleted long ago; older versions keep them.
+    """Rewrite base files without rows that were deleted long ago; older versions keep them.
 
     Rows stay that some partition hasn't passed, or that a dead letter may change, or for whose file
     changes wait. The service does it by itself where `purge.after` is set; asked to do it now, it

@@ -2,10 +2,10 @@
 
     start        take a generation, start Spark, open the topics' tables
     main loop    a query over the topics that can be read, and one over those far behind; they are
-                 started anew, from where the manifests stand, when topics come, a table is parked
+                 restarted, from where the manifests stand, when topics come, a table is parked
                  or an ingest is refused
     beside it    compaction threads, the metrics page, the generation's heartbeat
-    requests     what commands ask of a table is done between two batches, before queries start anew
+    requests     what commands ask of a table is done between two batches, before queries restart
     stop         running batches are finished if time allows, else dropped whole
 
 Whatever ends in the middle is safe: the manifests say where each table stands.

@@ -21,7 +21,7 @@ _ALTER = (
     " is parked. `try_evolve`, `lenient`: there the new values get a column of their own,"
     " `<name>_2`, and the old one stays as it is. `ignore`: where `evolve` would take a wider type,"
     " the column keeps its own; a record with a value that it doesn't hold exactly is a dead letter"
-    " (`out-of-range`), which can be taken again under another policy; where the source changed"
+    " (`out-of-range`), which can be replayed under another policy; where the source changed"
     " values too, the table is parked. `exception`: the table is parked."
 )
 _RENAME = (

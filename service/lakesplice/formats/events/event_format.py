@@ -82,7 +82,7 @@ class KeyForm(Protocol):
 
 
 class Reader(Protocol):
-    """Reads a run of one partition's records; made anew for each run."""
+    """Reads a run of one partition's records; a new one for each run."""
 
     def inspect(self, value: bytes) -> Template | Verdict:
         """Read one record by the book; what it says about those like it."""

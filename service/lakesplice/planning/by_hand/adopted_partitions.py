@@ -40,7 +40,7 @@ def of_log(log: LogState, columns: pa.Schema) -> tuple[Constants, list[str]]:
             except (pa.ArrowInvalid, ValueError):
                 obstacles.append(
                     f"it is partitioned by {name}, of which {text!r} can't be read as one exact"
-                    f" {kind}: write it anew by another column or unpartitioned"
+                    f" {kind}: rewrite it by another column or unpartitioned"
                 )
     return found, obstacles
 
@@ -52,7 +52,7 @@ def of_folders(paths: Sequence[str]) -> tuple[Constants, pa.Schema, list[str]]:
     texts = {path: dict(_named(path)) for path in paths}
     names = [*dict.fromkeys(name for values in texts.values() for name in values)]
     obstacles = [
-        f"{path} is in no folder of a {name}, and other files are: write it anew"
+        f"{path} is in no folder of a {name}, and other files are: rewrite it"
         for path, values in texts.items()
         for name in names
         if name not in values

@@ -110,7 +110,7 @@ def common_columns(files: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
             if common is None:
                 obstacles.append(
                     f"column {field.name!r} is {known} in {first} and {field.type} in {path};"
-                    " write one of them anew"
+                    " rewrite one of them"
                 )
             else:
                 met[field.name] = (first, common)
@@ -183,7 +183,7 @@ def _of_properties(metadata: TableMetadata) -> list[str]:
         if name.startswith(_CONSTRAINT)
     ]
     if properties.get("delta.columnMapping.mode", "none") != "none":
-        found.append("its columns are mapped to other names: write it anew without column mapping")
+        found.append("its columns are mapped to other names: rewrite it without column mapping")
     return found
 
 
@@ -203,8 +203,8 @@ def _of_paths(log: LogState) -> list[str]:
         found.append(f"its files lie elsewhere, such as {outside[0]}: a clone must be a deep one")
     if strange:
         found.append(
-            f"its log has names of files in unusual escapes, such as that of {strange[0]}: write"
-            " them anew"
+            f"its log has names of files in unusual escapes, such as that of {strange[0]}:"
+            " rewrite them"
         )
     return found
 

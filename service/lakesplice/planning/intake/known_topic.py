@@ -13,7 +13,7 @@ from lakesplice.model.stays import Stays
 from lakesplice.planning.intake.decoded_records import Decoded
 from lakesplice.planning.intake.shared_positions import SHARED, SharedPositions
 
-_ANEW = "give `lakesplice reset --anew` to take the table anew from the topic"
+_ANEW = "give `lakesplice reset --anew` to reload the table from the topic"
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from lakesplice.model.position import Position
 SHARED = (
     "the change stands at the same position as another one, so their order can't be told; start"
     " MariaDB from 11.4 on with binlog_legacy_event_pos=1, and MySQL with"
-    " binlog_transaction_compression=OFF; then take the table anew with `lakesplice reset --anew`"
+    " binlog_transaction_compression=OFF; then reload the table with `lakesplice reset --anew`"
 )
 
 Found = Sequence[tuple[Integers, pa.Table]]

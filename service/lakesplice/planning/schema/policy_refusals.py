@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lakesplice.model.schema import Column, SourceField
 
-RESET = "give `lakesplice reset --anew` to read it anew under the source's present schema"
+RESET = "give `lakesplice reset --anew` to read it again under the source's present schema"
 
 
 def gone(column: Column, new: Sequence[SourceField], follows_renames: bool = False) -> str:
@@ -39,7 +39,7 @@ def handed_on(names: Sequence[str]) -> str:
     """Names that are other columns' now, as the source told."""
     return (
         f"by its statements the source has other columns now under {_listed(names)}: columns"
-        " changed their names with each other, or were dropped and added anew; to follow new names"
+        " changed their names with each other, or were dropped and added again; to follow new names"
         " (not of the key), set schema_changes.rename_column: evolve; to keep what the old columns"
         " held and give the new ones columns of their own, lenient; then give `lakesplice unpark`;"
         f" or {RESET}"

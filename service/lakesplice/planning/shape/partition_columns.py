@@ -31,7 +31,7 @@ _KINDS = frozenset((Kind.STRING, *_WHOLE, Kind.DATE, Kind.TIMESTAMP, Kind.BOOLEA
 _DAYS = (-719162, 2932896)  # 0001-01-01 to 9999-12-31: readers disagree about others
 # All digits, so that a moment has one spelling; without the zone readers would take their own.
 _MOMENT = "%Y-%m-%dT%H:%M:%SZ"
-_RESET = "or give `lakesplice reset --anew` to read it anew"
+_RESET = "or give `lakesplice reset --anew` to read it again"
 
 Problem = tuple[ParkCode, str]
 

@@ -160,7 +160,7 @@ def _undone(source: SourceState, told: DropsTold) -> Due | None:
                 Remedy.PARK,
                 drop.place,
                 f"the table was dropped at the source, at {drop.place}, and its rows went; then its"
-                " copy got its name, so they should have stayed; take the table anew",
+                " copy got its name, so they should have stayed; reload the table",
             )
     return None
 

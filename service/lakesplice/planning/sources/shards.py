@@ -62,7 +62,7 @@ def joining_problem(manifest: Manifest, source: SourceState) -> str:
     if any(dict(known.shard).keys() != dict(source.shard).keys() for known in others):
         return (
             "the table's rows aren't told apart by the shard that shape.key has;"
-            " `lakesplice reset --anew` takes all of its topics anew"
+            " `lakesplice reset --anew` reloads all of its topics"
         )
     if any(known.shard == source.shard for known in others):
         return (
@@ -70,5 +70,5 @@ def joining_problem(manifest: Manifest, source: SourceState) -> str:
             " differs, such as topic"
         )
     if manifest.schema.columns and not dict(source.shard).keys() <= set(manifest.schema.key):
-        return "the table's key lacks what shape.key has; `lakesplice reset --anew` takes it anew"
+        return "the table's key lacks what shape.key has; `lakesplice reset --anew` reloads it"
     return ""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState, SourceState
 
-_ANEW = "give `lakesplice reset --anew` to take the table anew"
+_ANEW = "give `lakesplice reset --anew` to reload the table"
 
 
 def check_source(

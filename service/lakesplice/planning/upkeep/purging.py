@@ -110,7 +110,7 @@ def at_or_below(rows: pa.Table, floor: Position) -> Mask:
 def plan_purge(
     manifest: Manifest, files: Collection[tuple[BaseFile, int]], ratio_min: float
 ) -> Sequence[BaseFile]:
-    """Return the files to write anew, of those given with their numbers of rows that may go.
+    """Return the files to rewrite, of those given with their numbers of rows that may go.
 
     Files for which changes wait are left for later, and files in which less than `ratio_min` of the
     rows may go; the ones in which most may go come first, as many as have `ROWS_MAX` rows.

@@ -58,7 +58,7 @@ class Description:
 def described(
     source: SourceFile, row_group: int, column: int, done: Sequence[Recoded]
 ) -> Description:
-    """Return the description of a chunk some pages of which were encoded anew; the others' bounds
+    """Return the description of a chunk some pages of which were re-encoded; the others' bounds
     are taken over.
     """
     leaf, chunk = source.leaf(column), source.chunk(row_group, column)

@@ -1,6 +1,6 @@
-"""A column chunk with new values in some rows: its touched pages are encoded anew, the others stay.
+"""A column chunk with new values in some rows: its touched pages are re-encoded, the others stay.
 
-    extend the dictionary -> encode touched pages anew, span by span -> describe the chunk
+    extend the dictionary -> re-encode touched pages, span by span -> describe the chunk
 
 What the footer says about encodings stays true, and pages with a dictionary stay before those
 without.

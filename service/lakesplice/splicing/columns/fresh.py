@@ -29,7 +29,7 @@ def leaf_of(field: pa.Field, place: Place) -> Leaf:
     """Return the leaf that pyarrow writes a flat field as; `UnsupportedError` for a nested one."""
     if pa.types.is_nested(field.type) or pa.types.is_null(field.type):
         raise UnsupportedError(
-            "only a flat column can be added; write the file anew",
+            "only a flat column can be added; rewrite the file",
             path=place.path,
             column=field.name,
             reason=str(Reason.NESTED),
@@ -55,7 +55,7 @@ def fresh_chunk(
     pages = encode_pages(leaf, arrays, encoding, style, place)
     if pages is None:
         raise UnsupportedError(
-            "a column's type can't be written in the file's layout; write the file anew",
+            "a column's type can't be written in the file's layout; rewrite the file",
             path=place.path,
             place=place.part,
             reason=str(Reason.OTHER_LAYOUT),

@@ -1,4 +1,4 @@
-"""A flat column chunk encoded whole: its pages keep their rows, its dictionary is made anew.
+"""A flat column chunk encoded whole: its pages keep their rows, its dictionary is rebuilt.
 
 Decoded and encoded are spans of it, one behind the other. A dictionary grows from span to span at
 its end, so what was encoded before stays valid; beyond a size it is left as it is, and the pages
@@ -42,7 +42,7 @@ def rewritten_chunk(
     reason: Reason,
     memory: Memory,
 ) -> ChunkImage:
-    """Return a flat chunk with `edit` laid over, all of it encoded anew because of `reason`.
+    """Return a flat chunk with `edit` laid over, all of it re-encoded because of `reason`.
 
     Blocks. Raises `CorruptFileError` where it can't be decoded, `UnsupportedError` where it can't
     be written again in the chunk's layout.

@@ -30,7 +30,7 @@ def covering(
     chunk: Chunk, new: Sequence[Chunk], pages: int, dictionary_encoding: int | None
 ) -> Chunk:
     """Return the description of an edited chunk of so many data pages, with what `new` says of the
-    pages that were encoded anew, each in place of one of its own encoding.
+    pages that were re-encoded, each in place of one of its own encoding.
 
     Counts that don't agree with what was seen are dropped: without, readers don't go by them.
     """

@@ -96,7 +96,7 @@ def _counted(schema: list[Struct]) -> tuple[Struct, ...]:
 def _flat_only(footer: Footer) -> None:
     if not all(leaf.flat for leaf in footer.leaves):
         raise UnsupportedError(
-            "columns of a file with nested ones can't be added or dropped; write the file anew",
+            "columns of a file with nested ones can't be added or dropped; rewrite the file",
             reason=str(Reason.NESTED),
         )
 

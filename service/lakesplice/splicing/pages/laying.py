@@ -50,7 +50,7 @@ def null_refused(source: SourceFile, column: str) -> UsageError:
 def refused(source: SourceFile, row_group: int, column: int, reason: Reason) -> UnsupportedError:
     """Return the error for a chunk that can't be spliced."""
     return UnsupportedError(
-        "a column chunk can't be spliced; write the file anew",
+        "a column chunk can't be spliced; rewrite the file",
         path=source.name,
         place=source.place(row_group, column).part,
         reason=str(reason),

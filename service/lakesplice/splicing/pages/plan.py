@@ -1,4 +1,4 @@
-"""The plan of one edited column chunk: which pages are encoded anew, and whether all are.
+"""The plan of one edited column chunk: which pages are re-encoded, and whether all are.
 
 Pure: rows and counts in, decisions out. The order of a chunk's pages is law: pages with a
 dictionary come first, and a page without one is never followed by one with it, since Spark's
@@ -27,7 +27,7 @@ _SMALL_DICTIONARY_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class ChunkPlan:
-    """What becomes of an edited chunk: `pages` are encoded anew, or all of them for `whole`."""
+    """What becomes of an edited chunk: `pages` are re-encoded, or all of them for `whole`."""
 
     pages: Int64s
     whole: Reason | None = None
@@ -68,7 +68,7 @@ def plan_chunk(
 def dictionary_decayed(
     entries: int, entries_at_first: int, dictionary_bytes: int, chunk_bytes: int
 ) -> bool:
-    """Return whether a dictionary of so many entries is to be made anew with its chunk.
+    """Return whether a dictionary of so many entries is to be rebuilt with its chunk.
 
     `dictionary_bytes` is its size with all `entries`, `entries_at_first` what it had when the
     chunk was last encoded whole.

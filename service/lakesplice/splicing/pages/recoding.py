@@ -33,7 +33,7 @@ from lakesplice.splicing.structures.source import SourceFile
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Recoded:
-    """Pages of one encoding, encoded anew: `part` has those numbered `pages` in the chunk.
+    """Pages of one encoding, re-encoded: `part` has those numbered `pages` in the chunk.
 
     `uncompressed` is by how much they grew; nulls are counted before and after.
     """
@@ -62,7 +62,7 @@ class Dictionary:
 
 
 class Recoder:
-    """Encodes pages of one flat chunk anew."""
+    """Re-encodes pages of one flat chunk."""
 
     def __init__(
         self,

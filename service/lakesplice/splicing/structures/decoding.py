@@ -30,7 +30,7 @@ def decoding(place: Place) -> Iterator[None]:
     except _FAILED as error:
         if isinstance(error, _BEYOND) or _OVERFLOW.search(str(error)):
             raise UnsupportedError(
-                "a Parquet file holds what can't be decoded; write it anew with the program that"
+                "a Parquet file holds what can't be decoded; rewrite it with the program that"
                 " made it",
                 path=place.path,
                 place=place.part,

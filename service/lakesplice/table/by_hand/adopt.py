@@ -175,7 +175,7 @@ def _columns_of(store: Store, paths: Sequence[str]) -> tuple[pa.Schema, Constant
     constants, named, obstacles = of_folders(paths)
     met = [(path, _columns(store, path)) for path in paths]
     obstacles += [
-        f"{path} has a column {name!r}, and so has its folder's name: write it anew"
+        f"{path} has a column {name!r}, and so has its folder's name: rewrite it"
         for path, columns in met
         for name in named.names
         if name in columns.names
@@ -215,8 +215,8 @@ def _require_parquet_alone(store: Store) -> None:
     folders = set(store.folders())
     refuse(
         [
-            f"the folder {name} says that it is {what}, whose files are not all its rows: write it"
-            " anew as Delta or plain Parquet"
+            f"the folder {name} says that it is {what}, whose files are not all its rows:"
+            " rewrite it as Delta or plain Parquet"
             for name, what in _OTHERS.items()
             if name in folders
         ]

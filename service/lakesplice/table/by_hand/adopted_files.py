@@ -148,7 +148,7 @@ def look_into(
         absent = [name for name in schema.key if name not in file.columns().names]
         if absent:
             raise UnsupportedError(
-                "a file lacks columns of the key, so its rows have none; write it anew",
+                "a file lacks columns of the key, so its rows have none; rewrite it",
                 path=path,
                 columns=absent,
             )
@@ -172,7 +172,7 @@ def data_files(store: Store) -> Iterator[str]:
 def with_constants(
     store: Store, file: FoundFile, schema: TableSchema, sink: pa.NativeFile
 ) -> WrittenBase:
-    """Write a file anew with its constants as columns; its own pages are copied as they are.
+    """Rewrite a file with its constants as columns; its own pages are copied as they are.
 
     Blocks. `UnsupportedError`, before anything is written, for a file that can't be spliced.
     """

@@ -213,7 +213,7 @@ class HandFedTable(Table):
                 total = _summed(self.version, splice)
                 self._upkeep()
                 return total
-        raise RetryableError("other writers of this table were always faster; try again later")
+        raise RetryableError("other writers committed first every time; try again later")
 
     def vacuum(
         self,
@@ -281,10 +281,10 @@ class HandFedTable(Table):
                 files += len(inputs)
             else:
                 conflicts += 1
-        raise RetryableError("other writers of this table were always faster; try again later")
+        raise RetryableError("other writers committed first every time; try again later")
 
     def purge(self, *, older_than_hours: float = PURGE_SECONDS / 3600) -> Purged:
-        """Write base files anew without the rows that were deleted longer ago than that.
+        """Rewrite base files without the rows that were deleted longer ago than that.
 
         Older versions still have them, until a vacuum. Files for which changes wait stay; `compact`
         first. Blocks; reads the state of every row. `RetryableError` if other writers were always
@@ -305,7 +305,7 @@ class HandFedTable(Table):
                 files, rows = files + len(intent.inputs), rows + intent.counts["rows"]
             else:
                 conflicts += 1
-        raise RetryableError("other writers of this table were always faster; try again later")
+        raise RetryableError("other writers committed first every time; try again later")
 
     def _splice(self, manifest: Manifest, threads: int) -> Splice:
         shares = tasks(work(manifest), _TASK_BYTES, max(1, threads))

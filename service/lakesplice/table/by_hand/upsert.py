@@ -135,7 +135,7 @@ class Upserter:
                 done = outcome.snapshot
                 return done, _upserted(done.version, intent.counts)
         raise RetryableError(
-            "other upserts of this table were always faster; try again later",
+            "other upserts committed first every time; try again later",
             attempts=ATTEMPTS_MAX,
             last=outcome.detail if isinstance(outcome, Conflict) else "",
         )

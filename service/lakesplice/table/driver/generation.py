@@ -55,7 +55,7 @@ class Generation:
         """Return if this is the highest generation; else `FencedError`. Costs one look-up."""
         if self._lake.size(generation_path(self.number + 1)) is not None:
             raise FencedError(
-                "a driver of a higher generation has taken the lake; this one must stop",
+                "another driver with a higher generation took over the lake; this one must stop",
                 generation=self.number,
             )
 

@@ -209,5 +209,5 @@ def _mixed(reports: Sequence[PartitionReport]) -> ParkReason | None:
     return ParkReason(
         ParkCode.FORMAT_CHANGED,
         f"the topic's partitions bring changes of several kinds: {kinds}; let one source write the"
-        " topic, and take the table anew",
+        " topic, and reload the table",
     )

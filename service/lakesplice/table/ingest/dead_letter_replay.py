@@ -107,7 +107,7 @@ class LetterBox:
                     break
             else:
                 raise RetryableError(
-                    "the table changes too often for its letters to be taken; try again",
+                    "other commits to the table came first every time; replay the dead letters later",
                     attempts=_ATTEMPTS_MAX,
                 )
         return total

@@ -164,14 +164,14 @@ class HeldTable:
             joined = self.manifest.with_source(self._unborn_source)
             self.commit(Redirect(self.generation, self.version, self._unborn_source, joined.parked))
         raise RetryableError(
-            "other writers of the table were always faster than a topic that joins it",
+            "other writers committed first every time, so the topic did not join the table",
             topic=self._unborn_source.topic,
         )
 
     def evolve(self, schema: TableSchema) -> Committed | Conflict:
         """Make `schema`, which extends the present one, the table's schema.
 
-        Base files whose columns change their type are written anew before it.
+        Base files whose columns change their type are rewritten before it.
         """
         planned_on, read = self.version, self.manifest
         replaced = reshape(self.store, read, schema, self._entropy)
@@ -220,7 +220,7 @@ class HeldTable:
             if isinstance(self.commit(intent), Committed):
                 return int(intent.counts.get("fenced", 0))
         raise RetryableError(
-            "other writers of the table were always faster than a fence", topic=self.source.topic
+            "other writers committed first every time, so no fence was set", topic=self.source.topic
         )
 
     def record_epoch(self, epoch: Epoch) -> Committed | Conflict:
@@ -241,8 +241,8 @@ class HeldTable:
             if isinstance(self.commit(self._parking(reason)), Committed):
                 return
         raise RetryableError(
-            "other writers of the table were always faster than its parking; it is tried again with"
-            " the next batch",
+            "other writers committed first every time, so the table is not parked yet; the next"
+            " batch tries again",
             topic=self.source.topic,
             reason=reason.code,
         )

@@ -1,4 +1,4 @@
-"""Reset: a table that its topics feed is taken anew from their beginnings.
+"""Reset: a table that its topics feed is reloaded from their beginnings.
 
 It is as a restore to what the table was before its first change: the versions before stay readable
 as long as they would, and whoever wrote meanwhile has to write again.
@@ -33,7 +33,7 @@ def plan_reset(snapshot: Snapshot, starts: Mapping[str, TopicStart], generation:
     """
     sources = snapshot.manifest.sources
     if not sources:
-        raise UsageError("the table is fed by hand: nothing could fill it again")
+        raise UsageError("the table is fed by hand, so no topic could fill it again")
     newborn = {
         topic: SourceState(
             topic,

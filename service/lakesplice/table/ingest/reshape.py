@@ -4,7 +4,7 @@ came with a default.
 Delta readers of the first reader version find columns by their names, one type per column in all
 files, and null where a file lacks a column. So each file that holds a column of another type or
 name, or lacks one that has a value in every row, gets a next version in the same commit as the
-schema: that column's pages are made anew, all others copied. Addresses don't move; deltas stay as
+schema: that column's pages are rebuilt, all others copied. Addresses don't move; deltas stay as
 they are, since they name the schema version that they were written in.
 """
 

@@ -172,7 +172,7 @@ class FileMerge:
 
 @dataclass(frozen=True, slots=True)
 class Purge:
-    """Base files written anew without rows that were deleted for good.
+    """Base files rewritten without rows that were deleted for good.
 
     `outputs` have the rows that stay in new file groups, and `run` says where; None if none does.
     `floors` has the topics of which rows went, each with a position at or above all of these.
@@ -303,7 +303,7 @@ class Sweep:
 @dataclass(frozen=True, slots=True)
 class Restore:
     """The state of an older `version`, as `manifest` has it, becomes the newest one; without
-    `version` it is a new one, of a table that begins anew.
+    `version` it is a new one, of a table that starts over.
 
     `stats` maps each base file that comes back to its Delta statistics, None where it has none.
     """

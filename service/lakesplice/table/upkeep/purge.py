@@ -1,4 +1,4 @@
-"""Purge: base files are written anew without the rows that are deleted, and old.
+"""Purge: base files are rewritten without the rows that are deleted, and old.
 
 The rows that stay come to other places, in new file groups, so a run of the index says where they
 are. It is the newest: of a row's older entry nothing is left to find. So it must not have the old
@@ -91,7 +91,7 @@ def purge_files(
     generation: int,
     entropy: Entropy,
 ) -> Purge:
-    """Write the files anew without the rows that may go, and the index of those that stay.
+    """Rewrite the files without the rows that may go, and the index of those that stay.
 
     `manifest` is that of the version `planned_on`. Memory holds a row group and 32 bytes per row
     that stays. Blocks; `CorruptFileError`, `StorageError`. Nothing refers to what was written until

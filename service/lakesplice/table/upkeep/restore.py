@@ -58,4 +58,4 @@ def restore(
         outcome = commit(plan_restore(store, snapshot, version, generation))
         if isinstance(outcome, Committed):
             return outcome.snapshot
-    raise RetryableError("other writers of this table were always faster; try again later")
+    raise RetryableError("other writers committed first every time; try again later")

@@ -1,8 +1,8 @@
 """What becomes of tables that were dropped at their source, between two queries.
 
 A fence is a commit of its own here, for nothing may follow a DROP. No batch may be under way
-meanwhile, so a runner that meets a table with a DROP to deal with leaves it out and has the queries
-start anew.
+meanwhile, so a runner that meets a table with a DROP to deal with leaves it out and restarts
+the queries.
 """
 
 from __future__ import annotations

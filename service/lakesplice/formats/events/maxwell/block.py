@@ -137,7 +137,7 @@ def _places(
         ~stated & build.live,
         "a change without position among changes that have one, such as a row of a bootstrap; set"
         " output_binlog_position=false in Maxwell to order by the records, in a topic of one"
-        " partition, and take the table anew",
+        " partition, and reload the table",
         build,
     )
     commits = members["commit"].fill_null(False)
