@@ -141,7 +141,8 @@ class _Client:
             answer = self._get(path)
             if answer is None or path in above or len(found) + len(above) > _REFERENCES_MAX:
                 raise SourceUnavailable(
-                    "a schema refers to one that isn't registered; register it", path=path
+                    "a schema's references are missing, circular or too many; correct them",
+                    path=path,
                 )
             if path_of is _subject:
                 kept = _members(answer)
@@ -176,7 +177,7 @@ class _Client:
         if response.status == _NOT_FOUND and _says_lacking(body):
             return None
         raise SourceUnavailable(
-            "the answer is no schema; check schema_registry.url, and the credentials in its options",
+            "no schema was returned; check schema_registry.url and its credentials",
             url=url, status=response.status, answer=body[:200].decode("utf-8", "replace"),
         )  # fmt: skip
 

@@ -107,7 +107,7 @@ class LetterBox:
                     break
             else:
                 raise RetryableError(
-                    "other commits to the table came first every time; replay the dead letters later",
+                    "other writers committed first every time; replay the dead letters later",
                     attempts=_ATTEMPTS_MAX,
                 )
         return total
