@@ -1,6 +1,7 @@
 """A whole service at work, watched: every panel of the dashboard shows something of it.
 
-It takes in changes, compacts, meets records that it can't decode, and a table without a key.
+It takes in changes, compacts, meets records that it can't decode, a table without a key, and events
+of a converter that changes values.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ MAY_STAY_EMPTY = {"Conflicts"}
 
 @dataclass
 class Source:
-    """A table that changes a little at each call, whose topic also carries what can't be read."""
+    """A table that changes a little at each call, whose topic also carries what can't be read, and
+    whose converter puts defaults in the place of nulls.
+    """
 
     sender: Sender
     database: Database
@@ -41,7 +44,7 @@ class Source:
         alive = [(key,) for key in range(first) if key % 10]
         self.database.update("ledger", alive, self._changed)
         for event in self.database.drain():
-            self.sender.send(event.topic, 0, event.key, event.value)
+            self.sender.send(event.topic, 0, event.key, _with_default(event.value))
         self.sender.send(self.database.topic("ledger"), 0, b"{}", b"no JSON")
 
     def _changed(self, row: tuple[object, ...]) -> tuple[object, ...]:
@@ -51,6 +54,11 @@ class Source:
         self.database.insert("keyless", [(1, "one", 1, 1, 1_000)])
         (event,) = self.database.drain()
         self.sender.send(event.topic, 0, None, event.value)
+
+
+def _with_default(value: bytes | None) -> bytes | None:
+    """The event as `replace.null.with.default=true` writes it."""
+    return value and value.replace(b'"snapshot":null', b'"snapshot":"false"')
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +134,10 @@ def test_the_alerts_that_its_troubles_call_for_are_on_their_way(watched: Prometh
     def raised() -> set[str]:
         return {rule["name"] for rule in watched.rules() if rule["state"] != "inactive"}
 
-    expected = {"LakespliceTableParked", "LakespliceDeadLetters"}
+    expected = {
+        "LakespliceTableParked",
+        "LakespliceDeadLetters",
+        "LakespliceConnectorChangesValues",
+    }
     watched.until(lambda: expected <= raised(), f"{expected} are raised")
     assert raised() == expected
