@@ -6,8 +6,8 @@
     |   +-- SourceUnavailable     Kafka or the schema registry could not be reached
     +-- FencedError               stop: another driver owns the lake
     +-- CorruptFileError          restore or rebuild the named file; it is never read on
-    |   +-- MissingFileError      a file that a retained version names is gone
-    +-- UnsupportedError          this version cannot do it; the message names the way round
+    |   +-- MissingFileError      a file that a retained version names does not exist
+    +-- UnsupportedError          this version cannot do it; the message names a workaround
     +-- TableError                about one table; the others go on
     |   +-- TableNotFoundError
     |   +-- VersionNotFoundError  the version was never written, or is past retention
@@ -81,7 +81,7 @@ class MissingFileError(CorruptFileError):
 
 
 class UnsupportedError(LakespliceError):
-    """The input is legal but beyond this version; the message names the way round."""
+    """The input is legal but beyond this version; the message names a workaround."""
 
 
 class TableError(LakespliceError):
@@ -97,7 +97,9 @@ class VersionNotFoundError(TableError):
 
 
 class ParkedTableError(TableError):
-    """The table is parked and the command needs it running, or the other way round."""
+    """The table is parked and the command needs a running table, or it is running and must be
+    parked.
+    """
 
 
 class ConfigurationError(LakespliceError):

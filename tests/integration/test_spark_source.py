@@ -204,7 +204,7 @@ def test_an_empty_table_has_columns(spark: SparkSession, tmp_path: Path) -> None
         ({"view": "blue"}, "unknown view"),
         ({"version": "99"}, "never written"),
         ({"version": "one"}, "a version is a number"),
-        ({"as_of": "yesterday"}, "no moment such as"),
+        ({"as_of": "yesterday"}, "isn't a time such as"),
         ({"as_of": "2001-01-01"}, "no retained version"),
         ({"version": "0", "as_of": "2026-01-01"}, "not both"),
         ({"include_deleted": "maybe"}, "true or false"),

@@ -49,8 +49,8 @@ def appearing(target: Path, check: Check | None = None) -> Iterator[pa.NativeFil
     """Yield a sink for a Parquet file that is opened again from the disk before it gets its name.
 
     Its footer and all offset indexes are read then, and `check` is called with the file and its
-    name so far; what they raise is raised, and nothing is left. `UsageError` if meanwhile somebody
-    else made a file of that name.
+    name so far; what they raise is raised, and nothing is left. `UsageError` if meanwhile another
+    process else made a file of that name.
     """
     store = LocalStore(target.parent)
     partial = target.with_name(f".{target.name}.{secrets.token_hex(8)}.partial")

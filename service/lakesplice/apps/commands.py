@@ -1,7 +1,7 @@
 """Commands that change a table: asked of the running driver, or done here if none runs.
 
-Never beside a living driver: it alone commits to tables that a source feeds. Where there is none,
-the command takes the next generation for as long as it works.
+Commands don't commit beside a living driver: only the driver commits to tables that a source feeds.
+Where there is none, the command takes the next generation for as long as it works.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from lakesplice.table.protocol.ports import Clock, Entropy, Store
 from lakesplice.table.protocol.snapshot import open_snapshot
 
 WAIT_SECONDS = 600.0
-# A driver that is gone is known to be after one lease.
+# After one lease a driver that has died is known to be dead.
 _WAITS_MAX = BEATS_PER_LEASE + 2
 _ID_BITS = 64
 # A request is looked for in the history from this long before it expired.
@@ -61,12 +61,12 @@ def give(
     patience: Patience = Patience(),
     options: Mapping[str, str] | None = None,
 ) -> Done:
-    """Give a command about the table at an address; return what came of it.
+    """Give a command about the table at an address; return its result.
 
     `settings` are for where no driver runs, which has its own; `options` say how the lake's store
     is reached. Blocks until the driver did it, or for about a lease and the work itself where none
     runs. `RetryableError` if a driver that lives doesn't answer in time; `UsageError` if it
-    refuses, or the arguments are none.
+    refuses, or the arguments are not valid.
     """
     lake, name = lake_of(address, options)
     clock = patience.clock

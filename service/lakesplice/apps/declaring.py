@@ -1,6 +1,6 @@
 """Types of a source's columns as declarations of the configuration.
 
-They are the present ones. Whoever takes them says that they hold for all records that are still to
+They are the present ones. Who declares them says that they hold for all records that are still to
 be read: an ALTER in between is known only to the topic of schema changes.
 """
 

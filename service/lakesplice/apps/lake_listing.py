@@ -20,7 +20,7 @@ from lakesplice.table.reading.scan import Request, scan
 
 _THREADS = 8
 # Rows are counted by reading one small column of every file. Beyond this that takes too long for a
-# first look, and only the upper bound is told.
+# first look, and only the upper bound is shown.
 _FILES_COUNTED_MAX = 256
 _ROWS_COUNTED_MAX = 50_000_000
 # Of a table's topics the one in the worst state says how the table is doing.

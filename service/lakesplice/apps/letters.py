@@ -33,7 +33,7 @@ def reading_of(
     settings: Settings, name: TableName, history: TypeHistory | None = None
 ) -> RecordReading:
     """Return how the configuration says that the records of a table of the source are read;
-    `history` has the types that the source told of elsewhere.
+    `history` has the types that the source described elsewhere.
     """
     entry = settings.table(name)
     return RecordReading(

@@ -81,9 +81,9 @@ class Table(HandFedTable):
         `uri` and `options` are as for `open`, `key` and `insert_only` as for `create`. Nobody else
         may write it meanwhile, nor afterwards. Blocks; reads every key. One commit makes it ours,
         or nothing has changed: `UsageError` for a key that is null or repeated, and for a table
-        that is ours already; `UnsupportedError` that names all that stands in the way and what to
-        do; `RetryableError` if somebody wrote meanwhile; `TableNotFoundError`, `CorruptFileError`,
-        `StorageError`. `Table.adoption` says beforehand what it would do.
+        that is ours already; `UnsupportedError` that names all obstacles and what to
+        do; `RetryableError` if another process wrote meanwhile; `TableNotFoundError`,
+        `CorruptFileError`, `StorageError`. `Table.adoption` says beforehand what it would do.
         """
         store = open_store(uri, options)
         require_place(store)

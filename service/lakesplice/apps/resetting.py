@@ -1,4 +1,4 @@
-"""Tables whose topics are read again: from other offsets, or anew."""
+"""Tables whose topics are read again: from other offsets, or from the start into an empty table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ EARLIEST = "earliest"
 @dataclass(frozen=True, slots=True)
 class Reset:
     """Where a table is to be read from again: `offsets` by partition, or `to` the earliest ones
-    (`EARLIEST`) or a moment in milliseconds; or `anew`, without what it has.
+    (`EARLIEST`) or a moment in milliseconds; or with `anew`, from the start, without the rows that
+    it has.
     """
 
     offsets: Mapping[int, int]
@@ -32,7 +33,7 @@ class Reset:
 
 
 def reset(table: Workplace, asked: Reset) -> Done:
-    """Let the table be read from elsewhere, or begin anew. Blocks.
+    """Let the table's topics be read from other offsets, or reload the table. Blocks.
 
     `UsageError` where the topic, a partition or who knows the broker is missing, and where records
     would be skipped without being asked for; `ParkedTableError`.
@@ -49,7 +50,7 @@ def _begun_anew(table: Workplace, asked: Reset) -> Done:
     late = [topic for topic, start in sorted(starts.items()) if any(start.offsets.values())]
     lost = "".join(f"; of {topic} the broker has lost the beginning" for topic in late)
     if asked.dry_run:
-        return Done(f"{gone} rows would leave, and come again as the topic brings them{lost}")
+        return Done(f"{gone} rows would be deleted, and inserted again as the topic has them{lost}")
     table.insistently(lambda: plan_reset(table.snapshot, starts, table.generation))
     version = table.snapshot.version
     return Done(f"{gone} rows left in version {version}, to come again from the topic{lost}")
@@ -81,7 +82,7 @@ def _read_again(table: Workplace, asked: Reset) -> Done:
             offsets_by_partition=skipped,
         )
     ways = "; ".join(
-        f"partition {at} goes from {source.partitions[at].next_offset} to {offset}"
+        f"partition {at} is moved from {source.partitions[at].next_offset} to {offset}"
         for at, offset in sorted(offsets.items())
     )
     if asked.dry_run:

@@ -38,7 +38,7 @@ _VERSION, _WHOLE = "version", "whole"
 # Spark turns one batch into rows while the next is decoded.
 _BATCH_ROWS = 1 << 14
 # A task costs Spark more than reading a small commit; more tasks than cores gain nothing. With many
-# commits there are tasks enough, and nobody reads all their manifests to share them out better.
+# commits there are tasks enough, and reading all their manifests to share them out isn't worth it.
 _FILES_A_TASK = 4
 _COMMITS_A_TASK = 4
 _BYTES_A_TASK = 16 * 2**20
@@ -181,7 +181,7 @@ def _only(version: int) -> range:
 
 
 def version_of(text: str) -> int:
-    """Return a version from an option; `UsageError` where it is none."""
+    """Return a version from an option; `UsageError` if it isn't a version."""
     if not text.isdecimal():
         raise UsageError("a version is a number", version=text)
     return int(text)

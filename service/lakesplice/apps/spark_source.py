@@ -6,8 +6,8 @@
 Options: `path` (what `load` is given), `view` ("real_time" or "read_optimised"), `columns` (names
 separated by commas), `filter` (a condition in SQL), `version` or `as_of` (a moment in ISO 8601),
 `include_deleted`, `include_system`, and what an object store needs beside, such as `aws_endpoint`.
-Python data sources aren't told which columns a query uses: where a table is wide, name them. Nor
-are filters taken from Spark, whose way to hand them down gives wrong rows
+Spark doesn't tell Python data sources which columns a query uses: where a table is wide, name them.
+Filters aren't taken from Spark either, whose interface for them gives wrong rows
 (docs/decisions/0019-reading-in-spark.md). With `changes` it gives what commits changed instead, as
 a stream too (`spark_changes.py`).
 """

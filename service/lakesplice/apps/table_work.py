@@ -1,6 +1,6 @@
-"""What commands do to a table, whoever executes them: its driver, or the command where none runs.
+"""What commands do to a table; its driver executes them, or the command itself if no driver runs.
 
-Every one may be done twice but for those of `ONCE`: whoever executes these again, after a driver
+Each may be executed twice, except those of `ONCE`: who executes one of these again, after a driver
 died before it answered, looks into the table's history first.
 """
 
@@ -84,7 +84,9 @@ def _unpark(
         return table.redirected(source=replace(source, parked=None))
 
     table.insistently(direction)
-    return Done(f"unparked in version {table.snapshot.version}; it goes on as the service does")
+    return Done(
+        f"unparked in version {table.snapshot.version}; ingest continues while the service runs"
+    )
 
 
 def _parked(manifest: Manifest, topic: str) -> ParkReason:
@@ -144,7 +146,7 @@ def _compact(table: Workplace) -> Done:
         return Done("no changes wait; nothing to do")
     changes, files = splice.counts.get("changes", 0), len(splice.replaced)
     return Done(
-        f"{changes} changes brought into {files} base files in version {table.snapshot.version}"
+        f"{changes} changes merged into {files} base files in version {table.snapshot.version}"
     )
 
 

@@ -22,7 +22,7 @@ _Planned = TypeVar("_Planned", bound=Intent)
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What came of a command: in words, and as values of JSON for those that show more."""
+    """The result of a command: in words, and as values of JSON for those that show more."""
 
     text: str
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -32,9 +32,10 @@ class Done:
 class Workplace:
     """A table, and the right to commit to it: `committing` makes an intent its next version.
 
-    `told` goes into the history with every commit. `history` gives the types that a source told of,
-    `starts` where topics begin, or what was written at a moment (milliseconds) or later; both only
-    where a driver works. `origin` tells which table of the source a topic is of. Not thread-safe.
+    `told` is written into the history with every commit. `history` gives the types that a source
+    described, `starts` where topics begin, or what was written at a moment (milliseconds) or later;
+    both only where a driver works. `origin` tells which table of the source a topic is of. Not
+    thread-safe.
     """
 
     store: Store
@@ -49,7 +50,7 @@ class Workplace:
     origin: Callable[[str], TableName] = TableName.from_topic
 
     def commit(self, intent: Intent) -> Committed | Conflict:
-        """Commit, and hold the new version; after a conflict, the one that stood in the way."""
+        """Commit, and keep the new version; after a conflict, the version that won the race."""
         outcome = self.committing(intent, self.told)
         if isinstance(outcome, Committed):
             self.snapshot = outcome.snapshot
@@ -58,7 +59,7 @@ class Workplace:
         return outcome
 
     def insistently(self, plan: Callable[[], _Planned | None]) -> _Planned | None:
-        """Plan and commit until nothing came between, and return what was committed.
+        """Plan and commit until no other commit came first, and return what was committed.
 
         None if there was nothing to do. `RetryableError` if others are always faster.
         """

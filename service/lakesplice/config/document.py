@@ -27,7 +27,7 @@ lake: {root: ./lake}
 ```
 
 - A name that isn't below is refused with the nearest one that is, and so is a variable that starts
-  with `LAKESPLICE_`. All problems are told at once.
+  with `LAKESPLICE_`. All problems are reported at once.
 - Two underscores in a variable go a level down. Options have theirs in small letters with dots:
   `LAKESPLICE_KAFKA__OPTIONS__SASL_JAAS_CONFIG` is `sasl.jaas.config`. Mappings and lists are
   written as YAML or JSON: `LAKESPLICE_SPARK__OPTIONS='{"spark.driver.maxResultSize": "2g"}'`.

@@ -2,8 +2,8 @@
 
 Two underscores go a level down. Below a mapping of options the rest is the option's name, in small
 letters and with dots: `LAKESPLICE_KAFKA__OPTIONS__SASL_JAAS_CONFIG` is `sasl.jaas.config`.
-Mappings, lists and whole sections are written as YAML or JSON. `LAKESPLICE_CONFIG` is no setting:
-it names the file that commands read.
+Mappings, lists and whole sections are written as YAML or JSON. `LAKESPLICE_CONFIG` is not a
+setting: it names the file that commands read.
 """
 
 from __future__ import annotations

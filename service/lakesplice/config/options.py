@@ -53,7 +53,7 @@ class Options(Mapping[str, str]):
 
 class ByName(Options):
     """An immutable mapping by names that users give to things of their own, such as columns: what
-    stands under `password` is no secret but a column's type.
+    stands under `password` is not a secret but a column's type.
     """
 
     def masked(self) -> dict[str, str]:

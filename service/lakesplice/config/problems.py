@@ -24,7 +24,7 @@ _NEAR = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing to mend: the setting's path, and the variable it came from, if any."""
+    """One thing to correct: the setting's path, and the variable it came from, if any."""
 
     where: str
     what: str

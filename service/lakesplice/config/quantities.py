@@ -77,7 +77,7 @@ def _bytes(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Marks a setting's unit, so that bounds and values are printed the way they are written."""
+    """Marks a setting's unit, so that bounds and values are printed as they are written."""
 
     text: Callable[[Any], str]
 

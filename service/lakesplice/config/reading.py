@@ -130,7 +130,7 @@ class _StrictLoader(yaml.SafeLoader):
                 raise yaml.constructor.ConstructorError(
                     None,
                     None,
-                    f"the name {key!r} is no text; put it in quotes",
+                    f"the name {key!r} isn't text; put it in quotes",
                     key_node.start_mark,
                 )
             if key in seen:

@@ -167,7 +167,7 @@ class TableSettings(RowSettings):
     )
     format: FormatName | None = Field(
         default=None,
-        description="Format of the change events; without it, it is told from the records.",
+        description="Format of the change events; without it, it is recognised by the records.",
     )
     columns: ByName = Field(
         default=ByName(),
@@ -354,7 +354,7 @@ class Settings(Section):
         return self
 
     def declared(self, name: TableName) -> dict[str, DeclaredType] | None:
-        """Return the column types declared for a table, or None where none are."""
+        """Return the column types declared for a table, or None if there are none."""
         entry = self.table(name)
         return _declared(entry.columns) if entry and entry.columns else None
 
@@ -369,7 +369,7 @@ class Settings(Section):
         return entry.row_key if entry else ()
 
     def format(self, name: TableName) -> FormatName | None:
-        """Return the format stated for a table's events, or None where it is told from them."""
+        """Return the format stated for a table's events, or None where it is recognised by them."""
         entry = self.table(name)
         return entry.format if entry else None
 

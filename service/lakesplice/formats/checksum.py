@@ -1,6 +1,6 @@
 """Checksums of our files: XXH3 with 128 bits, written as 32 hexadecimal digits.
 
-It finds what a disk, a cable or a truncated copy does to a file; it is no defence against a person.
+It detects damage by a disk, a cable or a truncated copy; it doesn't defend against a person.
 Source: docs/format.md, "Checksums".
 """
 
@@ -22,7 +22,7 @@ Bytes: TypeAlias = bytes | memoryview | pa.Buffer
 
 
 class Checksum:
-    """A checksum over pieces given in order; the way they are cut does not matter."""
+    """A checksum over pieces given in order; where they are cut does not matter."""
 
     def __init__(self) -> None:
         self._state = xxhash.xxh3_128()

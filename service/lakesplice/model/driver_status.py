@@ -11,7 +11,7 @@ class TopicState(StrEnum):
 
     `RUNNING`: they are read and committed. `WAITING`: the topic has no table yet, since none of its
     records is committed. `RESTING`: the last attempt failed for a reason that may pass; it is made
-    again after a pause. `PARKED`: somebody has to decide. `REFUSED`: the configuration or the
+    again after a pause. `PARKED`: an operator has to decide. `REFUSED`: the configuration or the
     topic's name has to change. `EXCLUDED`: the configuration leaves the topic out.
     """
 

@@ -1,6 +1,6 @@
 """Epochs: facts that keep positions in order when another server's binlog takes over.
 
-Positions are places in one server's binlog; another server numbers its files anew. So each time
+Positions are places in one server's binlog; another server numbers its own files. So each time
 that positions start over, a new epoch begins, and it is the highest part of a position. Facts of
 epochs are recorded in the manifest and looked up when records are read again.
 """

@@ -216,7 +216,7 @@ class Retention:
     """Which older versions are whole, and what a vacuum has to know of the ones before it.
 
     `retained_from` is the oldest version none of whose files may be deleted; what only versions
-    below `vacuumed` named is gone. `restores` holds the versions from `retained_from` on that
+    below `vacuumed` named is deleted. `restores` holds the versions from `retained_from` on that
     brought an older one back. `swept` is the version of the newest sweep for orphans and `swept_ms`
     its time; a commit is refused whose writer began on a version below `writers_from`.
     """

@@ -38,7 +38,7 @@ class Column:
     """A stored column. `id` is never reused: a column dropped and added again is a new one.
 
     `fill` is what rows hold that were there when it was added (`model/fills.py`), None for null. A
-    `hidden` column is in files still and no reader is told of it: the source dropped it. With
+    `hidden` column is still in files but in no schema for readers: the source dropped it. With
     `copy_of` it has in each row what the column of that identity has, under another name that the
     source has or had for it.
     """
@@ -86,9 +86,9 @@ class TableSchema:
     In an `adopted` table files that others wrote are base files as they
     are: they may lack system columns, which are therefore nullable for readers of the log.
     `former` has the changes of columns, oldest first. A column without a source name is one that
-    the source has no more: it holds what it held. `left_out` names columns of the source that were
-    met and not taken: rows have values in them that nobody here knows. `partitioned_by` names the
-    columns, as stored, of whose values every base file has one each; it never changes.
+    the source no longer has: it keeps its values. `left_out` names columns of the source that were
+    met and not taken: rows have values in them that the table doesn't know. `partitioned_by` names
+    the columns, as stored, of whose values every base file has one each; it never changes.
     """
 
     columns: tuple[Column, ...] = ()
@@ -123,7 +123,7 @@ class TableSchema:
 
     @cached_property
     def shown(self) -> tuple[str, ...]:
-        """Stored names of the user's columns that readers are told of."""
+        """Stored names of the user's columns that readers see."""
         return tuple(column.name for column in self.columns if not column.hidden)
 
     def at(self, version: int) -> TableSchema:
@@ -298,9 +298,9 @@ class SourceField:
 
     `fill` is what the source put into its rows when it added the column (`model/fills.py`), None
     where that was null or isn't known. `formerly` are names that the source is known to have had
-    for it before, the latest first, `later` those it got since, the next first; with `told_new` it
-    told of the statement that added the column, so it is none that had another name before those.
-    None of them tells schemas apart: they change without any row.
+    for it before, the latest first, `later` those it got since, the next first; with `told_new` the
+    source reported the statement that added the column, so the column had no other name before
+    those. These names don't make schemas differ: they change without any row.
 
     `tenures` do: of the names that another column had or got as well, where this one has them. None
     says that the field's name went from one column to another and that it isn't known where the

@@ -4,6 +4,6 @@ Rooms, from the bottom up: `rows` (keys, changes and what becomes of a row), `sh
 a table has and what is computed or masked in them), `filtering` (conditions and what they let a
 reader skip), `schema` (the source's schema changes and what a table makes of them), `sources`
 (positions, epochs, snapshots and drops of the topics that feed a table); on these stand `intake`
-(what a partition's records bring to a table), `upkeep` (compaction, merges, purges) and `by_hand`
+(which changes a partition's records are), `upkeep` (compaction, merges, purges) and `by_hand`
 (tables that programs write). The import contract `planning-rooms` holds this order.
 """

@@ -200,7 +200,7 @@ class _TopicTask:
         found = task_error(error)
         if not self._topic.reading.withholds:
             return found
-        # That a store or a registry fails tells of no record, and is no use withheld.
+        # A failure of a store or a registry says nothing about a record, so it needn't be withheld.
         told = str(error) if isinstance(error, RetryableError) else WITHHELD
         return replace(found, message=told, trace="")
 

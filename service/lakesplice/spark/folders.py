@@ -1,9 +1,9 @@
 """Folders of queries' checkpoints: of this process alone, and gone after it, however it ended.
 
 A lock file beside each folder is locked for as long as its process lives; the system unlocks it
-when that is killed. So a leftover is told from a folder in use without looking at process ids,
-which mean nothing from one container to the next. Where a folder system has no locks nothing is
-removed.
+when that is killed. So a leftover is distinguished from a folder in use without looking at process
+ids, which mean nothing from one container to the next. Where a folder system has no locks nothing
+is removed.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ _SHELL = "pyspark-shell"
 def start_jvm(master: str, properties: Mapping[str, str]) -> None:
     """Start the JVM with Spark's properties, unless one runs in this process.
 
-    They stand in a file that only this user can read and that is gone when this returns. Blocks for
-    some seconds. `ConfigurationError` where there is no Java, or none that starts.
+    They are in a file that only this user can read and that is deleted when this returns. Blocks
+    for some seconds. `ConfigurationError` if there is no Java, or it doesn't start.
     """
     given = os.environ.get(_ARGUMENTS)
     with tempfile.TemporaryDirectory(prefix="lakesplice-spark-") as folder:
@@ -32,7 +32,7 @@ def start_jvm(master: str, properties: Mapping[str, str]) -> None:
         own = f"--load-spark-defaults --properties-file '{file}'"
         os.environ[_ARGUMENTS] = f"{own} {given or _SHELL}"
         try:
-            SparkContext._ensure_initialized()  # noqa: SLF001  # the one way without a command line
+            SparkContext._ensure_initialized()  # noqa: SLF001  # without a command line
         except (PySparkRuntimeError, FileNotFoundError) as error:
             raise ConfigurationError(
                 "Java did not start; install a JDK or JRE of 17 or later, and put it on the PATH or"

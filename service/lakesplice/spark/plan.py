@@ -1,4 +1,4 @@
-"""What the tasks of one batch are told, and what they answer. Values only; the driver makes the
+"""The input of one batch's tasks, and their answers. Values only; the driver makes the
 plan.
 """
 
@@ -51,7 +51,7 @@ class BatchPlan:
 
 @dataclass(frozen=True)
 class TaskError:
-    """An exception of a task, as a value: the table's part of the batch came to nothing.
+    """An exception of a task, as a value: the table's part of the batch failed.
 
     `kind` is its class's name, for people; `category` its class in the tree of `errors.py`, by
     which it is judged. None there means that it is no error of ours.

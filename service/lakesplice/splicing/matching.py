@@ -104,7 +104,7 @@ def _check_names(schema: pa.Schema, columns: list[str], key: list[str], name: st
             known=schema.names,
         )
     if double := [at for at in columns if len(schema.get_all_field_indices(at)) > 1]:
-        raise UsageError("the file has columns of one name; they can't be told apart", names=double)
+        raise UsageError("the file has several columns of one name; rename them", names=double)
     if len(columns) == len(key):
         raise UsageError("the changes have no column besides the key, so nothing to change")
 

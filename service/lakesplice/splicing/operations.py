@@ -59,7 +59,8 @@ def merge_files(
     for file in files:
         if differences := disagreements(like, file.footer):
             raise UnsupportedError(
-                "only files of one schema, read in one way, can be merged; rewrite this one first",
+                "only files with one schema, whose types mean the same, can be merged;"
+                " rewrite this one first",
                 path=file.name,
                 differ=differences,
                 reason=str(Reason.OTHER_LAYOUT),

@@ -1,4 +1,4 @@
-"""How a splice goes about its work, and what it did."""
+"""The options of a splice, and the summary of what it did."""
 
 from __future__ import annotations
 

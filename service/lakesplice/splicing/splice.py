@@ -151,7 +151,7 @@ def _group(
 
 
 def _check(file: SourceFile, columns: Mapping[int, str], edits: Edits) -> None:
-    """Refuse before anything is written, so that the caller can write the file another way."""
+    """Refuse before anything is written, so that the caller can rewrite the file instead."""
     for column, name in columns.items():
         edit = edits.columns[name]
         touched = [

@@ -33,7 +33,9 @@ def fitted(values: Any, field: pa.Field) -> Any:
         return values
     facts = {"column": field.name, "given": str(values.type), "wanted": str(kind)}
     if _zoned(values.type) != _zoned(kind) and not pa.types.is_null(values.type):
-        raise UsageError("a time with a zone is none without; cast the changes", **facts)
+        raise UsageError(
+            "a time with a zone doesn't fit a column without one; cast the changes", **facts
+        )
     try:
         return _cast(values, kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError, NotImplementedError) as error:

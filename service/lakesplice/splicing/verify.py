@@ -55,7 +55,7 @@ def verify_edits(source: pa.NativeFile, name: str, edits: Edits) -> None:
     Reads the footer, the indexes of the edited columns and the pages of the edited rows. Blocks.
     In our own files, whose pages all have checksums, these are verified for the edited chunks, and
     decoded are no more than _DECODED_PAGES_MAX pages of each: what a page holds was looked at when
-    it was encoded. `UsageError` where columns of one name can't be told apart.
+    it was encoded. `UsageError` where several columns have one name.
     """
     file = SourceFile(source, name)
     refuse_doubles(file.footer, edits.columns, name)

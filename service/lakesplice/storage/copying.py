@@ -45,8 +45,8 @@ class FileSink(StreamSink):
 
 
 class ScratchFile:
-    """`Scratch` in the folder for temporary files (TMPDIR): without a name, so that it is gone with
-    the process at the latest.
+    """`Scratch` in the folder for temporary files (TMPDIR): without a name, so that it disappears
+    with the process at the latest.
     """
 
     def __init__(self) -> None:

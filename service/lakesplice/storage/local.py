@@ -7,7 +7,7 @@ Linux promises nothing about a file until it and the folder that names it are sy
 
 A hard link is what makes `put_new` atomic and create-only at once: it refuses an existing name, and
 readers see a whole file or none. When a folder is first written to, its chain up to the root is
-synced whoever made it, since another process may have died between making and syncing it.
+synced even if another process made it, which may have died before it synced it.
 
 Temporary files lie in `_lakesplice/tmp` of the outermost root: on the same file system, hidden from
 readers of the log, and left behind only by a crash; a vacuum drops what is old there.
@@ -31,7 +31,7 @@ from lakesplice.formats.parquet import ROW_GROUP_BYTES_MAX
 TEMPORARY = "_lakesplice/tmp"
 _FORBIDDEN_PARTS = frozenset(("", ".", ".."))
 # Folders whose chain this process has synced, by inode: one re-created under the same name is
-# another. Of the process, since a worker gets its stores anew with each batch.
+# another. Kept per process, since a worker gets new stores with each batch.
 _synced: dict[Path, int] = {}
 
 
@@ -145,7 +145,7 @@ class LocalStore:
     def drop_temporaries(self, before_ms: int) -> int:
         """Delete temporary files last written before a moment, by the disk's clock; how many.
 
-        Harms nobody, whatever the moment: a writer whose file goes before it is linked fails with
+        Harmless at any moment: a writer whose file is deleted before it is linked fails with
         `StorageError` and has written nothing. `StorageError` as the disk has it.
         """
         dropped = 0
@@ -179,7 +179,7 @@ class LocalStore:
                 yield from (Path(folder, name) for name in names)
 
     def _make_folder(self, folder: Path) -> None:
-        """Make a folder whose way from the outermost one is durable; what it holds is the
+        """Make a folder whose path from the outermost one is durable; what it holds is the
         caller's to sync.
         """
         if _is_synced(folder):
@@ -262,7 +262,7 @@ def _writing(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        # Without an errno it is no fault of the disk: pyarrow so reports, for one, a bad Parquet
+        # Without an errno it isn't the disk's fault: pyarrow so reports, for one, a bad Parquet
         # file that the writer's block was reading.
         if error.errno is None:
             raise

@@ -189,7 +189,7 @@ class ObjectStore:
             if failure is None:
                 return True
             # It may be ours, put by an attempt whose answer was lost; or nobody's, where the store
-            # answered that another request was under way.
+            # answered that another request was running.
             found = self._token_of(key)
             if found is not None:
                 return found == token

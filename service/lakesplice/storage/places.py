@@ -1,4 +1,4 @@
-"""What an address names: the store to use, and what goes with it."""
+"""What an address names: the store to use, and its options."""
 
 from __future__ import annotations
 

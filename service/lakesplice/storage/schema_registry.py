@@ -54,7 +54,7 @@ class SchemaRegistry:
         self._access = access
 
     def __reduce__(self) -> tuple[type[SchemaRegistry], tuple[RegistryAccess]]:
-        """Go to another process as the way to the registry."""
+        """Be pickled as the address and settings of the registry."""
         return SchemaRegistry, (self._access,)
 
     def schemas(self, numbers: Iterable[int]) -> Mapping[int, SchemaText]:
@@ -221,7 +221,7 @@ def _members(answer: bytes) -> Mapping[str, Any]:
         kept = None
     if not isinstance(kept, dict) or "schema" not in kept:
         raise SourceUnavailable(
-            "what answers is no schema registry; see schema_registry.url",
+            "the server that answers isn't a schema registry; correct schema_registry.url",
             answer=answer[:200].decode("utf-8", "replace"),
         )
     return kept

@@ -1,7 +1,7 @@
 """Objects in the making: in parts on S3, some of them copied inside the store; streamed elsewhere.
 
 A part has 5 MiB or more, the last excepted, so a copy after few new bytes gives its first ones to
-their part, and only then goes on inside the store.
+their part, and only then continues inside the store.
 """
 
 from __future__ import annotations
@@ -158,7 +158,8 @@ class PartsUpload:
         if len(self._parts) == _PARTS_MAX:
             raise StorageError("a file needs more parts than the store allows", path=self._key)
         assert self._pool is not None
-        # Memory holds the parts under way; what failed is told here rather than at the end.
+        # Memory holds the parts that are being sent; a failure is raised here rather than at the
+        # end.
         if len(self._parts) >= _THREADS:
             self._parts[-_THREADS].result()
         self._parts.append(self._pool.submit(part, len(self._parts) + 1))

@@ -61,7 +61,7 @@ DRIVER_STANDBY = gauge(
     "driver_standby",
     "processes",
     "1 while this process waits for the lake's driver to end, 0 once it drives.",
-    "1 on every page for longer than `lease`: nobody drives; see why the waiting one can't start.",
+    "1 on every page for longer than `lease`: no driver runs; see why the waiting one can't start.",
 )
 QUERY_RESTARTS = counter(
     "query_restarts",
@@ -116,7 +116,7 @@ STALE_CHANGES = counter(
 DUPLICATES = counter(
     "duplicates_skipped",
     "changes",
-    "Changes of insert-only tables that were skipped, since their key was known or came before.",
+    "Changes of insert-only tables that were skipped, since their key was already stored.",
     "None if the source delivers at least once; a share that grows means that it sends again.",
     TABLE,
 )
@@ -169,7 +169,7 @@ PARKED = gauge(
 TABLE_DROPS = counter(
     "table_drops",
     "drops",
-    "DROPs of the source's table that were told: rows went (`fenced`), are `kept`, or it parked.",
+    "DROPs of the source's table: its rows are deleted (`fenced`) or `kept`, or it is `parked`.",
     "`schema_changes.drop_table` says which; the log's `table-dropped` names the place.",
     TABLE,
     Label("outcome", ("fenced", "kept", "parked")),
@@ -302,9 +302,9 @@ MERGED_BYTES = counter(
 INCOMPLETE_ROWS = counter(
     "incomplete_rows",
     "rows",
-    "New rows that only partial images told of, so that not every column is known; no reader sees"
+    "New rows that only partial images describe, so that not every column is known; no reader sees"
     " them until it is.",
-    "Bootstrap the table, or take a snapshot, so that every row is told whole once.",
+    "Bootstrap the table, or take a snapshot, so that every row is sent whole once.",
     TABLE,
 )
 PURGED_ROWS = counter(

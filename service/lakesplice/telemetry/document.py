@@ -23,8 +23,8 @@ its deadline; `/readyz` answers 200 once every table is loaded and the query run
 give their reasons as JSON.
 
 A table has {series} series, and one more for each reason that it met in {by_reason}; reasons are a
-closed set each. 400 tables have some {all} series. The series of a table end when its topic is gone
-from the broker and nothing of it waits for compaction.
+closed set each. 400 tables have some {all} series. The series of a table end when its topic is
+deleted from the broker and nothing of it waits for compaction.
 """
 # In one series per table or topic, whose other label says which value it is.
 _SINGLE = (PARKED, TOPIC_STATE)

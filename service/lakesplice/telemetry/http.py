@@ -1,4 +1,4 @@
-"""The page: /metrics for Prometheus, /healthz and /readyz for whoever runs the service.
+"""The page: /metrics for Prometheus, /healthz and /readyz for who runs the service.
 
 A slow client costs one of a few threads until it times out; while none is free, connections wait in
 the listener's queue and are refused there. Of a request only its first line and headers are read.

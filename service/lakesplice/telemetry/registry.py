@@ -102,7 +102,7 @@ class Metrics:
             self._count_tables()
 
     def drop_table(self, table: str) -> None:
-        """Export nothing more about a table; one that isn't known is no error."""
+        """Export nothing more about a table; an unknown table isn't an error."""
         with self._lock:
             self._tables.pop(table, None)
             for metric in CATALOGUE:

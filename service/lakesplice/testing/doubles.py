@@ -7,7 +7,7 @@ import threading
 
 
 class FixedClock:
-    """`Clock` that moves only when told to; waiting on it takes no time."""
+    """`Clock` that moves only when the test moves it; waiting on it takes no time."""
 
     def __init__(self, now_ms: int = 1_767_225_600_000) -> None:
         self._now_ms = now_ms
@@ -28,7 +28,7 @@ class FixedClock:
         return True
 
     def jump_to(self, now_ms: int) -> None:
-        """Set the wall clock, also backwards; the monotonic one goes on as it was."""
+        """Set the wall clock, also backwards; the monotonic clock isn't changed."""
         self._now_ms = now_ms
 
 

@@ -1,7 +1,7 @@
 """A store that fails when and how a test wants it to.
 
 To enumerate the crashes of a scenario, run it once and count its calls; then run it once per call
-and per way of failing, restart on the bare store, and compare.
+and per kind of failure, restart on the bare store, and compare.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class How(Enum):
 
 
 class Crash(BaseException):
-    """The process is dead. No error of the tree, so that nothing handles it on the way out."""
+    """The process is dead. No error of the tree, so that no code handles it."""
 
 
 @dataclass(frozen=True, slots=True)

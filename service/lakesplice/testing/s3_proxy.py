@@ -31,7 +31,7 @@ class Fault(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request that passed, with the bytes of its bodies either way."""
+    """A request that passed, with the bytes of both bodies."""
 
     method: str
     path: str

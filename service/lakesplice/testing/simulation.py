@@ -138,9 +138,9 @@ class SimulatedDriver:
 
     `ranges` is into how many key-hash ranges a batch's changes are cut, `read_tasks` on how many
     tasks its partitions are read, `not_inserts` the policy of an insert-only table, `history` the
-    types that the source told of, which may be set anew. `beside` drives the same table for another
-    topic; both have a `shape` that tells their rows apart. What the store raises in a task is
-    returned as a value, what it raises elsewhere is raised, both as in the service.
+    types that the source described, which may be replaced. `beside` drives the same table for
+    another topic; both have a `shape` that tells their rows apart. What the store raises in a task
+    is returned as a value, what it raises elsewhere is raised, both as in the service.
     """
 
     def __init__(

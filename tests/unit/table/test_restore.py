@@ -189,7 +189,7 @@ def test_a_moment_means_the_version_that_was_the_newest_then(fed: Hourly) -> Non
         Table(fed.store).read(as_of="1999-01-01")
     with pytest.raises(UsageError, match="not both"):
         Table(fed.store).read(version=1, as_of="2050-01-01")
-    with pytest.raises(UsageError, match="no moment"):
+    with pytest.raises(UsageError, match="isn't a time"):
         Table(fed.store).read(as_of="yesterday")
 
 

@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except LakespliceError as error:
         usage = isinstance(error, ConfigurationError | UsageError)
         _fail(str(error), EXIT_USAGE if usage else EXIT_FAILED, given)
-    except Exception as error:  # the outermost edge: a defect is told, not dumped
+    except Exception as error:  # the outermost edge: a defect is reported, not dumped
         message = f"this is a defect of Lakesplice: {type(error).__name__}: {error}"
         _fail(f"{message}; --debug shows where", EXIT_FAILED, given)
 

@@ -181,7 +181,7 @@ def _letters(store: Any, table: str) -> Iterator[dict[str, Any]]:
 
 
 def _moment(timestamp_ms: int) -> datetime | int:
-    """Return a producer's timestamp as a time, or as it is when it is none."""
+    """Return a producer's timestamp as a time, or unchanged if it isn't a time."""
     try:
         return datetime.fromtimestamp(timestamp_ms / 1000, UTC)
     except (ValueError, OverflowError, OSError):

@@ -41,4 +41,4 @@ def _seconds(text: str, unit: float) -> float:
     try:
         return seconds_of(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is no duration; write {DURATION_HINT}") from None
+        raise typer.BadParameter(f"{text!r} isn't a duration; write {DURATION_HINT}") from None

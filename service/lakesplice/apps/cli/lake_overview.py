@@ -28,7 +28,8 @@ def print_overview(
     rows: Sequence[Row], status: DriverStatus | None, now_ms: int, lake: str
 ) -> None:
     """Print a lake's tables to standard output, then each topic that doesn't go on, with its whole
-    reason, and each setting that changes values. What concerns no table goes to standard error.
+    reason, and each setting that changes values. Notes that concern no table are written to
+    standard error.
     """
     lines = [_line(row) for row in rows]
     if rows:

@@ -32,7 +32,7 @@ ListingOption = Annotated[
 
 
 def show(rows: Iterable[Row], columns: Sequence[str], form: Listing, nothing: str) -> None:
-    """Print `rows`; `nothing` is what a person is told when there are none."""
+    """Print `rows`; `nothing` is printed for a person if there are no rows."""
     if form is Listing.JSON:
         for row in rows:
             print(json_line(row))

@@ -78,7 +78,7 @@ def read(
     from lakesplice import Table
 
     if form is Format.PARQUET and out is None and sys.stdout.isatty():
-        raise UsageError("Parquet is no text; write it to a file with --out")
+        raise UsageError("Parquet is binary; write it to a file with --out")
     opened = Table.open(table, version=version, as_of=as_of, options=lake_options(config))
     condition = _condition(where)
     shown = _split(columns) or opened.schema.names

@@ -1,4 +1,4 @@
-"""`lakesplice splice`: change rows of any Parquet file, copying the pages that stay."""
+"""`lakesplice splice`: change rows of any Parquet file, copying the unchanged pages."""
 
 from __future__ import annotations
 

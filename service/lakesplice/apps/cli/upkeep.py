@@ -97,7 +97,7 @@ def compact(
     if opened is not None:
         done = opened.compact()
         files, version = done.files, done.version
-        typer.echo(f"{done.changes} changes brought into {files} base files in version {version}")
+        typer.echo(f"{done.changes} changes merged into {files} base files in version {version}")
 
 
 def merge(
@@ -185,7 +185,7 @@ def _fed_by_hand(
     config: Path | None,
 ) -> Table | None:
     """Open the table if it is fed by hand. If a topic feeds it, have its driver do the command, say
-    what came of it and return None.
+    its result and return None.
     """
     from lakesplice import Table
     from lakesplice.apps.commands import Patience, give

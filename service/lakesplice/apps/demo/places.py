@@ -15,7 +15,8 @@ from lakesplice.errors import UsageError
 _MARK: Final = ".lakesplice-demo"
 # Short intervals, so that a minute shows what a day would.
 _CONFIG: Final = """\
-# What the demo ran with. Its broker is gone; with servers of your own: lakesplice run --config FILE
+# What the demo ran with. Its broker has ended; with servers of your own: lakesplice run --config
+# FILE
 kafka:
   bootstrap_servers: "127.0.0.1:{port}"
   topic_pattern: "shop\\\\..*"
@@ -60,7 +61,7 @@ class Places:
 
 
 def prepare(places: Places) -> Settings:
-    """Make the folder anew and return the settings that the demo runs with.
+    """Make the folder, empty, and return the settings that the demo runs with.
 
     An earlier demo in it is removed; `UsageError` if anything else is there.
     """

@@ -176,7 +176,7 @@ class _Demo:
         self._console.print(f"   {what}", markup=False, soft_wrap=True)
 
     def _abandon(self) -> None:
-        """End at once, leaving no broker behind: somebody lost patience with a clean stop."""
+        """End at once, leaving no broker behind: the user didn't wait for a clean stop."""
         if self._broker is not None:
             self._broker.kill()
         os._exit(INTERRUPTED)

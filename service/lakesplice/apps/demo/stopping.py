@@ -12,11 +12,11 @@ _PATIENCE = 3
 
 
 class StopRequested(Exception):
-    """Somebody wants the demo to end; raised only where the demo waits."""
+    """The demo was asked to end; raised only where the demo waits."""
 
 
 class Stopper:
-    """Notes the wish to stop; whoever waits through it learns of the wish at once."""
+    """Records the request to stop; code that waits through this object learns of it at once."""
 
     def __init__(self, tell: Callable[[str], None], abandon: Callable[[], None]) -> None:
         self._tell = tell
@@ -26,16 +26,16 @@ class Stopper:
 
     @property
     def is_wished(self) -> bool:
-        """Whether somebody asked."""
+        """Whether the demo was asked to stop."""
         return self._wished.is_set()
 
     def check(self) -> None:
-        """Raise `StopRequested` if somebody asked."""
+        """Raise `StopRequested` if the demo was asked to stop."""
         if self._wished.is_set():
             raise StopRequested
 
     def wait(self, seconds: float) -> None:
-        """Wait, unless somebody asks to stop: then `StopRequested`."""
+        """Wait, unless the demo is asked to stop: then `StopRequested`."""
         self._wished.wait(seconds)
         self.check()
 

@@ -1,4 +1,4 @@
-"""Work that may take long, while the main loop goes on telling that it lives."""
+"""Work that may take long, while the main loop continues to report that it lives."""
 
 from __future__ import annotations
 

@@ -52,8 +52,8 @@ class Sightings:
     def add(self, ends: Mapping[int, int], moment: float) -> None:
         """At `moment`, in seconds since the epoch, the topic's partitions ended at `ends`.
 
-        Of many, every other one is forgotten: the table is then told to be less fresh than it is,
-        never the other way about.
+        Of many, every other one is forgotten: the table is then reported as less fresh than it is,
+        never as fresher.
         """
         with self._lock:
             if self._seen and self._seen[-1][1] == ends:

@@ -47,7 +47,7 @@ CHANGE_OPS = ("create", "update", "delete", "read")
 def count_commit(
     metrics: Metrics, name: TableName, intent: Intent, outcome: Committed | Conflict
 ) -> None:
-    """Count a commit, and of an ingest what it brought."""
+    """Count a commit, and the changes of an ingest."""
     table = str(name)
     if isinstance(outcome, Conflict):
         metrics.add(metric.COMMIT_CONFLICTS, table=table, reason=outcome.reason.value)

@@ -62,7 +62,7 @@ class QueryLoop:
     """Keeps queries running until `stopping` is set; used by one thread.
 
     There are two lanes: what is so far behind that it would hold up the other topics has a query of
-    its own until it has caught up. All start anew together, so a topic is in one lane at a time.
+    its own until it has caught up. All restart together, so a topic is in one lane at a time.
     `open_query` starts a query.
     """
 
@@ -92,7 +92,8 @@ class QueryLoop:
         self._failures = 0
 
     def run(self, on_start: Callable[[], None], *, once: bool) -> None:
-        """Run queries until told to stop; with `once` until they have taken all there was.
+        """Run queries until asked to stop; with `once` until they have read all records that there
+        were.
 
         `on_start` is called when the first query reads, or nothing is there to read. Raises
         `FencedError`; an error that may pass only delays the next queries.
@@ -128,7 +129,9 @@ class QueryLoop:
             lane.end_query()
 
     def _drained(self, lane: Lane, until: float) -> bool:
-        """Wait for a lane's batch up to a moment; whoever asks is told that the loop lives."""
+        """Wait for a lane's batch up to a moment; meanwhile health checks see that the loop
+        lives.
+        """
         while (left := until - self._driver.clock.monotonic()) > 0:
             self._health.tick()
             if lane.runner.drain(min(left, _TICK_SECONDS)):
@@ -212,7 +215,7 @@ class QueryLoop:
         return self._main.runner.restart or self._catch_up.runner.restart
 
     def _news(self, starts: Offsets, behind: frozenset[str]) -> RestartReason | None:
-        """Return why the queries should start anew, by what the broker has now."""
+        """Return why the queries should restart, by what the broker has now."""
         outlook = self._sources.peek()
         self._drops.look()
         if self._drops.any_due():
@@ -234,7 +237,7 @@ class QueryLoop:
         self._drain_all()
 
     def _drain_all(self) -> None:
-        """Wait for the batches that run, and end the queries; until told to stop."""
+        """Wait for the running batches, and end the queries; until asked to stop."""
         for lane in self._lanes:
             while not lane.runner.drain(_TICK_SECONDS):
                 self._tick()

@@ -1,9 +1,10 @@
-"""What the source's connectors tell of tables' types and DROPs, read on before each batch.
+"""What the source's connectors report of tables' types and DROPs; new records are read before each
+batch.
 
 The topics are read up to their ends after a batch's own ends are fixed, so a schema change that the
-connector told of before a change of the batch is known as a rule. Kafka promises no order across
+connector reported before a change of the batch is usually known. Kafka promises no order across
 topics, though: one that becomes visible later is noticed at the next batch, and the tables that
-went beyond it with other types are parked.
+took changes behind it with other types are parked.
 """
 
 from __future__ import annotations
@@ -55,11 +56,11 @@ class _Teller:
 
 @dataclass
 class _Told:
-    """What one topic told up to offsets; `retyped` and `renamed` have, per table, the lowest place
-    of a change of types, or at which a name became another column's, that was met since the driver
-    began. `changes` are all that were told, by partition. Drops numbered from `told_since` on were
-    told since; a table's number in `met` is that of the first that nobody dealt with, in `parked`
-    of the first after it last parked.
+    """What one topic reported up to offsets; `retyped` and `renamed` have, per table, the lowest
+    place of a change of types, or at which a name became another column's, that was met since the
+    driver began. `changes` are all that were reported, by partition. Drops numbered from
+    `told_since` on were reported since; a table's number in `met` is that of the first that isn't
+    handled yet, in `parked` of the first after it last parked.
     """
 
     topic_id: str
@@ -78,7 +79,9 @@ class _Told:
     parked: dict[TableName, int] = field(default_factory=dict)
 
     def carry_drops(self, before: SchemaHistory) -> None:
-        """Take over what was told, met and parked of the drops of a history that was told anew."""
+        """Take over which drops were reported, met and parked for, from the history that this one
+        replaces.
+        """
         carried = self.history.carried
         self.told_since = carried(self.told_since, before)
         for numbers in (self.met, self.parked):
@@ -130,7 +133,7 @@ class SchemaTopics:
         return types.placeless() if types is not None and source.epochs else types
 
     def drops(self, source: SourceState, origin: TableName) -> DropsTold:
-        """Return the drops of a table, which its source calls `origin`, that were told."""
+        """Return the reported drops of a table, which its source calls `origin`."""
         with self._busy:
             told = self._of(source)
             if told is None:
@@ -158,8 +161,8 @@ class SchemaTopics:
     def overtaken(
         self, source: SourceState, origin: TableName, schema: TableSchema
     ) -> ParkReason | None:
-        """Return why a table can't go on that went beyond a change told of since, if it did: of
-        types, or of which column a name is.
+        """Return why a table can't continue, if it took changes behind a schema change that was
+        reported later: of types, or of which column has a name.
 
         Events that say their types themselves were read with the right ones all the same.
         """
@@ -185,7 +188,9 @@ class SchemaTopics:
         )
 
     def _of(self, source: SourceState) -> _Told | None:
-        """What is told of a table: by its Maxwell, else by the connector whose prefix it has."""
+        """What is known of a table: from its Maxwell, else from the connector whose prefix it
+        has.
+        """
         globs = ((topic.name, topic.tables) for topic in self._maxwell)
         prefix = source.topic.rsplit(".", 2)[0]
         name = next((name for name, tables in globs if fnmatchcase(source.topic, tables)), prefix)
@@ -244,8 +249,8 @@ class SchemaTopics:
     def _learn(
         self, told: _Told, topic: str, fresh: Mapping[int, list[SchemaChange]], *, first: bool
     ) -> None:
-        """Take what is new. Partitions come in no order: what stands before changes of another one
-        that were told earlier has the history told anew.
+        """Apply new schema changes. Partitions are not ordered among each other: a change that
+        stands before those already read from another partition makes the history be rebuilt.
         """
         for at, own in fresh.items() if told.teller.partitioned else ():
             told.changes.setdefault(at, []).extend(own)
@@ -302,7 +307,9 @@ def _place(change: SchemaChange) -> Position:
 
 
 def _differ(before: TypeVersion, after: TypeVersion) -> bool:
-    """Whether columns have another type, or one that wasn't known, or none that is known."""
+    """Whether columns have another type, or one that wasn't known before, or one that isn't known
+    now.
+    """
     kept = {**before.columns, **before.untyped}.keys() & {**after.columns, **after.untyped}.keys()
     return any(_spelt(before, name) != _spelt(after, name) for name in kept)
 

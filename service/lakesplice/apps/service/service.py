@@ -1,4 +1,4 @@
-"""The service: one driver of one lake, from Kafka to tables, until it is told to stop.
+"""The service: one driver of one lake, from Kafka to tables, until it is asked to stop.
 
     start        take a generation, start Spark, open the topics' tables
     main loop    a query over the topics that can be read, and one over those far behind; they are
@@ -167,7 +167,7 @@ class Service:
     def _drive(
         self, stack: ExitStack, session: SparkSession, lake: Store, generation: Generation
     ) -> None:
-        """Drive the lake until told to stop or, with `once`, done."""
+        """Drive the lake until asked to stop or, with `once`, done."""
         settings, clock, entropy = self._settings, SystemClock(), SystemEntropy()
         driver = Driver(
             settings,
@@ -245,7 +245,7 @@ class Service:
         """Wait while another driver may be alive; False if the service is to stop meanwhile."""
         left = seconds
         while left > 0:
-            # A long lease has long waits: longer than whoever asks for our health would believe.
+            # A long lease has long waits: a health check would take the service for dead meanwhile.
             self._health.tick()
             if self._stopping.wait(min(left, _ALIVE_SECONDS / 4)):
                 return False

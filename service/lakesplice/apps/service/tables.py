@@ -28,7 +28,7 @@ from lakesplice.telemetry.catalogue import COMMIT_SECONDS, LAG
 
 
 class ServiceTable(HeldTable):
-    """A table held for one of its topics, that tells metrics and logs what happens to it.
+    """A table for one of its topics, which reports to metrics and logs what happens to it.
 
     A `refused` one is passed over by the running query: it read on from elsewhere than the table
     stands. One that `rests` is left out of the queries for a while. `origin` is the source's name
@@ -79,7 +79,7 @@ class ServiceTable(HeldTable):
 
     @property
     def is_failing(self) -> bool:
-        """Whether the last attempt to bring the table further failed, and none went well since."""
+        """Whether the last attempt to advance the table failed, and none has succeeded since."""
         return self._rest.failures > 0
 
     @property
@@ -146,7 +146,7 @@ class ServiceTable(HeldTable):
         if self.is_failing:
             return Standing(TopicState.RESTING, self._rest.reason, "", self._rest.retry_ms)
         if self.snapshot is None:
-            return Standing(TopicState.WAITING, "the topic has brought no change yet")
+            return Standing(TopicState.WAITING, "the topic has had no change yet")
         return Standing(TopicState.RUNNING)
 
     @property
@@ -266,7 +266,7 @@ class ServiceTables:
     def take_up(self, topic: str, source: SourceState) -> ServiceTable:
         """Return the topic's table, opened if it is new to the driver.
 
-        `UsageError` if another topic is for the same table and their rows can't be told apart.
+        `UsageError` if another topic is for the same table and their rows can't be distinguished.
         """
         table = self._tables.get(topic)
         if table is not None:
@@ -286,7 +286,7 @@ class ServiceTables:
 
     def let_go(self, topic: str) -> None:
         """Hold a topic's table no more, and end its series with its last topic, if nothing of it
-        waits for compaction: then somebody has still to see to it.
+        waits for compaction: then it must still be compacted.
         """
         table = self._tables.get(topic)
         if table is None or table.manifest.deltas:
@@ -318,7 +318,7 @@ class ServiceTables:
         manifest = Manifest(0) if held.snapshot is None else held.manifest
         for other in () if first is None else first.holders:
             if other.topic not in manifest.sources:
-                manifest = manifest.with_source(other.source)  # it has brought nothing yet
+                manifest = manifest.with_source(other.source)  # it has had no change yet
         problem = joining_problem(manifest, source)
         if problem:
             others = sorted(manifest.sources.keys() - {source.topic})

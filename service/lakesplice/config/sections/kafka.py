@@ -80,7 +80,7 @@ class KafkaSettings(Section):
         pattern=r"[A-Za-z0-9._-]{1,200}",
         description="How the names of the connectors' heartbeat topics begin, as Debezium's"
         " `topic.heartbeat.prefix`; a dot and the connector's `topic.prefix` follow. With"
-        " heartbeats a connector that stands still is told from a source in which nothing happens.",
+        " heartbeats a stopped connector is distinguished from a source in which nothing happens.",
     )
     options: Options = Field(
         default=Options(),

@@ -8,7 +8,7 @@ from lakesplice.model.names import TableName
 
 
 def is_regex(match: str) -> bool:
-    """Whether the tables meant are told by a regular expression, not by a glob."""
+    """Whether a regular expression, not a glob, says which tables are meant."""
     return len(match) > 1 and match.startswith("/") and match.endswith("/")
 
 

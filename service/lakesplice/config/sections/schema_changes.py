@@ -33,11 +33,11 @@ _RENAME = (
     " gets its new name alone and keeps what it holds, and base files are rewritten; else the"
     " table is parked. `try_evolve`: the same, else the old ones stay as with `lenient`. `ignore`:"
     " the old ones stay, whatever the topic tells. `exception`: the table is parked. Columns that"
-    " swap names have the source's names, but with `ignore`. If the column that is gone was masked"
+    " swap names have the source's names, but with `ignore`. If the dropped column was masked"
     " and a new one isn't, the table is parked, unless this is `ignore`."
 )
 _DROP = (
-    "A column is gone from the source. `evolve`, `try_evolve`: it is gone from the table too, not"
+    "The source dropped a column. `evolve`, `try_evolve`: it is dropped from the table too, not"
     " from its files; `lenient`, `ignore`: it stays, null in rows that change from then on;"
     " `exception`: the table is parked. If the source adds another column under the name, that has"
     " the name from then on, and the old one is `<name>_2`; without `schema_change_topics` that is"
@@ -47,7 +47,7 @@ _DROP_TABLE = (
     "The table was dropped, as the topic of schema changes (`schema_change_topics`) tells, or Canal"
     " among its messages. `evolve`, `try_evolve`: all rows from before are gone, at its place in"
     " the order of changes; `lenient`: they stay until the source has a table of the name again,"
-    " then they are gone (Canal's at once); `ignore`: they stay, among those of a table that is"
+    " then they are deleted (Canal's at once); `ignore`: they stay, among those of a table that is"
     " made later under the name; `exception`: the table is parked if there are any. A table that an"
     " online tool (gh-ost, pt-online-schema-change) replaced by its copy wasn't dropped."
 )

@@ -59,7 +59,7 @@ class SchemaRegistrySettings(Section):
         if not all(_ADDRESS.fullmatch(address) for address in addresses):
             raise ValueError(
                 "must be an address of http or https without a user, or several separated by"
-                f" commas; a user goes into options as {BASIC}"
+                f" commas; write a user in options as {BASIC}"
             )
         return ",".join(addresses)
 

@@ -100,5 +100,5 @@ class SchemaChangeTopicSettings(Section):
 
 def _topic(name: str) -> str:
     if not 0 < len(name) <= 249 or not all(c.isalnum() or c in "._-" for c in name):
-        raise ValueError(f"{name!r} is no topic's name")
+        raise ValueError(f"{name!r} isn't a valid topic name")
     return name

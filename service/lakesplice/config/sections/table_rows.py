@@ -20,7 +20,7 @@ class RowSettings(Section):
         default="upsert",
         description="`insert-only` for events that never change: a key that is known is skipped,"
         " nothing waits to be merged. `append` is the same without a key: every row inserted is"
-        " one, told by its place at the source in the column `_source_position`.",
+        " one, identified by its position at the source, in the column `_source_position`.",
     )
     not_inserts: NotInserts = Field(
         default=NotInserts.PARK,

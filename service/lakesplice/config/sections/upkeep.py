@@ -53,7 +53,7 @@ class MergeSettings(Section):
         default=FILE_MERGE_POLICY.small_bytes,
         ge=0,
         le=2**30,
-        description="Base files below this size are small; 0: none is, and nothing is merged.",
+        description="Base files below this size are small; 0: nothing is merged.",
     )
     target_bytes: Bytes = Field(
         default=FILE_MERGE_POLICY.target_bytes,

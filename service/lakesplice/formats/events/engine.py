@@ -1,6 +1,6 @@
 """Records of one topic partition to blocks of row images, whatever their format.
 
-The first undecided record is read by the book and becomes the template: all records that start like
+The first undecided record is read strictly and becomes the template: all records that start like
 it are read with it, in blocks. What it can't settle, without schemas a record of another shape,
 becomes the next template. Where there are many shapes, as with partial images, records are sorted
 by their form first (`record_forms.py`). So the calls follow the number of shapes in the batch, and
@@ -50,7 +50,7 @@ def settle_records(
     """Read consecutive records of one partition; every one before the ledger's end is settled.
 
     `records` has the columns `key` and `value`, binary and nullable, and `offset`. `stranger` is
-    asked about a record that is no event of the reader's format: whether it is one of another.
+    asked about a record that isn't an event of the reader's format: whether it is one of another.
     """
     run = _Run(records, reader, threads=threads)
     tries = 0
@@ -59,7 +59,7 @@ def settle_records(
         value = run.values[first].as_py()
         if tries == _TRIES_MAX and forms is None:
             forms = Forms(run.values, run.ledger.open, reader)
-        # Last, since a reader goes by what it was shown last.
+        # Last, since a reader uses what it was shown last.
         template = reader.inspect(value)
         if not isinstance(template, Template):
             if isinstance(template, Flaw) and template.reason in _STRANGE:

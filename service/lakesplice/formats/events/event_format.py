@@ -1,9 +1,9 @@
 """The seam: what a format of change events is to the rest of decoding.
 
-A format is a `Dialect`: a name to set it by, what its events can and can't know, how it is told
-from others by one payload, and a reader. `engine.py` drives the reader: it shows it the first
-undecided record (`inspect`), reads all records like it in one go, and lets it make blocks of row
-images (`build`). Nothing else knows which formats there are but the list in `decode.py`.
+A format is a `Dialect`: a name to set it by, what its events can and can't say, how it is
+recognised from others by one payload, and a reader. `engine.py` drives the reader: it shows it the
+first undecided record (`inspect`), reads all records like it in one go, and lets it make blocks of
+row images (`build`). Nothing else knows which formats there are but the list in `decode.py`.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Reader(Protocol):
     """Reads a run of one partition's records; a new one for each run."""
 
     def inspect(self, value: bytes) -> Template | Verdict:
-        """Read one record by the book; what it says about those like it."""
+        """Read one record with every check; what it says about records like it."""
         ...
 
     def inspect_key(self, key: bytes | None, template: Template, /) -> KeyForm | Flaw | None:

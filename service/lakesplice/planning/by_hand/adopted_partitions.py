@@ -26,8 +26,8 @@ _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def of_log(log: LogState, columns: pa.Schema) -> tuple[Constants, list[str]]:
-    """Return the values that a table's log has of its partition columns, by file, and what stands
-    in the way of knowing them.
+    """Return the values that a table's log has of its partition columns, by file, and the
+    reasons why they can't be known.
     """
     found: dict[str, dict[str, pa.Scalar]] = {}
     obstacles = []
@@ -47,7 +47,7 @@ def of_log(log: LogState, columns: pa.Schema) -> tuple[Constants, list[str]]:
 
 def of_folders(paths: Sequence[str]) -> tuple[Constants, pa.Schema, list[str]]:
     """Return the values that the names of folders (`country=de`) have of columns, by file, these
-    columns, and what stands in the way of knowing them.
+    columns, and the reasons why they can't be known.
     """
     texts = {path: dict(_named(path)) for path in paths}
     names = [*dict.fromkeys(name for values in texts.values() for name in values)]

@@ -1,6 +1,6 @@
 """Adoption: may a Delta table, or a folder of Parquet files, become a table of ours as it stands?
 
-What stands in the way is told all at once, each with what to do about it. What a table's writers
+All obstacles are reported at once, each with what to do about it. What a table's writers
 were asked to keep and we don't know (constraints, generated columns, change data) is an obstacle
 only where it is in use: a protocol that merely allows it is replaced by ours.
 """
@@ -61,7 +61,7 @@ _FOREIGN_PATH = re.compile(r"/|[a-zA-Z][a-zA-Z0-9+.-]*:")
 def delta_columns(log: LogState) -> pa.Schema:
     """Return the columns of a Delta table that may be adopted.
 
-    `UsageError` if it is ours already; `UnsupportedError` that names all that stands in the way.
+    `UsageError` if it is ours already; `UnsupportedError` that names all obstacles.
     """
     if DOMAIN in log.domains:
         raise UsageError("the table is Lakesplice's already; open it", version=log.version)

@@ -332,7 +332,8 @@ def stored_values(values: pa.ChunkedArray, column: Column) -> pa.ChunkedArray:
         if pa.types.is_timestamp(given) and given.tz is None:
             values = pc.assume_timezone(values.cast(pa.timestamp("us")), "UTC")
         if pa.types.is_integer(values.type) and column.type.kind is Kind.DECIMAL:
-            # By way of one that holds any integer: Arrow goes by the type, not by the values.
+            # Cast first to a type that holds any integer: Arrow looks at the type, not at the
+            # values.
             scale = column.type.arrow.scale
             values = values.cast(pa.decimal256(_LONG_DIGITS + scale, scale))
         return values.cast(column.type.arrow)

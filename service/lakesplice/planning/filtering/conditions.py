@@ -36,7 +36,7 @@ _MIRRORED: Mapping[type[exp.Expr], type[exp.Expr]] = {
     exp.GTE: exp.LTE,
 }
 TEXT_MAX = 100_000
-# Arrow makes chains of what AND and OR join, and goes down them on the stack: with 9,000 the
+# Arrow makes chains of what AND and OR join, and recurses into them: with 9,000 the
 # process ended with a segmentation fault, with 4,000 not yet.
 COLUMNS_AND_VALUES_MAX = 2_000
 _SHOWN_MAX = 500
@@ -186,7 +186,7 @@ class _Translation:
 def _balanced(
     conditions: Sequence[pc.Expression], join: Callable[[Any, Any], pc.Expression]
 ) -> pc.Expression:
-    """Join conditions as a tree that is no deeper than it must be: Python goes down it."""
+    """Join conditions as a tree that is no deeper than necessary: Python recurses into it."""
     if len(conditions) == 1:
         return conditions[0]
     middle = len(conditions) // 2

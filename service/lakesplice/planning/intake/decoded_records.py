@@ -143,7 +143,7 @@ class Decoded(Protocol):
 
     @property
     def format(self) -> FormatName | None:
-        """What the records were read as; None where nothing told it."""
+        """What the records were read as; None where that isn't known."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""Tables without a key, whose rows can't be told from those that a further snapshot brings.
+"""Tables without a key, whose rows can't be distinguished from those of a further snapshot.
 
 `mode: append` tells a row by where its change came from. Rows that a snapshot reads have no place
 in the binlog of their own, so the same row in two snapshots would be two rows.

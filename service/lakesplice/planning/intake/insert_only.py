@@ -1,9 +1,9 @@
 """Insert-only tables: rows that never change, delivered more than once.
 
-A row is stored when its key is met first, whatever comes under that key later: within a batch the
-change with the lowest position, against history whatever the row index knows. So nothing waits to
-be merged, and a repetition costs a look-up. An update, a delete or a TRUNCATE is no repetition: it
-contradicts what the table is said to be, and is never passed over in silence.
+A row is stored when its key first appears; later changes with that key are skipped: within a batch
+the change with the lowest position, against history whatever the row index knows. So nothing waits
+to be merged, and a repetition costs a look-up. An update, a delete or a TRUNCATE isn't a
+repetition: it contradicts what the table is said to be, and is never passed over in silence.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Operations(Protocol):
 def parking_others(
     policy: NotInserts | None, blocks: Sequence[Operations], fences: Integers
 ) -> Iterator[tuple[int, str]]:
-    """Yield the first record of each block that is no insert, and the first of `fences`, and why
+    """Yield the first record of each block that isn't an insert, and the first of `fences`, and why
     the table has to park there; none under another policy.
     """
     if policy is not NotInserts.PARK:

@@ -1,4 +1,4 @@
-"""Late records: dead letters replayed, after what came behind them was applied long ago."""
+"""Late records: replayed dead letters; the records behind them were applied long ago."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BLOCK_RECORDS = 256
 
 @dataclass
 class ReplayedRecords:
-    """What replayed records came to: changes in `changes_schema` of the table's schema.
+    """The result of replayed records: changes in `changes_schema` of the table's schema.
 
     `failed` maps the index of a record that still can't be applied to its reason and detail;
     `sightings` are schemas met that the table has not, as `PartitionReport` has them; `reports` are

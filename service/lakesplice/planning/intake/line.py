@@ -1,4 +1,4 @@
-"""The intake line: the one way from a topic partition's records to changes of its table.
+"""The intake line turns a topic partition's records into changes of its table. Nothing else does.
 
 Records are decoded, take the table's shape, keep the types that the policy keeps, get the position
 that tells rows of a table without a key apart, and are taken or refused. First intake and replay of
@@ -41,9 +41,9 @@ class RecordReading:
     """How the records of one source table are read: what the configuration says of them.
 
     `table` is the table that the records name. `declared`, `format`, `mappings` and `key` say how
-    they are decoded, `history` has the types that the source told of elsewhere; `shape` says which
-    columns are taken, and how; `not_inserts`, if the table is insert-only, what becomes of other
-    changes; `policy` what it makes of schema changes.
+    they are decoded, `history` has the types that the source described elsewhere; `shape` says
+    which columns are taken, and how; `not_inserts`, if the table is insert-only, what becomes of
+    other changes; `policy` what it makes of schema changes.
     """
 
     table: TableName

@@ -1,4 +1,5 @@
-"""Intake: what one topic partition brings to its table in a batch, and where it has to stop.
+"""Intake: the changes that one topic partition has for its table in a batch, and where it has to
+stop.
 
 Records are taken in offset order. The first one that its table can't go on with (no usable key, a
 type nobody declared, a schema that doesn't fit, a position that falls back unexplained) stops the
@@ -179,7 +180,7 @@ class PartitionIntake:
     def _limit(
         self, offsets: Integers, decoded: Decoded, order: RecordOrder
     ) -> tuple[Course, int, Found, SharedPositions]:
-        """Return the changes' way through the epochs, the first record that can't be applied or
+        """Return the changes' path through the epochs, the first record that can't be applied or
         their number, and the changes, some of which may lie behind it, with their positions.
         """
         course = self._follow(order.places, decoded.blocks)

@@ -1,4 +1,4 @@
-"""What a partition's records came to: changes, dead letters, and where the partition stands."""
+"""The result of a partition's records: changes, dead letters, and the partition's new state."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Letter:
 
 @dataclass(frozen=True, slots=True)
 class IntakeResult:
-    """What some records came to: changes in the table's layout, and dead letters."""
+    """The result of some records: changes in the table's layout, and dead letters."""
 
     changes: tuple[pa.Table, ...]
     letters: tuple[Letter, ...]

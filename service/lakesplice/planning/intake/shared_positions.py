@@ -2,9 +2,9 @@
 
 A change's position is its alone; meeting one twice means that the change is repeated. A source that
 writes one position for a whole transaction breaks that: of two changes of a row the later one would
-look like a repetition of the earlier. MariaDB from 11.4 on does, unless it is told to fill them in;
-so does Debezium for a transaction that MySQL compressed, whose row events all get the position of
-the one event that they were packed into.
+look like a repetition of the earlier. MariaDB from 11.4 on does, unless it is configured to fill
+them in; so does Debezium for a transaction that MySQL compressed, whose row events all get the
+position of the one event that they were packed into.
 
 A transaction's changes follow one another in a partition, so a change is compared with the first
 one at the highest position before it. That one is kept from batch to batch: what is noticed doesn't
@@ -27,7 +27,7 @@ from lakesplice.model.names import KEY_HIGH, KEY_LOW, OP, POSITION_FILE, POSITIO
 from lakesplice.model.position import Position
 
 SHARED = (
-    "the change stands at the same position as another one, so their order can't be told; start"
+    "the change has the same position as another one, so their order isn't known; start"
     " MariaDB from 11.4 on with binlog_legacy_event_pos=1, and MySQL with"
     " binlog_transaction_compression=OFF; then reload the table with `lakesplice reset --anew`"
 )

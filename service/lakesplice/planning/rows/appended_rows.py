@@ -1,11 +1,12 @@
-"""Appended rows: those of a table without a key, each told by where its change stands.
+"""Appended rows: those of a table without a key, each identified by its change's position.
 
     <transaction>:<file>:<offset>   a change of the binlog: its GTID, which may be empty, and the
                                     halves of its position, so that one sent twice is one row
     kafka:<partition>:<offset>      what has no position of its own: rows of a snapshot, which all
                                     have one, and changes that are ordered by something else
 
-A source that fails over counts its files anew; its transactions tell them apart.
+After a failover the source's files are numbered from the start again; its transactions distinguish
+them.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Column positions: which change each column's value is from, where that isn't the row's own.
 
 In a table that takes partial images (`TableSchema.positions`) a column's value is that of the
-newest change which has it, and nothing known yet is no null. So a change, and a row, is a set of
-registers: per column a position, and whether the value of then is known. Of two the higher position
-counts, column by column; so the outcome follows from the set of changes, not from their order,
-their batches or how often they came.
+newest change which has it, and a value that isn't known yet isn't null. So a change, and a row, is
+a set of registers: per column a position, and whether the value of then is known. Of two the higher
+position counts, column by column; so the outcome follows from the set of changes, not from their
+order, their batches or how often they came.
 
     a whole image      every column known, at the change's position
     a partial image    its columns known, at the change's position; the others before all positions
@@ -51,7 +51,7 @@ class Registers:
 
     def incomplete(self, needed: Mask) -> Mask:
         """Return which lines have no known value for one of the `needed` columns, marked by
-        identity; of a delete none is known.
+        identity; of a delete no value is known.
         """
         missing: Mask = np.logical_not(self.known[:, :-1][:, needed].all(axis=1))
         return missing
@@ -133,7 +133,7 @@ def concatenated(parts: Sequence[Registers]) -> Registers:
 
 @dataclass(frozen=True)
 class United:
-    """What groups of lines come to: the registers, and where they are from.
+    """The result of groups of lines: the registers, and where they are from.
 
     `newest[g]` is the line of group g at its highest position, `sources[g, c]` the one that column
     c has its value from; at equal positions the last line.

@@ -241,7 +241,7 @@ def _changed(
     images: Images, before: pa.Table, after: pa.Table, delete: Mask, schema: TableSchema
 ) -> pa.Array:
     """Return the bitmap of columns that differ between the images, and of those that every change
-    brings anew; null without both.
+    rewrites; null without both.
     """
     rows = np.zeros((len(delete), bitmap_bytes(schema)), dtype=np.uint8)
     compared = images.before_present & ~delete

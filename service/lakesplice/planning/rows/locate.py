@@ -79,7 +79,7 @@ def _search(run: Run, high: Unsigned, low: Unsigned) -> tuple[Mask, Unsigned]:
 def _search_block(run: Run, high: Unsigned, low: Unsigned) -> tuple[Mask, Unsigned]:
     words, last = run.words, len(run.words) - ENTRY_WORDS
     at = _lower_bound(run, high)
-    # Behind the last entry there is none to compare with; the last itself is then too small.
+    # The last entry has no next one to compare with; the last itself is then too small.
     np.minimum(at, last, out=at)
     same_high = words.take(at, mode="clip") == high
     found = same_high & (words.take(at + 1, mode="clip") == low)

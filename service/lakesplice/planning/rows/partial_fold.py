@@ -133,7 +133,7 @@ def columnwise_edits(
     edits, and which changes gave something.
     """
     count = len(rows)
-    # A row stands behind its changes: what it has already is none of theirs.
+    # A row stands behind its changes: the values that it has already aren't theirs.
     lines = concatenated([_registers(changes, schema), _registers(state, schema)])
     of = np.concatenate((owner, np.arange(count)))
     order = np.argsort(of, kind="stable")

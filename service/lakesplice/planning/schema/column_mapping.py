@@ -35,7 +35,8 @@ class Matched:
     `kept` has the columns under names that are theirs still, `renamed` those that the source is
     known to have renamed, by their new names and as they have to be for the fields but for the
     name. `new` are fields without a column, `missing` columns without a field. `maybe_renamed` is
-    whether what is new may be, or is, what is missing; not if the source told that it was added.
+    whether what is new may be, or is, what is missing; not if the source reported that it was
+    added.
     """
 
     kept: Mapping[str, Column]

@@ -1,12 +1,12 @@
 """Schema fit and evolution: what a change's row image means to the table it is for.
 
 An image with the columns of the present or an earlier version fits: changes from before an ALTER
-are still on their way after it. Otherwise the table's policy says what follows: it gains a column,
-one of its columns takes a wider type, or keeps what it had. Where that would be to guess what the
-rows already stored mean (another key, a type that changes values), the table is parked and an
-operator decides.
+are still on their way after it. Otherwise the table's policy decides: the table gains a column, one
+of its columns gets a wider type, or keeps its values. Where that would be a guess about the meaning
+of stored rows (another key, a type that changes values), the table is parked and an operator
+decides.
 
-Whether a column may be null is no part of a schema: stored columns outside the key are nullable.
+Whether a column may be null isn't part of a schema: stored columns outside the key are nullable.
 
 An image may lack columns because they weren't in the source's row image (`binlog_row_image`), not
 because they are gone. Where the event itself says so (`SourceSchema.partial`), or the table applies
@@ -48,10 +48,11 @@ class Fits:
     """The image has the columns of `version`; `mapping` takes its names to stored ones.
 
     For an earlier version `until` is a position where the next one is known to have been in force:
-    from there on the image is no straggler but shows that the source went back, and `anew` says
-    what follows. The image may then have some of the next version's columns, too: several ALTERs
-    may have passed in other partitions, or before the table was born, and were seen as one. Of a
-    `partial` image `mapping` has the columns that it tells of; the others stay as they are.
+    from there on the image isn't late but shows that the source went back to the earlier columns,
+    and `anew` says what follows. The image may then have some of the next version's columns, too:
+    several ALTERs may have passed in other partitions, or before the table was born, and were seen
+    as one. Of a `partial` image `mapping` has the columns that it tells of; the others stay as they
+    are.
     """
 
     version: int

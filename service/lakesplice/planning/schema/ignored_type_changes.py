@@ -80,7 +80,7 @@ def _narrowed(block: ImageBlock, kept: Mapping[str, Column], refused: dict[int, 
                 " exactly; to take the source's type, set schema_changes.alter_column_type: evolve"
                 " and replay the letter",
             )
-        # A row before that can't be told as the table has it is one that isn't known.
+        # A row image before the change that the table's type can't hold is treated as unknown.
         before_present = before_present & (old_fits | delete)
         at = before.column_names.index(name)
         before = before.set_column(at, name, old)

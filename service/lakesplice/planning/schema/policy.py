@@ -85,12 +85,12 @@ class SchemaPolicy:
 
     @property
     def follows_drops(self) -> bool:
-        """Whether the table goes on without a column that is gone from the source."""
+        """Whether the table continues without a column that the source dropped."""
         return self.drop_column is not Behaviour.EXCEPTION
 
     @property
     def hides_dropped(self) -> bool:
-        """Whether readers are no longer told of it; else it stays, null in rows that change."""
+        """Whether readers no longer see it; else it is kept, null in rows that change."""
         return self.drop_column in (Behaviour.EVOLVE, Behaviour.TRY_EVOLVE)
 
     @property

@@ -10,33 +10,33 @@ RESET = "give `lakesplice reset --anew` to read it again under the source's pres
 
 
 def gone(column: Column, new: Sequence[SourceField], follows_renames: bool = False) -> str:
-    """A column that an image lacks, whatever else it has instead. `follows_renames`: the
-    table follows those that it is told of.
+    """A column that an image lacks, whatever other columns it has. `follows_renames`: the table
+    follows renames that the source reports.
     """
     came = f", and {new[0].name!r} is new" if new else ""
     kind = "rename_column" if new else "drop_column"
     evolve = "" if follows_renames else "schema_changes.rename_column: evolve and "
     follow = f" to follow a rename, set {evolve}schema_change_topics;" if new else ""
     return (
-        f"column={column.source_name!r} of type {described(column)} is gone from the source{came}:"
-        f" dropped or renamed;{follow} to keep what it held and go on, set"
+        f"column={column.source_name!r} of type {described(column)} isn't in the source any more"
+        f"{came}: dropped or renamed;{follow} to keep what it held and go on, set"
         f" schema_changes.{kind}: lenient and give `lakesplice unpark`; or bring it back under its"
         f" name, or {RESET}"
     )
 
 
 def unmasked(column: Column, new: SourceField) -> str:
-    """A masked column that is gone while another is new, which isn't masked."""
+    """A masked column that the source dropped while another is new, which isn't masked."""
     return (
-        f"column={column.source_name!r}, which is masked, is gone from the source, and {new.name!r}"
-        " is new and not masked: it may hold the same values under another name; name it under"
-        " `masks` as well, or, if it may be shown, set schema_changes.rename_column: ignore, and"
-        " give `lakesplice unpark`"
+        f"column={column.source_name!r}, which is masked, isn't in the source any more, and"
+        f" {new.name!r} is new and not masked: it may hold the same values under another name; name"
+        " it under `masks` as well, or, if it may be shown, set schema_changes.rename_column:"
+        " ignore, and give `lakesplice unpark`"
     )
 
 
 def handed_on(names: Sequence[str]) -> str:
-    """Names that are other columns' now, as the source told."""
+    """Names that belong to other columns now, by the source's statements."""
     return (
         f"by its statements the source has other columns now under {_listed(names)}: columns"
         " changed their names with each other, or were dropped and added again; to follow new names"
@@ -47,7 +47,7 @@ def handed_on(names: Sequence[str]) -> str:
 
 
 def unplaced(name: str) -> str:
-    """A name that was two columns', while the change's place doesn't tell which it means."""
+    """A name that two columns had, where the change's position doesn't show which one it means."""
     return (
         f"by its statements the source had the name {name!r} for one column and then for another,"
         " and the change's position doesn't tell which it means; if all that is still to come is"
@@ -57,17 +57,17 @@ def unplaced(name: str) -> str:
 
 
 def straggled(new: Sequence[SourceField], missing: Sequence[Column]) -> str:
-    """A late change from between two schemas, with columns that the table never met."""
+    """A late change from between two schemas, with columns that the table never had."""
     return (
         f"a change that comes late has {_listed([field.name for field in new])}, which the table"
-        " never met and the source has no more, and lacks"
+        " never met and the source no longer has, and lacks"
         f" {_listed([column.source_name for column in missing])}; pass it over (`lakesplice unpark"
         f" --from-offset`), or {RESET}"
     )
 
 
 def retyped(column: Column, found: Column | SourceField) -> str:
-    """A column whose type changed in a way that changes values."""
+    """A column whose new type changes values."""
     return (
         f"column={column.source_name!r} changed its type from {described(column)} to"
         f" {described(found)}; to go on with a column of its own for the new values, set"

@@ -42,13 +42,13 @@ def known_as(field: SourceField, *schemas: TableSchema) -> str:
 def unplaced(schema: TableSchema, fields: Iterable[SourceField]) -> str | None:
     """Return the name of a field that may be one or another column's, if there is such a field.
 
-    So it is where the change's place isn't comparable with that at which the name went over, where
-    nobody asked the source (letters taken again without the driver), or where it isn't known since
-    when the table's column has the name.
+    That is so where the change's position isn't comparable with that at which the name changed its
+    column, where the source's DDL wasn't read (letters replayed without the driver), or where it
+    isn't known since when the table's column has the name.
     """
     for field in fields:
         names = {tenure.name for tenure in field.tenures or ()}
-        # Without tenures nothing was told of the field at all.
+        # Without tenures no DDL of the field was read.
         if field.tenures is None or (not names and field.name in schema.handed_on):
             return field.name
         known = (schema.by_source.get(name) for name in names)

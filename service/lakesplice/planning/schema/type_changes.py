@@ -1,9 +1,9 @@
 """Changes of a column's type: which keep every value that is stored already, and as what.
 
 No event tells of the rows that an ALTER converts, so a table may follow a change of type only where
-the source left every value as it was: what it rounds, cuts or reads anew is refused. What a value
-means is told by the source's description of the type beside our own: the same number may count
-milliseconds or days.
+the source left every value as it was: a type change that rounds, cuts or reinterprets values is
+refused. What a value means follows from the source's description of the type beside our own: the
+same number may count milliseconds or days.
 
     family     members                             may become
     whole      TINYINT to BIGINT, signed or not    a wider one, DECIMAL, FLOAT, DOUBLE, text

@@ -60,7 +60,7 @@ class Mask:
 
 
 def masks_of(spelt: Mapping[str, str]) -> tuple[tuple[str, Mask], ...]:
-    """Read masks by pattern, in their order; `ConfigurationError` for one that is none."""
+    """Read masks by pattern, in their order; `ConfigurationError` for an invalid one."""
     return tuple((pattern, Mask.parse(text)) for pattern, text in spelt.items())
 
 

@@ -9,8 +9,8 @@
     topic           string      the topic
 
 Each is a function of the change, or of its topic, so a change that comes twice brings the same.
-Where a record lies in Kafka is none: sent again, a change has another partition offset, and which
-of the two a row shows would depend on what a batch held.
+A record's place in Kafka isn't one: sent again, a change has another offset, and which of the two a
+row shows would depend on the batch.
 
 Those of a topic are columns like any other, the same in images before and after. Those of a change
 say nothing of the row that it finds: an image of what was before hasn't got them. So they have no

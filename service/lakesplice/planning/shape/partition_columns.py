@@ -1,9 +1,8 @@
 """Partition columns: which a table can have, and which partition a row is in.
 
-Every base file has one value of each. A value is told to readers of the log as text, null for null;
-an empty text is told as null as well, since the log can't tell them apart. Files keep the columns,
-so that to our own readers it is what it was. Source: the Delta protocol, "Partition Value
-Serialization".
+Every base file has one value of each. The log has each value as text, null for null; an empty text
+is null there as well, since the log can't distinguish them. Files keep the columns, so that to our
+own readers it is what it was. Source: the Delta protocol, "Partition Value Serialization".
 """
 
 from __future__ import annotations

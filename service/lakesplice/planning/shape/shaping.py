@@ -40,7 +40,8 @@ class Shape:
     that matches counts. Unless `raw_letters`, dead letters of a table with masks hold no bytes.
     `computed` has columns of the table by name, and expressions over the source's columns as they
     are there, `metadata` others and what of the event they hold. `key` names those of `metadata`
-    that come first in the key, since rows are told apart by them, too: they tell of the topic.
+    that come first in the key, since they distinguish rows, too: they say which topic a row is
+    from.
     """
 
     include: tuple[str, ...] = ()
@@ -70,7 +71,7 @@ class Shape:
 
 def shard_of(shape: Shape | None, origin: Origin) -> tuple[tuple[str, str], ...]:
     """Return the key columns, by their stored names, in which all rows of a topic have one value,
-    and these values; none if its rows are told by the source's key alone.
+    and these values; empty if the source's key alone identifies rows.
     """
     if shape is None:
         return ()

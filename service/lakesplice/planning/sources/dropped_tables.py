@@ -4,8 +4,8 @@ dropped.
 A DROP stands at a place in the binlog: as a fence there it takes what is older, also when that
 comes late, and leaves the rows of a table that is made later under the name. It is known by
 positions alone whether that is done: a fence at or above it says so. Where positions don't say
-what a DROP is behind, only one that is told while the driver runs parks the table: of older ones
-nobody knows whether they are dealt with.
+what a DROP is behind, only one that is read while the driver runs parks the table: of older ones
+it isn't known whether they have been handled.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _KEEPING = (Behaviour.LENIENT, Behaviour.IGNORE)
 
 @dataclass(frozen=True, slots=True)
 class DropsTold:
-    """A table's drops, in the order in which they were told.
+    """A table's drops, in the order in which they were read.
 
     `ordered`: places in the topic of schema changes only rose. Those numbered from `told_since` on
-    were told while the driver ran, and of them those from `open_since` on nobody dealt with yet.
+    were read while the driver ran, and of them those from `open_since` on are not handled yet.
     """
 
     drops: tuple[TableDrop, ...] = ()
@@ -104,9 +104,7 @@ def due(
 
 
 def kept(told: DropsTold, policy: SchemaPolicy) -> tuple[TableDrop, ...]:
-    """Return the drops nobody dealt with yet that leave the rows where they are, for now or for
-    good.
-    """
+    """Return the drops that are not handled yet and keep the rows, for now or for good."""
     dropped = [drop for drop in told.drops if drop.kind is Kind.DROP and not drop.lives_on]
     new = [drop for drop in dropped if drop.number >= told.open_since]
     if policy.drops_late:
@@ -115,8 +113,8 @@ def kept(told: DropsTold, policy: SchemaPolicy) -> tuple[TableDrop, ...]:
 
 
 def open_after(told: DropsTold, policy: SchemaPolicy) -> int:
-    """Return from which number on drops are open once those that were told have been dealt with:
-    one whose rows stay until a table has the name again is not done.
+    """Return from which number on drops are open once those that were read have been handled: one
+    whose rows are kept until a table has the name again stays open.
     """
     waiting = kept(told, policy) if policy.drops_late else ()
     last = max((drop.number for drop in told.drops), default=-1)
@@ -130,7 +128,8 @@ def _counts(drop: TableDrop, reached: Position, policy: SchemaPolicy) -> bool:
         return not (drop.lives_on or waits) and _behaviour(drop, policy) not in _KEEPING
     if drop.lives_on or not (policy.drops or policy.parks_dropped):
         return False
-    # A row behind it is of a table that has the name again, whether its creation was told or not.
+    # A row behind it belongs to a table that has the name again, whether or not its creation was
+    # read.
     return not policy.drops_late or drop.again or drop.place < reached
 
 
@@ -139,7 +138,7 @@ def _behaviour(drop: TableDrop, policy: SchemaPolicy) -> Behaviour:
 
 
 def _moved(drop: TableDrop, policy: SchemaPolicy) -> Due:
-    """What a statement that moved rows calls for: only if none was there, none is missing."""
+    """What to do about a statement that moved rows: rows are missing unless there were none."""
     kind = "drop_partition" if drop.kind is Kind.PARTITION else "rename_table"
     detail = (
         f"{drop.moved} at the source, at {drop.place}, which moved rows that no event tells of;"
@@ -153,7 +152,7 @@ def _moved(drop: TableDrop, policy: SchemaPolicy) -> Due:
 
 
 def _undone(source: SourceState, told: DropsTold) -> Due | None:
-    """A DROP that took rows before it was told that the table lives on."""
+    """A DROP whose rows were deleted before the source reported that the table lives on."""
     for drop in told.drops:
         if drop.lives_on and drop.number >= told.told_since and drop.place == source.fence:
             return Due(

@@ -1,14 +1,14 @@
 """Epochs of one topic partition: under which epoch each of its changes stands.
 
 A partition is in the epoch that the facts give for its records' offsets. Where they give none it
-stays in the one it is in, and goes on to another with
+stays in the one it is in, and enters another with
 
     a change under the GTIDs of an epoch that another partition opened, or
     a change that falls back under a GTID that it has not carried before: into the next epoch that
     it hasn't entered, else this change opens one.
 
-A change without a GTID that falls back goes into an epoch that waits for the partition, if it
-stands where that one's binlog does. Anything else that falls back, and is no repetition
+A change without a GTID that falls back enters an epoch that waits for the partition, if its
+position is in that epoch's binlog. Anything else that falls back, and isn't a repetition
 (`planning/sources/position_order.py`), is left to an operator.
 
 What is under an epoch's GTIDs: of the stream that opened it the numbers from the opening one on,
@@ -154,7 +154,7 @@ def _met(source: SourceState, states: Mapping[int, PartitionState]) -> dict[str,
 
 
 class _Walk:
-    """The way through the changes, leg by leg: a leg lies in one epoch."""
+    """The path through the changes, leg by leg: a leg lies in one epoch."""
 
     def __init__(
         self, places: Places, partition: int, state: PartitionState, epochs: Sequence[Epoch]

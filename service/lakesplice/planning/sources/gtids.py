@@ -32,7 +32,7 @@ _DIGITS_MAX = 18  # below 2^63
 class GtidStreams:
     """Per row the stream of its GTID, as an index into `names` or -1 for none, and its number.
 
-    `told` has numbers that sets told of beside those.
+    `told` has further numbers that sets named.
     """
 
     names: tuple[str, ...]

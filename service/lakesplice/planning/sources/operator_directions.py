@@ -1,4 +1,4 @@
-"""Directions: where a table's source goes on, as an operator says."""
+"""Directions: where a table's source continues, as an operator says."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def onward(
     offsets: Mapping[int, int],
     fall_back: FallBack | None,
 ) -> SourceState:
-    """Return the source as it goes on: at `offsets`, given by partition, else where it stopped.
+    """Return the source as it continues: at `offsets`, given by partition, else where it stopped.
 
     What was read before is known as such when it is read again. A new epoch begins in every
-    partition where it goes on; a repetition is one of the partition that the table is parked for,
+    partition where it continues; a repetition is one of the partition that the table is parked for,
     until it reaches its highest position again. `UsageError` for a partition that wasn't read, and
     for positions that don't come from a binlog or didn't fall back.
     """
@@ -59,7 +59,7 @@ def skipping(source: SourceState, offsets: Mapping[int, int]) -> dict[int, int]:
 
 
 def moved(source: SourceState, offsets: Mapping[int, int]) -> SourceState:
-    """Return the source as it goes on at `offsets`, given by partition.
+    """Return the source as it continues at `offsets`, given by partition.
 
     What was read before is known as such when it is read again. `UsageError` for a partition that
     wasn't read.

@@ -86,7 +86,7 @@ def accept_repetitions(
     position_file: Integers, position_offset: Integers, start: Position, seen: Mapping[str, int]
 ) -> OrderCheck:
     """Judge the rows of one partition whose positions come from one clock that never falls back:
-    what stands below the highest is a repetition, whoever sends it.
+    a position below the highest is a repetition, from any producer.
     """
     below = _below_high(position_file, position_offset, start)
     high = _high(position_file, position_offset, start)

@@ -61,12 +61,12 @@ def joining_problem(manifest: Manifest, source: SourceState) -> str:
         )
     if any(dict(known.shard).keys() != dict(source.shard).keys() for known in others):
         return (
-            "the table's rows aren't told apart by the shard that shape.key has;"
+            "the table's key lacks the shard of shape.key, so rows of shards may be mixed up;"
             " `lakesplice reset --anew` reloads all of its topics"
         )
     if any(known.shard == source.shard for known in others):
         return (
-            "two topics have one shard, so their rows can't be told apart; add to shape.key what"
+            "two topics have one shard, so their rows can't be distinguished; add to shape.key what"
             " differs, such as topic"
         )
     if manifest.schema.columns and not dict(source.shard).keys() <= set(manifest.schema.key):

@@ -39,7 +39,7 @@ class SnapshotMet:
     whole: bool = True
 
     def then(self, later: SnapshotMet) -> SnapshotMet:
-        """Return what two runs of records of one partition come to."""
+        """Return the result of two runs of records of one partition."""
         if later.position != self.position:
             return max(self, later, key=lambda met: met.position)
         return SnapshotMet(

@@ -42,7 +42,7 @@ def check_source(
         if partition not in earliest:
             return ParkReason(
                 ParkCode.OFFSETS_GONE,
-                f"the partition is gone; {_ANEW}",
+                f"the partition no longer exists; {_ANEW}",
                 topic,
                 partition,
                 wanted,

@@ -14,7 +14,7 @@ RETENTION_SECONDS_MIN = 3_600.0
 # Rows deleted so long ago leave base files for good; the clocks of source and driver may differ.
 PURGE_SECONDS = 7 * 86_400.0
 PURGE_SECONDS_MIN = 3_600.0
-# Files that no version names may be under way to one.
+# A file that no version names may be about to be committed.
 ORPHAN_SECONDS_MIN = 86_400.0
 
 

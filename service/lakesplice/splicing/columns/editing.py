@@ -52,7 +52,7 @@ _LEVELS = frozenset((Encoding.RLE, Encoding.BIT_PACKED))
 
 
 class _EncodeWhole(Exception):
-    """Found on the way: the chunk is to be encoded whole."""
+    """Found while editing: the chunk is to be encoded whole."""
 
     def __init__(self, reason: Reason) -> None:
         self.reason = reason

@@ -20,7 +20,7 @@ ORIGINAL_CREATED_BY = b"original.created.by"
 _ARROW_SCHEMA = b"ARROW:schema"
 _CODECS = frozenset(("SNAPPY", "GZIP", "BROTLI", "ZSTD", "LZ4"))
 _LZ4_NAMES = frozenset(("LZ4_RAW", "LZ4_HADOOP"))
-# pyarrow's own names for the encodings it can be told to use where there is no dictionary.
+# pyarrow's own names for the encodings that it accepts for columns without a dictionary.
 _ENCODINGS = (
     "DELTA_BINARY_PACKED",
     "BYTE_STREAM_SPLIT",

@@ -84,7 +84,7 @@ def refuse_doubles(footer: Footer, names: Iterable[str], path: str) -> None:
     double = [name for name in names if footer.columns.count(name) > 1]
     if double:
         raise UsageError(
-            "the file has columns of one name; they can't be told apart", path=path, names=double
+            "the file has several columns of one name; rename all but one", path=path, names=double
         )
 
 

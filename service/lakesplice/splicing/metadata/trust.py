@@ -2,7 +2,7 @@
 
 A spliced file is signed by us (`assemble.py`), and readers work round the faults of writers by
 name: a chunk that is copied from an old writer must not need what only that name would give it.
-Column indexes are kept: readers believe them whoever wrote them.
+Column indexes are kept: readers trust those of every writer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lakesplice.splicing.structures.old_writers import named
 from lakesplice.splicing.structures.place import Place
 
 # Before these, byte arrays were compared as if signed (PARQUET-686), or a bound was another value
-# altogether (PARQUET-251); those of parquet-cpp were wrong in their own way.
+# altogether (PARQUET-251); those of parquet-cpp were wrong for another reason.
 _BOUNDS_ARE_TRUE = {"parquet-mr": (1, 10, 0), "parquet-cpp": (1, 3, 0)}
 _BYTES = frozenset((Physical.BYTE_ARRAY, Physical.FIXED_LEN_BYTE_ARRAY))
 _NONE = (None, None)

@@ -1,4 +1,4 @@
-"""Where a spliced file goes: written in order, in part copied from other files.
+"""The output of a splice: written in order, in part copied from other files.
 
 A sink that knows how the source lies on disk or in an object store copies without touching the
 bytes (`storage/` has one for the local disk and one for S3). `StreamSink` is
@@ -81,7 +81,7 @@ class StreamSink:
             except OSError as error:
                 if error.errno is not None:
                     raise
-                block = b""  # pyarrow's way to say that there is nothing
+                block = b""  # how pyarrow says that there is nothing
             if not block:
                 raise CorruptFileError("a file ends before its pages do; restore it", offset=offset)
             self._stream.write(block)

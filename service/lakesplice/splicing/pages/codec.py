@@ -167,7 +167,7 @@ def decode_dictionary(
     data = page.to_pybytes()
     header, start = PageHeader.decode(data, 0, place)
     if header.kind is not PageKind.DICTIONARY or start + header.compressed_size > len(data):
-        raise place.corrupt("its first page is no dictionary")
+        raise place.corrupt("its first page isn't a dictionary")
     # A dictionary's bytes are those of a data page without nulls.
     as_data = PageHeader(
         kind=PageKind.DATA,

@@ -112,7 +112,9 @@ def part_of(piece: Piece, at: int, size: int) -> Piece:
 
 
 def _copy(data: pa.Buffer) -> pa.Buffer:
-    """Not of Python's bytes: so much of them comes and goes that the heap would be full of gaps."""
+    """Not as Python bytes: so many would be allocated and freed that the heap would be full of
+    gaps.
+    """
     copy = pa.allocate_buffer(data.size)
     np.frombuffer(copy, np.uint8)[:] = np.frombuffer(data, np.uint8)
     return copy

@@ -19,7 +19,7 @@ from lakesplice.splicing.reasons import Reason
 Int64s = Integers
 
 # A dictionary may outgrow the one the chunk was first written with by so much: entries that are
-# no longer used can't be told from those that are, and all of them are read with every chunk.
+# no longer used can't be distinguished from those that are, and all are read with every chunk.
 DICTIONARY_GROWTH_MAX = 0.02  # of the chunk's bytes
 DICTIONARY_BYTES_MAX = 2 * 1024 * 1024
 _SMALL_DICTIONARY_BYTES = 4096

@@ -1,7 +1,7 @@
 """The headers of many pages, decoded at once.
 
 Nearly all are of one form: a data page of the format's first version without statistics. Together
-those cost a tenth of what one by one they would; any other goes through the general codec.
+reading these at once costs a tenth of reading them one by one; the general codec reads the others.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 An offset index is read and written as arrays. Its body is a run of varints, seven a page: the
 header of field 1, the offset, the header of field 2, the size, the header of field 3, the first
-row, the end of the structure. Whatever is written another way goes through the general codec.
+row, the end of the structure. An index that is written otherwise is read by the general codec.
 """
 
 from __future__ import annotations

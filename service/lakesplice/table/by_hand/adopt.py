@@ -118,7 +118,7 @@ def adopt_table(
     `key` names its key columns in key order; with `insert_only` its rows never change. Blocks:
     reads every footer and every key; memory holds some million keys at a time, and a row group.
     `UsageError` for a key that is null or repeated, or that the files lack, and for a table that is
-    ours already; `UnsupportedError` that names all that stands in the way; `RetryableError` if
+    ours already; `UnsupportedError` that names all obstacles; `RetryableError` if
     somebody wrote meanwhile; `TableNotFoundError` if there is nothing; `CorruptFileError`,
     `StorageError`. Then nothing has changed.
     """

@@ -78,7 +78,7 @@ class ForeignFile:
         return count
 
     def columns(self) -> pa.Schema:
-        """Return the columns by the Arrow types that their values come to."""
+        """Return the columns by the Arrow types that their values have."""
         if not is_flat(self._file):
             return self._file.schema_arrow
         own = {n: type_of(self._file, at) for at, n in enumerate(self._file.schema_arrow.names)}
@@ -158,7 +158,7 @@ def look_into(
 def data_files(store: Store) -> Iterator[str]:
     """Yield the Parquet files of a folder, in order, none of a hidden folder. Lists it.
 
-    What an adoption that was broken off wrote is none of them.
+    Files of an interrupted adoption are not among them.
     """
     for path in store.list(""):
         hidden = any(

@@ -195,7 +195,7 @@ class HandFedTable(Table):
         """Bring all waiting changes into the base files, so that every reader sees them.
 
         Also merges runs of the row index when they have become many, and keeps the log short.
-        Blocks. Beside other writers it goes on with what they left; `RetryableError` if they were
+        Blocks. Beside other writers it continues from their version; `RetryableError` if they were
         always faster. `UsageError` for a table that a source feeds: its service compacts it.
         `CorruptFileError` for a damaged file, `StorageError`.
         """

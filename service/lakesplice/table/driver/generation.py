@@ -9,7 +9,7 @@ A newcomer takes the next number only after the counter has stood still for a le
 newcomer's own monotonic clock, so that two replicas don't depose each other for ever. Which lease
 that is the driver itself has said when it took its number, as it beats for that one. A command that
 wants something of a table asks the driver to do it (`requests.py`), and takes a number only
-where none lives. Taking over too early is no danger, only a nuisance: every manifest holds the
+where none lives. Taking over too early is harmless, only a nuisance: every manifest holds the
 generation that wrote it, and a commit below it is refused (`table/protocol/commit.py`).
 """
 

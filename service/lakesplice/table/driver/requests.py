@@ -2,7 +2,7 @@
 
 A request is a file in the lake; the driver executes it between batches and leaves an answer. The
 commit that executes it records its id, so a driver that dies before it answered leaves no doubt.
-Whoever asked takes the answer away; what nobody took is removed a day later.
+The command that asked removes the answer; an answer that isn't fetched is removed a day later.
 """
 
 from __future__ import annotations

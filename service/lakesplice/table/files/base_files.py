@@ -83,8 +83,8 @@ def open_base(store: Store, file: BaseFile, schema: TableSchema) -> BaseReader:
     """Open a base file for reading in the layout of `schema`, a present or later one; close it
     after.
 
-    Blocks. `MissingFileError` if it is gone, `CorruptFileError` if its size, its tail or its footer
-    is not what the manifest recorded.
+    Blocks. `MissingFileError` if it doesn't exist, `CorruptFileError` if its size, its tail or its
+    footer is not what the manifest recorded.
     """
     source = store.open(file.path, file.tail_bytes)
     try:

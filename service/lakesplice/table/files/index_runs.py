@@ -24,7 +24,7 @@ class RunCache:
     """The runs that a process has open, each compared with its checksum when it was opened.
 
     Bounded by `bytes_max` and `runs_max`; the least recently used are let go, but never those of
-    the call under way. Where the store maps files into memory an open run costs address space and
+    the running call. Where the store maps files into memory an open run costs address space and
     pages that the system may take back at any time. Safe from several threads.
     """
 
@@ -38,7 +38,7 @@ class RunCache:
     def open_runs(self, store: Store, refs: Sequence[RunRef]) -> tuple[Run, ...]:
         """Return the runs in the order of `refs`.
 
-        Blocks on reading those that aren't open yet. `MissingFileError` if one is gone,
+        Blocks on reading those that aren't open yet. `MissingFileError` if one doesn't exist,
         `CorruptFileError` if one isn't what was written.
         """
         runs = tuple(self._run(store, ref) for ref in refs)

@@ -14,7 +14,7 @@ from lakesplice.table.protocol.ports import Store
 
 # Folders by which Delta, Hudi and Spark's streams say what a table's files are.
 LOGS = frozenset((LOG, ".hoodie", "_spark_metadata"))
-# Iceberg's has a plain name, so it is told by what is in it.
+# Iceberg's has a plain name, so it is recognised by its content.
 ICEBERG, _ICEBERG_SUFFIX = "metadata", ".metadata.json"
 
 

@@ -110,7 +110,7 @@ def best_rewriter(
 ) -> Rewriter:
     """Return the fastest rewriter there is; all write files that hold the same.
 
-    `open_sink` is the store's way to copy bytes; columns are encoded by `threads` threads; new
+    `open_sink` copies bytes within the store; columns are encoded by `threads` threads; new
     pages that are too many to be held in memory wait in what `open_scratch` returns.
     """
     return PageRewriter(Options(threads=threads, open_scratch=open_scratch), open_sink)

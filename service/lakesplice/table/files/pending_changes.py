@@ -33,7 +33,7 @@ def read_waiting(
     Each delta is read once; those without such changes not at all. `columns` limits the user
     columns, all by default; what orders and addresses changes, and the key, is always there.
     Blocks; `CorruptFileError` names a delta whose size or checksum is not the manifest's,
-    `MissingFileError` one that is gone.
+    `MissingFileError` one that doesn't exist.
     """
     wanted = frozenset(groups)
     positions = () if schema.positions is None else (schema.positions.name,)

@@ -122,7 +122,7 @@ def append(
     known, below = group != UNKNOWN, at_or_below(folded, plan.floor)
     new = ~known & ~below
     if plan.schema.partitioned_by:
-        # A row that was purged may have left an older place of its own, which is no place for it.
+        # The index may still have an older place of a purged row, where the row no longer is.
         known &= ~below
     delta, moved, left = None, None, frozenset[int]()
     if known.any() and not plan.insert_only:

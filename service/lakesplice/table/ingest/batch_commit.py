@@ -2,7 +2,7 @@
 versions.
 
 An image with further columns makes the schema grow first, a change of another server that took over
-is told of as an epoch. What was written until then is named by nothing, and the batch's tasks run
+is reported as an epoch. No version names what was written until then, and the batch's tasks run
 again for this topic. So they do if another topic of the table was quicker to change its schema. The
 first batch of a new table runs once, as long as all of its partitions found the same columns.
 """
@@ -60,7 +60,7 @@ class Settled(Enum):
 
 
 def _say_nothing(_letters: Sequence[DeadLetterRef]) -> None:
-    """Dead letters are told to nobody but the lake."""
+    """Dead letters are written to the lake only."""
 
 
 def settle(
@@ -199,7 +199,7 @@ def _judged_apart(source: SourceState, reports: Sequence[PartitionReport]) -> St
 def _mixed(reports: Sequence[PartitionReport]) -> ParkReason | None:
     """Return why a table can't take what its partitions brought, if that differs in kind.
 
-    Later batches are told by the manifest what the first one met; that one's tasks each saw
+    Later batches find in the manifest what the first one met; that one's tasks each saw
     their own partitions only.
     """
     met = {(report.format, report.ordering) for report in reports if report.ordering}

@@ -1,6 +1,6 @@
 """A table as its driver holds it: the newest snapshot, and every commit to it.
 
-Where several topics feed a table, it is held once for each of them.
+If several topics feed a table, there is one such object for each topic.
 """
 
 from __future__ import annotations
@@ -130,9 +130,9 @@ class HeldTable:
     def commit(
         self, intent: Intent, told: Mapping[str, str] = NOTHING_TOLD
     ) -> Committed | Conflict:
-        """Commit and hold the new snapshot; after a conflict, the one that stood in the way.
+        """Commit and keep the new snapshot; after a conflict, the one that won the race.
 
-        `told` goes into the history; it says nothing of a table's birth.
+        `told` is written into the history; it says nothing about a table's creation.
         """
         if isinstance(intent, Create):
             outcome = create(self.store, intent, clock=self._clock, entropy=self._entropy)
@@ -205,10 +205,10 @@ class HeldTable:
         return self.snapshot is not None and lives_below(self.store, self.manifest, fenced)
 
     def raise_fence(self, place: Position) -> int:
-        """Let no row of the source at or below a position live, in a commit of its own; return how
-        many went. Nothing is committed if none may live there as it is.
+        """Delete the source's rows at or below a position, in a commit of its own; return how
+        many went. Nothing is committed if the fence is there already.
 
-        No batch of the source may be under way: its rows would be written by the fence before.
+        No batch of the source may be running: its rows would be written by the fence before.
         """
         for _ in range(_ATTEMPTS_MAX):
             if self.snapshot is None or self.source.fence >= place:

@@ -15,7 +15,7 @@ from lakesplice.table.protocol.intents import Restore
 
 @dataclass(frozen=True, slots=True)
 class Dealt:
-    """What a DROP at a place came to: the table parked, or `rows` went."""
+    """The result of a DROP at a position: the table was parked, or `rows` were deleted."""
 
     place: Position
     parked: bool
@@ -42,8 +42,8 @@ def begins_again(table: HeldTable) -> bool:
 
 
 def begin_again(table: HeldTable) -> bool:
-    """Let a table have no columns and no key, to get those of its next change; it goes on where it
-    stopped, above its fence. Return False if another writer was faster. Blocks.
+    """Let a table have no columns and no key, to get those of its next change; it continues where
+    it stopped, above its fence. Return False if another writer was faster. Blocks.
     """
     sources = {table.source.topic: replace(table.source, snapshot=None)}
     manifest = Manifest(table.generation, sources=sources)

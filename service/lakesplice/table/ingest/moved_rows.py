@@ -46,7 +46,7 @@ _POSITION = (POSITION_FILE, POSITION_OFFSET)
 
 @dataclass(frozen=True)
 class Split:
-    """Changes of known rows, those of moves told apart.
+    """Changes of known rows, with those of moved rows apart.
 
     `staying` are for where the rows are, with deletes of the places that rows leave among them.
     `moved` are the rows that move as they are then, in the columns of `schema.arrow` with the

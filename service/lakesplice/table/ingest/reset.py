@@ -1,7 +1,7 @@
 """Reset: a table that its topics feed is reloaded from their beginnings.
 
 It is as a restore to what the table was before its first change: the versions before stay readable
-as long as they would, and whoever wrote meanwhile has to write again.
+as long as they would, and a writer that wrote meanwhile has to write again.
 """
 
 from __future__ import annotations

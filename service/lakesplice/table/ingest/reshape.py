@@ -157,7 +157,7 @@ def _reshaped(store: Store, change: _Change, entropy: Entropy, open_sink: OpenSi
                 store, path, file.segments, write, splices=splices, partition=partition
             )
         except UnsupportedError:
-            # What was written is gone; a name is used once.
+            # The files written were deleted; a name is used once.
             path = base_path(group, splices, entropy, folder)
             new = create_base(
                 store, path, file.segments, plain, splices=splices, partition=partition

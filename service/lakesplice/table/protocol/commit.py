@@ -2,15 +2,15 @@
 
 The order, and what a crash after each step leaves behind:
 
-    1  base files, deltas, runs,          durable files that nothing names; whoever calls `commit`
+    1  base files, deltas, runs,          durable files that nothing names; the caller of `commit`
        dead letters                       has written them
     2  the manifest of the next version   one more such file
     3  `_delta_log/<next version>.json`   put if absent: the commit. It names base files and
                                           manifest: 1 and 2 become visible at once
 
-A crash before step 3 changes nothing for anybody; unnamed files are the vacuum's. After it all is
-done: nothing is written afterwards that a reader needs. Names are drawn anew for every attempt, so
-that no attempt can touch another's files.
+A crash before step 3 changes nothing for any reader; the vacuum deletes the unnamed files. After it
+all is done: nothing is written afterwards that a reader needs. New names are drawn for every
+attempt, so that no attempt can touch another's files.
 
 A put that fails may have taken effect. Putting again settles it: either the file is ours now, or
 one exists; then it is read back, and the random id in it says whose it is. A False also means that
@@ -81,11 +81,11 @@ def commit(
 ) -> Committed | Conflict:
     """Make `intent` the table's next version, or say why it no longer can be.
 
-    `snapshot` is any version already read; newer ones are read here. `told` goes into the history:
-    who wanted it. Up to `attempts` lost races are made good. Blocks on the store. `FencedError` if
-    a higher generation committed; `StorageError` if the store fails, with the effect unknown: the
-    intent can be committed again as it is, since one that took effect does not meet its own
-    preconditions a second time.
+    `snapshot` is any version already read; newer ones are read here. `told` is written into the
+    history: who wanted it. Up to `attempts` lost races are made good. Blocks on the store.
+    `FencedError` if a higher generation committed; `StorageError` if the store fails, with the
+    effect unknown: the intent can be committed again as it is, since one that took effect does not
+    meet its own preconditions a second time.
     """
     require_ours_to_write(snapshot.log)
     for _ in range(attempts):

@@ -174,9 +174,9 @@ class FileMerge:
 class Purge:
     """Base files rewritten without rows that were deleted for good.
 
-    `outputs` have the rows that stay in new file groups, and `run` says where; None if none does.
-    `floors` has the topics of which rows went, each with a position at or above all of these.
-    `planned_on` and `schema_version` as for `Splice`.
+    `outputs` have the rows that stay in new file groups, and `run` says where; None if no row
+    stays. `floors` has the topics of which rows went, each with a position at or above all of
+    these. `planned_on` and `schema_version` as for `Splice`.
     """
 
     generation: int
@@ -278,7 +278,8 @@ class Replay:
 class Expire:
     """Versions below `retained_from` lose files: said before the first one is deleted.
 
-    `read` is the retention it was planned on. What only versions below `vacuumed` named is gone.
+    `read` is the retention it was planned on. Files that only versions below `vacuumed` named are
+    deleted.
     """
 
     generation: int

@@ -1,6 +1,6 @@
 """Names of a table's files, relative to its folder, and of the lake's own.
 
-Each name is drawn anew for every attempt and never used again. Readers of the log skip what starts
+A new name is drawn for every attempt, and none is used twice. Readers of the log skip what starts
 with an underscore. Source: docs/format.md, "Folders".
 """
 

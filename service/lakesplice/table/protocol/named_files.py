@@ -14,7 +14,7 @@ from lakesplice.table.protocol.intents import NewFile
 def adds_of(
     schema: TableSchema, files: Iterable[NewFile], timestamp_ms: int, *, data_change: bool = True
 ) -> tuple[Add, ...]:
-    """Return what tells of files that come to a table with this schema."""
+    """Return the statistics of files that are added to a table with this schema."""
     return tuple(
         Add(
             new.base.path,

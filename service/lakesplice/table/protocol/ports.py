@@ -76,7 +76,7 @@ class Store(Protocol):
         ...
 
     def delete(self, path: str) -> None:
-        """Remove the file; one that is gone already is no error."""
+        """Remove the file; it is not an error if it doesn't exist."""
         ...
 
     def within(self, folder: str) -> Store:
@@ -112,7 +112,7 @@ class LogKeeper(Protocol):
     def checkpoint(self, version: int) -> None:
         """Write the checkpoint of `version` and the hint to it, durably; may be called twice.
 
-        Blocks; `StorageError` if it fails, which harms nobody: a checkpoint only saves time.
+        Blocks; `StorageError` if it fails, which is harmless: a checkpoint only saves time.
         """
         ...
 
@@ -121,7 +121,7 @@ class Clock(Protocol):
     """Time. Nothing is ordered by it: it stamps commits and measures ages and leases."""
 
     def now_ms(self) -> int:
-        """Milliseconds since the epoch; may jump either way."""
+        """Milliseconds since the epoch; may jump forwards and backwards."""
         ...
 
     def monotonic(self) -> float:

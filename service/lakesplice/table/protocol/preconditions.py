@@ -138,15 +138,17 @@ def schema_is_as_written(now: Snapshot, intent: Ingest | Upsert) -> Conflict | N
 
 
 def moved_rows_are_as_read(now: Snapshot, intent: Ingest) -> Conflict | None:
-    """Where rows moved between partitions, no delta came that their state wasn't read from."""
+    """If rows moved between partitions, no delta was added that their state wasn't read from."""
     if intent.read is None:
         return None
     new = {delta.file.path for delta in now.manifest.deltas} - intent.read
-    return Conflict(ConflictCode.DELTAS, f"deltas came meanwhile: {len(new)}") if new else None
+    return (
+        Conflict(ConflictCode.DELTAS, f"deltas were added meanwhile: {len(new)}") if new else None
+    )
 
 
 def rows_are_as_read(now: Snapshot, intent: Upsert) -> Conflict | None:
-    """The table is fed by hand, and no other upsert came in since this one was located."""
+    """The table is fed by hand, and no other upsert was committed since this one was located."""
     upserts = now.manifest.upserts
     if upserts is None:
         return Conflict(ConflictCode.UPSERTS, "the table is fed by a source")
@@ -181,7 +183,7 @@ def nothing_waits_for_sources(now: Snapshot, intent: Purge) -> Conflict | None:
     for path in intent.inputs:
         file = now.manifest.files.get(path)
         if file is not None and now.manifest.waiting_in(file):
-            return Conflict(ConflictCode.DELTAS, f"changes came for {path}")
+            return Conflict(ConflictCode.DELTAS, f"changes were added for {path}")
     return None
 
 
@@ -221,20 +223,22 @@ def inputs_are_adjacent(now: Snapshot, intent: IndexMerge) -> Conflict | None:
 def files_are_as_read(now: Snapshot, intent: Evolve) -> Conflict | None:
     """The set of base files is the one that was read."""
     same = now.manifest.files.keys() == intent.files
-    return None if same else Conflict(ConflictCode.FILES, "base files came or went meanwhile")
+    return (
+        None if same else Conflict(ConflictCode.FILES, "base files were added or removed meanwhile")
+    )
 
 
 def deltas_are_as_read(now: Snapshot, intent: Evolve) -> Conflict | None:
     """The set of deltas is the one that was read."""
     same = {delta.file.path for delta in now.manifest.deltas} == intent.deltas
-    return None if same else Conflict(ConflictCode.DELTAS, "deltas came or went meanwhile")
+    return None if same else Conflict(ConflictCode.DELTAS, "deltas were added or removed meanwhile")
 
 
 def schema_is_the_one_before(now: Snapshot, intent: Evolve) -> Conflict | None:
     """The present schema is the one that the new one extends, by one version or by several."""
     schema = now.manifest.schema
     before = intent.schema.at(schema.version)
-    # The key of a table without columns is not known yet, so it is none of what has to be equal.
+    # The key of a table without columns is not known yet, so it needn't be equal.
     extends = before.versions == schema.versions and before.columns == schema.columns
     if intent.schema.version > schema.version and extends:
         return None
@@ -263,10 +267,10 @@ def writer_began_after_sweep(
 
 
 def retention_is_as_read(now: Snapshot, intent: Expire) -> Conflict | None:
-    """No other vacuum came in, and no older version was brought back."""
+    """No other vacuum was committed, and no older version was restored."""
     if now.manifest.retention == intent.read:
         return None
-    return Conflict(ConflictCode.RETENTION, "a vacuum or a restore came in meanwhile")
+    return Conflict(ConflictCode.RETENTION, "a vacuum or a restore was committed meanwhile")
 
 
 Precondition = Callable[[Snapshot, Any], Conflict | None]

@@ -2,7 +2,7 @@
 
 The hint in `_last_checkpoint` leads to the newest checkpoint, and the versions after it are probed
 by name; listing happens only without a usable hint and for versions before it. Probing from
-anywhere else would be wrong: a clean-up that died half way leaves gaps, and the first missing
+anywhere else would be wrong: a clean-up that died midway leaves gaps, and the first missing
 version is the end of the log only above a checkpoint or a version known to be retained.
 """
 

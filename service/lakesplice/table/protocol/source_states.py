@@ -14,7 +14,7 @@ from lakesplice.table.protocol.intents import Ingest, Purge, Redirect, Replay
 def fed(before: Manifest, intent: Ingest, version: int) -> Manifest:
     """Return the manifest with the source that an ingest moved, parked if that parks.
 
-    What else commits say of a source stays: a purge may have come since the ingest was planned.
+    What other commits say of a source is kept: a purge may have come since the ingest was planned.
     """
     known = before.sources.get(intent.source_to.topic, intent.source_to)
     source = replace(intent.source_to, purge_floor=known.purge_floor)
@@ -35,10 +35,10 @@ def replayed(before: Manifest, intent: Replay, version: int) -> tuple[Manifest, 
 
 
 def redirected(before: Manifest, intent: Redirect, version: int) -> Manifest:
-    """Return the manifest with the source that it goes on with, and parked as it is to be.
+    """Return the manifest with the source's new state, and parked as given.
 
     A source of another topic takes the place of the only one, unless its rows are a shard. A new
-    index is no older than anybody's keys.
+    index is at least as new as the keys of any writer.
     """
     source = intent.source
     if source is not None:

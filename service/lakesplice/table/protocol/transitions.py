@@ -348,7 +348,7 @@ def _sweep(before: Manifest, intent: Sweep, moment: Moment) -> Transition:
 def _restore(before: Manifest, intent: Restore, moment: Moment) -> Transition:
     """The old content, but what was promised of older versions stays promised.
 
-    Who writes now located rows in a state that is no more: all have to write again.
+    Writers of this moment located rows in a state that no longer exists: all have to write again.
     """
     retention = replace(
         before.retention,

@@ -113,7 +113,7 @@ def changes_of(
     than by a change.
     """
     version = read_version(store, number)
-    if version.operation == PURGE:  # what left was told when it was deleted
+    if version.operation == PURGE:  # rows that left were reported when they were deleted
         return
     is_first = number == 0 or version.operation == ADOPT
     before = Manifest(0) if is_first else read_version(store, number - 1).manifest

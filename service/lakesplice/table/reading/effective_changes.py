@@ -83,7 +83,7 @@ def _of_changes(placed: Placed, order: Integers) -> Positions:
 
 
 def _raised(state: Positions, rows: Integers, placed: Placed) -> Positions:
-    """Return the positions of rows once changes have come to them."""
+    """Return the positions of rows once changes are applied to them."""
     theirs = np.isin(placed.rows, rows)
     at = np.searchsorted(rows, placed.rows[theirs])
     position = _of_changes(placed, placed.order[theirs])

@@ -225,7 +225,7 @@ def asked_version(store: Store, version: int | None, as_of: Moment | None) -> in
     """Return the version that is meant, None if neither is given.
 
     `VersionNotFoundError` if no retained version is as old as `as_of`; `UsageError` if both are
-    given or `as_of` is no moment. Blocks on some reads of the log.
+    given or `as_of` isn't a time. Blocks on some reads of the log.
     """
     if as_of is None:
         return version
@@ -241,7 +241,7 @@ def moment_ms(moment: Moment) -> int:
             moment = datetime.fromisoformat(moment)
         except ValueError:
             raise UsageError(
-                "that is no moment such as 2026-11-22T08:00:00Z", as_of=moment
+                "that isn't a time such as 2026-11-22T08:00:00Z", as_of=moment
             ) from None
     if not isinstance(moment, datetime):
         raise UsageError("a moment is a datetime or text", as_of=moment)

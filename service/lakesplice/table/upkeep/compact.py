@@ -193,6 +193,6 @@ def rewrite_base(
     try:
         new = create(write)
     except UnsupportedError:
-        # What was written is gone; a name is used once.
+        # The files written were deleted; a name is used once.
         new = create(write_plainly)
     return new, written[-1].counts

@@ -4,7 +4,7 @@ Every version that was current within the retention stays whole, by the commits'
 rise whatever a clock does. For the others the order is:
 
     1  read what they name, and what the retained ones need
-    2  commit an `Expire`: from now on no restore may bring such a version back
+    2  commit an `Expire`: from now on no restore may restore such a version
     3  delete; the log's entries of these versions are cleaned up only after it
 
 A crash after 2 leaves files that are found again, since the log still has the expired versions and
@@ -95,8 +95,8 @@ def plan_expiry(
 class Expiry:
     """Deletes what expired versions of one table leave; called by one thread at a time.
 
-    `commit` makes an intent the next version. Whoever else does the same meanwhile does no harm.
-    `generation` is that of the driver or command, None for a table fed by hand.
+    `commit` makes an intent the next version. It does no harm if another process does the same
+    meanwhile. `generation` is that of the driver or command, None for a table fed by hand.
     """
 
     def __init__(self, store: Store, commit: Commit, generation: int | None = None) -> None:

@@ -179,7 +179,7 @@ def _needed(store: Store, manifest: Manifest, absent: Entries) -> Entries:
     """Return the entries that the index has to have, of those that it has not.
 
     A purged row may have left older places. Their positions are below the floor, as its own was, so
-    that no change at or below it comes to them.
+    that no change at or below it will be applied to them.
     """
     if not manifest.schema.partitioned_by or not len(absent.high):
         return absent

@@ -4,8 +4,8 @@ Before the log's entries of expired versions go, the files that only they name a
 
 A clean-up keeps every version that was current within the retention, by the commits' own times,
 which rise whatever a clock does. What it deletes lies below a checkpoint that was read back and
-held up; it deletes in order of version, so that one which dies half way leaves only versions that
-can be read and versions that are refused, none that reads wrong.
+held up; it deletes in order of version, so that one which dies midway leaves only versions that can
+be read and versions that are refused; no version reads wrong.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Maintenance:
     """Looks after the log of one table. Called by one thread at a time.
 
     Without an `expiry` the files that only expired versions name stay, and are orphans once their
-    log is gone.
+    log is deleted.
     """
 
     def __init__(

@@ -4,8 +4,8 @@ They are found by listing, if they are old and no retained version names them. B
 might still commit one. So a `Sweep` is committed before the first one is deleted, and refuses
 writers by the version that they had read when they began, whatever any clock says:
 
-    at once    whoever began before this sweep is refused: where writers just write again
-    else       whoever began before the sweep before this one, a good while ago. Then only files
+    at once    writers that began before this sweep are refused: where writers just write again
+    else       writers that began before the previous sweep, a good while ago. Then only files
                older than that earlier sweep are deleted; a first sweep deletes nothing
 """
 

@@ -1,6 +1,6 @@
 """Purge: base files are rewritten without the rows that are deleted, and old.
 
-The rows that stay come to other places, in new file groups, so a run of the index says where they
+The rows that stay are moved into new file groups, so a run of the index says where they
 are. It is the newest: of a row's older entry nothing is left to find. So it must not have the old
 places of rows that moved to another partition: of a deleted row it has an entry only where that is
 what the index knew. What waits for a row of these
@@ -52,7 +52,7 @@ def purge(
     generation: int,
     entropy: Entropy,
 ) -> Purge | None:
-    """Write what a purge of some of the table's files comes to; None if there is nothing to do.
+    """Write the result of a purge of some of the table's files; None if there is nothing to do.
 
     `manifest` is that of the version `planned_on`. Blocks; errors as `purge_files`.
     """

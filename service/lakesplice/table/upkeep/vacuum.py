@@ -47,7 +47,7 @@ def require_hours(hours: object) -> None:
 
 
 def require_safe_retention(seconds: float, *, readers_may_fail: bool) -> None:
-    """Return if such a retention harms nobody who reads or writes now, or if it may."""
+    """Return if such a retention harms no present reader or writer, or if it is allowed to."""
     if seconds < RETENTION_SECONDS_MIN and not readers_may_fail:
         raise UsageError(
             "who reads the table or compacts it now may lose files; keep more, or state that"

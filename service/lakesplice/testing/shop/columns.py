@@ -268,7 +268,7 @@ def year(name: str, *, optional: bool = True) -> Column:
 
 
 def datetime_millis(name: str, *, optional: bool = True) -> Column:
-    """DATETIME(0) to DATETIME(3): milliseconds on the way; values are whole milliseconds."""
+    """DATETIME(0) to DATETIME(3): sent as milliseconds; values are whole milliseconds."""
     return Column(
         name,
         ColumnType(Kind.TIMESTAMP),

@@ -77,7 +77,7 @@ class _Table:
 
     def key(self, values: Row) -> Key:
         if not self.spec.key:
-            # Without a key rows are told apart by their arrival; nobody can address them.
+            # Without a key the order of arrival distinguishes rows; nobody can address them.
             self.inserted += 1
             return (self.inserted,)
         return tuple(values[index] for index in self.spec.key_indexes)
@@ -186,7 +186,8 @@ class Database:
             self._events.append(target.writer.change("c", None, image, moment, number))
 
     def update(self, table: str, keys: Sequence[Key], change: Callable[[Row], Row]) -> None:
-        """UPDATE of the rows with these keys, in this order; a row that stays equal is no event.
+        """UPDATE of the rows with these keys, in this order; a row that doesn't change makes no
+        event.
 
         A row whose key changes becomes a delete with its tombstone and a create, at one place.
         """

@@ -25,7 +25,7 @@ _SNAPSHOT_STATES = (
 
 
 class Event(NamedTuple):
-    """One Kafka record to be: `value` None is a tombstone, `key` None a table without one."""
+    """A Kafka record to send: `value` None is a tombstone, `key` None a table without one."""
 
     topic: str
     key: bytes | None

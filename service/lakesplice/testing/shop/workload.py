@@ -164,13 +164,15 @@ def renumber_customer(desk: Desk) -> None:
 
 
 def leave(desk: Desk) -> None:
-    """A customer is deleted; with so few left, nobody may."""
+    """A customer is deleted, unless too few are left."""
     if len(desk.database.rows(CUSTOMERS.name)) > _CUSTOMERS_MIN:
         desk.database.delete(CUSTOMERS.name, desk.some(CUSTOMERS, 1))
 
 
 def fill_cart(desk: Desk) -> None:
-    """Something goes into a cart; a product that was taken out may come back under its old key."""
+    """A product is put into a cart; a product that was taken out may come back under its old
+    key.
+    """
     customer, product = desk.any(CUSTOMERS), desk.any(PRODUCTS, hot=_HOT)
     if customer is None or product is None:
         return

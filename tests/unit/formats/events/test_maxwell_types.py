@@ -197,7 +197,7 @@ def test_digits_that_nobody_told_are_taken_as_declared() -> None:
         row_record("insert", event, 10),
         row_record("insert", {**event, "note": "x"}, 30),
     ]
-    assert "price: DECIMAL, of which the digits were not told" in stopped(decode(records, history))
+    assert "price: DECIMAL, whose digits are not known" in stopped(decode(records, history))
     decoded = decode(records, history, {"price": "decimal(10,2)"})
     assert decoded.stops == ()
     assert [image[1]["price"] for image in images(decoded).values() if image[1]] == [

@@ -18,7 +18,7 @@ def send_letters(
 ) -> None:
     """Send the letters of some files; what the topic doesn't take is counted and logged.
 
-    The batch goes on without it, since the lake's letter is the durable one. Blocks for at most
+    The batch continues without it, since the durable dead letter is the lake's. Blocks for at most
     about the request timeout twice.
     """
     letters = letters_of(table.store, refs)

@@ -1,6 +1,6 @@
 """What becomes of tables that were dropped at their source, between two queries.
 
-A fence is a commit of its own here, for nothing may follow a DROP. No batch may be under way
+A fence is a separate commit here, since no change may follow a DROP. No batch may be running
 meanwhile, so a runner that meets a table with a DROP to deal with leaves it out and restarts
 the queries.
 """
@@ -25,7 +25,7 @@ from lakesplice.telemetry import catalogue as metric
 
 
 class TableDrops:
-    """The DROPs that topics of schema changes told of, and the driver's tables."""
+    """The DROPs that topics of schema changes reported, and the driver's tables."""
 
     def __init__(self, driver: Driver, tables: ServiceTables, catalogue: TopicCatalogue) -> None:
         self._driver = driver
@@ -35,13 +35,15 @@ class TableDrops:
         self._empty: dict[tuple[str, int], bool] = {}
 
     def look(self) -> None:
-        """Read on what is told; blocks. `SourceUnavailable` if that can't be read."""
+        """Read the new records of these topics; blocks. `SourceUnavailable` if they can't be
+        read.
+        """
         topics = self._driver.schema_topics
         if topics is not None:
             topics.look(self._catalogue.describe(topics.names))
 
     def calls_for(self, table: ServiceTable) -> bool:
-        """Return whether a DROP is to be dealt with before the table goes on."""
+        """Return whether a DROP must be handled before the table continues."""
         settings = self._driver.settings
         policy, never_changes = settings.policy(table.origin), settings.not_inserts(table.origin)
         told = self._told(table)

@@ -56,7 +56,7 @@ class BatchJob:
                     raise
                 last = error
                 self.driver.log.warning("job-died", tables=len(spans), error=error_line(error))
-        # Asked before anything is blamed on a table: a broker that is gone kills every job.
+        # Asked before any table is blamed: without its broker every job fails.
         topics = self.catalogue.describe(spans)
         if len(spans) > 1:
             names = sorted(spans)

@@ -60,7 +60,7 @@ class BatchSpans:
         return self._with_types(topics, spans)
 
     def _with_types(self, topics: Mapping[str, Topic], spans: dict[str, Span]) -> dict[str, Span]:
-        """Read on what is told of types; leave out tables that can't go on, which are parked."""
+        """Read the new schema changes; leave out tables that can't continue, which are parked."""
         told = self._driver.schema_topics
         if told is None or not spans:
             return spans

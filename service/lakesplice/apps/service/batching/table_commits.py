@@ -93,7 +93,7 @@ class TableCommits:
                 detail=table.parked.detail,
             )
             self.restart.ask(RestartReason.REDIRECT)
-        elif self.drops.calls_for(table):  # of one that was told of before its first change
+        elif self.drops.calls_for(table):  # of a table before its first change
             self.restart.ask(RestartReason.REDIRECT)
 
     def _failed(self, table: ServiceTable, error: TaskError) -> PartOutcome:

@@ -1,6 +1,6 @@
 """What becomes of a table whose part of a batch failed: it rests, or it is parked.
 
-The running query passes it over meanwhile and goes on with the others.
+Meanwhile the running query skips it and continues with the others.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class TableFailures:
     def failed(self, table: ServiceTable, error: TaskError) -> bool:
         """Have the table rest, or park it; return whether it was parked.
 
-        A full disk or a store that stays away is no fault of the table: it goes on once that is
-        mended, without anybody having to unpark it.
+        A full disk or an unreachable store is not the table's fault: the table continues once that
+        is repaired, without `unpark`.
         """
         told = f"{error.kind}: {error.message}"
         table.refused = True

@@ -55,5 +55,5 @@ class Newcomers:
         except TableNotFoundError:
             return True
         except LakespliceError:
-            return False  # what is wrong is told where its table is taken up
+            return False  # the error is reported where its table is opened
         return False

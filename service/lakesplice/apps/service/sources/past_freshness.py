@@ -2,7 +2,7 @@
 
 The driver before has published it. Where none has, the broker tells: a table that has taken every
 record from before a moment is complete up to that moment. A few moments are tried, so a table may
-be told to be less fresh than it is, never fresher.
+be reported as less fresh than it is, never as fresher.
 """
 
 from __future__ import annotations

@@ -76,8 +76,8 @@ class Sources:
     def look(self) -> Outlook:
         """Return what can be read now, with the tables that are new taken up.
 
-        Tables that can't go on are parked. None is refused any more: what is read from here on
-        starts where the tables stand.
+        Tables that can't continue are parked. No table is refused any more: what is read from here
+        on starts where the tables stand.
         """
         starts: dict[str, dict[int, int]] = {}
         lags = {}
@@ -211,7 +211,7 @@ class Sources:
         try:
             wanted = self._driver.settings.reads(self._tables.names.of(topic))
         except UsageError:
-            return True  # what it lacks is told where its table is taken up
+            return True  # the error is reported where its table is opened
         if not wanted:
             self._excluded[topic] = "`read: false` under `tables`"
         elif self._newcomers.leaves_out(topic):

@@ -14,7 +14,7 @@ def say_what_was_done(log: Any, status: DriverStatus, tables: Iterable[ServiceTa
     """Log a summary; return whether all went well that could.
 
     Topics that are parked or refused wait for a person as they did before. But where no topic
-    matches, or one was given up that may go well later, nobody should take the end for success.
+    matches, or one was given up that may succeed later, the end must not look like success.
     """
     states = Counter(topic.standing.state for topic in status.topics)
     for topic in status.topics:

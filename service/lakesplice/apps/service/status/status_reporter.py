@@ -30,7 +30,7 @@ _PUBLISH_SECONDS = 10.0
 class StatusReporter:
     """Reports for one driver; used by the main loop's thread. Blocks on the store.
 
-    A store that fails only makes the document old: what is reported elsewhere goes on.
+    If the store fails, only this document is out of date: metrics and logs continue.
     """
 
     def __init__(

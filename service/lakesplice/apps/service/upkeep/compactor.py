@@ -1,6 +1,6 @@
 """The compactor: threads that watch all tables and splice waiting changes into base files.
 
-Ingest goes on meanwhile. A thread takes the most overdue table that no other one is at, has its
+Ingest continues meanwhile. A thread takes the most overdue table that no other one is at, has its
 files rewritten by Spark tasks, and commits; a conflict only means that the table is planned again.
 The same threads merge runs of the row index and keep the logs short.
 """
@@ -161,7 +161,7 @@ class Compactor:
             return bool(self._running) or self._next() is not None
 
     def _next(self) -> ServiceTable | None:
-        """Return the table to see to next, if any; called with the lock held."""
+        """Return the table to compact or clean next, if any; the caller holds the lock."""
         free = {
             str(table.name): table
             for table in self._tables

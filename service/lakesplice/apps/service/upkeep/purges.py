@@ -12,7 +12,7 @@ from lakesplice.table.protocol.intents import Purge
 from lakesplice.table.upkeep.purge import PurgeRules
 from lakesplice.telemetry import catalogue as metric
 
-# A service's start is no time for reading every table.
+# Reading every table would delay the service's start.
 _FIRST = 1 / 24
 
 

@@ -19,7 +19,8 @@ class Slots:
     def taken(self, count: int) -> Iterator[None]:
         """Take `count` slots while the block runs; blocks until so many are free.
 
-        Whoever asks for more than there are, since executors have gone, waits until all are free.
+        A caller that asks for more than there are, since executors have left, waits until all are
+        free.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._taken + count <= max(self._most(), count))

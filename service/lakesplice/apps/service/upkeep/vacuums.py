@@ -15,7 +15,7 @@ from lakesplice.table.upkeep.orphans import Orphans
 from lakesplice.table.upkeep.vacuum import orphans_before_ms
 from lakesplice.telemetry import catalogue as metric
 
-# A service's start is no time for listing every table.
+# Listing every table would delay the service's start.
 _FIRST_SWEEP = 1 / 24
 
 

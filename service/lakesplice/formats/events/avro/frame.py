@@ -1,8 +1,8 @@
 """The head of an Avro record in Kafka: a zero byte, then the number of its schema in a registry.
 
-Confluent's serialisers write the number as four bytes, and so do Apicurio's told to be like them;
-Apicurio's own way is eight. No registry gives number 0 to a schema, and none has given 2^32 of
-them: so four bytes that are zero begin a number of eight.
+Confluent's serialisers write the number as four bytes, and so do Apicurio's in their compatible
+mode; Apicurio's own format has eight. No registry gives number 0 to a schema, and no registry has
+given 2^32 of them: so four bytes that are zero begin a number of eight.
 """
 
 from __future__ import annotations

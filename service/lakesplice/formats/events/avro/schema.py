@@ -1,8 +1,8 @@
 """Avro schemas: what their JSON says, with every name looked up.
 
 Source: the Avro specification 1.12, "Schema Declaration". Attributes that it doesn't know, such as
-those of Kafka Connect, are kept. What arrays and maps hold isn't, since none is read; a schema that
-holds itself is refused.
+those of Kafka Connect, are kept. The types inside arrays and maps aren't kept, since such columns
+aren't read; a schema that holds itself is refused.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def parse_schema(text: str, references: Sequence[str] = ()) -> Node:
     """Read a schema; `references` are schemas whose names it may use, each after those it uses.
 
     Raises `UnsupportedError` for what is legal but not read, `ValueError` or another of JSON's and
-    of lookups' errors for what is no schema.
+    of lookups' errors for a text that isn't a schema.
     """
     names: dict[str, object] = {}
     for other in references:
@@ -81,7 +81,7 @@ class _Parser:
         if isinstance(schema, list):
             branches = tuple(self.node(branch, space, level + 1) for branch in schema)
             if not branches or any(isinstance(branch, Union) for branch in branches):
-                raise ValueError("a union is of one type or more, none of them a union")
+                raise ValueError("a union has one type or more, and no union among them")
             return Union(branches)
         if not isinstance(schema, Mapping):
             raise TypeError(f"{schema!r} is no Avro schema")

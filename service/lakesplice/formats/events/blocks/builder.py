@@ -40,7 +40,7 @@ class Build:
         self.live[at] = False
 
     def settle(self, row: int, verdict: Flaw | Halt | Truncated) -> None:
-        """Settle a row that is no change, by what its event says."""
+        """Decide on a row that isn't a change, by what its event says."""
         record = int(self.records[row])
         self.live[row] = False
         if isinstance(verdict, Flaw):
@@ -115,7 +115,7 @@ class Build:
         rows = np.flatnonzero(wrong & present & self.live)
         if len(rows):
             detail = (
-                f"{image}.{cell.name} is {raw[int(rows[0])].as_py()}, which is no moment written as"
+                f"{image}.{cell.name} is {raw[int(rows[0])].as_py()}, which isn't a time written as"
                 f" {cell.encoding}: the connector has another time.precision.mode than"
                 " schema_change_topics.time_precision_mode says; set that, restart the service, and"
                 " give `lakesplice reset --anew`, since earlier values may be wrong too"

@@ -32,8 +32,8 @@ _MICROS = pa.timestamp("us", tz="UTC")
 
 @dataclass(frozen=True)
 class Positions:
-    """Packed positions as `model/position.py` lays them out, and which rows have none or none that
-    fits.
+    """Packed positions as `model/position.py` lays them out, and which rows have no position or
+    none that fits.
     """
 
     file: Integers
@@ -56,7 +56,9 @@ def binlog_positions(file: pa.Array, offset: pa.Array, row: pa.Array, op: Marks)
 
 
 def binlog_place(file: object, offset: object, row: object) -> Position | None:
-    """Return the position of one event that is no row's, of epoch 0; None if it names none."""
+    """Return the position of one event that isn't a row's, in epoch 0; None if it names no
+    position.
+    """
     if not isinstance(file, str) or type(offset) is not int or type(row) is not int:
         return None
     place = binlog_positions(

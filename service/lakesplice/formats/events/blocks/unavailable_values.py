@@ -1,7 +1,7 @@
 """Values that an event says it hasn't got: Debezium puts a text of its own in their place.
 
-Such a column is none of the row image. What is left of the row goes into a block of its own, whose
-schema says what it lacks.
+Such a column is not part of the row image. The rest of the row is put into a block of its own,
+whose schema says what it lacks.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ _PRESENT = (631_152_000, 4_102_444_800)
 
 
 def of_another_unit(raw: pa.Array, cell: Cell) -> Mask | None:
-    """Mark numbers that can't be in the unit of the cell's encoding; None if none is, or if no
-    setting decides the unit.
+    """Mark numbers that can't be in the unit of the cell's encoding; None if there are none, or if
+    no setting decides the unit.
     """
     second = _A_SECOND.get(cell.encoding)
     if not cell.by_setting or second is None or raw.null_count == len(raw):

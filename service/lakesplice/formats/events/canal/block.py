@@ -42,7 +42,7 @@ def build_block(
 ) -> None:
     """Settle the messages that were read: changes go into the ledger as one block.
 
-    Messages with another key or other types stay open. A row that is no row of its types makes a
+    Messages with another key or other types stay open. A row that doesn't have these types makes a
     dead letter of its whole message.
     """
     build = Build(group.records, ledger)
@@ -90,7 +90,7 @@ def _refuse_others(
 
 def _operations(members: dict[str, pa.Array], build: Build) -> Marks:
     places = pc.index_in(members["type"], pa.array(list(OPS))).fill_null(-1).to_numpy()
-    build.drop_marked(places < 0, DeadReason.UNKNOWN_OP, f"the type is none of {', '.join(OPS)}")
+    build.drop_marked(places < 0, DeadReason.UNKNOWN_OP, f"the type isn't one of {', '.join(OPS)}")
     op: Marks = np.array(list(OPS.values()), np.int8)[places]
     return op
 

@@ -76,7 +76,7 @@ class CanalReader:
         self._types: dict[str, str] = {}
 
     def inspect(self, value: bytes) -> Template | Verdict:
-        """Read one record by the book."""
+        """Read one record with every check."""
         opened = open_record(value)
         if isinstance(opened, Flaw):
             return opened

@@ -14,7 +14,7 @@ _TWO_BYTES = 0xC0
 
 
 def decode_base64(raw: pa.Array) -> tuple[pa.Array, Mask | None]:
-    """Return what base64 stands for, and which texts are none."""
+    """Return the bytes that base64 texts stand for, and which texts aren't base64."""
     decoded = pl.Series(raw).str.decode("base64", strict=False).to_arrow().cast(pa.binary())
     if decoded.null_count == raw.null_count:
         return decoded, None

@@ -1,8 +1,8 @@
 """Values of ENUM and SET that are sent as numbers: an ENUM's place among its members from 1 on, 0
 for MySQL's empty error value; of a SET a bit for each member, the first one's the lowest.
 
-What is no number is taken for the value itself, if it is one: of an ENUM a member, of a SET members
-between commas.
+Text that isn't a number is taken for the value itself, if it is one: of an ENUM a member, of a SET
+members between commas.
 """
 
 from __future__ import annotations

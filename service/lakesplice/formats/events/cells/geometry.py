@@ -2,7 +2,7 @@
 
 The shape is well-known binary (OGC 06-103r4, section 8). Where there is a reference system other
 than 0, its number is put behind the type, whose bit 29 says so, as PostGIS and the readers that
-follow it have it: nothing is lost, and what has none stays as it is.
+follow it have it: nothing is lost, and a value without one is kept as it is.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def of_mysql(octets: pa.Array) -> pa.Array:
 
 def extended_wkb(raw: pa.Array) -> tuple[pa.Array, Mask]:
     """Return geometries of `wkb` (binary) and `srid` (int64) as binary, and a mask of those that
-    aren't whole; null for them and where there is none.
+    aren't whole; null for them and where there is no value.
     """
     members = geometry_members(raw)
     wkb, system = members["wkb"], members["srid"].fill_null(0)

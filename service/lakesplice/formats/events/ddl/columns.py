@@ -15,8 +15,9 @@ class DefinedColumn:
     `type` is MySQL's own name in capitals without what stands in brackets, such as `DECIMAL` or
     `BIGINT UNSIGNED`; `length` and `scale` are the two numbers in brackets, None where the
     definition leaves them out. `default` is the text of a constant, None where there is none or it
-    isn't known; with `default_told` there is none, else it is computed, counted or not told at all.
-    Without `digits_told` nobody said what stands in the brackets: `length` and `scale` say nothing.
+    isn't known; with `default_told` the column has no default, else the default is computed,
+    counted or not stated. Without `digits_told` the brackets' content isn't known: `length` and
+    `scale` mean nothing.
     """
 
     name: str
@@ -33,7 +34,9 @@ class DefinedColumn:
 
 @dataclass(frozen=True, slots=True)
 class TableShown:
-    """The table's columns before or after a change, as somebody saw them who read its statement."""
+    """The table's columns before or after a change, as the connector that read the statement shows
+    them.
+    """
 
     table: TableName
     columns: tuple[DefinedColumn, ...]
@@ -135,7 +138,7 @@ class TableAltered:
 
 @dataclass(frozen=True, slots=True)
 class RowsMoved:
-    """The statement takes rows out of a table, or brings some in, of which no event tells; `what`
+    """The statement removes rows from a table, or adds some, without events; `what`
     is the statement in short, such as `DROP PARTITION`.
     """
 

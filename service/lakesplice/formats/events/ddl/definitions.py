@@ -51,7 +51,9 @@ def type_name(text: str) -> str:
 
 
 def column_definition(words: Words) -> Definition:
-    """Read `name type attributes` to the end of the words; `UnreadableError` if they are none."""
+    """Read `name type attributes` to the end of the words; `UnreadableError` if they aren't a
+    definition.
+    """
     name = words.name()
     while words.accept("."):  # the table's name may be before it
         name = words.name()
@@ -65,7 +67,7 @@ def _typed(name: str, words: Words) -> tuple[DefinedColumn, Words]:
         raise UnreadableError(f"{first.text!r} where the type of {name!r} was expected")
     said = [first.key]
     while words.next.key in _SECOND and not (
-        # CHAR CHARACTER SET x: the second is no part of the type.
+        # CHAR CHARACTER SET x: the second isn't part of the type.
         words.next.key in ("CHARACTER", "CHAR") and said[-1] not in ("NATIONAL", "LONG")
     ):
         said.append(words.take().key)
@@ -126,7 +128,7 @@ def _collated(column: DefinedColumn, collation: str) -> DefinedColumn:
 
 
 def _with_default(column: DefinedColumn, words: Words) -> DefinedColumn:
-    """Take the text of a constant; what is computed isn't told."""
+    """Take the text of a constant; a computed default is not read."""
     minus = "-" if words.accept("-") else ""
     if words.accept("NULL"):
         return replace(column, default=None)

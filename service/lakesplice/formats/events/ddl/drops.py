@@ -21,7 +21,7 @@ Columns = Mapping[str, DefinedColumn]
 
 
 class Kind(Enum):
-    """What took rows out of a table, or brought some in. `LEFT`: the table got another name;
+    """What removed rows from a table, or added some. `LEFT`: the table got another name;
     `SET_ASIDE`: one that an online tool gives to the table that its copy replaces; `CAME`: a table
     got this name, which another had before, or none; `PARTITION`: rows of some partitions.
     """
@@ -37,10 +37,10 @@ class Kind(Enum):
 class TableDrop:
     """A table's DROP at a place in the binlog (epoch 0), under a GTID if the source has any.
 
-    `number` counts a history's drops in the order in which it was told. `again`: a table has the
+    `number` counts a history's drops in the order in which they were read. `again`: a table has the
     name again; `lives_on`: that table is a copy of the dropped one, made to take its place.
 
-    Of another statement that moved rows `moved` says in words what it did.
+    If another statement moved rows, `moved` says in words what it did.
     """
 
     number: int
@@ -53,7 +53,7 @@ class TableDrop:
 
 
 class Drops:
-    """The drops of a history's tables, in the order in which they were told."""
+    """The drops of a history's tables, in the order in which they were read."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -71,9 +71,9 @@ class Drops:
         return tuple(self._told.get(table, ()))
 
     def carried(self, number: int, before: Drops, table: TableName | None = None) -> int:
-        """Return what a number of a former telling is here: that of the first drop, or of the first
-        of a table, that did not have a lower one there. A topic is told anew where a partition of
-        it brings what stands before another's.
+        """Return the number here for a number of the history before: that of the first drop, or of
+        the first of a table, that did not have a lower number there. A history is rebuilt where a
+        partition of its topic has changes that stand before those read from another.
         """
         covered = {(name, drop.place) for name, drop in before.all() if drop.number < number}
         left = (

@@ -42,7 +42,7 @@ class SchemaHistory:
     `ordered` is whether places only rose; where they start over (another server took over), or
     records name none, a place doesn't tell which version is meant. `unread` counts statements that
     couldn't be read. `whole` says that no record is missing at the beginning: then what a table is
-    shown to have been before the first change of it that is told of, it was from the beginning;
+    shown to have been before its first reported change, it was from the beginning;
     else from the first record's place.
     """
 
@@ -113,7 +113,7 @@ class SchemaHistory:
 
     @property
     def drop_count(self) -> int:
-        """How many drops were told; the next one's number."""
+        """How many drops were read; the next one's number."""
         return self._drops.count
 
     def carried(self, number: int, before: SchemaHistory, name: TableName | None = None) -> int:
@@ -122,7 +122,7 @@ class SchemaHistory:
         return self._drops.carried(number, before._drops, table)
 
     def _dropped_as(self, name: TableName) -> TableName | None:
-        """Nothing but its DROP may have been told of a table."""
+        """Perhaps nothing but the table's DROP is known."""
         return _meant(name, self._versions) or _meant(name, self._drops.names)
 
     def _note(self, table: TableName, place: Position) -> None:
@@ -167,8 +167,8 @@ class SchemaHistory:
             self._forget(statement, change.ddl)
 
     def _recall(self, shown: TableShown | None) -> None:
-        """Take what a table is shown to have had before a change of it; of one that was never told
-        of it is all that is known.
+        """Take what a table is shown to have had before a change of it; nothing else is known of a
+        table that no earlier record described.
         """
         if shown is None:
             return
@@ -282,7 +282,7 @@ class SchemaHistory:
             self._put(table, TableState(None, {}, unknown=told.reason))
 
     def _free(self, statements: Sequence[Statement]) -> None:
-        """Names that tables had before a record told of their new ones are free, if no other table
+        """Names that tables had before a record gave them new ones are free, if no other table
         of the record has them.
         """
         told = [found for found in statements if isinstance(found, TableDefined)]

@@ -48,7 +48,7 @@ def read_maxwells(payload: Mapping[str, object]) -> SchemaChange | Flaw:
     try:
         before, after = (_shown(payload.get(name)) for name in ("old", "def"))
     except (KeyError, TypeError) as error:
-        return Flaw(DeadReason.MISSING_FIELD, f"old or def is no table: {error!r}")
+        return Flaw(DeadReason.MISSING_FIELD, f"old or def isn't a table: {error!r}")
     place, gtid = _PLACE.fullmatch(str(payload.get("position") or "")), payload.get("gtid")
     return SchemaChange(
         None if place is None else first_place(place[1], int(place[2])),
@@ -69,7 +69,7 @@ def _statements(sql: str, payload: Mapping[str, object]) -> list[Statement]:
         return read_statements(sql, database)
     read, table = read_statements(sql, _SOMEWHERE), TableName(database, name)
     if not read and _columns(payload, "old") == _columns(payload, "def"):
-        return []  # an index, a comment or the like
+        return []  # an index, a comment or similar
     if any(_is_of(found, TableName(_SOMEWHERE, name)) for found in read):
         read = read_statements(sql, database)
     if not any(_is_of(found, table) for found in read):
@@ -99,7 +99,7 @@ def _named(statement: Statement, table: TableName) -> Statement:
 
 
 def _shown(table: object) -> TableShown | None:
-    """A table's columns; None where there are none told."""
+    """A table's columns; None if the record doesn't state them."""
     if not isinstance(table, Mapping) or not table:
         return None
     columns = table["columns"]

@@ -55,7 +55,7 @@ def _debezium(payload: Mapping[str, object], source: Mapping[str, object]) -> Sc
     ddl = payload.get("ddl") or ""
     listed = payload.get("tableChanges") or ()
     if not isinstance(ddl, str) or not isinstance(listed, Sequence):
-        return Flaw(DeadReason.WRONG_TYPE, "ddl is no string or tableChanges no array")
+        return Flaw(DeadReason.WRONG_TYPE, "ddl isn't a string or tableChanges isn't an array")
     place, gtid = first_place(source.get("file"), source.get("pos")), source.get("gtid")
     change = SchemaChange(
         place,
@@ -72,7 +72,7 @@ def _debezium(payload: Mapping[str, object], source: Mapping[str, object]) -> Sc
     try:
         told = [_told(change) for change in listed]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        return Flaw(DeadReason.MISSING_FIELD, f"tableChanges are none: {error!r}")
+        return Flaw(DeadReason.MISSING_FIELD, f"tableChanges can't be read: {error!r}")
     moved = [found for found in read if isinstance(found, RowsMoved)]
     return _saying(change, [*_with_names(told, read), *moved])
 

@@ -1,4 +1,4 @@
-"""What one record tells of a schema change, whoever wrote it."""
+"""What one record says about a schema change, in any format."""
 
 from __future__ import annotations
 

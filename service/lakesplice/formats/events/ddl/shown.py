@@ -1,4 +1,4 @@
-"""What a column is that a statement described and that somebody showed without its digits."""
+"""A column that a statement described and that a record showed without its digits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lakesplice.formats.events.ddl.columns import DefinedColumn
 
 _TEXTS = frozenset(("CHAR", "VARCHAR", "TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT"))
 _BYTES = frozenset(("BINARY", "VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"))
-# One way of writing a type is as good as the other.
+# Both spellings of a type mean the same.
 _ALIKE = {"BOOLEAN": "TINYINT", "FLOAT UNSIGNED": "FLOAT", "DOUBLE UNSIGNED": "DOUBLE",
           "DECIMAL UNSIGNED": "DECIMAL"}  # fmt: skip
 

@@ -37,7 +37,7 @@ _PROGRAMS = frozenset(("PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"))
 _OBJECTS = frozenset(("TABLE", "VIEW", "INDEX", "DATABASE", "SCHEMA"))
 # Words before what is created: CREATE OR REPLACE DEFINER = u @ h AGGREGATE FUNCTION.
 _HEAD_MAX = 12
-# ALTER TABLEs that take rows out of a table, or bring some in, without an event.
+# ALTER TABLEs that remove rows from a table, or add some, without an event.
 _MOVING = (
     ("DROP", "PARTITION"), ("TRUNCATE", "PARTITION"), ("EXCHANGE", "PARTITION"),
     ("CONVERT", "PARTITION"), ("CONVERT", "TABLE"),
@@ -74,7 +74,9 @@ def read_statements(sql: str, database: str) -> list[Statement]:
 
 
 def _is_program(words: list[Word]) -> bool:
-    """Whether a procedure or the like begins, whose own statements are all that follows."""
+    """Whether a procedure, function, trigger or event begins, whose own statements are all that
+    follows.
+    """
     if not words or words[0].key not in ("CREATE", "ALTER"):
         return False
     kinds = (word.key for word in words[:_HEAD_MAX])
@@ -259,7 +261,7 @@ def _actions(words: Words) -> Iterator[Action]:
             if words.take().text.lower() == "binary":
                 raise UnreadableError("texts become bytes")
     elif words and words.next.key not in _OTHERS:
-        raise UnreadableError(f"{words.next.text!r} is no part of ALTER TABLE that is known")
+        raise UnreadableError(f"{words.next.text!r} isn't a known part of ALTER TABLE")
 
 
 def _is_history(words: Words) -> bool:

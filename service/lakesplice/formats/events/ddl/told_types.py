@@ -1,4 +1,6 @@
-"""What a source told of a table in DDL, as types by place, in whatever way a format writes them."""
+"""The types of a table's columns by position, from the source's DDL, as each format writes
+values.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ def told_types(
     written: Written,
     source: str = "the schema-change topic",
 ) -> TypeHistory | None:
-    """Return the types of a table's columns by what its source told; None if it told nothing.
+    """Return the types of a table's columns by its source's DDL; None if no DDL of it was read.
 
     `source` is as in `TypeHistory`.
     """
@@ -111,7 +113,9 @@ def _with_later_names(
 def _with_next_types(
     versions: Sequence[TableVersion], typed: Sequence[TypeVersion]
 ) -> list[TypeVersion]:
-    """Say of columns of which too little was told which type they have from some place on."""
+    """Give columns of which the DDL says too little the type that they have from some position
+    on.
+    """
     found: list[TypeVersion] = []
     told: dict[str, str] = {}
     for version, types in zip(reversed(versions), reversed(typed), strict=True):
@@ -131,7 +135,7 @@ def _columns(
     for name, column in columns.items():
         type_ = written(column) if column.digits_told else None
         if not column.digits_told:
-            untyped[name] = f"{column.type}, of which the digits were not told"
+            untyped[name] = f"{column.type}, whose digits are not known"
         elif type_ is None:
             untyped[name] = f"{column.type} has no exact column without schemas"
         else:

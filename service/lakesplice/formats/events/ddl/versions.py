@@ -11,8 +11,8 @@ from lakesplice.model.position import Position
 
 @dataclass(frozen=True, slots=True)
 class TableVersion:
-    """A table's columns from a place on; None: the table is gone, or `unknown` says why they aren't
-    known.
+    """A table's columns from a place on; None: the table was dropped, or `unknown` says why they
+    aren't known.
 
     `renamed` maps names of its columns to those in the version before, where they differ. `added`
     names the columns that the version before hasn't, if there was one.

@@ -43,11 +43,11 @@ class Word:
 
 
 class UnreadableError(Exception):
-    """The words are none that this module's users expect; carries why."""
+    """The words aren't what this module's users expect; carries why."""
 
 
 def statements(sql: str) -> Iterator[list[Word]]:
-    """Yield the words of each statement; comments are none, but for what servers execute in them.
+    """Yield the words of each statement, without comments except those that servers execute.
     `UnreadableError` if it is no SQL.
     """
     found: list[Word] = []
@@ -72,7 +72,7 @@ def _words(sql: str) -> Iterator[Word]:
     for token in tokens:
         kind = token.token_type.name
         if kind == "STRING" and after == "RENAME":
-            # What follows is no part of the library's grammar: it gives the rest as one text.
+            # What follows isn't in the library's grammar: it gives the rest as one text.
             yield from _words(token.text)
         elif kind == "IDENTIFIER":
             yield Word(Kind.QUOTED, token.text)

@@ -117,4 +117,4 @@ def _key_schema(schema: SchemaText) -> Record | Flaw:
         return Flaw(DeadReason.MISSING_KEY, f"the key's schema can't be read: {error!r}")
     if isinstance(node, Record) and node.fields:
         return node
-    return Flaw(DeadReason.MISSING_KEY, "the key's schema is no record of the key's columns")
+    return Flaw(DeadReason.MISSING_KEY, "the key's schema isn't a record of the key's columns")

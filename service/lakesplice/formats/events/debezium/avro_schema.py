@@ -91,7 +91,7 @@ def _read(shape: AvroShape, texts: pa.Array, places: Integers) -> Reading:
 
 @lru_cache(maxsize=1024)
 def format_of(schema: SchemaText) -> FormatName | None:
-    """Return the format whose events have this schema, or None if it is none's."""
+    """Return the format whose events have this schema, or None if no format has it."""
     try:
         node = parse_schema(schema.text, schema.references)
     except (UnsupportedError, *_NO_SCHEMA_ERRORS):
@@ -118,7 +118,7 @@ def shape_of_envelope(schema: SchemaText) -> AvroShape | NoShape:
     except UnsupportedError as error:
         return NoShape(str(error), unsupported=True)
     except _NO_SCHEMA_ERRORS as error:
-        return NoShape(f"its schema is no schema of Connect's in Avro: {error!r}")
+        return NoShape(f"its schema isn't a schema of Connect's in Avro: {error!r}")
 
 
 @lru_cache(maxsize=1024)
@@ -131,7 +131,7 @@ def shape_of_row(schema: SchemaText) -> AvroShape | NoShape:
     except UnsupportedError as error:
         return NoShape(str(error), unsupported=True)
     except _NO_SCHEMA_ERRORS as error:
-        return NoShape(f"its schema is no schema of Connect's in Avro: {error!r}")
+        return NoShape(f"its schema isn't a schema of Connect's in Avro: {error!r}")
 
 
 def _shape(cells: tuple[Cell, ...], node: Record, wanted: Wanted | None) -> AvroShape:

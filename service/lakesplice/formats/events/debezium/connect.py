@@ -1,6 +1,6 @@
 """Kafka Connect's schemas, as its JSON converter writes them, to the columns of row images.
 
-Exact or refused: a semantic type that has no exact column type stops the table, with the way round.
+Exact or refused: a semantic type that has no exact column type parks the table, with a workaround.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class EnvelopeReader:
         self._shapes = Shapes(context.declared or {}, context.history)
 
     def inspect(self, value: bytes) -> Template | Verdict:
-        """Read one record by the book."""
+        """Read one record with every check."""
         template = inspect(value, self._context, self._shapes)
         if isinstance(template, Template) and not template.exact:
             self._shapes.latest = template.shape.names
@@ -73,7 +73,9 @@ def _recognises(payload: Mapping[str, object]) -> bool:
 
 
 def inspect(value: bytes, context: DecodeContext, shapes: Shapes) -> Template | Verdict:
-    """Read one record by the book; `shapes` are those of the table's events without schemas."""
+    """Read one record with every check; `shapes` are those of the table's events without
+    schemas.
+    """
     opened = open_record(value)
     if isinstance(opened, Flaw):
         return opened
@@ -162,7 +164,7 @@ DEBEZIUM = Dialect(
         changed="`before` against `after`",
         key="the record's key",
         types="the schema in the record; without schemas the schema-change topic, `columns`",
-        lacking="Debezium's placeholder for BLOB and TEXT; null, which can't be told, for others",
+        lacking="Debezium's placeholder for BLOB and TEXT; for others null, which shows nothing",
     ),
     _recognises,
     EnvelopeReader,

@@ -5,8 +5,8 @@ The row's columns and the added fields lie side by side in one object, the latte
 start with `__`. What that leaves unknown:
 
 - The row before a change. Only a delete has one, if deletes are rewritten; then `__deleted` is in
-  every event. Without it a delete is a bare tombstone or nothing at all, and can't be told from
-  one that only tidies up: such a table parks.
+  every event. Without it a delete is a bare tombstone or nothing at all, and can't be distinguished
+  from one that only tidies up: such a table parks.
 - The position, unless `source.file`, `source.pos` and `source.row` were added. Without the row two
   changes of one key in one statement have one place. Then the records' own order is all there is.
 """
@@ -94,7 +94,7 @@ class FlattenedReader:
         self._context = context
 
     def inspect(self, value: bytes) -> Template | Verdict:
-        """Read one record by the book."""
+        """Read one record with every check."""
         opened = open_record(value)
         if isinstance(opened, Flaw):
             return opened
@@ -162,7 +162,7 @@ def no_deletes() -> Halt:
     """The verdict on events that don't say what is deleted."""
     return Halt(
         ParkCode.UNSUPPORTED,
-        "a flattened event without __deleted: what is deleted can't be told; let the"
+        "a flattened event without __deleted doesn't say whether its row is deleted; let the"
         " ExtractNewRecordState transform rewrite deletes"
         " (delete.tombstone.handling.mode=rewrite-with-tombstone)",
     )
@@ -238,7 +238,7 @@ def _refuse_other_tables(
 
 
 def _operations(added: Mapping[str, pa.Array], build: Build) -> Marks:
-    """Return operations; without `__op` what is not deleted was changed in some way."""
+    """Return operations; without `__op` a row that is not deleted was inserted, updated or read."""
     stated = added.get("deleted", pa.nulls(len(build.live), pa.string()))
     deleted, kept = (mask_of(pc.equal(stated, said).fill_null(False)) for said in ("true", "false"))
     build.drop_marked(

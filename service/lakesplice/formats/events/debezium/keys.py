@@ -122,7 +122,7 @@ def _written(column: pa.Array) -> list[object]:
 
 
 def inspect_key(key: bytes) -> KeyShape | Flaw:
-    """Read one key by the book."""
+    """Read one key with every check."""
     try:
         text = key.decode("utf-8")
     except UnicodeDecodeError:

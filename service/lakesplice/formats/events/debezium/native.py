@@ -81,7 +81,7 @@ def type_of(column: DefinedColumn, handling: Handling) -> DeclaredType | None:
 
 
 def types_of(history: SchemaHistory, table: TableName, handling: Handling) -> TypeHistory | None:
-    """Return the types of a table's columns by what its source told; None if it told nothing."""
+    """Return the types of a table's columns by its source's DDL; None if no DDL of it was read."""
     return told_types(history, table, lambda column: type_of(column, handling))
 
 

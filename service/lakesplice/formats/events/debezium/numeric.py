@@ -56,7 +56,7 @@ def read_as(opened: Opened, shape: EventShape, span: PositionRange) -> Template 
         shape = with_numbers(shape)
         if shape.check(opened.payload, "payload"):
             return flaw
-    # Another record of the schema may write its decimals in the other way.
+    # Another record of the schema may write its decimals in the other form.
     return replace(opened.template(shape, span), exact=False)
 
 

@@ -44,14 +44,14 @@ _WHERE_NULL: dict[str, Form] = {
 
 @dataclass(frozen=True, slots=True)
 class Undeclared:
-    """Columns whose types nothing says; `why` is what the source told of them elsewhere."""
+    """Columns whose types are not stated; `why` is what the source's DDL said of them."""
 
     names: tuple[str, ...]
     why: str = ""
 
 
 class Types:
-    """The types of a table's columns at one place: what the source told, else what is declared."""
+    """The types of a table's columns at one position: by the source's DDL, else as declared."""
 
     def __init__(
         self, declared: Mapping[str, DeclaredType], told: TypeVersion | None = None

@@ -65,7 +65,7 @@ def nulls_are_replaced(snapshot: pa.Array | None, op: Marks, live: Mask) -> bool
 
 def told_by_types(cells: Iterable[Cell], history: TypeHistory | None) -> Iterator[str]:
     """Yield the settings that columns' types in events with schemas show; `history` has what the
-    source told of them elsewhere.
+    source's DDL said of them.
     """
     told = {} if history is None else history.agreed.columns
     for cell in cells:

@@ -78,10 +78,10 @@ class TicdcReader:
         self._shapes = Shapes(declared)
 
     def inspect(self, value: bytes) -> Template | Verdict:
-        """Read one record by the book."""
+        """Read one record with every check."""
         halves = _split(value)
         if halves is None:
-            return Flaw(DeadReason.NOT_AN_ENVELOPE, f"{shown(value)} is no payload in an object")
+            return Flaw(DeadReason.NOT_AN_ENVELOPE, f"{shown(value)} isn't a payload in an object")
         payload = halves.payload(value)
         if isinstance(payload, Flaw):
             return payload

@@ -43,7 +43,7 @@ def truncated_somewhere() -> Halt:
 
 
 def undeclared(missing: Undeclared, context: DecodeContext) -> Halt:
-    """The verdict on events with columns whose types nobody said."""
+    """The verdict on events with columns whose types aren't known."""
     names = ", ".join(missing.names)
     columns = ", ".join(f"{json.dumps(name)}: TYPE" for name in missing.names)
     why = f" ({missing.why})" if missing.why else ""

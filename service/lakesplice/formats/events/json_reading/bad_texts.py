@@ -4,7 +4,7 @@ The first looks for a member whose value starts as no value of its type does, a 
 belongs: cheap, and the commonest damage that is still JSON. The second is the grammar of the shape:
 its names, each with the form of its values, in any order. A text that passes both may still repeat
 a field or hold a number out of range; one that fails the second may still be legal, written in
-another way. So they only sort; the verdict is the reader's or `strict.py`'s.
+another way. So they only sort; the reader or `strict.py` decides.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The types of an event's members that nothing says beforehand: as their values show them.
 
-Events in which such a member shows another type have another shape; none is refused for it.
+Events in which such a member shows another type have another shape; they are not refused.
 """
 
 from __future__ import annotations

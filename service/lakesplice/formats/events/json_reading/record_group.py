@@ -1,4 +1,6 @@
-"""Reading the records of one shape: fast where the block can be, by the book where it can't."""
+"""Reading the records of one shape: fast where the block can be read at once, strictly where it
+can't.
+"""
 
 from __future__ import annotations
 
@@ -45,9 +47,9 @@ class _Reader:
         return read_texts(texts, template.shape.reading, template.closing, threads=self.threads)
 
     def fast(self, at: Integers, *, patient: bool) -> None:
-        """Read the texts at `at`, all of them safe; what can't be read or proven goes the slow way.
+        """Read the texts at `at`, all of them safe; what can't be read or proven is read strictly.
 
-        Only a `patient` reader goes that way too for texts that don't look like the shape.
+        Only a `patient` reader also reads texts strictly that don't look like the shape.
         """
         for texts, places in blocks(self.texts, at):
             self._fast_block(texts, places, patient=patient)
@@ -86,7 +88,7 @@ class _Reader:
         return texts.filter(similar), at[mask]
 
     def by_the_book(self) -> None:
-        """Give each text that went the slow way its verdict, and read the sound ones."""
+        """Give each text that was read strictly its verdict, and read the valid ones."""
         sound: list[tuple[int, bytes]] = []
         for index in map(int, np.concatenate([*self.slow, np.empty(0, np.int64)])):
             text = self.texts[index].as_py()
@@ -133,7 +135,7 @@ def read_group(
 
     The first is the template's own. Every text of the template's shape is read or has a flaw.
     Without `patient` texts that look otherwise are left for another template, unless the template
-    looks so too; with it each is checked by the book.
+    looks so too; with it each is checked strictly.
     """
     reader = _Reader(texts, int(places[0]), template, threads)
     unsafe = unsafe_texts(texts)[places]

@@ -1,4 +1,4 @@
-"""One record read by the book: the slow, exact check behind every shortcut of the fast path.
+"""Strict reading of one record: the slow, exact check behind every shortcut of the fast path.
 
 What this accepts is one JSON value of exactly the expected fields and types, with no field twice,
 no NaN, no number out of range and no text that isn't Unicode.
@@ -90,7 +90,7 @@ def shown(value: object) -> str:
 
 
 def read_json(data: bytes, *, lead: int = 0) -> object | Flaw:
-    """Read exactly one JSON value from UTF-8; the first `lead` bytes are none of the record's."""
+    """Read exactly one JSON value from UTF-8; the first `lead` bytes aren't the record's."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -115,7 +115,7 @@ def read_json(data: bytes, *, lead: int = 0) -> object | Flaw:
 
 
 def _is_deeper(value: object, levels: int) -> bool:
-    """Whether a value nests deeper; what does would exhaust the stack of whoever walks it."""
+    """Whether a value nests deeper; a recursive walk of it would exhaust the stack."""
     if not isinstance(value, dict | list):
         return False
     members = value.values() if isinstance(value, dict) else value

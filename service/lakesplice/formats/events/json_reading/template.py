@@ -50,8 +50,9 @@ class Template:
     Their values start with the bytes `prefix`; the rest, completed by `closing`, is the payload and
     a brace. `exact`: a record with the prefix that hasn't the shape is damaged, since its own
     schema, being the prefix, says it has; without a schema it is just another kind of record.
-    `binary` reads what isn't JSON. They end with the bytes `suffix`, which is none of the payload.
-    `span` is where the shape's types are in force: records of changes elsewhere are of another one.
+    `binary` reads what isn't JSON. They end with the bytes `suffix`, which isn't part of the
+    payload. `span` is where the shape's types are in force: records of changes elsewhere are of
+    another one.
     """
 
     prefix: bytes
@@ -65,7 +66,7 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """The record is no change."""
+    """The record isn't a change."""
 
     kind: str
 
@@ -81,7 +82,7 @@ class Halt:
 @dataclass(frozen=True, slots=True)
 class Truncated:
     """The record says that the table lost all its rows, at `position` under `gtid`; a position of
-    None is the record's own place in its partition. `dropped`: the table is gone with them.
+    None is the record's own place in its partition. `dropped`: the table was dropped with them.
     """
 
     position: Position | None
@@ -170,7 +171,7 @@ def read_payload(rest: bytes, closing: bytes) -> object | Flaw:
 
 
 def open_record(value: bytes) -> Opened | Flaw:
-    """Read one record by the book, with or without Kafka Connect's schema around it."""
+    """Read one record with every check, with or without Kafka Connect's schema around it."""
     try:
         text = value.decode("utf-8")
     except UnicodeDecodeError as error:

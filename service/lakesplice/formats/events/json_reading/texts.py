@@ -149,7 +149,7 @@ def parse_options(payload: pa.DataType) -> arrow_json.ParseOptions:
 def read_texts(
     texts: pa.Array, parsing: arrow_json.ParseOptions, closing: bytes, *, threads: bool
 ) -> pa.Array | None:
-    """Read at most `BLOCK_ROWS_MAX` safe texts as rows; None if any of them is no such row.
+    """Read at most `BLOCK_ROWS_MAX` safe texts as rows; None if any of them isn't such a row.
 
     `closing` completes the wrapper: `}`, or nothing where each text brings it.
     """

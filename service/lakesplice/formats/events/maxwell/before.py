@@ -12,7 +12,7 @@ stand: the head, `data`, or `old`. Bare quotes within strings are escaped, so `"
 - every null in `old` is that of a column, known by its whole name.
 
 The last are the proof's notes: `old`'s columns that were written as null. A text that isn't so is
-read by the book.
+read strictly.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _stands(data: Bytes, at: Integers, byte: int) -> Mask:
 def changed_columns(group: Group, old: Mapping[str, pa.Array]) -> dict[str, Mask]:
     """Return per column of `old` which rows of the group have it there, be it as null.
 
-    What the proof's notes don't say of a row is read by the book.
+    Rows that the proof's notes don't cover are read strictly.
     """
     masks = (column.is_valid().to_numpy(zero_copy_only=False) for column in old.values())
     found = {name: mask.copy() for name, mask in zip(old, masks, strict=True)}

@@ -122,7 +122,7 @@ def _unsent(cells: Sequence[Cell], types: KnownTypes) -> tuple[SourceField, ...]
 
 def _operations(kinds: pa.Array, build: Build) -> Marks:
     places = pc.index_in(kinds, pa.array(list(OPS))).fill_null(-1).to_numpy()
-    build.drop_marked(places < 0, DeadReason.UNKNOWN_OP, f"the type is none of {', '.join(OPS)}")
+    build.drop_marked(places < 0, DeadReason.UNKNOWN_OP, f"the type isn't one of {', '.join(OPS)}")
     op: Marks = np.array(list(OPS.values()), np.int8)[places]
     return op
 

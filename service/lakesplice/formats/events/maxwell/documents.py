@@ -3,8 +3,9 @@
 A table has such a value as its text. So before events are read, the values of columns that are
 JSON become strings that hold that text, to the letter. MariaDB's JSON is text at the source and a
 string already: Maxwell calls such a column longtext. So a string is MySQL's, and gets its quotes,
-only where Maxwell told that the column was never anything but JSON; where JSON is declared a string
-stays as it is. The JSON null can't be told from no value: both are null.
+only where Maxwell's DDL shows that the column was never anything but JSON; where JSON is only
+declared, a string is kept as it is. The JSON null can't be distinguished from a missing value: both
+become null.
 """
 
 from __future__ import annotations

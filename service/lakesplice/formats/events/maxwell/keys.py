@@ -49,8 +49,8 @@ class MaxwellKey:
 
 
 def key_of(key: bytes | None, stated: object, columns: Sequence[str]) -> MaxwellKey | Flaw:
-    """Read one record's key by the book; `stated` is the event's `primary_key_columns`, None if it
-    has none. Without columns the table has no key.
+    """Read one record's key with every check; `stated` is the event's `primary_key_columns`, None
+    if it has none. Without columns the table has no key.
     """
     if isinstance(stated, list):
         found = MaxwellKey(tuple(map(str, stated)), None)

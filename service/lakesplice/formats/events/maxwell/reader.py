@@ -73,7 +73,7 @@ class MaxwellReader:
         self._cells: dict[tuple[str, ...], tuple[Cell, ...] | Halt] = {}
 
     def inspect(self, value: bytes) -> Template | Verdict:
-        """Read one record by the book."""
+        """Read one record with every check."""
         opened = open_record(value)
         if isinstance(opened, Flaw):
             return opened
@@ -220,7 +220,7 @@ def _undeclared(missing: tuple[str, ...], why: str, context: DecodeContext) -> H
     columns = ", ".join(f"{json.dumps(name)}: TYPE" for name in missing)
     return Halt(
         ParkCode.TYPES_UNDECLARED,
-        f"Maxwell's events don't say types, and none are known for {', '.join(missing)}"
+        f"Maxwell's events don't say types, and no types are known for {', '.join(missing)}"
         f"{f' ({why})' if why else ''}; add to the configuration tables:"
         f' [{{match: "{context.table}", columns: {{{columns}}}}}], or have Maxwell tell of schema'
         " changes (output_ddl, schema_change_topics.maxwell)",
@@ -283,7 +283,7 @@ MAXWELL = Dialect(
         changed="those in `old`",
         key="`primary_key_columns`, else the record's key",
         types="Maxwell's records of schema changes, `columns`",
-        lacking="the table's columns, told or declared, that `data` lacks",
+        lacking="the table's columns, by its DDL or declared, that `data` lacks",
     ),
     _recognises,
     MaxwellReader,

@@ -49,7 +49,7 @@ _TRUTHS = {"0": "false", "1": "true"}
 
 
 def types_of(history: SchemaHistory, table: TableName) -> TypeHistory | None:
-    """Return the types of a table's columns by what its source told; None if it told nothing."""
+    """Return the types of a table's columns by its source's DDL; None if no DDL of it was read."""
     return told_types(history, table, type_of, SOURCE)
 
 
@@ -87,7 +87,7 @@ class KnownTypes:
         self.columns = dict(declared)
         self._gap = "" if told is None else told.gap
         self._untyped = {} if told is None else dict(told.untyped)
-        # The columns that the table has; declared ones if nothing was told of it.
+        # The columns that the table has; declared ones if no DDL of it was read.
         self._present = set(declared)
         if told is None or told.gap:
             return
@@ -129,7 +129,7 @@ def _contradicts(declared: DeclaredType, known: Partly) -> str:
     else:
         fits = declared.type.kind in _KINDS[known.kind]
     if not fits:
-        return f"{what}, which is none"
+        return f"{what}, which isn't a type"
     if declared.written == known.next:
         return f"{what}, which a later statement made it; declare what it was before"
     return ""

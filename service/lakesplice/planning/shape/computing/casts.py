@@ -10,7 +10,7 @@
 
 Texts are read as they are written here, numbers with a sign and zeros in front if they like, a
 double with an exponent, a moment also with a T and with fewer digits of a second or none. What has
-spaces around it is none of these.
+spaces around it isn't one of these.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _DAY_MICROSECONDS = 86_400_000_000
 
 
 def check_cast(kind: ColumnType, to: ColumnType) -> None:
-    """Raise `ConfigurationError` for a cast that there is none of."""
+    """Raise `ConfigurationError` for a cast that doesn't exist."""
     if to != kind and to.kind not in _TO.get(kind.kind, ()):
         raise ConfigurationError("there is no such cast", type=kind.name, to=to.name)
 
@@ -148,7 +148,7 @@ def _read_moments(texts: pa.Array, to: ColumnType) -> pa.Array:
     # A thirteenth month or a thirtieth of February is written otherwise than it was read.
     same = pc.equal(_DATE.written(dates), pc.utf8_slice_codeunits(texts, 0, 10))
     fine = np.asarray(same.fill_null(False)) & np.asarray(found.is_valid())
-    # Year 0 is none of the source's either, nor of most readers.
+    # The source has no year 0 either, and most readers don't.
     fine &= days >= DAY_MIN
     if to.kind is Kind.DATE:
         return pc.if_else(pa.array(fine & ~timed), dates, None)

@@ -75,7 +75,7 @@ def parse(text: str) -> Expression:
     reader = _Reader(text)
     found = reader.expression(0)
     if reader.kind:
-        raise reader.problem("the expression goes on behind its end")
+        raise reader.problem("the expression is complete before this; remove the rest")
     return found
 
 
@@ -84,7 +84,7 @@ def columns_of(expression: Expression) -> Iterator[str]:
     if isinstance(expression, Name):
         yield expression.name
     elif isinstance(expression, Call):
-        # What `cast` makes is named, too; its own type is no column.
+        # What `cast` makes is named, too; its own type isn't a column.
         inner = expression.arguments[: 1 if expression.function == "cast" else None]
         for argument in inner:
             yield from columns_of(argument)

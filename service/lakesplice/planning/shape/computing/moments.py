@@ -3,7 +3,7 @@
 A moment's parts are those of UTC, which for MySQL's DATETIME is the wall clock that it holds.
 
 A pattern's letters: `yyyy`, `MM`, `dd`, `HH`, `mm`, `ss`, `SSS` (milliseconds), `SSSSSS`
-(microseconds), each that often. Letters between single quotes, and all that are none, stand for
+(microseconds), each that often. Letters between single quotes, and all other characters, stand for
 themselves.
 """
 
@@ -41,7 +41,7 @@ class Pattern:
 
     @classmethod
     def parse(cls, text: str) -> Pattern:
-        """Read a pattern; `ConfigurationError` for letters that there are none of."""
+        """Read a pattern; `ConfigurationError` for unknown letters."""
         parts = tuple(_parts(text))
         unknown = [letters for letters, is_field in parts if is_field and letters not in _FIELDS]
         if unknown:
