@@ -89,12 +89,12 @@ def test_a_running_service_reads_a_topic_again_as_it_is_told_to(
         take_in(service, lake, ends_of([*first, *later]))
         version = lake.table(goods.topic).version
         ends = lake.table(goods.topic).offsets
-        assert f"partition 0 goes from {ends[0]} to 0" in reset("--to", "earliest", "--dry-run")
+        assert f"partition 0 is moved from {ends[0]} to 0" in reset("--to", "earliest", "--dry-run")
         assert "nothing done" in reset("--offset", f"0:{ends[0] - 1}", "--dry-run")
         reset("--to", "earliest")
         take_in(service, lake, ends_of([*first, *later]))
         said = reset("--to", between)
-        assert all(f"partition {at} goes from {end} to " in said for at, end in ends.items())
+        assert all(f"partition {at} is moved from {end} to " in said for at, end in ends.items())
         assert f" to {ends[0]}" not in said
         take_in(service, lake, ends_of([*first, *later]))
         assert compare(goods.truth, lake.table(goods.topic).read(), ["id"]) is None

@@ -94,7 +94,7 @@ def test_commands_reach_a_bucket_by_the_services_configuration(
     (row,) = lakesplice.rows("tables", lake, "--config", config)
     assert (row["table"], row["rows"]) == ("shop.goods", 100)
     monkeypatch.setenv("LAKESPLICE_CONFIG", str(config))
-    assert "10 changes brought into 1 base files" in lakesplice("compact", address).out
+    assert "10 changes merged into 1 base files" in lakesplice("compact", address).out
     assert "0 files merged" in lakesplice("merge", address).out
     assert len(lakesplice.rows("history", address)) == table.refresh().version + 1
     assert len(lakesplice.rows("read", address, "--filter", "price = 2.0 * id")) == 10

@@ -308,5 +308,5 @@ def test_asked_to_compact_a_driver_leaves_no_change_waiting(
     table.change([(Op.UPDATE, row(1, HIGH))], [(Op.DELETE, row(2, LOW))])
     asked = replace(request(COMPACT, {}), table="shop/things")
     given = answered(lake, driver(lake), asked, settings)
-    assert given.text == "2 changes brought into 1 base files in version 3"
+    assert given.text == "2 changes merged into 1 base files in version 3"
     assert not open_snapshot(lake.within("shop/things")).manifest.deltas

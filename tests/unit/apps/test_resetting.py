@@ -68,7 +68,7 @@ def test_a_table_goes_back_to_offsets_and_knows_what_it_reads_again(
     lakesplice: CommandLine, table: MadeTable
 ) -> None:
     ended = lakesplice("reset", table.store.root, "--offset", "0:20", *WHY)
-    assert ended.out == "partition 0 goes from 100 to 20, in version 2\n"
+    assert ended.out == "partition 0 is moved from 100 to 20, in version 2\n"
     first, other = source_of(table).partitions.values()
     assert (first.next_offset, first.met_until, first.lossy) == (20, 100, False)
     assert other.next_offset == 50
@@ -79,7 +79,7 @@ def test_a_table_goes_back_to_offsets_and_knows_what_it_reads_again(
 
 def test_a_dry_run_only_says_what_would_be_done(lakesplice: CommandLine, table: MadeTable) -> None:
     ended = lakesplice("reset", table.store.root, "--offset", "1:20", "--dry-run", *WHY)
-    assert ended.out == "partition 1 goes from 50 to 20: nothing done yet\n"
+    assert ended.out == "partition 1 is moved from 50 to 20: nothing done yet\n"
     assert source_of(table).partitions[1].next_offset == 50
 
 
@@ -100,7 +100,7 @@ def test_records_are_left_out_only_if_that_is_meant(
         (["--offset", "0"], "partition:offset"),
         (["--to", EARLIEST], "no driver runs"),
         (["--anew"], "no driver runs"),
-        (["--to", "tomorrow"], "no moment"),
+        (["--to", "tomorrow"], "isn't a time"),
         ([], "one of --offset, --to and --anew"),
         (["--anew", "--to", EARLIEST], "one of --offset, --to and --anew"),
         (["--anew", "--topic", "shop.orders"], "leave --topic out"),
@@ -135,7 +135,9 @@ def test_a_parked_table_is_not_moved_but_may_begin_anew(
 def test_a_driver_knows_where_a_topic_begins_and_what_came_since(table: MadeTable) -> None:
     place = driven(table)
     said = reset(place, replace(NOTHING, to=1_700_000_000_000, skip=True)).text
-    assert said.startswith("partition 0 goes from 100 to 70; partition 1 goes from 50 to 90, in")
+    assert said.startswith(
+        "partition 0 is moved from 100 to 70; partition 1 is moved from 50 to 90, in"
+    )
     reset(place, replace(NOTHING, to=EARLIEST))
     offsets = {at: state.next_offset for at, state in source_of(table).partitions.items()}
     assert offsets == {0: 10, 1: 10}

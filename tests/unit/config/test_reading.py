@@ -286,7 +286,7 @@ def test_a_secret_of_masks_that_can_be_guessed_is_refused(tmp_path: Path) -> Non
     ("text", "complaint"),
     [
         ("a: 1\na: 2\n", "the name 'a' is given twice at line 2"),
-        ("1: 2\n", "the name 1 is no text"),
+        ("1: 2\n", "the name 1 isn't text"),
         ("- a\n", "must hold a mapping"),
         ("a: [\n", "is not valid YAML"),
         ("a: !!python/object:os.system {}\n", "is not valid YAML"),

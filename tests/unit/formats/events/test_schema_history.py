@@ -200,7 +200,7 @@ def test_what_a_statement_cannot_be_read_about_is_unknown_from_there_on() -> Non
         "CREATE TABLE z (id int)",
     )
     assert history.unread == 1
-    assert history.table(_X)[1].unknown == "'FROBNICATE' is no part of ALTER TABLE that is known"
+    assert history.table(_X)[1].unknown == "'FROBNICATE' isn't a known part of ALTER TABLE"
     assert len(history.table(TableName("shop", "y"))) == 1
 
 

@@ -123,7 +123,7 @@ def _finest(told: DeclaredType, declared: DeclaredType | None) -> DeclaredType:
 
 def _contradicts(declared: DeclaredType, known: Partly) -> str:
     """Why a declared type can't be that of a column of which only the kind was told; or nothing."""
-    what = f"{known.kind}, of which the digits were not told, and declared as {declared.written}"
+    what = f"{known.kind}, whose digits are not known, and declared as {declared.written}"
     if known.kind == "BIT":
         fits = declared.written.startswith("bit(") or declared.type.kind is Kind.BOOLEAN
     else:
