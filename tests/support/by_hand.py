@@ -11,6 +11,7 @@ from lakesplice.table.by_hand.hand_fed_table import HandFedTable, Tools, create_
 from lakesplice.table.files.page_rewriter import best_rewriter
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.reading.scan import View
+from lakesplice.table.reading.table import Table
 from lakesplice.table.upkeep.index_check import check
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 
@@ -52,14 +53,14 @@ def given(rows: Iterable[Row], columns: Iterable[str]) -> pa.Table:
     return pa.Table.from_pylist(picked, schema=chosen)
 
 
-def rows_of(table: HandFedTable, view: str = View.REAL_TIME) -> dict[int, Row]:
+def rows_of(table: Table, view: str = View.REAL_TIME) -> dict[int, Row]:
     rows = table.read(view).to_pylist()
     found = {row["id"]: row for row in rows}
     assert len(found) == len(rows)
     return found
 
 
-def require_rows(table: HandFedTable, truth: Mapping[int, Row]) -> None:
+def require_rows(table: Table, truth: Mapping[int, Row]) -> None:
     """The real-time view is the truth, the other one, too, if nothing waits; the index is sound."""
     assert rows_of(table) == dict(truth)
     if not table.snapshot.manifest.deltas:

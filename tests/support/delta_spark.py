@@ -59,8 +59,9 @@ def run_delta_spark(
 
     With `export` each version is written whole to `exported(scratch, version)` instead.
     """
+    paths = tuple(str(jar) for jar in jars)
     job = {
-        "jars": [str(jar) for jar in jars],
+        "jars": paths,
         "table": str(table),
         "rows_of": 0 if export else versions,
         "columns": list(columns),
@@ -71,7 +72,7 @@ def run_delta_spark(
         ],
     }
     (scratch / "job.json").write_text(json.dumps(job))
-    _process(tuple(job["jars"])).run(scratch / "job.json")
+    _process(paths).run(scratch / "job.json")
     result = json.loads((scratch / "result.json").read_text())
     return DeltaSpark(tuple(result["versions"]), result["outcomes"])
 

@@ -33,7 +33,7 @@ class Teller:
 
     def drop(self, at: Event, **source: object) -> None:
         """Tell of the table's DROP."""
-        self.tell(f"DROP TABLE `{self.table.table}`", at, **source)
+        self.tell(f"DROP TABLE `{self.table.table}`", at, 0, **source)
 
     def create(self, at: Event, **source: object) -> None:
         """Tell that the table is made again, just behind the event."""

@@ -11,8 +11,8 @@ from __future__ import annotations
 import hashlib
 import tomllib
 
+from runtime_lock import named, runtime_names
 from tests.support import machine
-from tools.runtime_lock import named, runtime_names
 
 PROVED = machine.ROOT / "tests" / "e2e" / "image.sha256"
 _FILES = ("Dockerfile", "tools/runtime_lock.py", "service/lakesplice/spark/jars.py")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lakesplice.planning.rows.edits import ColumnEdit, Edits
@@ -19,7 +21,10 @@ from lakesplice.splicing.structures.source import SourceFile
 NAME = "a.parquet"
 
 
-def edits_of(columns: Mapping[str, tuple[Sequence[int], pa.Array]]) -> Edits:
+NewValues = tuple[Sequence[int] | npt.NDArray[Any], pa.Array]
+
+
+def edits_of(columns: Mapping[str, NewValues]) -> Edits:
     """Edits of columns: at which rows, and with what."""
     edits = {name: ColumnEdit(np.array(rows), values) for name, (rows, values) in columns.items()}
     every = [edit.rows for edit in edits.values()]
@@ -34,9 +39,16 @@ def made(operation: Callable[[Sink], object]) -> bytes:
     return data
 
 
-def spliced(data: bytes, *, options: Options | None = None, **columns: object) -> bytes:
-    """A file with edits, each a pair of rows and values."""
-    edits = edits_of(columns)  # type: ignore[arg-type]
+def spliced(
+    data: bytes,
+    named: Mapping[str, NewValues] | None = None,
+    /,
+    *,
+    options: Options | None = None,
+    **columns: NewValues,
+) -> bytes:
+    """A file with edits of columns, each a pair of rows and values."""
+    edits = edits_of({**(named or {}), **columns})
     return made(lambda sink: splice(pa.BufferReader(data), NAME, edits, sink, options or Options()))
 
 

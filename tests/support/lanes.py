@@ -9,7 +9,7 @@ out of services helps with the rest. The end of a run shows each folder's second
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -52,7 +52,7 @@ def is_services(nodeid: str) -> bool:
     return nodeid.startswith(SERVICES)
 
 
-class TwoLanes(LoadScopeScheduling):
+class TwoLanes(LoadScopeScheduling):  # type: ignore[misc]  # xdist ships no types
     """Hands out files, those of services to the workers of the first lane alone.
 
     The second half of the workers is the second lane; the others, and a worker that replaces one
@@ -125,11 +125,11 @@ def write_sums(terminalreporter: TerminalReporter) -> None:
     ]
     if len(reports) < REPORTS_MIN:
         return
-    folders, workers = seconds_by_folder(reports), Counter[str]()
+    folders, workers = seconds_by_folder(reports), defaultdict[str, float](float)
     for report in reports:
         workers[getattr(report, "worker_id", "one process")] += report.duration
     terminalreporter.section("seconds per folder, and its budget")
-    for folder, seconds in folders.most_common():
+    for folder, seconds in sorted(folders.items(), key=lambda found: -found[1]):
         budget = BUDGET_SECONDS.get(folder, 0)
         over = "  OVER ITS BUDGET" if seconds > budget else ""
         terminalreporter.write_line(f"{seconds:7.0f} of {budget:4d}  {folder}{over}")
@@ -137,9 +137,9 @@ def write_sums(terminalreporter: TerminalReporter) -> None:
     terminalreporter.write_line(f"minutes per worker: {lanes}")
 
 
-def seconds_by_folder(reports: Iterable[pytest.TestReport]) -> Counter[str]:
+def seconds_by_folder(reports: Iterable[pytest.TestReport]) -> dict[str, float]:
     """Seconds of set-up, test and tear-down by the first folder below `tests`."""
-    seconds = Counter[str]()
+    seconds = defaultdict[str, float](float)
     for report in reports:
         seconds["/".join(report.nodeid.split("/")[:2])] += report.duration
     return seconds

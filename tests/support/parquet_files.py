@@ -213,8 +213,8 @@ def _comparable(kind: pa.DataType) -> bool:
 def _examples(values: Any, random: np.random.Generator) -> list[Any]:
     # Of times few are near enough to be said.
     wanted = 120 if pa.types.is_temporal(values.type) else 12
-    at = random.integers(0, len(values), wanted) if len(values) else []
-    examples = [values[int(one)].as_py() for one in at]
+    at = random.integers(0, len(values), wanted).tolist() if len(values) else []
+    examples = [values[one].as_py() for one in at]
     if pa.types.is_floating(values.type) and random.random() < 0.5:
         examples.insert(0, -0.0 if random.random() < 0.5 else 0.0)
     return list(dict.fromkeys(value for value in examples if _sayable(value)))
@@ -227,7 +227,7 @@ def _sayable(value: Any) -> bool:
     if isinstance(value, float):
         return value == value
     if hasattr(value, "year"):
-        return 1900 <= value.year <= 2200
+        return bool(1900 <= value.year <= 2200)
     return value is not None
 
 

@@ -183,8 +183,9 @@ class _Chunk:
         yield from _unless(places == meant, "offset index")
         first_rows = [place[3] for place in index[1]]
         rows = [_rows(page, self._column) for page in self._data]
-        if None not in rows:
-            starts = [0, *accumulate(rows)][: len(rows)]  # type: ignore[arg-type]
+        known = [count for count in rows if count is not None]
+        if len(known) == len(rows):
+            starts = [0, *accumulate(known)][: len(rows)]
             yield from _unless(first_rows == starts, "first_row_index", first_rows, starts)
 
     def said(self) -> Broken:

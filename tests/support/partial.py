@@ -65,10 +65,11 @@ def changes(steps: list[Step]) -> pa.Table:
 def _record(step: Step) -> Row:
     values = {"id": step.key, **(step.values or {})}
     known = step.is_whole and step.values is not None
-    changed = None
+    changed = before_digest = None
     if known and step.before is not None:
         bits = [step.before.get(name) != values[name] for name in NAMES[1:]]
         changed = bytes([sum(bit << at for at, bit in enumerate(bits, 1))])
+        before_digest = digest({"id": step.key, **step.before})
     delete = step.values is None
     spelt = None
     if not step.is_whole:
@@ -80,7 +81,7 @@ def _record(step: Step) -> Row:
         "_op": int(Op.DELETE if delete else Op.UPDATE),
         "_position_file": step.position // 3,
         "_position_offset": step.position % 3,
-        "_before_digest": digest({"id": step.key, **step.before}) if changed else None,
+        "_before_digest": before_digest,
         "_row_digest": digest(values) if known else None,
         "_changed": changed,
         "_source_ts": None,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pymysql
@@ -345,10 +345,10 @@ def _padded(value: Decimal | int, column: PublicColumn) -> str:
 
 def _geometry(value: bytes) -> str:
     """Return the reference system and the plain WKB of what PostGIS calls EWKB."""
-    order = "little" if value[0] else "big"
-    kind = int.from_bytes(value[1:5], order)  # type: ignore[arg-type]
+    order: Literal["little", "big"] = "little" if value[0] else "big"
+    kind = int.from_bytes(value[1:5], order)
     if not kind & 0x20000000:
         return f"0 {value.hex().upper()}"
-    srid = int.from_bytes(value[5:9], order)  # type: ignore[arg-type]
-    plain = value[:1] + (kind ^ 0x20000000).to_bytes(4, order) + value[9:]  # type: ignore[arg-type]
+    srid = int.from_bytes(value[5:9], order)
+    plain = value[:1] + (kind ^ 0x20000000).to_bytes(4, order) + value[9:]
     return f"{srid} {plain.hex().upper()}"

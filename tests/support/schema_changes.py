@@ -79,5 +79,5 @@ def maxwell_record(sql: str, *, pos: int, database: str = "mx") -> bytes:
     of_database = sql.startswith("DROP DATABASE")
     of = {"type": "database-drop"} if of_database else {"type": "table-alter", "table": "x"}
     said = {"sql": sql, "position": f"binlog.000001:{pos}", "schema_id": 5}
-    tables = {} if of_database else {"old": {}, "def": {}}
+    tables: dict[str, Any] = {} if of_database else {"old": {}, "def": {}}
     return compact({**of, "database": database, **tables, "ts": 1795248866000, **said})

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.planning.shape.shaping import Shape
 from lakesplice.storage.local import LocalStore
+from lakesplice.table.ingest.batch_commit import Settled
 from lakesplice.table.protocol.ports import SchemaSource
 from lakesplice.table.reading.table import Table
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Database, Event, TableSpec
 from lakesplice.testing.shop.columns import bigint, integer, varchar
+from lakesplice.testing.shop.database import Row
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
 
 PEOPLE = TableSpec(
@@ -20,6 +23,11 @@ PEOPLE = TableSpec(
     (bigint("id", optional=False), varchar("name"), varchar("email"), integer("age")),
     ("id",),
 )
+
+
+def aged(age: int) -> Callable[[Row], Row]:
+    """The change of a person's age, for `Database.update`."""
+    return lambda row: (*row[:3], age)
 
 
 class Life:
@@ -53,11 +61,12 @@ class Life:
     def take(self, *more: Event) -> None:
         self.topic.append(0, [*self.database.drain(), *more])
         outcome = self.driver.batch()
-        assert getattr(outcome, "name", None) == "DONE", outcome
+        assert outcome is Settled.DONE, outcome
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        return Table(self.driver.table.store).read().sort_by("id").to_pylist()
+        rows: list[dict[str, Any]] = Table(self.driver.table.store).read().sort_by("id").to_pylist()
+        return rows
 
     def on_disk(self) -> bytes:
         return b"".join(path.read_bytes() for path in self.root.rglob("*") if path.is_file())

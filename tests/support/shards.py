@@ -41,7 +41,7 @@ class Shard:
         self.start(beside)
 
     def start(self, beside: Shard | None, generation: int = 1) -> None:
-        self.driver = SimulatedDriver(
+        self.driver: SimulatedDriver = SimulatedDriver(
             self.lake,
             self.topic,
             FixedClock(),

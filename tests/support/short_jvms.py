@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _FLAGS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable"
-_SECONDS_MAX = 240.0
+_SECONDS_MAX = 240
 
 
 @cache

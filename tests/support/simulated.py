@@ -34,6 +34,12 @@ def row(key: int, value: int = 0) -> tuple[int, str | None, int | None]:
     return key, None if value % 5 == 0 else f"name {value % 7}", None if value % 3 == 0 else value
 
 
+def keys_of(database: Database, table: str) -> list[int]:
+    """The keys that a table with an integer as key has at the source."""
+    keys = [key for (key,), _ in database.rows(table).items()]
+    return [key for key in keys if isinstance(key, int)]
+
+
 class Source:
     """A database with the table `SMALL`; statements give the events they make."""
 
@@ -53,7 +59,7 @@ class Source:
 
     @property
     def keys(self) -> list[int]:
-        return [int(key[0]) for key, _ in self.database.rows(SMALL.name).items()]
+        return keys_of(self.database, SMALL.name)
 
     def put(self, key: int) -> list[Event]:
         """Insert the row, or change some of its columns if it is there."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
+from lakesplice.model.manifest import ParkReason, RunRef, SourceState
 from lakesplice.table.ingest.batch_commit import Settled
 from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.protocol.intents import Redirect
@@ -53,10 +54,16 @@ def take_step(step: Step, source: Source, driver: SimulatedDriver) -> None:
         read_again(driver)
 
 
-def redirect(driver: SimulatedDriver, **changes: object) -> None:
+def redirect(
+    driver: SimulatedDriver,
+    *,
+    source: SourceState | None = None,
+    parked: ParkReason | None = None,
+    runs: tuple[RunRef, ...] | None = None,
+) -> None:
     """Commit a redirection of the table with these fields."""
     table = driver.table
-    intent = replace(Redirect(table.generation, table.version), **changes)
+    intent = Redirect(table.generation, table.version, source, parked, runs)
     assert isinstance(table.commit(intent), Committed)
 
 

@@ -56,7 +56,8 @@ def decimal(precision: int, scale: int) -> dict[str, Any]:
 def unscaled(value: Decimal, scale: int) -> bytes:
     """A decimal's digits as Connect sends them."""
     sign, digits, exponent = value.as_tuple()
-    number = int("".join(map(str, digits))) * 10 ** (int(exponent) + scale) * (-1 if sign else 1)
+    power: int = 10 ** (int(exponent) + scale)
+    number = int("".join(map(str, digits))) * power * (-1 if sign else 1)
     return number.to_bytes((number.bit_length() + 8) // 8, "big", signed=True)
 
 
@@ -118,8 +119,16 @@ def _fixed_bytes(length: int) -> Type:
     )
 
 
-def _utc(*parts: int) -> dt.datetime:
-    return dt.datetime(*parts, tzinfo=dt.UTC)  # type: ignore[arg-type, misc] # a moment's parts
+def _utc(
+    year: int,
+    month: int,
+    day: int,
+    hour: int = 0,
+    minute: int = 0,
+    second: int = 0,
+    micros: int = 0,
+) -> dt.datetime:
+    return dt.datetime(year, month, day, hour, minute, second, micros, tzinfo=dt.UTC)
 
 
 def _epoch(moment: dt.datetime, unit: int) -> int:
