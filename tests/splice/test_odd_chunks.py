@@ -33,12 +33,12 @@ MIXTURES: Mapping[str, Sequence[Kind]] = {
 
 
 def run(
-    data: bytes, rows: Sequence[int], values: pa.Array, **options: bool
+    data: bytes, rows: Sequence[int], values: pa.Array, *, erase: bool = False
 ) -> tuple[bytes, Spliced]:
     at = np.array(rows, np.int64)
     sink = pa.BufferOutputStream()
     edits = Edits(at, {"x": ColumnEdit(at, values)})
-    done = splice(opened(data), "x.parquet", edits, StreamSink(sink), Options(**options))
+    done = splice(opened(data), "x.parquet", edits, StreamSink(sink), Options(erase=erase))
     return sink.getvalue().to_pybytes(), done
 
 
@@ -127,7 +127,9 @@ def test_a_dictionary_that_saves_nothing_is_given_up() -> None:
 
 
 def test_a_dictionary_decays_by_what_several_splices_added() -> None:
-    data, before, reasons = mixed(pa.array(VALUES), [WITH] * PAGES), list(VALUES), []
+    data = mixed(pa.array(VALUES), [WITH] * PAGES)
+    before: list[object] = list(VALUES)
+    reasons: list[str] = []
     for turn in range(40):
         rows = [*range(100 * (turn % 5), 100 * (turn % 5) + 8)]
         new = pa.array([f"a new and rather long value, {turn}, {row}" for row in rows])

@@ -71,7 +71,7 @@ class Case:
     @property
     def column(self) -> str:
         """The first column behind the row numbers."""
-        return self.table.column_names[1]
+        return str(self.table.column_names[1])
 
     def edits(self, name: str, values: pa.Array) -> Edits:
         rows = np.unique(np.array([0, self.shape.rows // 2, self.shape.rows - 1]))

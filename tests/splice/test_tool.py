@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -112,7 +113,7 @@ def test_an_existing_target_is_left_alone(source: Path, changes: Path) -> None:
 
 @pytest.mark.parametrize("way", [{}, {"key": "id", "by_position": "id"}, {"key": []}])
 def test_one_way_to_find_rows_must_be_named(
-    way: dict[str, str], source: Path, changes: Path, tmp_path: Path
+    way: dict[str, Any], source: Path, changes: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(UsageError):
         lakesplice.splice_file(source, changes, tmp_path / "o", **way)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
+import documentation
 from lakesplice.formats.events.decode import DIALECTS
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.manifest import ParkCode
 from tests.support.machine import ROOT
-from tools import documentation
 
 DOCS = ROOT / "docs"
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")

@@ -50,7 +50,8 @@ def outcome(opened: Table) -> pa.Table | CorruptFileError:
 
 
 def ids(rows: pa.Table) -> list[int]:
-    return rows.column("id").to_pylist()
+    found: list[int] = rows.column("id").to_pylist()
+    return found
 
 
 def test_the_real_time_view_lays_the_deltas_over_the_base_files(table: MadeTable) -> None:

@@ -178,7 +178,7 @@ def test_exit_codes_tell_what_was_wrong_from_what_was_met(
     looking = ("tables", "history", "read", "dlq list", "index check", "inspect log")
     changing = ("compact", "merge", "unpark", "index rebuild")
     met = [[*words.split(), nothing] for words in (*looking, *changing)]
-    wrong = [
+    wrong: list[list[str | Path]] = [
         ["tables"],
         ["history", nothing, "--limit", "0"],
         ["unpark", nothing, "--new-epoch", "--repeated"],

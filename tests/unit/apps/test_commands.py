@@ -48,6 +48,7 @@ from lakesplice.table.reading.table import Table
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from tests.support.every_type import EVERY_TYPE, HIGH, LOW, row
 from tests.support.made import GENERATION, MadeTable
+from tests.support.service_settings import settings_of
 
 REASON = ParkReason(ParkCode.NO_KEY, "no key")
 ONWARD: dict[str, Any] = {"offsets": [], "stated": None}
@@ -98,10 +99,7 @@ def table(lake: LocalStore) -> MadeTable:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(
-        kafka={"bootstrap_servers": "127.0.0.1:9092", "topic_pattern": "a.*"},
-        lake={"root": str(tmp_path / "lake")},
-    )
+    return settings_of(tmp_path / "lake", topic_pattern="a.*")
 
 
 def park(table: MadeTable) -> None:

@@ -228,4 +228,5 @@ def test_threads_compact_until_they_are_stopped(scene: Compacting) -> None:
     assert calls
     assert scene.rewrites.done
     for at, waits in enumerate(scene.waiting()):
-        assert waits or scene.require_compacted(at) is None
+        if not waits:
+            scene.require_compacted(at)

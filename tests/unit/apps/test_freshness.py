@@ -13,7 +13,7 @@ def _manifest(next_offset: int, *floors: int) -> Manifest:
     """A table that stands at `next_offset` of one partition, with deltas from these offsets on."""
     source = SourceState("shop.orders", "id", {0: PartitionState(next_offset)})
     deltas = tuple(
-        DeltaRef(FileRef(f"{at}.avro", 1, 0), 1, 1, {0: 1}, committed_ms=at * 1000, floor={0: at})
+        DeltaRef(FileRef(f"{at}.avro", 1, "0"), 1, 1, {0: 1}, committed_ms=at * 1000, floor={0: at})
         for at in floors
     )
     return Manifest(1, sources={source.topic: source}, deltas=deltas)

@@ -22,29 +22,23 @@ from lakesplice.table.driver.generation import Generation
 from lakesplice.table.reading.table import Table
 from lakesplice.telemetry.registry import Metrics
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
-from tests.unit.table.test_shards import Scene, filled
+from tests.support.service_settings import settings_of
+from tests.support.shards import Scene
+from tests.unit.table.test_shards import filled
 
 ROUTE = {"match": r"/shop_(\d+)\.goods/", "to": "shop.goods"}
 KEY = {"shape": {"key": ["database_name"]}}
 
 
 def settings(root: Path, *tables: Mapping[str, Any]) -> Settings:
-    return Settings.model_validate(
-        {
-            "kafka": {"bootstrap_servers": "127.0.0.1:1", "topic_pattern": ".*"},
-            "lake": {"root": str(root)},
-            "tables": list(tables),
-        }
-    )
+    return settings_of(root, tables=tables)
 
 
 def tables(root: Path, *entries: Mapping[str, Any]) -> ServiceTables:
     lake, log, entropy = LocalStore(root), structlog.get_logger(), SeededEntropy(1)
     generation = Generation(lake, 1)
     found = settings(root, *entries)
-    return ServiceTables(
-        Driver(found, lake, FixedClock(), entropy, generation, Metrics(), log)  # type: ignore[arg-type]
-    )
+    return ServiceTables(Driver(found, lake, FixedClock(), entropy, generation, Metrics(), log))
 
 
 def take_up(held: ServiceTables, *topics: str) -> None:

@@ -10,7 +10,6 @@ from structlog.testing import capture_logs
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.sources.new_topics import Newcomers
 from lakesplice.apps.service.tables import ServiceTables, unborn_source
-from lakesplice.config import Settings
 from lakesplice.model.manifest import ParkCode
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.generation import Generation
@@ -18,6 +17,7 @@ from lakesplice.table.protocol.intents import Redirect
 from lakesplice.telemetry.catalogue import TABLES_NOT_MADE
 from lakesplice.telemetry.registry import Metrics
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
+from tests.support.service_settings import settings_of
 
 GOODS, OTHER = "a.shop.goods", "a.other.goods"
 
@@ -26,11 +26,8 @@ class Scene:
     """A driver that was just started over a lake, by a policy for tables of `shop`."""
 
     def __init__(self, lake: LocalStore, create_table: str) -> None:
-        settings = Settings(
-            kafka={"bootstrap_servers": "127.0.0.1:1", "topic_pattern": ".*"},
-            lake={"root": str(lake.root)},
-            tables=[{"match": "shop.*", "schema_changes": {"create_table": create_table}}],
-        )
+        entry = {"match": "shop.*", "schema_changes": {"create_table": create_table}}
+        settings = settings_of(lake.root, tables=[entry])
         self.metrics = Metrics()
         log, entropy = structlog.get_logger(), SeededEntropy(1)
         driver = Driver(

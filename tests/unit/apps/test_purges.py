@@ -15,7 +15,7 @@ from lakesplice.telemetry import catalogue as metric
 from tests.support.simulated import require_true
 from tests.unit.apps.test_vacuums import DAY, HOUR, NAME, Service
 
-BEFORE = {"purge": {"after": 2 * HOUR, "every": DAY}}
+BEFORE = {"after": 2 * HOUR, "every": DAY}
 
 
 def here(task: PurgeTask) -> Purge | None:
@@ -78,7 +78,7 @@ def test_nothing_leaves_unless_it_is_asked_for(folder: Path) -> None:
 
 
 def test_rows_deleted_long_ago_leave_once_a_day_and_are_told(folder: Path) -> None:
-    service = Purging(folder, **BEFORE)
+    service = Purging(folder, purge=BEFORE)
     assert not service.turn()  # a start is no time for it
     service.clock.advance(HOUR)
     assert service.turn()
@@ -97,8 +97,8 @@ def test_rows_deleted_long_ago_leave_once_a_day_and_are_told(folder: Path) -> No
 
 
 def test_a_table_may_have_a_time_of_its_own(folder: Path) -> None:
-    own = {"tables": [{"match": NAME, "purge_after": 400 * DAY}], **BEFORE}
-    service = Purging(folder, **own)
+    own = {"match": NAME, "purge_after": 400 * DAY}
+    service = Purging(folder, tables=[own], purge=BEFORE)
     service.turn()
     service.clock.advance(2 * DAY)
     assert service.turn()
@@ -118,7 +118,7 @@ def test_a_renamed_table_has_the_time_of_its_name_at_the_source(folder: Path) ->
 
 
 def test_a_file_with_few_of_them_is_left_alone(folder: Path) -> None:
-    service = Purging(folder, purge={**BEFORE["purge"], "ratio_min": 0.9})
+    service = Purging(folder, purge={**BEFORE, "ratio_min": 0.9})
     service.turn()
     service.clock.advance(2 * DAY)
     assert service.turn()

@@ -8,21 +8,18 @@ import structlog
 
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable, unborn_source
-from lakesplice.config import Settings
 from lakesplice.model.names import TableName
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.generation import Generation
 from lakesplice.telemetry.registry import Metrics
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
+from tests.support.service_settings import settings_of
 
 NAME = TableName("shop", "goods")
 
 
 def table_of(lake: LocalStore, clock: FixedClock) -> ServiceTable:
-    settings = Settings(
-        kafka={"bootstrap_servers": "127.0.0.1:1", "topic_pattern": ".*"},
-        lake={"root": str(lake.root)},
-    )
+    settings = settings_of(lake.root)
     metrics = Metrics()
     metrics.register_table(str(NAME))
     log, entropy = structlog.get_logger(), SeededEntropy(1)

@@ -17,7 +17,6 @@ from lakesplice.apps.service.schema_topics import SchemaTopics
 from lakesplice.apps.service.sources.topic_selection import Sources
 from lakesplice.apps.service.status.status_reporter import StatusReporter
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
-from lakesplice.config import Settings
 from lakesplice.errors import CorruptFileError, LakespliceError, StorageError
 from lakesplice.model.driver_status import Standing, TopicState
 from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState
@@ -35,6 +34,7 @@ from lakesplice.telemetry.document import series_per_table
 from lakesplice.telemetry.health import Health
 from lakesplice.telemetry.registry import Metrics
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
+from tests.support.service_settings import settings_of
 from tests.unit.apps.test_schema_topics import told_late
 from tests.unit.apps.test_setting_warnings import report
 
@@ -80,9 +80,9 @@ class Scene:
         schema_topics: SchemaTopics | None = None,
         **topics: int,
     ) -> None:
-        settings = Settings(
-            kafka={"bootstrap_servers": "127.0.0.1:1", "topic_pattern": pattern},
-            lake={"root": str(root)},
+        settings = settings_of(
+            root,
+            topic_pattern=pattern,
             tables=[
                 {"match": "shop.left", "read": False},
                 {"match": "shop.long", "to": f"shop.{'x' * 256}"},

@@ -12,7 +12,6 @@ import structlog
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable
 from lakesplice.apps.service.upkeep.vacuums import Vacuums
-from lakesplice.config import Settings
 from lakesplice.model.names import TableName
 from lakesplice.table.driver.generation import Generation
 from lakesplice.table.upkeep.expiry import Expiry
@@ -22,15 +21,11 @@ from lakesplice.telemetry.registry import Metrics
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from tests.support.by_hand import NoKeeper
 from tests.support.clocked import ClockedStore
+from tests.support.service_settings import settings_of
 from tests.support.simulated import Source, driver_of, require_tidy, require_true
 
 HOUR, DAY = 3_600, 86_400
 NAME = "shop.goods"
-
-
-def settings(lake: Path, **sections: Any) -> Settings:
-    kafka = {"bootstrap_servers": "127.0.0.1:1", "topic_pattern": ".*"}
-    return Settings(kafka=kafka, lake={"root": str(lake)}, **sections)  # type: ignore[arg-type]
 
 
 class Service:
@@ -43,7 +38,7 @@ class Service:
         self.live(1)
         self.metrics = Metrics()
         driver = Driver(
-            settings(folder, **sections),
+            settings_of(folder, **sections),
             self.lake,
             self.clock,
             SeededEntropy(9),
@@ -160,5 +155,5 @@ def test_a_renamed_table_is_known_to_the_configuration_by_its_name_at_the_source
 
 def test_less_than_an_hour_has_to_be_asked_for_by_what_it_risks(folder: Path) -> None:
     with pytest.raises(ValueError, match="readers_may_fail"):
-        settings(folder, log={"retention": 60})
-    settings(folder, log={"retention": 60, "readers_may_fail": True})
+        settings_of(folder, log={"retention": 60})
+    settings_of(folder, log={"retention": 60, "readers_may_fail": True})

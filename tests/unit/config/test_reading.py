@@ -115,7 +115,7 @@ def test_options_can_be_one_variable_of_yaml(tmp_path: Path) -> None:
 def test_settings_do_not_change(tmp_path: Path) -> None:
     settings = read(tmp_path)
     with pytest.raises(ValueError, match="frozen"):
-        settings.trigger = 1  # type: ignore[misc]
+        settings.trigger = 1
     with pytest.raises(TypeError):
         settings.kafka.options["a"] = "b"  # type: ignore[index]
 

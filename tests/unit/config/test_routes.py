@@ -9,17 +9,11 @@ from pydantic import ValidationError
 
 from lakesplice.config import Settings
 from lakesplice.model.names import TableName
+from tests.support.service_settings import settings_of
 
 
 def settings(*tables: dict[str, Any], **more: Any) -> Settings:
-    return Settings.model_validate(
-        {
-            "kafka": {"bootstrap_servers": "k:1", "topic_pattern": "x"},
-            "lake": {"root": "lake"},
-            "tables": list(tables),
-            **more,
-        }
-    )
+    return settings_of("lake", tables=tables, **more)
 
 
 def target(name: str, *tables: dict[str, Any]) -> str:

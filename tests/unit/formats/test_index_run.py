@@ -1,27 +1,21 @@
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from lakesplice.errors import CorruptFileError, UnsupportedError, UsageError
-from lakesplice.formats.rowindex import Entries, Run, RunEncoder, encode_run
+from lakesplice.formats.rowindex import Run, RunEncoder, encode_run
 from lakesplice.formats.rowindex.layout import HEADER_BYTES, fence_bits_for
+from tests.support.index_entries import entries_of, part_of
 
 KEYS = [(0x1111111111111111, 5), (0x1111111111111111, 9), (0xEEEEEEEEEEEEEEEE, 1)]
 PLACES = [(7, 0), (3, 41), (7, 2)]
-
-
-def arrays(keys: list[tuple[int, int]], places: list[tuple[int, int]]) -> Entries:
-    high, low = (np.array([key[at] for key in keys], np.uint64) for at in (0, 1))
-    group, row = (np.array([place[at] for place in places], np.int64) for at in (0, 1))
-    return Entries(high, low, group, row)
 
 
 def listed(run: Run) -> list[tuple[int, ...]]:
     return list(zip(*(a.tolist() for a in run.entries(0, len(run))), strict=True))
 
 
-SMALL = encode_run(*arrays(KEYS, PLACES))
+SMALL = encode_run(*entries_of(KEYS, PLACES))
 
 # Three entries in two groups: one fence bit, so three fences.
 WRITTEN_OUT = (
@@ -53,7 +47,7 @@ def test_a_run_is_read_back_without_a_copy() -> None:
 
 
 def test_an_empty_run_is_a_run() -> None:
-    run = Run.from_buffer(encode_run(*arrays([], [])), "r")
+    run = Run.from_buffer(encode_run(*entries_of([], [])), "r")
     assert len(run) == 0
     assert listed(run) == []
     assert run.boundary(0, 4) == run.boundary(16, 4) == 0
@@ -61,33 +55,33 @@ def test_an_empty_run_is_a_run() -> None:
 
 
 def test_blocks_give_the_same_bytes_as_the_whole_but_for_the_order_of_groups() -> None:
-    entries = arrays(KEYS, [(3, 0), (7, 1), (7, 2)])
+    entries = entries_of(KEYS, [(3, 0), (7, 1), (7, 2)])
     encoder = RunEncoder(3)
-    pieces = [encoder.add(Entries(*(a[at : at + 1] for a in entries))) for at in range(3)]
+    pieces = [encoder.add(part_of(entries, at, at + 1)) for at in range(3)]
     assert b"".join([*pieces, encoder.finish()]) == encode_run(*entries)
 
 
 def test_entries_must_rise_within_and_across_blocks() -> None:
     for keys in ([KEYS[1], KEYS[0]], [KEYS[0], KEYS[0]], [KEYS[2], KEYS[0]]):
         with pytest.raises(UsageError, match="rise"):
-            encode_run(*arrays(keys, PLACES[:2]))
+            encode_run(*entries_of(keys, PLACES[:2]))
         encoder = RunEncoder(2)
-        encoder.add(arrays(keys[:1], PLACES[:1]))
+        encoder.add(entries_of(keys[:1], PLACES[:1]))
         with pytest.raises(UsageError, match="rise"):
-            encoder.add(arrays(keys[1:], PLACES[:1]))
+            encoder.add(entries_of(keys[1:], PLACES[:1]))
 
 
 def test_what_a_run_cannot_hold_is_refused() -> None:
     with pytest.raises(UnsupportedError):
-        encode_run(*arrays(KEYS[:1], [(1, 1 << 32)]))
+        encode_run(*entries_of(KEYS[:1], [(1, 1 << 32)]))
     with pytest.raises(UnsupportedError):
-        encode_run(*arrays(KEYS[:1], [(1, -1)]))
+        encode_run(*entries_of(KEYS[:1], [(1, -1)]))
     with pytest.raises(UnsupportedError):
         RunEncoder(1 << 32)
     with pytest.raises(UsageError):
-        encode_run(*arrays(KEYS[:1], [(-1, 0)]))
+        encode_run(*entries_of(KEYS[:1], [(-1, 0)]))
     with pytest.raises(UsageError):
-        RunEncoder(1).add(arrays(KEYS, PLACES))
+        RunEncoder(1).add(entries_of(KEYS, PLACES))
 
 
 def test_a_fence_leaves_one_or_two_entries() -> None:

@@ -126,7 +126,7 @@ def test_the_vectors_of_the_format() -> None:
     schema = schema_of(
         id="integer", name="string", price="decimal(12,2)", big="decimal(30,0)", at="timestamp"
     )
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "id": 1,
             "name": "bolt",

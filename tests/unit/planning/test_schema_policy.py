@@ -198,7 +198,7 @@ def test_an_ignored_column_is_left_out_and_later_changes_of_others_are_seen() ->
     ignoring = SchemaPolicy(add_column=Behaviour.IGNORE)
     more = image(id="long", n="integer", name="string", extra="binary")
     schema = met(PLAIN, more, policy=ignoring)
-    assert (schema.names, schema.left_out) == (("id", "n", "name"), {"extra"})
+    assert (schema.names, schema.left_out) == (("id", "n", "name"), frozenset({"extra"}))
     verdict = fit(schema, more, ignoring)
     assert isinstance(verdict, Fits)
     assert set(verdict.mapping) == {"id", "n", "name"}
@@ -237,8 +237,9 @@ def test_what_comes_late_makes_no_column_gone_for_one_that_the_table_never_met()
     table, _ = plan_evolution(TableSchema(), seen, policy)
     after, verdicts = plan_evolution(table, [(at(200), between)], policy)
     assert after == table
-    assert isinstance(verdicts[between], Unfit)
-    assert "comes late" in verdicts[between].detail
+    unfit = verdicts[between]
+    assert isinstance(unfit, Unfit)
+    assert "comes late" in unfit.detail
     again, _ = plan_evolution(table, [(at(400), between)], policy)
     assert "passing" in again.by_source, "the source went on from there"
     left_out = replace(policy, add_column=Behaviour.IGNORE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -62,9 +63,9 @@ def test_as_many_wait_as_memory_has_room_for(megabytes: int, most: int) -> None:
             lock.notify_all()
         return image
 
-    makers = [Making(lambda at=at: noted(at), megabytes * MEGABYTE) for at in range(COLUMNS)]
+    makers = [Making(partial(noted, at), megabytes * MEGABYTE) for at in range(COLUMNS)]
     out = pa.BufferOutputStream()
-    sink = Counting(out, made, lambda: settle(lock, made, len(sink.ahead), most))
+    sink: Counting = Counting(out, made, lambda: settle(lock, made, len(sink.ahead), most))
     assemble(file.footer, [GroupPlan(group.like, makers)], sink, THREADS)
     assert len(sink.ahead) == COLUMNS
     assert max(sink.ahead) == most

@@ -31,7 +31,8 @@ def file(request: pytest.FixtureRequest) -> pa.Buffer:
     data = data[:start] + bytes(LARGE) + data[start:]
 
     def elsewhere(chunk: Chunk) -> Chunk:
-        return replace(chunk, **{request.param: ByteRange(start, LARGE)})
+        changes: dict[str, Any] = {request.param: ByteRange(start, LARGE)}
+        return replace(chunk, **changes)
 
     return pa.py_buffer(with_chunk(data, 1, elsewhere))
 

@@ -55,7 +55,8 @@ def together(pages: list[bytes]) -> HeaderArrays:
 
 
 def one_by_one(pages: list[bytes]) -> list[tuple[int, ...]]:
-    found, start = [], 0
+    found: list[tuple[int, ...]] = []
+    start = 0
     for page in pages:
         header, body = PageHeader.decode(page, 0, PLACE)
         crc = NO_CHECKSUM if header.crc is None else header.crc

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -48,7 +49,7 @@ def test_a_header_keeps_what_it_does_not_know() -> None:
         ({5: (Wire.STRUCT, Struct({1: (Wire.I32, -4)}))}, "num_values is too small"),
     ],
 )
-def test_damage_is_named(changes: dict, reason: str) -> None:
+def test_damage_is_named(changes: dict[int, Any], reason: str) -> None:
     whole, _ = decode_struct(V1, place=PLACE)
     with pytest.raises(CorruptFileError, match=reason):
         PageHeader.decode(encode_struct(whole.replaced(changes)), 0, PLACE)

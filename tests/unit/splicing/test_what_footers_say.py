@@ -42,7 +42,7 @@ def test_bounds_on_earth_are_dropped_with_the_values_they_bound(name: str) -> No
     after = look(spliced(data, geometry=([0], pa.array([point]))))
     assert metadata(after.chunk(0, column)).get(GEOSPATIAL) is None
     first = next(leaf for leaf in file.footer.leaves if leaf.column != column)
-    kept = look(spliced(data, **{first.name: ([], pa.array([], pa.int64()))}))
+    kept = look(spliced(data, {first.name: ([], pa.array([], pa.int64()))}))
     assert metadata(kept.chunk(0, column)).get(GEOSPATIAL) is not None
 
 
@@ -114,7 +114,7 @@ def test_bounds_that_can_not_be_are_dropped(
 ) -> None:
     data = parquet(BOUNDED, use_dictionary=False)
     name = BOUNDED.column_names[column]
-    good = look(spliced(data, **{name: ([250], NEW[name])})).chunk(0, column)
+    good = look(spliced(data, {name: ([250], NEW[name])})).chunk(0, column)
     assert good.column_index is not None
     assert good.statistics is not None
     assert good.statistics.get(5) is not None
@@ -129,7 +129,7 @@ def test_bounds_that_can_not_be_are_dropped(
     span = ByteRange(file.footer.start, len(encoded))
     footer = with_chunk(data, column, lambda chunk: replace(chunk, column_index=span))
     bad = data[: span.offset] + encoded + footer[span.offset :]
-    found = look(spliced(bad, **{name: ([250], NEW[name])})).chunk(0, column)
+    found = look(spliced(bad, {name: ([250], NEW[name])})).chunk(0, column)
     assert found.column_index is None
     assert found.statistics is not None
     assert {5, 6}.isdisjoint(found.statistics.fields)
@@ -156,7 +156,7 @@ def test_pages_of_a_chunk_encoded_whole_are_counted_by_what_they_are(
     data = parquet(table, data_page_version=pages, write_page_index=page_index)
     everywhere = list(range(500))
     new = {"x": pa.array([f"n{at % 5}" for at in everywhere]), "l": pa.array([[0]] * 500)}
-    after = spliced(data, **{name: (everywhere, values) for name, values in new.items()})
+    after = spliced(data, {name: (everywhere, values) for name, values in new.items()})
     for column in range(2):
         said, found = said_and_found(after, column)
         assert said == found

@@ -22,6 +22,7 @@ from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Database, Event, TableSpec
 from lakesplice.testing.shop.columns import integer, varchar
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
+from tests.support.service_settings import settings_of
 
 CLICKS = TableSpec("clicks", (varchar("page"), integer("n")), ())
 SAME = ("home", 1)
@@ -117,11 +118,7 @@ def test_a_source_with_a_column_of_that_name_parks(tmp_path: Path) -> None:
 
 
 def settings(**entry: Any) -> Settings:
-    return Settings(
-        kafka={"bootstrap_servers": "127.0.0.1:1", "topic_pattern": ".*"},
-        lake={"root": "lake"},
-        tables=[{"match": "shop.clicks", **entry}],
-    )
+    return settings_of("lake", tables=[{"match": "shop.clicks", **entry}])
 
 
 def test_the_mode_is_the_key() -> None:

@@ -16,7 +16,7 @@ from lakesplice.planning.shape.computing.expression import parse
 from lakesplice.planning.shape.shaping import Shape, shaped_schema
 from lakesplice.table.files.pending_changes import read_waiting
 from lakesplice.testing.shop.columns import integer
-from tests.support.shaped import Life
+from tests.support.shaped import Life, aged
 
 
 def computing(exclude: tuple[str, ...] = (), **spelt: str) -> Shape:
@@ -52,7 +52,7 @@ def test_what_is_computed_from_a_column_that_is_left_out_changes_with_it(tmp_pat
     life = Life(tmp_path, computing(("age",), decade="truncate(age, 10)"))
     lived(life)
     for age in (32, 57):
-        life.database.update("people", [(1,)], lambda row, age=age: (*row[:3], age))
+        life.database.update("people", [(1,)], aged(age))
         life.take()
         life.driver.compact()
         assert life.rows[0]["decade"] == age // 10 * 10

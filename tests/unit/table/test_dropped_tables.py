@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ EVOLVE, LENIENT = Behaviour.EVOLVE, Behaviour.LENIENT
 class Scene:
     """A ledger, its topic of two partitions, the topic of schema changes, and a driver."""
 
-    def __init__(self, folder: Path, drop_table: Behaviour, **more: NotInserts) -> None:
+    def __init__(self, folder: Path, drop_table: Behaviour, **more: Any) -> None:
         self.ledger = Ledger("dropped", "in")
         self.topic = SimulatedTopic(self.ledger.topic, 2)
         self.policy, self.more = SchemaPolicy(drop_table=drop_table), more
@@ -44,8 +45,8 @@ class Scene:
 
     def start(self) -> None:
         self.generation += 1
-        numbered = {"generation": self.generation, "seed": self.generation}
-        self.driver = driver_of(self, self.lake, **numbered, policy=self.policy, **self.more)
+        number, more = self.generation, {"policy": self.policy, **self.more}
+        self.driver = driver_of(self, self.lake, generation=number, seed=number, **more)
 
     def restart(self) -> None:
         """Another driver, which reads the topic of schema changes from its beginning."""
@@ -71,7 +72,8 @@ class Scene:
 
     @property
     def rows(self) -> list[dict[str, object]]:
-        return Table(self.store).read().sort_by("id").to_pylist()
+        rows: list[dict[str, object]] = Table(self.store).read().sort_by("id").to_pylist()
+        return rows
 
     @property
     def keys(self) -> list[object]:
@@ -257,12 +259,13 @@ def test_rows_that_move_without_an_event_park_the_table_until_somebody_decides(
     scene.restart()
     assert scene.deal() is not None, "it parks again"
     redirect(scene.driver, parked=None)
-    kept = SchemaPolicy(**{kind: Behaviour.IGNORE})
-    scene.policy = kept
+    ignoring: dict[str, Any] = {kind: Behaviour.IGNORE}
+    scene.policy = SchemaPolicy(**ignoring)
     scene.restart()
     assert scene.deal() is None
     assert scene.keys == [0, 1, 2, 3]
-    scene.policy = SchemaPolicy(**{kind: EVOLVE})
+    evolving: dict[str, Any] = {kind: EVOLVE}
+    scene.policy = SchemaPolicy(**evolving)
     scene.topic.append(0, scene.ledger.insert(2, 6))  # a snapshot's, say
     scene.restart()
     scene.deal()

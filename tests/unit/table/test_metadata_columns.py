@@ -21,7 +21,7 @@ from lakesplice.table.ingest.dead_letter_replay import LetterBox, Letters
 from lakesplice.table.protocol.intents import Ingest
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
-from tests.support.shaped import Life
+from tests.support.shaped import Life, aged
 
 ALL = Shape(metadata=tuple((f"m_{what}", what) for what in Metadata))
 
@@ -38,7 +38,7 @@ def lived(life: Life, steps: int) -> list[Event]:
             life.database.insert("people", [(step, "name", "e@x", step)])
         elif fate < 0.9:
             age = random.randrange(3)
-            life.database.update("people", [random.choice(keys)], lambda r, a=age: (*r[:3], a))
+            life.database.update("people", [random.choice(keys)], aged(age))
         else:
             life.database.delete("people", [random.choice(keys)])
         events += life.database.drain()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
@@ -57,8 +58,8 @@ def event(kind: str, position: int, data: Row, old: Row | None = None) -> Event:
     if old is not None:
         value["old"] = old
     key = {"database": "shop", "table": "items", "pk.id": data["id"]}
-    spelt = (json.dumps(part, separators=(",", ":")).encode() for part in (key, value))
-    return Event(TOPIC, *spelt, (), 1_000 + position)
+    spelt = [json.dumps(part, separators=(",", ":")).encode() for part in (key, value)]
+    return Event(TOPIC, spelt[0], spelt[1], (), 1_000 + position)
 
 
 def row(id_: int, **values: object) -> Row:
@@ -69,13 +70,22 @@ class Life:
     """A topic of some partitions and its driver."""
 
     def __init__(
-        self, lake: LocalStore, policy: SchemaPolicy = APPLY, partitions: int = 2, **columns: str
+        self,
+        lake: LocalStore,
+        policy: SchemaPolicy = APPLY,
+        partitions: int = 2,
+        columns: Mapping[str, str] = COLUMNS,
     ) -> None:
         self.topic = SimulatedTopic(TOPIC, partitions)
         self.lake, self.store = lake, lake.within("shop/items")
-        self.drive(policy, **columns)
+        self.drive(policy, columns=columns)
 
-    def drive(self, policy: SchemaPolicy = APPLY, generation: int = 1, **columns: str) -> None:
+    def drive(
+        self,
+        policy: SchemaPolicy = APPLY,
+        generation: int = 1,
+        columns: Mapping[str, str] = COLUMNS,
+    ) -> None:
         self.driver = SimulatedDriver(
             self.lake,
             self.topic,
@@ -83,7 +93,7 @@ class Life:
             SeededEntropy(generation),
             ranges=2,
             read_tasks=2,
-            declared=declare(columns or COLUMNS),
+            declared=declare(columns),
             policy=policy,
             generation=generation,
         )
@@ -152,7 +162,7 @@ def test_a_column_that_is_declared_no_more_was_dropped(lake: LocalStore) -> None
     life = Life(lake, policy)
     life.take(event("insert", 1, row(1)), event("update", 2, {"id": 1, "stock": 5}))
     fewer = {name: kind for name, kind in COLUMNS.items() if name != "notes"}
-    life.drive(policy, generation=2, **fewer)
+    life.drive(policy, generation=2, columns=fewer)
     life.take(event("update", 3, {"id": 1, "name": "renamed"}))
     assert life.driver.table.schema.shown == ("id", "name", "stock")
     found = [{name: one[name] for name in ("id", "name", "stock")} for one in life.rows]
@@ -261,7 +271,7 @@ def test_a_purge_leaves_rows_of_which_something_is_known(lake: LocalStore) -> No
 def test_a_column_that_is_added_is_set_by_partial_images_like_any_other(lake: LocalStore) -> None:
     life = Life(lake)
     life.take(event("insert", 1, row(1)), event("update", 2, {"id": 1, "stock": 2}))
-    life.drive(generation=2, **COLUMNS, size="int")
+    life.drive(generation=2, columns={**COLUMNS, "size": "int"})
     life.take(event("update", 3, {"id": 1, "name": "x"}))
     life.take(event("update", 5, {"id": 1, "size": 5}))
     life.take(event("update", 4, {"id": 1, "size": 4, "name": "y"}), partition=1)
@@ -272,7 +282,7 @@ def test_a_column_that_is_added_is_set_by_partial_images_like_any_other(lake: Lo
 
 def test_a_letter_that_is_replayed_late_sets_what_nothing_newer_has_set(lake: LocalStore) -> None:
     narrow = {**COLUMNS, "size": "tinyint"}
-    life = Life(lake, APPLY, **narrow)
+    life = Life(lake, APPLY, columns=narrow)
     life.take(event("insert", 1, row(1, size=1)))
     life.take(event("update", 10, {"id": 1, "stock": 10, "size": 1_000}))
     life.take(event("update", 20, {"id": 1, "stock": 20}))
@@ -319,7 +329,7 @@ def tell(position: int, after: Row | None, before: Row | None = None) -> Event:
 
 def truncate(position: int) -> Event:
     event = tell(position, None, {"id": 0, "n": 0, "name": ""})
-    record = json.loads(event.value)
+    record = json.loads(event.value or b"")
     record["payload"].update(op="t", before=None, after=None)
     return event._replace(key=None, value=json.dumps(record).encode())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
@@ -596,7 +597,8 @@ def test_tasks_of_spark_are_given_no_files_of_other_partitions(life: Life) -> No
     def files(**more: str) -> set[tuple[str | None, ...]]:
         options = {"path": str(life.root), **more}
         reader = LakespliceSource(options).reader(StructType())
-        paths = [path for part in reader.partitions() for path in part.paths]
+        parts: Sequence[Any] = reader.partitions()
+        paths = [path for part in parts for path in part.paths]
         return {life.driver.table.manifest.files[path].partition for path in paths}
 
     assert files() == {("a",), ("b",), (None,)}

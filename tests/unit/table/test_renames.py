@@ -229,6 +229,7 @@ def test_the_old_name_is_another_column_s_once_the_source_has_one(
 
 
 def test_names_that_go_back_and_forth_make_no_further_columns(lake: LocalStore) -> None:
+    back: tuple[dict[str, tuple[str, ...]], ...]
     back = ({"b": ("a",)}, {"a": ("b", "a")}, {"b": ("a", "b", "a")})
     life = Life(lake, told(*((20 * at, names) for at, names in enumerate(back, 1))), BY_DEFAULT)
     for n in range(4):

@@ -16,6 +16,7 @@ from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Database, Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
 from tests.support.ledgers import ledger
+from tests.support.simulated import keys_of
 
 PARTITIONS = 2
 
@@ -162,7 +163,7 @@ def test_however_the_snapshot_is_read_the_rows_are_the_source_s(scene: Scene, se
     scene.send(scene.insert(range(40)))
     scene.driver.batch()
     for turn in range(3):
-        keys = [key for (key,), _ in scene.database.rows("ledger").items()]
+        keys = keys_of(scene.database, "ledger")
         scene.delete(random.sample(keys, 6))
         left = [key for key in keys if (key,) in scene.database.rows("ledger")]
         scene.update(random.sample(left, 5), "unseen")

@@ -217,7 +217,7 @@ def test_an_upsert_that_a_restore_overtakes_is_located_again(tmp_path: Path) -> 
     store = LocalStore(tmp_path)
     table = created(store, [{"id": 1, "name": "a", "n": 0, "price": None}])
     table.upsert(given([{"id": 2, "name": "b", "n": 0, "price": None}], COLUMNS.names))
-    overtaken = []
+    overtaken: list[Call] = []
 
     def overtake(call: Call) -> None:
         if call.method == "put_new" and not overtaken:

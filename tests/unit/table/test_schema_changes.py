@@ -55,7 +55,7 @@ class Life:
     def take(self, *events: Event, partition: int = 0) -> None:
         self.topic.append(partition, events)
         outcome = self.driver.batch()
-        assert outcome.name == "DONE", outcome
+        assert outcome is Settled.DONE, outcome
 
     @property
     def rows(self) -> list[dict[str, Any]]:

@@ -188,7 +188,7 @@ def test_rows_come_from_anything_with_arrow_in_it(table: HandFedTable) -> None:
     table.upsert(pl.DataFrame(changes))
     assert rows_of(table)[1]["name"] == "x"
     with pytest.raises(UsageError, match="as Arrow"):
-        table.upsert([row(1)])  # type: ignore[arg-type]
+        table.upsert([row(1)])
 
 
 def test_another_upsert_in_between_makes_it_locate_again(store: LocalStore) -> None:

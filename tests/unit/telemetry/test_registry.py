@@ -174,12 +174,12 @@ def test_two_services_in_one_process_do_not_share_counts() -> None:
 
 def test_threads_may_count_together() -> None:
     metrics = Metrics()
-    threads = [
-        threading.Thread(
-            target=lambda: [metrics.add(QUERY_RESTARTS, reason="error") for _ in range(1_000)]
-        )
-        for _ in range(4)
-    ]
+
+    def count() -> None:
+        for _ in range(1_000):
+            metrics.add(QUERY_RESTARTS, reason="error")
+
+    threads = [threading.Thread(target=count) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

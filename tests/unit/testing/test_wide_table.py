@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from lakesplice.testing.compare import compare
@@ -13,7 +14,7 @@ from lakesplice.testing.oracle import Record, replay
 from lakesplice.testing.shop import Event, WideTable
 
 
-def _replayed(events: Iterable[Event], table: WideTable):
+def _replayed(events: Iterable[Event], table: WideTable) -> pa.Table:
     records = [Record(e.topic, 0, offset, e.key, e.value) for offset, e in enumerate(events)]
     fields = {table.topic: [column.connect_field for column in table.spec.columns]}
     return replay(records, fields=fields)[table.topic].table()

@@ -191,7 +191,7 @@ def test_a_key_update_is_a_delete_just_before_a_create(
 ) -> None:
     rows = _rows(events(capture, "orders"))
     create = next(row for row in rows if row[2] and row[2]["line_no"] == 20)
-    delete = next(row for row in rows if row[0] is Op.DELETE and row[1]["line_no"] == 2)
+    delete = next(row for row in rows if row[0] is Op.DELETE and row[1] and row[1]["line_no"] == 2)
     assert create[0] is Op.CREATE
     assert delete[3].parts[:4] == create[3].parts[:4]
     assert delete[3] < create[3]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -24,10 +25,11 @@ class _Told:
         self.history = SchemaHistory()
         self._pos = 0
 
-    def tell(self, *statements: str, snapshot: str = "false", **source: object) -> _Told:
+    def tell(self, *statements: str, snapshot: str = "false", gtid: str | None = None) -> _Told:
         for sql in statements:
             self._pos += 100
-            self.take(connect_record(sql, pos=self._pos, changes=None, snapshot=snapshot, **source))
+            source: dict[str, Any] = {"snapshot": snapshot, "gtid": gtid}
+            self.take(connect_record(sql, pos=self._pos, changes=None, **source))
         return self
 
     def take(self, record: bytes | None) -> None:

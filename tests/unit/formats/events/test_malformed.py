@@ -50,7 +50,7 @@ def _event(**changed: Any) -> Make:
     return lambda f: f.record({**payload("c", None, image(ROW)), **changed}, ROW)
 
 
-def _source(**changed: object) -> Make:
+def _source(**changed: Any) -> Make:
     return lambda f: f.record(payload("c", None, image(ROW), **changed), ROW)
 
 

@@ -17,6 +17,7 @@ from lakesplice.formats.events.maxwell.told_types import types_of
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import DEFAULT_DATABASE, TableName
 from lakesplice.model.position import Position
+from lakesplice.model.types import ColumnType
 from tests.support.debezium import TABLE, Record, compact, dead, decode_all, images
 from tests.support.maxwell import row_record, schema_record
 
@@ -226,9 +227,10 @@ def test_a_declaration_of_before_the_alteration_counts_before_it_only() -> None:
     decoded = decode(rows, altered(RETYPED, BORN), {"price": "decimal(10,2)"})
     assert decoded.stops == ()
     found = {
-        int(row): block.schema.fields[1].type.name for block in decoded.blocks for row in block.rows
+        row: block.schema.fields[1].type for block in decoded.blocks for row in block.rows.tolist()
     }
-    assert found == {0: "decimal(10,2)", 1: "decimal(12,4)", 2: "decimal(10,2)"}
+    before, after = ColumnType.parse("decimal(10,2)"), ColumnType.parse("decimal(12,4)")
+    assert found == {0: before, 1: after, 2: before}
 
 
 def test_a_renamed_column_keeps_its_digits_and_its_next_type_is_known_by_its_new_name() -> None:
@@ -468,7 +470,9 @@ def test_a_damaged_record_is_a_flaw(damage: dict[str, Any]) -> None:
 
 
 _MEMBERS = st.sampled_from(("type", "sql", "def", "old", "position", "database"))
-_ANYTHING = st.none() | st.integers() | st.text() | st.just({}) | st.just([])
+_ANYTHING: st.SearchStrategy[object] = (
+    st.none() | st.integers() | st.text() | st.just({}) | st.just([])
+)
 
 
 @given(st.dictionaries(_MEMBERS, _ANYTHING))

@@ -85,4 +85,4 @@ def test_an_update_without_the_row_before_is_read() -> None:
     assert dead(decoded) == {}
     found = images(decoded)
     assert found[1][0] is None
-    assert found[1][1] == found[0][1] | {"id": 2, "name": "item 2", "stock": 2}
+    assert found[1][1] == {**(found[0][1] or {}), "id": 2, "name": "item 2", "stock": 2}
