@@ -40,7 +40,7 @@ Take = Callable[..., SimulatedDriver]
 
 @pytest.fixture
 def take(shared: Callable[..., Path], tmp_path: Path) -> Take:
-    def take(capture: str, table: str, **more: int) -> SimulatedDriver:
+    def take(capture: str, table: str, **more: Any) -> SimulatedDriver:
         records = captured(shared("examples", "captures", f"debezium-mariadb-{capture}.jsonl"))
         topic = f"{capture}.shop.{table}"
         partitions = [found for (name, _), found in records.items() if name == topic]

@@ -71,14 +71,15 @@ def _rows(record: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, st
 
 def _same(name: str, sent: Any, read: object, mysql_type: str) -> bool:
     if sent is None or read is None:
-        return read == sent
+        return read is sent
     if name in ENUMERATED:
         return read == ENUMERATED[name]
     if isinstance(read, bytes):
         octets = sent.encode("latin-1")
         is_shape = octets[:5] == b"\0\0\0\0\1"
         padded = mysql_type.upper().startswith("BINARY")
-        return read == (octets[4:] if is_shape else octets.ljust(10 * padded, b"\0"))
+        stored: bytes = octets[4:] if is_shape else octets.ljust(10 * padded, b"\0")
+        return read == stored
     if isinstance(read, bool):
         return read == (sent in (1, "1"))
     if isinstance(read, Decimal):
@@ -88,7 +89,7 @@ def _same(name: str, sent: Any, read: object, mysql_type: str) -> bool:
     if isinstance(read, datetime):
         return read.replace(tzinfo=None) == datetime.fromisoformat(sent)
     if isinstance(read, date):
-        return str(read) == sent
+        return str(read) == str(sent)
     if mysql_type == "TIME":
         hours, minutes, seconds = map(int, sent.split(":"))
         return read == ((hours * 60 + minutes) * 60 + seconds) * 1_000_000

@@ -78,7 +78,7 @@ def base_rows(files: dict[str, bytes], version: int) -> list[dict[str, Any]]:
 
 def records(data: bytes) -> list[dict[str, Any]]:
     with avro.datafile.DataFileReader(io.BytesIO(data), avro.io.DatumReader()) as reader:
-        return list(reader)
+        return list[Any](reader)
 
 
 def values(row: dict[str, Any]) -> tuple[Any, ...]:

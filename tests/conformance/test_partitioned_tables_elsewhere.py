@@ -135,7 +135,7 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Lived:
     moves = [moved(at) for at in range(12)]
     take(*(event(COLUMNS, 100 + at, to, row(at)) for at, to in enumerate(moves)))
     driver.compact()
-    DeltaLogKeeper(lake / driver.name.path).checkpoint(driver.table.snapshot.version)
+    DeltaLogKeeper(lake / driver.name.path).checkpoint(driver.table.version)
     take(event(COLUMNS, 200, None, row(30)), event(COLUMNS, 201, row(41)))
     driver.compact()
     driver.merge_files(2)
@@ -176,7 +176,8 @@ def _adds(lived: Lived) -> dict[str, dict[str, str | None]]:
 
 def _by_deltalake(path: Path, name: str, value: Any) -> list[int]:
     data = DeltaTable(str(path)).to_pyarrow_dataset()
-    return data.to_table(filter=ds.field(name) == value).column("id").to_pylist()
+    keys: list[int] = data.to_table(filter=ds.field(name) == value).column("id").to_pylist()
+    return keys
 
 
 def _by_polars(path: Path, name: str, value: Any) -> list[int]:

@@ -85,7 +85,7 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Lived:
         take(120)
     compact()
     take(80)
-    DeltaLogKeeper(lake / driver.name.path).checkpoint(driver.table.snapshot.version)
+    DeltaLogKeeper(lake / driver.name.path).checkpoint(driver.table.version)
     shop.add_column("orders", varchar("channel"))
     take(80)
     take(60)

@@ -66,7 +66,8 @@ def contents(path: Path) -> list[dict[str, object]]:
         found = deltalake.DeltaTable(str(path)).to_pyarrow_table()
     else:
         found = pa.concat_tables(pq.read_table(f).cast(ONE.schema) for f in path.glob("*.parquet"))
-    return pa.table(found).select(["id", "name"]).sort_by("id").to_pylist()
+    rows: list[dict[str, object]] = pa.table(found).select(["id", "name"]).sort_by("id").to_pylist()
+    return rows
 
 
 def require_whole(path: Path, seed: int) -> None:

@@ -123,14 +123,14 @@ def unreadable(servers: str, topic: str) -> int:
     """Send a record that is no event at all, with headers; return its offset."""
     met: list[int] = []
     producer = Producer({"bootstrap.servers": servers})
-    headers = [("trace", b"\0\xff"), ("none", None)]
+    headers: list[tuple[str, str | bytes | None]] = [("trace", b"\0\xff"), ("none", None)]
     producer.produce(
         topic,
         partition=0,
         key=b"k",
         value=b"\xfe no JSON",
         headers=headers,
-        on_delivery=lambda _, message: met.append(message.offset()),
+        on_delivery=lambda _, message: met.append(message.offset() or 0),
     )
     assert producer.flush(30) == 0
     return met[0]

@@ -31,12 +31,12 @@ ALTER = (
     " ADD note varchar(9) NOT NULL DEFAULT 'none'"
 )
 # Just below, at, and beyond what the types before could hold.
-FIRST = [
+FIRST: list[dict[str, Any]] = [
     {"id": 1, "price": 12345678.91, "count": 2147483647, "at": "2024-02-29 23:59:59.123"},
     {"id": 2, "price": 0.10, "count": -1, "at": None},
     {"id": 3, "price": None, "count": None, "at": "1969-12-31 00:00:00.001"},
 ]
-THEN = [
+THEN: list[dict[str, Any]] = [
     {"id": 4, "price": 12345678.9123, "count": 18446744073709551615, "at": None, "note": "new"},
     {"id": 5, "price": 1.5, "count": 7, "at": "2024-03-10 02:30:00.000", "note": "é"},
 ]

@@ -159,7 +159,9 @@ def test_a_server_that_takes_over_with_lower_positions_is_followed(scene: Scene)
         ]
     )
     scene.holds_the_truth(table)
-    (epoch,) = scene.lake.table(table.topic).snapshot.manifest.source.epochs
+    source = scene.lake.table(table.topic).snapshot.manifest.source
+    assert source is not None
+    (epoch,) = source.epochs
     assert (epoch.number, epoch.stream) == (1, "0")
     assert epoch.first >= 100
 

@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 from lakesplice import Table
 from lakesplice.testing.producer import create_topics
 from lakesplice.testing.shop import Database
+from lakesplice.testing.shop.columns import Value
 from tests.support.command_line import CommandLine
 from tests.support.running import Lake
 from tests.support.simulated import SMALL, row
@@ -44,7 +45,7 @@ class Server:
         self.database.delete(SMALL.name, [(key,)])
         self.send()
 
-    def put_narrow(self, key: int, *cells: object) -> None:
+    def put_narrow(self, key: int, *cells: Value) -> None:
         """A row with the columns that are left."""
         self.database.insert(SMALL.name, [(key, *cells)])
         self.send()

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,10 +82,12 @@ def outlives_its_broker(
 
 def needs_no_checkpoint(service: RunningService, lake: Lake, servers: str, table: Ledger) -> None:
     """The running query's offset log is torn, then its whole checkpoint vanishes."""
-    for tear in (tear_offsets, shutil.rmtree):
+    tears: dict[str, Callable[[Path], object]]
+    tears = {"offsets are torn": tear_offsets, "all is gone": shutil.rmtree}
+    for what, tear in tears.items():
         for checkpoint in lake.scratch.glob("lakesplice-query-*"):
             tear(checkpoint)
-        records = send(Sender(servers), table.update(range(20), tear.__name__))
+        records = send(Sender(servers), table.update(range(20), what))
         take_in(service, lake, ends_of(records))
         holds(lake, table)
 

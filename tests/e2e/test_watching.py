@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import pytest
 
 from lakesplice.testing.shop import Database
+from lakesplice.testing.shop.database import Row
 from tests.support.ledgers import ledger
 from tests.support.prometheus import Prometheus, Query, dashboard_queries
 from tests.support.running import Lake
@@ -47,7 +48,7 @@ class Source:
             self.sender.send(event.topic, 0, event.key, _with_default(event.value))
         self.sender.send(self.database.topic("ledger"), 0, b"{}", b"no JSON")
 
-    def _changed(self, row: tuple[object, ...]) -> tuple[object, ...]:
+    def _changed(self, row: Row) -> Row:
         return (row[0], f"round {self.rounds}", *row[2:])
 
     def lose_a_key(self) -> None:

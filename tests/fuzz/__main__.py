@@ -34,7 +34,7 @@ def main() -> None:
     saved = (case.read_bytes() for case in CASES.iterdir())
     for seed in (*own_seeds(), *corpus_seeds(shared / "corpora"), *saved):
         (folder / blake2b(seed, digest_size=10).hexdigest()).write_bytes(seed)
-    assert lakesplice.splicing.splice
+    assert lakesplice.splicing.splice.__name__
     options = [f"-max_len={INPUT_BYTES_MAX}", "-timeout=20", *sys.argv[2:]]
     atheris.Setup([sys.argv[0], str(folder), *options], look_at, custom_mutator=mutate)
     atheris.Fuzz()

@@ -123,12 +123,11 @@ def _integer(wire: Wire, value: int, chance: Random) -> int:
 
 def _new(chance: Random) -> Field:
     wire = chance.choice(list(_BITS))
-    return chance.choice(
-        [
-            (wire, _integer(wire, 7, chance)),
-            (Wire.BINARY, chance.randbytes(3)),
-            (Wire.TRUE, True),
-            (Wire.STRUCT, Struct()),
-            (Wire.LIST, List(wire, (1, 2, 3))),
-        ]
-    )
+    fields: list[Field] = [
+        (wire, _integer(wire, 7, chance)),
+        (Wire.BINARY, chance.randbytes(3)),
+        (Wire.TRUE, True),
+        (Wire.STRUCT, Struct()),
+        (Wire.LIST, List(wire, (1, 2, 3))),
+    ]
+    return chance.choice(fields)

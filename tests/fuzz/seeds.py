@@ -13,6 +13,7 @@ from lakesplice.splicing.structures.source import SourceFile
 from tests.fuzz.parquet_metadata import (
     OF_FILES,
     TARGETS,
+    Target,
     as_input,
     look_at_column_index,
     look_at_offset_index,
@@ -83,5 +84,5 @@ def inputs_of(file: bytes) -> Iterator[bytes]:
             yield _one(look_at_page_header, file[page.offset : page.body_offset])
 
 
-def _one(target: object, data: bytes) -> bytes:
-    return bytes((TARGETS.index(target),)) + data  # type: ignore[arg-type]
+def _one(target: Target, data: bytes) -> bytes:
+    return bytes((TARGETS.index(target),)) + data

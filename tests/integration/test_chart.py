@@ -168,7 +168,8 @@ def container(manifests: Manifests) -> dict[str, Any]:
 def test_helm_finds_nothing_to_complain_about(tmp_path: Path) -> None:
     values = tmp_path / "values.yaml"
     values.write_text(yaml.safe_dump(LEAST))
-    command = [tools.helm(), "lint", "--strict", "--kube-version", "1.30.0", CHART, "-f", values]
+    options = ["--strict", "--kube-version", "1.30.0", str(CHART), "-f", str(values)]
+    command = [str(tools.helm()), "lint", *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -368,8 +369,8 @@ def test_the_notes_say_how_to_look_at_it(tmp_path: Path, replicas: int) -> None:
     values = tmp_path / "values.yaml"
     shared = {"replicas": replicas, "persistence": {"accessModes": ["ReadWriteMany"]}}
     values.write_text(yaml.safe_dump(over(LEAST, shared)))
-    options = ["--show-only", "templates/notes.yaml", "--kube-version", "1.30.0", "-f", values]
-    command = [tools.helm(), "template", "lake", chart, *options]
+    options = ["--show-only", "templates/notes.yaml", "--kube-version", "1.30.0", "-f", str(values)]
+    command = [str(tools.helm()), "template", "lake", str(chart), *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     notes = yaml.safe_load(done.stdout)["notes"]

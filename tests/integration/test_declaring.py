@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from lakesplice.config import Settings
 from lakesplice.model.names import TableName
 from tests.support.column_types import Typed, every_type
+from tests.support.service_settings import settings_of
 from tests.support.sources import SourceServer, source_server
 from tests.support.statements import Statements
 
@@ -58,11 +58,7 @@ def test_what_it_writes_is_a_configuration_with_every_type_as_the_connector_writ
     done = declared(server, "declared")
     assert done.returncode == 0, done.stderr
     written = yaml.safe_load(done.stdout)
-    settings = Settings(
-        kafka={"bootstrap_servers": "127.0.0.1:1", "topic_pattern": ".*"},
-        lake={"root": "lake"},
-        **written,
-    )
+    settings = settings_of("lake", **written)
     for table in source.tables:
         found = settings.declared(TableName("declared", table.name))
         assert found is not None

@@ -14,10 +14,10 @@ import pytest
 import yaml
 
 from lakesplice.model.driver_status import TopicState
-from lakesplice.telemetry.catalogue import CATALOGUE, PARKED, TABLE, TABLES, TOPIC_STATE
+from lakesplice.telemetry.catalogue import CATALOGUE, PARKED, TABLES, TOPIC_STATE
 from lakesplice.telemetry.health import Health
 from lakesplice.telemetry.http import MetricsServer
-from lakesplice.telemetry.metric import Kind, Metric
+from lakesplice.telemetry.metric import TABLE, Kind, Metric
 from lakesplice.telemetry.registry import Metrics
 from tests.support import tools
 from tests.support.prometheus import ALERTS, Prometheus, Query, alert_rules, dashboard_queries
@@ -28,7 +28,7 @@ TABLE_NAME = "shop.orders"
 
 def show(metrics: Metrics, metric: Metric, moment: float) -> None:
     """Give every series of a metric that can be known beforehand a value, else one of them."""
-    labels = [{}]
+    labels: list[dict[str, str]] = [{}]
     for label in metric.labels:
         values = (TABLE_NAME,) if label == TABLE else label.values or ("some",)
         labels = [{**one, label.name: value} for one in labels for value in values]
@@ -90,7 +90,7 @@ def test_prometheus_evaluates_every_alert(prometheus: Prometheus) -> None:
 
 
 def test_each_alert_is_raised_by_its_trouble_and_by_nothing_else() -> None:
-    command = [tools.prometheus("promtool"), "test", "rules", TESTS_OF_ALERTS]
+    command = [str(tools.prometheus("promtool")), "test", "rules", str(TESTS_OF_ALERTS)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
 

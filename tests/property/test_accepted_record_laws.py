@@ -157,7 +157,9 @@ def test_each_record_is_a_row_for_every_reader_a_letter_or_why_its_table_parks(
         table = Table(driver.table.store)
         letters = letters_of(driver.table.store, driver.table.manifest.dead_letters)
         rows = table.read(View.READ_OPTIMISED)
-        taken = table.snapshot.manifest.source.partitions[0].next_offset
+        source = table.snapshot.manifest.source
+        assert source is not None
+        taken = source.partitions[0].next_offset
         assert taken == topic.ends[0] or driver.table.parked is not None
         if key is None:
             assert rows.num_rows + len(letters) == taken

@@ -204,7 +204,8 @@ FORMATS = {
 def companies(draw: st.DrawFn, sent: Sequence[Sent]) -> tuple[list[Sent], list[Row], list[Any]]:
     """Columns, some rows of them, and per row what is to come of it: its values, or DEAD."""
     columns = draw(st.lists(st.sampled_from(sent), min_size=1, max_size=8))
-    rows, outcomes = [], []
+    rows: list[Row] = []
+    outcomes: list[Any] = []
     for _ in range(draw(st.integers(1, 5))):
         given_ = draw(st.lists(st.booleans(), min_size=len(columns), max_size=len(columns)))
         rows.append(

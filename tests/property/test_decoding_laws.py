@@ -27,6 +27,7 @@ from tests.support.debezium import (
     DECLARED,
     TABLE,
     Flavour,
+    Record,
     compact,
     dead,
     decode_all,
@@ -238,7 +239,8 @@ def test_any_bytes_are_settled_and_harm_no_neighbour(schemas: bool, data: st.Dat
     keys = st.none() | _bytes | st.just(good_key)
     strangers = data.draw(st.lists(st.tuples(keys, values), max_size=8))
     places = data.draw(st.permutations([*sound, *(None for _ in strangers)]))
-    records, expected = [], {}
+    records: list[Record] = []
+    expected: dict[int, int] = {}
     left = list(strangers)
     for place in places:
         if place is not None:

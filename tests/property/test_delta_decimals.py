@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from decimal import Decimal
+from typing import Any
 
 import avro.datafile
 import avro.io
@@ -70,7 +71,7 @@ def test_every_decimal_is_read_back_by_us_and_by_the_official_library(
     assert ours.column("price").type == type_.arrow
     assert ours.column("price").to_pylist() == values
     with avro.datafile.DataFileReader(io.BytesIO(data), avro.io.DatumReader()) as reader:
-        assert [record["price"] for record in reader] == values
+        assert [record["price"] for record in list[Any](reader)] == values
 
 
 def test_all_values_of_a_column_have_its_width() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -34,8 +35,13 @@ class Life:
 
     def start(self) -> None:
         self.generation += 1
-        numbered = {"generation": self.generation, "seed": self.generation}
-        self.driver = driver_of(self.source, self.lake, **numbered, policy=self.policy)
+        self.driver = driver_of(
+            self.source,
+            self.lake,
+            generation=self.generation,
+            seed=self.generation,
+            policy=self.policy,
+        )
 
     def take(self, step: Step) -> None:
         what = step[0]
@@ -76,7 +82,7 @@ class Life:
     def require(self, view: View) -> None:
         assert self.driver.table.parked is None
         names = [column.name for column in SMALL.columns]
-        truth = [
+        truth: list[dict[str, Any]] = [
             dict(zip(names, image.values, strict=True))
             for _, image in self.source.database.rows(SMALL.name).items()
         ]

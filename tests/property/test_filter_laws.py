@@ -24,7 +24,7 @@ from lakesplice.planning.filtering.filters import Filter
 from lakesplice.table.reading.table import Table
 from tests.support.drawing import examples
 from tests.support.every_type import EVERY_TYPE, HIGH, LOW, TYPES
-from tests.support.made import MadeTable
+from tests.support.made import MadeTable, Row
 from tests.support.simulated import memory_folder
 
 FLOATS = (math.nan, -0.0, 0.0, 6.0, -1.5, math.inf, -math.inf)
@@ -128,13 +128,13 @@ def test_a_filter_keeps_what_it_keeps_of_all_rows(
         made.insert(*written)
         if changed:
             made.change([(Op.UPDATE, nulls | {KEY: 0, name: value}) for value in changed])
-        truth = {
+        truth: dict[str, list[Row]] = {
             "read_optimised": [row for file in written for row in file],
             "real_time": made.live(),
         }
         opened = Table(made.store)
         for view, rows in truth.items():
-            whole = pa.Table.from_pylist(list(rows), schema=pa.schema(EVERY_TYPE.user_fields))
+            whole = pa.Table.from_pylist(rows, schema=pa.schema(EVERY_TYPE.user_fields))
             for condition in conditions:
                 found = opened.read(view, [KEY, name], filter=condition)
                 expected = whole.filter(condition).select([KEY, name])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 from zlib import crc32
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from lakesplice.testing.compare import compare
 from lakesplice.testing.oracle import Record, replay
-from lakesplice.testing.shop import WIDE, Event, Shop, columns, small_tables
+from lakesplice.testing.shop import WIDE, Event, Shop, TableSpec, columns, small_tables
 from tests.support.drawing import examples
 
 PARTITIONS = 3
@@ -30,7 +31,9 @@ def _records(events: list[Event]) -> list[Record]:
 
 @settings(max_examples=examples(30))
 @given(seed=st.integers(0, 2**32), tables=TABLES, count=st.integers(1, 400), schemas=st.booleans())
-def test_a_replay_of_the_events_is_the_truth(seed: int, tables, count: int, schemas: bool) -> None:
+def test_a_replay_of_the_events_is_the_truth(
+    seed: int, tables: Sequence[TableSpec], count: int, schemas: bool
+) -> None:
     shop = Shop(seed, tables, rows=20, with_schemas=schemas)
     records = _records(shop.snapshot() + shop.step(count))
     fields = {

@@ -205,8 +205,9 @@ def test_only_columns_that_may_differ_are_edited(
 ) -> None:
     held, sent, _ = case
     file = base(held)
-    next_up = [e for e in sent if e.before is not None and e.op == Op.UPDATE]
-    next_up = [e for e in next_up if file.column("_row_digest")[e.key].as_py() == digest(e.before)]
+    digests = file.column("_row_digest").to_pylist()
+    updates = [e for e in sent if e.before is not None and e.op == Op.UPDATE]
+    next_up = [e for e in updates if e.before and digests[e.key] == digest(e.before)]
     for event in next_up:
         row = file.slice(event.key, 1).to_pylist()[0]
         if row["_position_file"] * 3 + row["_position_offset"] >= event.position:

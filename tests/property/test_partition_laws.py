@@ -103,13 +103,13 @@ def test_rows_that_move_between_partitions_are_true_after_anything_and_after_all
             require_finished(source, driver)
             require_apart(driver.table.store, root)
             rebuild_index(driver)
-        live = rows_of(driver.table.store, View.READ_OPTIMISED)
-        for name in {row["name"] for row in live}:
+        rest = rows_of(driver.table.store, View.READ_OPTIMISED)
+        for name in {row["name"] for row in rest}:
             predicate = f"name = '{name}'" if name else "name is null"
             paths = DeltaTable(str(root)).file_uris(file_pruning_predicate=predicate)
             rows = [row for path in paths for row in pq.ParquetFile(path).read().to_pylist()]
             found = {row["id"] for row in rows if not row["_is_deleted"]}
-            assert found == {row["id"] for row in live if row["name"] == name}
+            assert found == {row["id"] for row in rest if row["name"] == name}
 
 
 @settings(max_examples=examples(40), deadline=None)

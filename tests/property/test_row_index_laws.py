@@ -12,6 +12,7 @@ from lakesplice.formats.rowindex import Entries, Run, RunEncoder, encode_run
 from lakesplice.planning.rows import locate as locating
 from lakesplice.planning.rows.index_merge import RUNS_MAX, merge_runs, merged_part, plan_merge
 from lakesplice.planning.rows.locate import UNKNOWN, locate
+from tests.support.index_entries import entries_of, part_of
 
 TOP = (1 << 64) - 1
 # Few values, so that keys meet and hashes seem to collide; ends, so that nothing falls off.
@@ -28,15 +29,13 @@ Key = tuple[int, int]
 Place = tuple[int, int]
 
 
-def entries_of(held: dict[Key, Place]) -> Entries:
+def sorted_entries(held: dict[Key, Place]) -> Entries:
     keys = sorted(held)
-    high, low = (np.array([key[at] for key in keys], np.uint64) for at in (0, 1))
-    group, row = (np.array([held[key][at] for key in keys], np.int64) for at in (0, 1))
-    return Entries(high, low, group, row)
+    return entries_of(keys, [held[key] for key in keys])
 
 
 def run_of(held: dict[Key, Place]) -> Run:
-    run = Run.from_buffer(encode_run(*entries_of(held)), "r")
+    run = Run.from_buffer(encode_run(*sorted_entries(held)), "r")
     run.verify()
     return run
 
@@ -115,15 +114,15 @@ def test_parts_of_a_merge_put_together_are_the_whole(
 ) -> None:
     runs = [run_of(run) for run in index]
     parts = [listed(merged_part(runs, part, bits)) for part in range(1 << bits)]
-    assert [entry for part in parts for entry in part] == listed(entries_of(replayed(index)))
+    assert [entry for part in parts for entry in part] == listed(sorted_entries(replayed(index)))
 
 
 @given(RUN, st.integers(1, 4))
 def test_a_run_written_in_blocks_reads_as_it_was(held: dict[Key, Place], size: int) -> None:
-    entries = entries_of(held)
+    entries = sorted_entries(held)
     encoder = RunEncoder(len(held) + 10)
     blocks = range(0, len(held), size)
-    pieces = [encoder.add(Entries(*(a[at : at + size] for a in entries))) for at in blocks]
+    pieces = [encoder.add(part_of(entries, at, at + size)) for at in blocks]
     run = Run.from_buffer(b"".join([*pieces, encoder.finish()]), "r")
     run.verify()
     assert listed(run.entries(0, len(run))) == listed(entries)
@@ -139,7 +138,7 @@ def test_arbitrary_bytes_are_a_run_or_a_corrupt_file(data: bytes) -> None:
 def test_a_damaged_run_gives_entries_or_a_corrupt_file_and_leaves_no_bounds(
     held: dict[Key, Place], data: st.DataObject
 ) -> None:
-    damaged = bytearray(encode_run(*entries_of(held)))
+    damaged = bytearray(encode_run(*sorted_entries(held)))
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, len(damaged) - 1))
         damaged[at] = data.draw(st.integers(0, 255))

@@ -4,7 +4,9 @@ arrives at all that was sent, and nothing hangs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -25,9 +27,9 @@ EVENTS = st.one_of(
 )
 
 
-def step(service: SimulatedService, event: tuple[object, ...]) -> Step:
+def step(service: SimulatedService, event: tuple[Any, ...]) -> Step:
     name, *arguments = event
-    act = service.trap.arm if name == "trap" else getattr(service, str(name))
+    act: Callable[..., object] = service.trap.arm if name == "trap" else getattr(service, str(name))
     return lambda: act(*arguments)
 
 

@@ -376,12 +376,11 @@ class TableMachine(RuleBasedStateMachine):
         orphans = Orphans(table.store, table.commit, table.generation)
         orphans.sweep(table.snapshot, moment, at_once=at_once)
 
-    @property
     def can_restore(self) -> bool:
         """A driver that is older than the table knows no version of it until its first batch."""
         return self.driver.table.snapshot is not None and len(self.seen) > 1
 
-    @precondition(lambda self: self.can_restore)
+    @precondition(lambda self: self.can_restore())
     @rule(back=st.integers(1, 20), calls=CALLS, how=st.none() | FAULTS | CRASHES)
     def restore(self, back: int, calls: int, how: How | None) -> None:
         versions, table = sorted(self.seen), self.driver.table
@@ -518,12 +517,12 @@ def test_a_table_is_born_by_a_zombie_and_restored_by_its_successor() -> None:
             machine.let_a_zombie_go_on(0, (9, 9))
             machine.the_table_is_true()
         assert len(machine.seen) > 1
-        assert not machine.can_restore
+        assert not machine.can_restore()
         with pytest.raises(AssertionError):
             machine.restore(1, 0, None)
         machine.run_a_batch((9, 9))
         machine.the_table_is_true()
-        assert machine.can_restore
+        assert machine.can_restore()
         machine.restore(1, 0, None)
         assert machine.restored is not None
         machine.the_table_is_true()
