@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 
 from lakesplice.apps.service.schema_topics import SchemaTopics
 from lakesplice.config.sections.schema_topics import MaxwellTopic, SchemaChangeTopicSettings
+from lakesplice.errors import SourceUnavailable
 from lakesplice.formats.events import TypeHistory
 from lakesplice.model.epochs import Epoch
 from lakesplice.model.manifest import ParkCode, PartitionState, SourceState
@@ -42,6 +43,7 @@ class _Source:
     def __init__(self) -> None:
         self.records: list[bytes | None] = []
         self.asked: list[tuple[int, int]] = []
+        self.fails = False
         self.topic = Topic("db", "id-1", {0: 0}, {0: 0})
         settings = SchemaChangeTopicSettings(names=("db",))
         self.topics = SchemaTopics(settings, self._read, structlog.get_logger())
@@ -65,6 +67,8 @@ class _Source:
         self, topic: str, ranges: Mapping[int, tuple[int, int]], mark: str | None
     ) -> list[tuple[int, int, bytes | None]]:
         assert (topic, mark) == ("db", None)
+        if self.fails:
+            raise SourceUnavailable("the broker does not answer")
         ((partition, (start, end)),) = ranges.items()
         self.asked.append((start, end))
         return [(partition, at, self.records[at]) for at in range(start, end)]
@@ -159,6 +163,22 @@ def test_what_was_told_before_the_driver_began_parks_nothing() -> None:
     source.tell(RETYPED, 20)
     source.look()
     assert source.topics.overtaken(source.state, _X, _UNDESCRIBED) is None
+
+
+def test_a_first_look_that_fails_makes_nothing_new_that_was_told_before_the_driver_began() -> None:
+    source = _Source()
+    source.reach(30)
+    source.tell("CREATE TABLE x (id int, price decimal(8,2))", 10)
+    source.tell(RETYPED, 20)
+    source.tell("DROP TABLE y", 25)
+    source.fails = True
+    with pytest.raises(SourceUnavailable):
+        source.look()
+    source.fails = False
+    source.look()
+    assert source.topics.overtaken(source.state, _X, _UNDESCRIBED) is None
+    told = source.topics.drops(source.state, TableName("shop", "y"))
+    assert (len(told.drops), told.open_since) == (1, 1)
 
 
 def test_after_a_failover_only_types_that_never_changed_are_known() -> None:
