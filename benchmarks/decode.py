@@ -18,6 +18,7 @@ import random
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import json as arrow_json
@@ -81,9 +82,9 @@ def _event(row: int, chance: random.Random) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _malformed(event: dict[str, object], kind: int) -> bytes:
+def _malformed(event: dict[str, Any], kind: int) -> bytes:
     text = _text(event)
-    after = dict(event["after"])  # type: ignore[call-overload]
+    after = dict(event["after"])
     wrong = {"quantity_1": "many"} if kind < 6 else {"label_1": 5} if kind < 7 else {"sold": 10**12}
     broken = (text[: len(text) // 2], b"", text.replace(b"bench", b"ben\nch"), b"no JSON")
     return broken[kind] if kind < len(broken) else _text({**event, "after": {**after, **wrong}})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import json as arrow_json
@@ -61,9 +62,9 @@ def _text(event: dict[str, object]) -> bytes:
     return json.dumps(event, separators=(",", ":")).encode()
 
 
-def _malformed(event: dict[str, object], kind: int) -> bytes:
+def _malformed(event: dict[str, Any], kind: int) -> bytes:
     text = _text(event)
-    data = dict(event["data"])  # type: ignore[call-overload]
+    data = dict(event["data"])
     wrong = {"quantity_1": "many"} if kind < 6 else {"label_1": 5} if kind < 7 else {"sold": "x"}
     broken = (text[: len(text) // 2], b"", text.replace(b"shop", b"sh\nop"), b"no JSON")
     return broken[kind] if kind < len(broken) else _text({**event, "data": {**data, **wrong}})

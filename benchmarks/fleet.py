@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +44,7 @@ _PATTERN = r"shop\.shop\.fleet_.*"
 _SAMPLE_SECONDS = 0.5
 
 
-def measure(work: Path, tables: int, records: int, more: int) -> dict[str, object]:
+def measure(work: Path, tables: int, records: int, more: int) -> dict[str, Any]:
     """Load `tables` new tables with `records` in all, and restart with `more` besides."""
     shops = [
         WideTable(max(1, records // tables), table=f"fleet_{n:03d}", seed=n) for n in range(tables)
@@ -187,12 +188,12 @@ def main() -> None:
     if args.run:
         what, servers, lake = json.loads(args.run)
         sys.exit(_run(what, servers, Path(lake)))
-    found = []
+    found: list[dict[str, Any]] = []
     for _ in range(args.repeats):
         with tempfile.TemporaryDirectory(prefix="bench-fleet-") as work:
             found.append(measure(Path(work), args.tables, args.records, args.more))
     for part, name in (("load", "last_commit"), ("restart", "first_commit")):
-        median = statistics.median(one[part][name] for one in found)  # type: ignore[index]
+        median = statistics.median(one[part][name] for one in found)
         print(f"{part}: {name} after {median} s (median of {len(found)})")
     if args.out:
         args.out.write_text(json.dumps(found, indent=2))

@@ -14,6 +14,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -114,8 +115,8 @@ def splice_one(file: OneFile, repeats: int) -> list[Figures]:
     for name, (spread, share, columns) in CHANGES.items():
         edits = file.edits(spread, share, columns, 1)
         ways: dict[str, Callable[[], object]] = {
-            "splice": lambda e=edits: _rewrite(file, file.path, SPLICE, e),  # type: ignore[misc]
-            "plain": lambda e=edits: _rewrite(file, file.path, PlainRewriter(), e),  # type: ignore[misc]
+            "splice": partial(_rewrite, file, file.path, SPLICE, edits),
+            "plain": partial(_rewrite, file, file.path, PlainRewriter(), edits),
             "copy": lambda: shutil.copyfile(file.path, file.work / "one-file.copy"),
         }
         seconds = _in_turn(ways, repeats)
@@ -147,7 +148,7 @@ def wear(file: OneFile, repeats: int, splices: int = _SPLICES) -> Figures:
     }
     scans = {
         name: _in_turn(
-            {"worn": lambda s=scan: s(worn), "fresh": lambda s=scan: s(fresh)},  # type: ignore[misc]
+            {"worn": partial(scan, worn), "fresh": partial(scan, fresh)},
             repeats,
             _WARM_UPS,
         )

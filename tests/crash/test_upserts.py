@@ -164,4 +164,4 @@ def test_any_read_may_fail_once() -> None:
 
 def test_a_store_may_fail_for_good_from_any_write_on() -> None:
     for number in numbers(*WRITES):
-        broken_off(Fault(lambda call, first=number: call.number >= first, How.LOST))  # type: ignore[misc]
+        broken_off(Fault.since(number, How.LOST))

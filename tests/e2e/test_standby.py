@@ -22,7 +22,7 @@ from tests.support.topics import Sender, make_topics
 LEASE_SECONDS = 2
 DEPLOYMENT = (ROOT / "helm/lakesplice/templates/deployment.yaml").read_text()
 ALIVE, READY = (
-    re.search(rf"{probe}Probe:\s+httpGet: {{path: (/\w+)", DEPLOYMENT)[1]  # type: ignore[index]
+    re.findall(rf"{probe}Probe:\s+httpGet: {{path: (/\w+)", DEPLOYMENT)[0]
     for probe in ("liveness", "readiness")
 )
 EAGER: dict[str, Any] = {

@@ -71,6 +71,10 @@ class Scene:
     def state(self, topic: str) -> str:
         return str(self.tables().get(topic, {}).get("state"))
 
+    def is_running(self, topic: str) -> Callable[[], bool]:
+        """A question for `until`: whether the topic's table runs."""
+        return lambda: self.state(topic) == "running"
+
     def page(self, name: str) -> str:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/{name}", timeout=10) as answer:
             return str(answer.read().decode())
@@ -158,7 +162,7 @@ def test_each_topic_in_trouble_is_shown_and_goes_on_once_it_is_mended(scene: Sce
         take_in(service, lake, {place: end for place, end in ends.items() if place[0] != long})
         for name in ("stuck", "unborn"):
             topic = scene.topic(name)
-            service.until(lambda topic=topic: scene.state(topic) == "running", f"{name} is well")  # type: ignore[misc]
+            service.until(scene.is_running(topic), f"{name} is well")
             assert lake.table(topic).read().num_rows == scene.ledger(name).truth.num_rows
         service.terminate()
         service.ends_well(60)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,7 @@ from hypothesis import strategies as st
 from lakesplice.model.epochs import in_epoch
 from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.position import Position
-from lakesplice.planning.sources.epochs import Places, follow, open_epoch
+from lakesplice.planning.sources.epochs import Course, Places, follow, open_epoch
 
 PARTITIONS = 2
 KEYS = 4
@@ -110,7 +111,7 @@ class Reader:
                 epochs[number] = epochs[number].entered_by(at, offset)
         self.source = replace(self.source, partitions=states, epochs=tuple(epochs.values()))
 
-    def course(self, partition: int, end: int):  # type: ignore[no-untyped-def]
+    def course(self, partition: int, end: int) -> Course:
         records = self.records(partition, end)
         places = Places(
             np.array([offset for offset, _ in records], np.int64),
@@ -153,7 +154,7 @@ steps = st.lists(rounds, min_size=4, max_size=12).map(
 files = st.lists(st.integers(0, 30), min_size=3, max_size=3)
 
 
-def live(world: World, reader: Reader, step: tuple[object, ...]) -> None:
+def live(world: World, reader: Reader, step: tuple[Any, ...]) -> None:
     """Let one step of the history happen."""
     match step:
         case ("write", int(writer), int(key)):
@@ -171,7 +172,7 @@ def live(world: World, reader: Reader, step: tuple[object, ...]) -> None:
             ends = {
                 at: min(
                     len(log),
-                    reader.source.partitions[at].next_offset + len(log) * int(share) // 100,  # type: ignore[call-overload]
+                    reader.source.partitions[at].next_offset + len(log) * int(share) // 100,
                 )
                 for (at, log), share in zip(world.topic.items(), shares, strict=True)
             }

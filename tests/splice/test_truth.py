@@ -50,7 +50,9 @@ def described(column: int, **changes: Any) -> set[str]:
 
 
 def statistics(column: int, **changes: Any) -> set[str]:
-    before = Statistics.from_struct(SOURCE.chunk(0, column).statistics, PLACE)  # type: ignore[arg-type]
+    found = SOURCE.chunk(0, column).statistics
+    assert found is not None
+    before = Statistics.from_struct(found, PLACE)
     return described(column, statistics=replace(before, **changes).to_struct())
 
 

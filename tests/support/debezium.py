@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakesplice.formats.events import DecodeContext, Decoded, declare, decode
+from lakesplice.formats.events.values.blocks import ImageBlock
 from lakesplice.model.names import TableName
 
 TABLE = TableName("shop", "items")
@@ -96,7 +97,7 @@ def envelope_schema(fields: Sequence[Json] = _FIELDS) -> dict[str, Any]:
     )
 
 
-def with_schema(value: Json, schema: Json) -> dict[str, Any]:
+def with_schema(value: Json, schema: Json | None) -> dict[str, Any]:
     """A value or key as the JSON converter writes it with schemas on."""
     return {"schema": schema, "payload": value}
 
@@ -174,6 +175,17 @@ def images(decoded: Decoded) -> dict[int, tuple[Json | None, Json | None]]:
                 after[at] if block.after_present[at] else None,
             )
     return found
+
+
+def rows_after(decoded: Decoded) -> list[Json]:
+    """The rows after their changes, in the order of the records; deletes have none."""
+    return [after for _, (_, after) in sorted(images(decoded).items()) if after is not None]
+
+
+def type_name(block: ImageBlock, at: int) -> str | None:
+    """The type of a block's column, by its name in the Delta log; None if nothing tells it."""
+    kind = block.schema.fields[at].type
+    return None if kind is None else kind.name
 
 
 def dead(decoded: Decoded) -> dict[int, str]:

@@ -301,9 +301,10 @@ def _may_bloom(table: pa.Table, name: str) -> bool:
 def _by_polars(shape: FileShape, table: pa.Table, path: Path) -> None:
     frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame)
+    codec: Any = "uncompressed" if shape.codec == "none" else shape.codec
     frame.write_parquet(
         path,
-        compression="uncompressed" if shape.codec == "none" else shape.codec,  # type: ignore[arg-type]
+        compression=codec,
         statistics="full",
         row_group_size=shape.rows_per_group,
         data_page_size=shape.rows_per_page * 8,

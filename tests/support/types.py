@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from tests.support.workload import utc
+
 _TIME = "io.debezium.time."
 _DATA = "io.debezium.data."
 _KAFKA = "org.apache.kafka.connect.data."
@@ -119,18 +121,6 @@ def _fixed_bytes(length: int) -> Type:
     )
 
 
-def _utc(
-    year: int,
-    month: int,
-    day: int,
-    hour: int = 0,
-    minute: int = 0,
-    second: int = 0,
-    micros: int = 0,
-) -> dt.datetime:
-    return dt.datetime(year, month, day, hour, minute, second, micros, tzinfo=dt.UTC)
-
-
 def _epoch(moment: dt.datetime, unit: int) -> int:
     micros = (moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(microseconds=1)
     assert micros % unit == 0
@@ -139,7 +129,7 @@ def _epoch(moment: dt.datetime, unit: int) -> int:
 
 def _clock(digits: int) -> Type:
     fraction = int("123456"[:digits].ljust(6, "0")) if digits else 0
-    moments = (_utc(1000, 1, 1), _utc(9999, 12, 31, 23, 59, 59, fraction))
+    moments = (utc(1000, 1, 1), utc(9999, 12, 31, 23, 59, 59, fraction))
     unit, semantic = (1000, "Timestamp") if digits <= 3 else (1, "MicroTimestamp")
     declared = f"datetime({digits})"
     texts = [m.strftime("%Y-%m-%d %H:%M:%S.%f").rjust(26, "0")[: 20 + digits] for m in moments]
@@ -162,7 +152,7 @@ def _clock(digits: int) -> Type:
     )
 
 
-_STAMP = _utc(2024, 3, 10, 2, 30, 0, 654321)
+_STAMP = utc(2024, 3, 10, 2, 30, 0, 654321)
 _LONGEST = 838 * 3_600_000_000 + 59 * 60_000_000 + 59 * 1_000_000
 _WIDE = Decimal("12345678901234567890123456789012345.123456789012345678901234567891")
 _POINT = bytes.fromhex("0101000000000000000000f03f0000000000000040")

@@ -70,8 +70,17 @@ DECLARED = {
 }
 
 
-def utc(*parts: int) -> dt.datetime:
-    return dt.datetime(*parts, tzinfo=dt.UTC)  # type: ignore[misc, arg-type] # a moment's parts
+def utc(
+    year: int,
+    month: int,
+    day: int,
+    hour: int = 0,
+    minute: int = 0,
+    second: int = 0,
+    micros: int = 0,
+) -> dt.datetime:
+    """A moment of the clock that the captures' rows are told in."""
+    return dt.datetime(year, month, day, hour, minute, second, micros, tzinfo=dt.UTC)
 
 
 ORDERS: list[dict[str, Any]] = [

@@ -15,6 +15,7 @@ from lakesplice.model.address import BaseFile
 from lakesplice.model.change import Op
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.edits import ColumnEdit, Edits, apply_edits
+from lakesplice.storage.local import LocalStore
 from lakesplice.table.files.page_rewriter import best_rewriter
 from lakesplice.table.reading.table import Table
 from lakesplice.table.upkeep.compact import compact_files
@@ -95,9 +96,9 @@ def test_each_delta_is_read_once_for_all_files(
     read: list[str] = []
     whole = type(table.store).read
 
-    def counted(store: object, path: str) -> bytes:
+    def counted(store: LocalStore, path: str) -> bytes:
         read.append(path)
-        return whole(store, path)  # type: ignore[arg-type]
+        return whole(store, path)
 
     monkeypatch.setattr(type(table.store), "read", counted)
     paths = list(table.manifest.files)

@@ -5,6 +5,7 @@ what they are.
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -38,3 +39,15 @@ def test_functions_are_short(folder: str) -> None:
         if node.end_lineno - node.lineno >= FUNCTION_LINES_MAX
     }
     assert not long
+
+
+def test_a_line_that_mypy_skips_says_why() -> None:
+    skipped = re.compile(r"# type: ignore\b(?!\[[\w, -]+\]  # \S)")
+    silent = [
+        f"{_name(path)}:{number}"
+        for folder in ("service", "benchmarks", "tools", "tests")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if skipped.search(line) and path != Path(__file__)
+    ]
+    assert not silent

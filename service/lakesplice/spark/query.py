@@ -66,7 +66,7 @@ class Query:
         Raises `RetryableError` if it ended by an exception.
         """
         try:
-            return bool(self._query.awaitTermination(seconds))  # type: ignore[arg-type] # takes parts
+            return bool(self._query.awaitTermination(seconds))  # type: ignore[arg-type]  # takes parts
         except PySparkException as error:
             raise RetryableError(
                 "the streaming query failed", cause=str(error).splitlines()[0]

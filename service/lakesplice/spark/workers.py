@@ -32,7 +32,7 @@ def keep_zip_directories() -> None:
     of `pyspark.zip` and of Spark's jar again: 50 ms and more a task, more than a small batch takes.
     A worker's zip files never change; one that is shipped later has a name of its own.
     """
-    zipimporter.invalidate_caches = _keep  # type: ignore[assignment, method-assign]
+    zipimporter.invalidate_caches = _keep  # type: ignore[assignment, method-assign]  # replaced
 
 
 def _keep(_importer: zipimporter) -> None:

@@ -85,7 +85,7 @@ class _Ranges:
         return True
 
 
-class ObjectFile(pa.PythonFile):  # type: ignore[misc]
+class ObjectFile(pa.PythonFile):  # type: ignore[misc]  # PyArrow has no types
     """An object open for random access; its last bytes came with opening it."""
 
     bucket: Bucket
@@ -152,7 +152,7 @@ class _Writable:
         self.closed = True
 
 
-class ObjectSink(pa.PythonFile):  # type: ignore[misc]
+class ObjectSink(pa.PythonFile):  # type: ignore[misc]  # PyArrow has no types
     """An object that is written in order."""
 
     upload: Upload

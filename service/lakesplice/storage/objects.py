@@ -93,9 +93,9 @@ class ObjectStore:
 
         key, failing = self._key(path), self._failing(path)
         with failing():
-            last = {"range": {"suffix": max(tail_bytes, TAIL_BYTES)}}
+            last: Any = {"range": {"suffix": max(tail_bytes, TAIL_BYTES)}}
             try:
-                found = obstore.get(self._client, key, options=last)  # type: ignore[arg-type]
+                found = obstore.get(self._client, key, options=last)
                 data: Any = found.bytes()
             except obstore.exceptions.GenericError:
                 # An empty object has no range.

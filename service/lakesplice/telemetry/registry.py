@@ -35,7 +35,7 @@ class Metrics:
 
     def __init__(self, now: Callable[[], float] = time.time) -> None:
         # One further series per counter that no one asks for.
-        disable_created_metrics()  # type: ignore[no-untyped-call]
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # has no types
         self._registry = CollectorRegistry(auto_describe=False)
         self._counters: dict[str, Counter] = {}
         self._gauges: dict[str, Gauge] = {}

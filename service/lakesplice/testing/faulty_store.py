@@ -61,6 +61,11 @@ class Fault:
         return cls(lambda call: call.number == number, how)
 
     @classmethod
+    def since(cls, number: int, how: How) -> Fault:
+        """Fail the call of this number and every later one."""
+        return cls(lambda call: call.number >= number, how)
+
+    @classmethod
     def on(cls, method: str, part: str, how: How, times: int = 1) -> Fault:
         """Fail the first `times` calls of `method` whose path contains `part`."""
         left = [times]

@@ -158,7 +158,8 @@ def test_a_command_takes_such_a_duration(
 def commands(app: typer.Typer, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
     """Every command's words and function, groups within groups."""
     for command in app.registered_commands:
-        yield " ".join((*path, str(command.name or command.callback.__name__))), command.callback  # type: ignore[union-attr]
+        assert command.callback is not None
+        yield " ".join((*path, str(command.name or command.callback.__name__))), command.callback
     for group in app.registered_groups:
         assert group.typer_instance is not None
         yield from commands(group.typer_instance, (*path, str(group.name)))

@@ -13,7 +13,7 @@ from lakesplice.table.protocol.intents import Purge
 from lakesplice.table.upkeep.purge import purge
 from lakesplice.telemetry import catalogue as metric
 from tests.support.simulated import require_true
-from tests.unit.apps.test_vacuums import DAY, HOUR, NAME, Service
+from tests.unit.apps.test_vacuums import DAY, HOUR, NAME, Service, show
 
 BEFORE = {"after": 2 * HOUR, "every": DAY}
 
@@ -48,13 +48,13 @@ class Purging(Service):
         return max(event.timestamp_ms for event in events)
 
     def hold(self) -> None:
-        self.table._hold(self.tasks.table.snapshot)  # type: ignore[arg-type]
+        show(self.table, self.tasks.table)
 
     def turn(self) -> bool:
         due = self.purges.is_due(self.table)
         if due:
             self.purges.see_to(self.table)
-            self.tasks.table._hold(self.table.snapshot)  # type: ignore[arg-type]
+            show(self.tasks.table, self.table)
         return due
 
     @property

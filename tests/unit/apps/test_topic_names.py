@@ -44,7 +44,7 @@ class Dotted(Scene):
         self.records, self.reads, self.fails = records, 0, False
         self.broker.ends = {topic: len(records)}
         self.tables = ServiceTables(self.driver, self._first)
-        self.sources = Sources(self.driver, self.tables, self.broker)  # type: ignore[arg-type]
+        self.sources = Sources(self.driver, self.tables, self.broker.catalogue)
 
     def _first(self, topic: Topic) -> pa.RecordBatch:
         self.reads += 1

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import cast
 
 import structlog
 from structlog.testing import capture_logs
@@ -23,7 +24,7 @@ from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState
 from lakesplice.model.position import Ordering, Position
 from lakesplice.model.schema import TableSchema
 from lakesplice.spark.plan import TaskError
-from lakesplice.spark.topics import Topic
+from lakesplice.spark.topics import Topic, TopicCatalogue
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.generation import Generation
 from lakesplice.table.driver.status import newest_status
@@ -50,6 +51,11 @@ class Broker:
 
     ends: dict[str, int] = field(default_factory=dict)
     times_ms: dict[str, list[int]] = field(default_factory=dict)
+
+    @property
+    def catalogue(self) -> TopicCatalogue:
+        """The broker as what it answers as."""
+        return cast(TopicCatalogue, self)
 
     def matching(self, pattern: str) -> list[str]:
         return sorted(name for name in self.ends if re.fullmatch(pattern, name))
@@ -104,7 +110,7 @@ class Scene:
             schema_topics=schema_topics,
         )
         self.tables = ServiceTables(self.driver)
-        self.sources = Sources(self.driver, self.tables, self.broker)  # type: ignore[arg-type]
+        self.sources = Sources(self.driver, self.tables, self.broker.catalogue)
         self.failures = TableFailures(self.driver)
         self.health = Health(60.0)
         self.reporter = StatusReporter(self.driver, self.tables, self.sources, self.health)
@@ -255,7 +261,7 @@ def test_a_drop_that_cannot_be_followed_yet_lets_its_table_rest(tmp_path: Path) 
     reached = {0: PartitionState(2, Position.of(0, 3, 30, 0, 1))}
     source = replace(table.source, ordering=Ordering.BINLOG, partitions=reached)
     table.commit(Redirect(table.generation, table.version, source))
-    drops = TableDrops(scene.driver, scene.tables, scene.broker)  # type: ignore[arg-type]
+    drops = TableDrops(scene.driver, scene.tables, scene.broker.catalogue)
     assert drops.any_due()
     temporary = tmp_path / "_lakesplice" / "tmp"
     temporary.rmdir()

@@ -14,6 +14,7 @@ from lakesplice.apps.service.tables import ServiceTable
 from lakesplice.apps.service.upkeep.vacuums import Vacuums
 from lakesplice.model.names import TableName
 from lakesplice.table.driver.generation import Generation
+from lakesplice.table.ingest.driver_table import HeldTable
 from lakesplice.table.upkeep.expiry import Expiry
 from lakesplice.table.upkeep.log_maintenance import Maintenance
 from lakesplice.telemetry import catalogue as metric
@@ -26,6 +27,12 @@ from tests.support.simulated import Source, driver_of, require_tidy, require_tru
 
 HOUR, DAY = 3_600, 86_400
 NAME = "shop.goods"
+
+
+def show(table: HeldTable, other: HeldTable) -> None:
+    """Show a table the version that another handle of it made."""
+    assert other.snapshot is not None
+    table._hold(other.snapshot)
 
 
 class Service:
@@ -70,9 +77,9 @@ class Service:
         """What a compactor's thread does; whether it was due."""
         due = self.vacuums.is_due(self.table)
         if due:
-            self.table._hold(self.tasks.table.snapshot)  # type: ignore[arg-type]
+            show(self.table, self.tasks.table)
             self.vacuums.see_to(self.table, self.log)
-            self.tasks.table._hold(self.table.snapshot)  # type: ignore[arg-type]
+            show(self.tasks.table, self.table)
         return due
 
     def deleted(self, kind: str) -> float:

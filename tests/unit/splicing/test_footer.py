@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -33,10 +34,10 @@ def rewritten(footer: Footer) -> bytes:
     return FILE[: FOOTER.start] + footer.encode()
 
 
-def with_chunk(**changes: object) -> bytes:
+def with_chunk(**changes: Any) -> bytes:
     """FILE with the first chunk described in another way."""
     group = FOOTER.row_groups[0]
-    chunk = replace(group.chunks[0], **changes)  # type: ignore[arg-type]
+    chunk = replace(group.chunks[0], **changes)
     changed = replace(group, chunks=(chunk, *group.chunks[1:]))
     return rewritten(replace(FOOTER, row_groups=(changed, *FOOTER.row_groups[1:])))
 

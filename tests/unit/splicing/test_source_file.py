@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -16,11 +17,11 @@ FILE = parquet(some_table(300), use_dictionary=False)
 SOURCE = SourceFile(opened(FILE), "a.parquet")
 
 
-def changed(created_by: str | None = "somebody version 1.0.0", **changes: object) -> SourceFile:
+def changed(created_by: str | None = "somebody version 1.0.0", **changes: Any) -> SourceFile:
     """FILE, its first chunk described in another way."""
     footer = SOURCE.footer
     group = footer.row_groups[0]
-    chunk: Chunk = replace(group.chunks[0], **changes)  # type: ignore[arg-type]
+    chunk: Chunk = replace(group.chunks[0], **changes)
     groups = (replace(group, chunks=(chunk, *group.chunks[1:])),)
     end = replace(footer, row_groups=groups, created_by=created_by).encode()
     return SourceFile(opened(FILE[: footer.start] + end), "a.parquet")

@@ -21,6 +21,7 @@ from lakesplice.table.reading.table import Table
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Database, Event, TableSpec
 from lakesplice.testing.shop.columns import integer, varchar
+from lakesplice.testing.shop.database import Row
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
 from tests.support.service_settings import settings_of
 
@@ -44,7 +45,7 @@ class Scene:
         )
         self.store = LocalStore(folder / self.driver.name.path)
 
-    def click(self, *rows: tuple[str, int]) -> list[Event]:
+    def click(self, *rows: Row) -> list[Event]:
         self.database.insert("clicks", rows)
         return self.database.drain()
 
@@ -110,7 +111,7 @@ def test_an_update_contradicts_what_the_table_is_said_to_be(
 def test_a_source_with_a_column_of_that_name_parks(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     scene.database.add_column("clicks", varchar(SOURCE_POSITION))
-    scene.take(scene.click(("home", 1, "here")))  # type: ignore[arg-type]
+    scene.take(scene.click(("home", 1, "here")))
     parked = scene.driver.table.parked
     assert parked is not None
     assert parked.code is ParkCode.UNSUPPORTED

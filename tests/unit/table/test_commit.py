@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from lakesplice.model.types import ColumnType, Kind
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.ingest.driver_table import HeldTable
 from lakesplice.table.protocol.commit import Committed, Conflict, ConflictCode, commit, create
-from lakesplice.table.protocol.intents import Create, Evolve, IndexMerge, Purge, Redirect
+from lakesplice.table.protocol.intents import Create, Evolve, IndexMerge, Intent, Purge, Redirect
 from lakesplice.table.protocol.layout import commit_path
 from lakesplice.table.protocol.snapshot import history, latest, open_snapshot
 from lakesplice.testing.faulty_store import Call, Fault, FaultyStore, How
@@ -384,18 +385,18 @@ def _calls_of_an_ingest(folder: Path) -> int:
     return len(store.calls)
 
 
-def _commit_whatever_happens(store: FaultyStore, table: TableUnderTest, intent: object) -> None:
+def _commit_whatever_happens(store: FaultyStore, table: TableUnderTest, intent: Intent) -> None:
     from lakesplice.testing.faulty_store import Crash
 
     try:
         snapshot = open_snapshot(store)
-        commit(store, snapshot, intent, clock=table.clock, entropy=table.entropy)  # type: ignore[arg-type]
+        commit(store, snapshot, intent, clock=table.clock, entropy=table.entropy)
     except (StorageError, Crash):
         pass
 
 
-def _in_threads(act: object, numbers: range) -> None:
-    threads = [threading.Thread(target=act, args=(number,)) for number in numbers]  # type: ignore[arg-type]
+def _in_threads(act: Callable[[int], object], numbers: range) -> None:
+    threads = [threading.Thread(target=act, args=(number,)) for number in numbers]
     for thread in threads:
         thread.start()
     for thread in threads:

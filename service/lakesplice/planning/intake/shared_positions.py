@@ -144,6 +144,6 @@ def _known(change: HighestChange) -> dict[str, int]:
 def _integers(column: pa.ChunkedArray) -> Integers:
     """The values of a column as signed integers of 64 bits; 0 for null."""
     values = pc.fill_null(column, pa.scalar(0, column.type)).to_numpy()
-    if values.dtype == np.uint64:
-        return values.view(np.int64)  # type: ignore[no-any-return]
-    return values.astype(np.int64, copy=False)  # type: ignore[no-any-return]
+    wraps = values.dtype == np.uint64
+    signed: Integers = values.view(np.int64) if wraps else values.astype(np.int64, copy=False)
+    return signed

@@ -210,7 +210,8 @@ class _Reader:
             if found is None or (kind == 5 and int(found[0].max()) >> 32):
                 return None
             self.at += found[1]
-            return unzigzag(found[0]).tolist()  # type: ignore[no-any-return]
+            numbers: list[Value] = unzigzag(found[0]).tolist()
+            return numbers
         length = self._data[self.at] if kind == 8 else 128
         if length > 127 or size * (length + 1) > self._size - self.at:
             return None

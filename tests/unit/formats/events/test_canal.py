@@ -16,7 +16,7 @@ from lakesplice.model.change import Op
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import Ordering, Position
-from tests.support.debezium import TABLE, Record, compact, dead, decode_all, images
+from tests.support.debezium import TABLE, Record, compact, dead, decode_all, images, type_name
 
 Json = dict[str, Any]
 TYPES = {"id": "int(11)", "name": "varchar(40)", "price": "decimal(8,2)"}
@@ -304,8 +304,7 @@ def test_another_type_or_key_is_another_schema() -> None:
     )
     assert dead(decoded) == {}
     schemas = {
-        (block.schema.key, block.schema.fields[2].type.name): block.rows.tolist()  # type: ignore[union-attr]
-        for block in decoded.blocks
+        (block.schema.key, type_name(block, 2)): block.rows.tolist() for block in decoded.blocks
     }
     assert schemas == {
         (("id",), "decimal(8,2)"): [0, 4],

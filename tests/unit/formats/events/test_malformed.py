@@ -20,6 +20,7 @@ from tests.support.debezium import (
     images,
     money,
     payload,
+    rows_after,
 )
 
 Make = Callable[[Flavour], Record]
@@ -250,7 +251,7 @@ def test_all_kinds_together_in_one_batch_cost_only_themselves(flavour: Flavour) 
     assert [
         (list(kinds)[row // 3], why) for row, why in found if why not in bad[row].split("|")
     ] == []
-    ids = [after["id"] for _, (_, after) in sorted(images(decoded).items()) if after]
+    ids = [row["id"] for row in rows_after(decoded)]
     assert ids == [n for row in range(len(kinds)) for n in (1000 + row, 2000 + row)]
 
 
