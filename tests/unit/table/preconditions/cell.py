@@ -1,0 +1,58 @@
+"""A late commit, the precondition that refuses it, and the harm that it would do without it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from lakesplice.model.manifest import ParkCode, ParkReason
+from lakesplice.model.schema import Column
+from lakesplice.model.types import ColumnType, Kind
+from lakesplice.planning.upkeep.retention import named_files
+from lakesplice.table.protocol.commit import ConflictCode
+from lakesplice.table.protocol.intents import Intent, Sweep
+from lakesplice.table.protocol.snapshot import Snapshot
+from tests.support.tables import TableUnderTest
+
+SCORE = Column(3, "score", "score", ColumnType(Kind.DOUBLE), "double")
+PARKED = ParkReason(ParkCode.NO_KEY, "give it a key")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """An intent that `late` plans and then lets another commit overtake, and what it would break.
+
+    `harm` is told the table before and after the late commit.
+    """
+
+    precondition: Callable[..., Any]
+    reason: ConflictCode | None
+    late: Callable[[TableUnderTest], Intent]
+    harm: Callable[[Snapshot, Snapshot], bool]
+
+    @property
+    def name(self) -> str:
+        return self.precondition.__name__
+
+
+def generation_fell(before: Snapshot, after: Snapshot) -> bool:
+    return after.manifest.generation < before.manifest.generation
+
+
+def changes_wait_for_no_row(before: Snapshot, after: Snapshot) -> bool:
+    waiting = {group for delta in after.manifest.deltas for group in delta.waiting}
+    return not waiting <= after.manifest.groups
+
+
+def column_lost_in_new_rows(before: Snapshot, after: Snapshot) -> bool:
+    return after.manifest.schema.version == 1 and 9 in after.manifest.groups
+
+
+def swept_since(table: TableUnderTest, late: Intent) -> Intent:
+    table.committed(Sweep(1))
+    return late
+
+
+def names_what_may_be_deleted(before: Snapshot, after: Snapshot) -> bool:
+    return named_files(after.manifest).keys() - named_files(before.manifest).keys() != set()

@@ -1,0 +1,85 @@
+"""Preconditions of what old versions are kept for: expiries, sweeps and restores."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lakesplice.table.protocol import preconditions as rules
+from lakesplice.table.protocol.commit import ConflictCode
+from lakesplice.table.protocol.intents import (
+    Expire,
+    Intent,
+    Restore,
+    Sweep,
+)
+from lakesplice.table.protocol.snapshot import Snapshot, open_snapshot
+from tests.support.tables import TableUnderTest
+from tests.unit.table.preconditions.cell import (
+    Cell,
+    generation_fell,
+)
+
+
+def _expiry_of_a_deposed_driver(table: TableUnderTest) -> Intent:
+    table.committed(replace(table.ingest(0), generation=2))
+    return Expire(1, table.now().manifest.retention, 1, 0)
+
+
+def _sweep_of_a_deposed_driver(table: TableUnderTest) -> Intent:
+    table.committed(replace(table.ingest(0), generation=2))
+    return Sweep(1)
+
+
+def _expiry_beside_another(table: TableUnderTest) -> Intent:
+    late = Expire(1, table.now().manifest.retention, 0, 0)
+    table.committed(Expire(1, table.now().manifest.retention, 1, 0))
+    return late
+
+
+def _promised_what_is_deleted(before: Snapshot, after: Snapshot) -> bool:
+    return after.manifest.retention.retained_from < before.manifest.retention.retained_from
+
+
+def _restore(table: TableUnderTest, generation: int = 1) -> Restore:
+    now, first = table.now(), open_snapshot(table.store, 0)
+    return Restore(generation, now.version, 0, first.manifest, {})
+
+
+def _restore_of_a_deposed_driver(table: TableUnderTest) -> Intent:
+    table.committed(replace(table.ingest(0), generation=2))
+    return _restore(table)
+
+
+def _restore_of_a_version_that_expires_meanwhile(table: TableUnderTest) -> Intent:
+    late = _restore(table)
+    table.committed(Expire(1, table.now().manifest.retention, 1, 0))
+    return late
+
+
+def _files_of_an_expired_version(before: Snapshot, after: Snapshot) -> bool:
+    return before.manifest.retention.retained_from == 1 and not after.manifest.files
+
+
+CELLS = {
+    "restore: generation": Cell(
+        rules.generation_is_current, None, _restore_of_a_deposed_driver, generation_fell
+    ),
+    "restore: version": Cell(
+        rules.nothing_was_committed,
+        ConflictCode.VERSION,
+        _restore_of_a_version_that_expires_meanwhile,
+        _files_of_an_expired_version,
+    ),
+    "expire: generation": Cell(
+        rules.generation_is_current, None, _expiry_of_a_deposed_driver, generation_fell
+    ),
+    "expire: retention": Cell(
+        rules.retention_is_as_read,
+        ConflictCode.RETENTION,
+        _expiry_beside_another,
+        _promised_what_is_deleted,
+    ),
+    "sweep: generation": Cell(
+        rules.generation_is_current, None, _sweep_of_a_deposed_driver, generation_fell
+    ),
+}

@@ -1,0 +1,265 @@
+"""Preconditions of what rewrites files: splices, merges and purges."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.planning.upkeep.purging import purge_bound
+from lakesplice.table.protocol import preconditions as rules
+from lakesplice.table.protocol.commit import ConflictCode
+from lakesplice.table.protocol.intents import (
+    Evolve,
+    FileMerge,
+    IndexMerge,
+    Intent,
+    Purge,
+    Redirect,
+    Splice,
+)
+from lakesplice.table.protocol.snapshot import Snapshot
+from tests.support.tables import TableUnderTest
+from tests.unit.table.preconditions.cell import (
+    Cell,
+    changes_wait_for_no_row,
+    generation_fell,
+    names_what_may_be_deleted,
+    swept_since,
+)
+
+
+def _splice_of_a_deposed_driver(table: TableUnderTest) -> Intent:
+    late = table.splice()
+    table.committed(replace(table.ingest(), generation=2))
+    return late
+
+
+def _merge_of_a_deposed_driver(table: TableUnderTest) -> Intent:
+    inputs = tuple(run.file.path for run in table.now().manifest.runs)
+    table.committed(replace(table.ingest(), generation=2))
+    return IndexMerge(1, inputs, table.run())
+
+
+def _splice_of_a_file_replaced_meanwhile(table: TableUnderTest) -> Intent:
+    late = table.splice()
+    table.committed(replace(table.splice(), consumed={}))
+    return replace(late, consumed={})
+
+
+def _renamed_meanwhile(table: TableUnderTest, late: Splice | FileMerge | Purge) -> Intent:
+    schema = table.now().manifest.schema
+    column = replace(schema.columns[-1], name="renamed")
+    table.committed(Evolve.of(1, table.now().manifest, schema.with_columns((), ("id",), [column])))
+    return replace(late, schema_version=schema.version)
+
+
+def _splice_of_columns_renamed_meanwhile(table: TableUnderTest) -> Intent:
+    return _renamed_meanwhile(table, replace(table.splice(), consumed={}))
+
+
+def _file_merge_of_columns_renamed_meanwhile(table: TableUnderTest) -> Intent:
+    return _renamed_meanwhile(table, merge_of_files(table))
+
+
+def _purge_of_columns_renamed_meanwhile(table: TableUnderTest) -> Intent:
+    return _renamed_meanwhile(table, purge_of(table))
+
+
+def _in_the_former_layout(before: Snapshot, after: Snapshot) -> bool:
+    return before.manifest.files.keys() != after.manifest.files.keys()
+
+
+def _splice_of_a_delta_consumed_meanwhile(table: TableUnderTest) -> Intent:
+    table.committed(table.ingest(deltas=(table.delta(1),)))
+    first = table.splice()
+    table.committed(first)
+    # Planned on the replaced file by a process that missed only what was consumed.
+    return replace(table.splice(), consumed=first.consumed)
+
+
+def _spliced_on(before: Snapshot, after: Snapshot) -> bool:
+    return after.manifest.files.keys() != before.manifest.files.keys()
+
+
+def _merge_of_runs_rebuilt_meanwhile(table: TableUnderTest) -> Intent:
+    inputs = tuple(run.file.path for run in table.now().manifest.runs)
+    late = IndexMerge(1, inputs, table.run())
+    table.committed(Redirect(1, table.now().version, runs=(table.run(), table.run())))
+    return late
+
+
+def _splice_of_files_swept_meanwhile(table: TableUnderTest) -> Intent:
+    return swept_since(table, table.splice())
+
+
+def _merge_into_a_run_swept_meanwhile(table: TableUnderTest) -> Intent:
+    now = table.now()
+    inputs = tuple(run.file.path for run in now.manifest.runs)
+    return swept_since(table, IndexMerge(1, inputs, table.run(), now.version))
+
+
+def merge_of_files(table: TableUnderTest) -> FileMerge:
+    """A merge of the one file there is: what is merged does not matter here."""
+    now = table.now()
+    (file,) = now.manifest.files.values()
+    return FileMerge(1, (file.path,), table.next_file(file), planned_on=now.version)
+
+
+def _file_merge_of_a_deposed_driver(table: TableUnderTest) -> Intent:
+    late = merge_of_files(table)
+    table.committed(replace(table.ingest(), generation=2))
+    return late
+
+
+def _file_merge_swept_meanwhile(table: TableUnderTest) -> Intent:
+    return swept_since(table, merge_of_files(table))
+
+
+def _file_merge_of_a_file_spliced_meanwhile(table: TableUnderTest) -> Intent:
+    late = merge_of_files(table)
+    table.committed(table.splice())
+    return late
+
+
+def purge_of(table: TableUnderTest, floor: Position = BEFORE_ALL) -> Purge:
+    snapshot = table.now()
+    inputs = tuple(snapshot.manifest.files)
+    floors = dict.fromkeys(snapshot.manifest.sources, floor)
+    return Purge(1, inputs, (table.file(5, 2),), table.run(), floors, snapshot.version)
+
+
+def _purge_of_a_deposed_driver(table: TableUnderTest) -> Intent:
+    late = purge_of(table)
+    table.committed(replace(table.ingest(), generation=2))
+    return late
+
+
+def _purge_swept_meanwhile(table: TableUnderTest) -> Intent:
+    return swept_since(table, purge_of(table))
+
+
+def _purge_of_a_file_spliced_meanwhile(table: TableUnderTest) -> Intent:
+    late = purge_of(table)
+    table.committed(table.splice())
+    return late
+
+
+def _purge_of_a_row_changed_meanwhile(table: TableUnderTest) -> Intent:
+    late = purge_of(table)
+    table.committed(table.ingest(deltas=(table.delta(1),)))
+    return late
+
+
+def _purge_of_what_a_partition_has_not_passed(table: TableUnderTest) -> Intent:
+    return purge_of(table, Position(1, 5))
+
+
+def _floor_above_what_is_to_come(_before: Snapshot, after: Snapshot) -> bool:
+    bound = purge_bound(after.manifest)
+    return bound is not None and after.manifest.purge_floor >= bound
+
+
+CELLS = {
+    "purge: generation": Cell(
+        rules.generation_is_current, None, _purge_of_a_deposed_driver, generation_fell
+    ),
+    "purge: swept": Cell(
+        rules.writer_began_after_sweep,
+        ConflictCode.SWEPT,
+        _purge_swept_meanwhile,
+        names_what_may_be_deleted,
+    ),
+    "purge: deltas": Cell(
+        rules.nothing_waits_for_sources,
+        ConflictCode.DELTAS,
+        _purge_of_a_row_changed_meanwhile,
+        changes_wait_for_no_row,
+    ),
+    "purge: floor": Cell(
+        rules.floor_is_below_all_to_come,
+        ConflictCode.FLOOR,
+        _purge_of_what_a_partition_has_not_passed,
+        _floor_above_what_is_to_come,
+    ),
+    "filemerge: generation": Cell(
+        rules.generation_is_current, None, _file_merge_of_a_deposed_driver, generation_fell
+    ),
+    "filemerge: swept": Cell(
+        rules.writer_began_after_sweep,
+        ConflictCode.SWEPT,
+        _file_merge_swept_meanwhile,
+        names_what_may_be_deleted,
+    ),
+    "splice: swept": Cell(
+        rules.writer_began_after_sweep,
+        ConflictCode.SWEPT,
+        _splice_of_files_swept_meanwhile,
+        names_what_may_be_deleted,
+    ),
+    "merge: swept": Cell(
+        rules.writer_began_after_sweep,
+        ConflictCode.SWEPT,
+        _merge_into_a_run_swept_meanwhile,
+        names_what_may_be_deleted,
+    ),
+    "splice: generation": Cell(
+        rules.generation_is_current, None, _splice_of_a_deposed_driver, generation_fell
+    ),
+    "splice: layout": Cell(
+        rules.layout_is_as_written,
+        ConflictCode.FILES,
+        _splice_of_columns_renamed_meanwhile,
+        _in_the_former_layout,
+    ),
+    "filemerge: layout": Cell(
+        rules.layout_is_as_written,
+        ConflictCode.FILES,
+        _file_merge_of_columns_renamed_meanwhile,
+        _in_the_former_layout,
+    ),
+    "purge: layout": Cell(
+        rules.layout_is_as_written,
+        ConflictCode.FILES,
+        _purge_of_columns_renamed_meanwhile,
+        _in_the_former_layout,
+    ),
+    "splice: deltas": Cell(
+        rules.consumed_parts_still_wait,
+        ConflictCode.DELTAS,
+        _splice_of_a_delta_consumed_meanwhile,
+        _spliced_on,
+    ),
+    "merge: generation": Cell(
+        rules.generation_is_current, None, _merge_of_a_deposed_driver, generation_fell
+    ),
+}
+
+
+# Without these a late commit would name a file or a run that is not in the manifest any more; the
+# transition then breaks off, or would write a file's rows into the table a second time.
+BREAKING = {
+    "purge: files": Cell(
+        rules.sources_are_unchanged,
+        ConflictCode.FILES,
+        _purge_of_a_file_spliced_meanwhile,
+        lambda _before, _after: False,
+    ),
+    "filemerge: files": Cell(
+        rules.sources_are_unchanged,
+        ConflictCode.FILES,
+        _file_merge_of_a_file_spliced_meanwhile,
+        lambda _before, _after: False,
+    ),
+    "splice: files": Cell(
+        rules.sources_are_unchanged,
+        ConflictCode.FILES,
+        _splice_of_a_file_replaced_meanwhile,
+        lambda _before, _after: False,
+    ),
+    "merge: runs": Cell(
+        rules.inputs_are_adjacent,
+        ConflictCode.RUNS,
+        _merge_of_runs_rebuilt_meanwhile,
+        lambda _before, _after: False,
+    ),
+}

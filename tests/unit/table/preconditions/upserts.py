@@ -1,0 +1,124 @@
+"""Preconditions of upserts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from lakesplice.model.manifest import (
+    UpsertState,
+)
+from lakesplice.table.protocol import preconditions as rules
+from lakesplice.table.protocol.commit import ConflictCode
+from lakesplice.table.protocol.intents import (
+    Evolve,
+    Intent,
+    Redirect,
+    Upsert,
+)
+from lakesplice.table.protocol.snapshot import Snapshot
+from tests.support.tables import SCHEMA, TableUnderTest
+from tests.unit.table.preconditions.cell import (
+    PARKED,
+    SCORE,
+    Cell,
+    changes_wait_for_no_row,
+    column_lost_in_new_rows,
+    names_what_may_be_deleted,
+    swept_since,
+)
+
+
+def upsert(table: TableUnderTest, **changes: Any) -> Upsert:
+    """An upsert planned on the newest version, of a row in a file of its own unless told."""
+    now = table.now()
+    assert now.manifest.upserts is not None
+    read, position = now.manifest.upserts.position, now.version + 1
+    version = now.manifest.schema.version
+    intent = Upsert(1, now.version, read, UpsertState(position), version)
+    return replace(intent, **(changes or {"files": (table.file(9),)}))
+
+
+def _upsert_overtaken_by_parking(table: TableUnderTest) -> Intent:
+    late = upsert(table)
+    table.committed(Redirect(1, table.now().version, parked=PARKED))
+    return late
+
+
+def _parked_and_written(before: Snapshot, after: Snapshot) -> bool:
+    return after.manifest.parked is not None and 9 in after.manifest.groups
+
+
+def _upsert_overtaken_by_another(table: TableUnderTest) -> Intent:
+    late = upsert(table, deltas=(table.delta(1),), addressed_groups=frozenset({1}))
+    table.committed(upsert(table, deltas=(table.delta(1),), addressed_groups=frozenset({1})))
+    return late
+
+
+def _two_changes_at_one_position(before: Snapshot, after: Snapshot) -> bool:
+    same = before.manifest.upserts == after.manifest.upserts
+    return same and len(after.manifest.deltas) == 2
+
+
+def _upsert_for_a_group_that_is_gone(table: TableUnderTest) -> Intent:
+    return upsert(table, deltas=(table.delta(404),), addressed_groups=frozenset({404}))
+
+
+def _upsert_located_before_the_index_was_rebuilt(table: TableUnderTest) -> Intent:
+    late = upsert(table, files=(table.file(9),), runs=(table.run(),))
+    table.committed(Redirect(1, table.now().version, runs=(table.run(),)))
+    return late
+
+
+def _rows_of_keys_that_were_there(before: Snapshot, after: Snapshot) -> bool:
+    return 9 in after.manifest.groups
+
+
+def _upsert_in_the_schema_before(table: TableUnderTest) -> Intent:
+    late = upsert(table)
+    table.committed(Evolve.of(1, table.now().manifest, SCHEMA.with_columns([SCORE], ("id",))))
+    return late
+
+
+def _upsert_of_files_swept_meanwhile(table: TableUnderTest) -> Intent:
+    return swept_since(table, upsert(table, files=(table.file(9),)))
+
+
+CELLS = {
+    "upsert: swept": Cell(
+        rules.writer_began_after_sweep,
+        ConflictCode.SWEPT,
+        _upsert_of_files_swept_meanwhile,
+        names_what_may_be_deleted,
+    ),
+    "upsert: parked": Cell(
+        rules.table_is_running,
+        ConflictCode.PARKED,
+        _upsert_overtaken_by_parking,
+        _parked_and_written,
+    ),
+    "upsert: rows": Cell(
+        rules.rows_are_as_read,
+        ConflictCode.UPSERTS,
+        _upsert_overtaken_by_another,
+        _two_changes_at_one_position,
+    ),
+    "upsert: groups": Cell(
+        rules.groups_are_live,
+        ConflictCode.GROUPS,
+        _upsert_for_a_group_that_is_gone,
+        changes_wait_for_no_row,
+    ),
+    "upsert: index": Cell(
+        rules.index_has_no_newer_keys,
+        ConflictCode.INDEX,
+        _upsert_located_before_the_index_was_rebuilt,
+        _rows_of_keys_that_were_there,
+    ),
+    "upsert: schema": Cell(
+        rules.schema_is_as_written,
+        ConflictCode.SCHEMA,
+        _upsert_in_the_schema_before,
+        column_lost_in_new_rows,
+    ),
+}
