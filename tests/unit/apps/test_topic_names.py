@@ -17,9 +17,9 @@ from lakesplice.model.names import TableName
 from lakesplice.model.schema import TableSchema
 from lakesplice.spark.topics import Topic
 from tests.support.debezium import Record, compact, image, payload
+from tests.support.maxwell_events import event
 from tests.unit.apps.test_topic_states import Scene
 from tests.unit.formats.events.test_canal import message, row
-from tests.unit.formats.events.test_maxwell import event
 
 TOPIC = "a.my.db.goods"
 

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from lakesplice.formats.events import DecodeContext, declare
 from lakesplice.model.change import Op
-from lakesplice.model.manifest import ParkCode
-from lakesplice.model.names import TableName
-from lakesplice.model.position import Ordering, Position
 from tests.support.debezium import (
     DECLARED,
     TABLE,
@@ -22,26 +18,13 @@ from tests.support.debezium import (
     compact,
     dead,
     decode_all,
-    envelope_schema,
     image,
     images,
-    key_schema,
     payload,
     rows_after,
-    type_name,
     with_schema,
 )
-
-SCHEMAS, PLAIN = Flavour(schemas=True), Flavour(schemas=False)
-FLAVOURS = pytest.mark.parametrize("flavour", [SCHEMAS, PLAIN], ids=["schemas", "plain"])
-
-
-def row(number: int) -> dict[str, object]:
-    """The image `image(number)` as it is decoded."""
-    return {
-        "id": number, "name": f"item {number}", "price": Decimal(number).quantize(Decimal("0.01")),
-        "stock": number,
-    }  # fmt: skip
+from tests.support.envelope_rows import FLAVOURS, PLAIN, SCHEMAS, row
 
 
 @FLAVOURS
@@ -71,70 +54,6 @@ def test_operations_carry_the_images_they_have(flavour: Flavour) -> None:
 
 
 @FLAVOURS
-def test_a_position_is_file_place_row_and_rank(flavour: Flavour) -> None:
-    def event(op: str, **source: Any) -> Record:
-        before, after = (image(1), None) if op == "d" else (None, image(1))
-        return flavour.record(payload(op, before, after, **source), 1)
-
-    decoded = flavour.decode(
-        [
-            event("c", file="binlog.000001", pos=4, row=0),
-            event("d", file="mysql-bin.999999", pos=2**41 - 1, row=2**21 - 1),
-            event("u", file="with.dots.in.it.1000000", pos=5, row=2),
-            event("r", file="binlog.4294967295", pos=0, row=0, snapshot="last", gtid=None),
-        ]
-    )
-    (block,) = decoded.blocks
-    pairs = zip(block.position_file.tolist(), block.position_offset.tolist(), strict=True)
-    assert [Position(*pair) for pair in pairs] == [
-        Position.of(0, 1, 4, 0, 1),
-        Position.of(0, 999_999, 2**41 - 1, 2**21 - 1, 0),
-        Position.of(0, 1_000_000, 5, 2, 1),
-        Position.of(0, 2**32 - 1, 0, 0, 1),
-    ]
-    assert block.gtid.to_pylist() == ["0-1-7", "0-1-7", "0-1-7", None]
-
-
-@FLAVOURS
-def test_source_time_is_in_microseconds_where_the_source_says_them(flavour: Flavour) -> None:
-    times = [(1_000, 1_000_001), (1_000, None), (None, None), (-1, None)]
-    records = [
-        flavour.record(payload("c", None, image(1), ts_ms=ms, ts_us=us), 1) for ms, us in times
-    ]
-    (block,) = flavour.decode(records).blocks
-    assert block.source_ts.cast("int64").to_pylist() == [1_000_001, 1_000_000, None, -1_000]
-
-
-@FLAVOURS
-def test_a_truncate_is_a_fence_at_its_position(flavour: Flavour) -> None:
-    truncate = (None, flavour.value(payload("t", None, None)))
-    decoded = flavour.decode(
-        [flavour.created(1), (None, b"junk"), truncate, (None, b"junk"), flavour.created(2)]
-    )
-    assert not decoded.stops
-    assert decoded.ignored == {"truncate": 1}
-    assert decoded.fences.rows.tolist() == [2]
-    assert decoded.fences.position_file.tolist() == [decoded.blocks[0].position_file[0]]
-    assert dead(decoded) == {1: "not-json", 3: "not-json"}
-    assert list(images(decoded)) == [0, 4]
-
-
-@FLAVOURS
-def test_a_truncate_without_a_position_is_a_dead_letter(flavour: Flavour) -> None:
-    for missing in ({"file": "nowhere"}, {"pos": -1}):
-        truncate = (None, flavour.value(payload("t", None, None, **missing)))
-        assert dead(flavour.decode([truncate, flavour.created(1)])) == {0: "missing-position"}
-
-
-@FLAVOURS
-def test_a_truncate_of_another_table_stops_nothing(flavour: Flavour) -> None:
-    truncate = (None, flavour.value(payload("t", None, None, table="orders")))
-    decoded = flavour.decode([truncate, flavour.created(1)])
-    assert decoded.stops == ()
-    assert dead(decoded) == {0: "wrong-table"}
-
-
-@FLAVOURS
 def test_a_logical_message_is_ignored(flavour: Flavour) -> None:
     message = flavour.record(payload("m", None, None), 1)
     decoded = flavour.decode([message, flavour.created(1), message])
@@ -156,24 +75,6 @@ def test_a_delete_without_an_image_or_a_key_is_a_dead_letter(flavour: Flavour) -
     _, bare = flavour.record(payload("d", None, None), 7)
     decoded = flavour.decode([flavour.created(1), (None, bare)])
     assert dead(decoded) == {1: "missing-image"}
-
-
-@FLAVOURS
-def test_records_without_a_key_come_in_blocks_of_their_own(flavour: Flavour) -> None:
-    keyless = (None, flavour.created(2)[1])
-    decoded = flavour.decode([flavour.created(1), keyless, flavour.created(3)])
-    blocks = {block.schema.key: block.rows.tolist() for block in decoded.blocks}
-    assert blocks == {("id",): [0, 2], (): [1]}
-
-
-@FLAVOURS
-def test_a_changed_key_makes_another_block(flavour: Flavour) -> None:
-    wide = [{"type": "int64", "field": "id"}, {"type": "string", "field": "name"}]
-    content = {"id": 2, "name": "item 2"}
-    key = compact(with_schema(content, key_schema(wide)) if flavour.schemas else content)
-    decoded = flavour.decode([flavour.created(1), (key, flavour.created(2)[1])])
-    blocks = {block.schema.key: block.rows.tolist() for block in decoded.blocks}
-    assert blocks == {("id",): [0], ("id", "name"): [1]}
 
 
 @pytest.mark.parametrize(
@@ -219,136 +120,6 @@ def test_text_keys_agree_whatever_they_hold() -> None:
     decoded = decode_all([*records, *escaped, *crossed], context)
     assert dead(decoded) == {16: "key-mismatch", 17: "missing-key"}
     assert [row["id"] for row in rows_after(decoded)] == texts * 2
-
-
-@pytest.mark.parametrize(
-    ("found", "topic", "same"),
-    [
-        ({}, TableName("shop", "items"), True),
-        ({"table": "räder & co"}, TableName("shop", "r_der___co"), True),
-        ({"table": "räder"}, TableName("shop", "räder"), True),
-        ({}, TableName("default", "items"), True),
-        ({}, TableName("default", "orders"), False),
-        ({}, TableName("crm", "items"), False),
-        ({"db": "Shop"}, TableName("shop", "items"), False),
-    ],
-)
-def test_a_topic_names_its_table_with_the_characters_it_may_hold(
-    found: dict[str, Any], topic: TableName, same: bool
-) -> None:
-    record = (b'{"id":1}', compact(payload("c", None, image(1), **found)))
-    decoded = decode_all([record], DecodeContext(topic, PLAIN.context.declared))
-    assert dead(decoded) == ({} if same else {0: "wrong-table"})
-
-
-def test_without_schemas_an_absent_field_is_another_schema_never_null() -> None:
-    records = [PLAIN.created(at) for at in range(6)]
-    for at in (2, 3, 5):
-        after = image(at)
-        del after["stock"]
-        records[at] = PLAIN.record(payload("c", None, after), at)
-    decoded = PLAIN.decode(records)
-    rows = {
-        tuple(f.name for f in block.schema.fields): block.rows.tolist() for block in decoded.blocks
-    }
-    assert rows == {("id", "name", "price", "stock"): [0, 1, 4], ("id", "name", "price"): [2, 3, 5]}
-
-
-def test_without_schemas_images_of_different_columns_are_a_dead_letter() -> None:
-    before = image(1)
-    del before["stock"]
-    decoded = PLAIN.decode([PLAIN.created(1), PLAIN.record(payload("u", before, image(1)), 1)])
-    assert dead(decoded) == {1: "missing-field"}
-
-
-def test_many_shapes_without_schemas_are_told_apart() -> None:
-    columns = {f"c{n}": "integer" for n in range(30)}
-    context = DecodeContext(TABLE, declare({"id": "long", **columns}))
-    records = []
-    for at in range(60):
-        after = {"id": at, **dict.fromkeys(list(columns)[: at % 30], at)}
-        records.append((compact({"id": at}), compact(payload("c", None, after))))
-    records.insert(7, (b"{}", b"junk"))
-    decoded = decode_all(records, context)
-    assert len(images(decoded)) == 60
-    assert dead(decoded) == {7: "not-json"}
-    assert {len(block.schema.fields) for block in decoded.blocks} == set(range(1, 31))
-
-
-@pytest.mark.parametrize("declared", [None, {}, {"id": "long", "name": "string"}])
-def test_undeclared_columns_stop_the_partition_with_the_configuration_to_write(
-    declared: dict[str, str] | None,
-) -> None:
-    context = DecodeContext(TABLE, None if declared is None else declare(declared))
-    decoded = decode_all([(None, b"junk"), PLAIN.created(1), PLAIN.created(2)], context)
-    (stop,) = decoded.stops
-    assert (stop.row, stop.code) == (1, ParkCode.TYPES_UNDECLARED)
-    assert 'match: "shop.items"' in stop.detail
-    assert '"price": TYPE, "stock": TYPE' in stop.detail
-    assert ('"id": TYPE' in stop.detail) is not bool(declared)
-
-
-@pytest.mark.parametrize(
-    "field",
-    [
-        {"type": "struct", "fields": [], "name": "io.debezium.data.geometry.Point"},
-        {"type": "struct", "fields": [], "name": "io.debezium.data.VariableScaleDecimal"},
-        {"type": "array", "items": {"type": "string"}},
-        {"type": "map", "keys": {"type": "string"}, "values": {"type": "string"}},
-        {
-            "type": "bytes", "name": "org.apache.kafka.connect.data.Decimal",
-            "parameters": {"scale": "30", "connect.decimal.precision": "66"},
-        },
-    ],
-)  # fmt: skip
-def test_a_type_without_an_exact_column_type_stops_the_partition(field: dict[str, Any]) -> None:
-    schema = envelope_schema([{"type": "int64", "field": "id"}, {**field, "field": "shape"}])
-    content = payload("c", None, {"id": 1, "shape": None})
-    record = (SCHEMAS.key({"id": 1}), compact(with_schema(content, schema)))
-    decoded = decode_all([SCHEMAS.created(1), record], DecodeContext(TABLE))
-    (stop,) = decoded.stops
-    assert (stop.row, stop.code) == (1, ParkCode.UNSUPPORTED)
-    assert "column='shape'" in stop.detail
-
-
-def test_a_decimal_without_a_precision_has_38_digits() -> None:
-    field = {
-        "type": "bytes", "name": "org.apache.kafka.connect.data.Decimal",
-        "parameters": {"scale": "0"}, "field": "big",
-    }  # fmt: skip
-    schema = envelope_schema([{"type": "int64", "field": "id"}, field])
-    content = payload("c", None, {"id": 1, "big": "AP//////////"})
-    (block,) = decode_all(
-        [(SCHEMAS.key({"id": 1}), compact(with_schema(content, schema)))], DecodeContext(TABLE)
-    ).blocks
-    assert type_name(block, 1) == "decimal(38,0)"
-    assert block.after["big"].to_pylist() == [Decimal(2**64 - 1)]
-
-
-def test_enum_values_and_defaults_are_no_part_of_the_source_type() -> None:
-    def types(**more: object) -> set[object]:
-        enum = {"type": "string", "name": "io.debezium.data.Enum", "field": "e", **more}
-        schema = envelope_schema([{"type": "int64", "field": "id"}, enum])
-        content = payload("c", None, {"id": 1, "e": "a"})
-        record = (SCHEMAS.key({"id": 1}), compact(with_schema(content, schema)))
-        return {block.schema for block in decode_all([record], DecodeContext(TABLE)).blocks}
-
-    first = types(parameters={"allowed": "a,b"}, optional=True)
-    assert first == types(parameters={"allowed": "a,b,c"}, optional=False, default="a")
-
-
-def test_column_names_may_hold_anything() -> None:
-    names = ["a.b", 'q"', "back\\", ":null", "é", "😀", "i", "p", "op", "source", "x ", "*", "[a]"]
-    columns = {"id": "long", **dict.fromkeys(names, "integer")}
-    context = DecodeContext(TABLE, declare(columns))
-    rows = [{"id": at, **dict.fromkeys(names, None if at % 2 else at)} for at in range(4)]
-    records = [
-        (compact({"id": after["id"]}), compact(payload("u", after, after))) for after in rows
-    ]
-    wrong = compact(payload("c", None, {**rows[0], "é": "text"}))
-    decoded = decode_all([*records, (records[0][0], wrong)], context)
-    assert [after for _, after in images(decoded).values()] == rows
-    assert dead(decoded) == {4: "wrong-type"}
 
 
 def test_a_null_payload_is_a_tombstone() -> None:
@@ -453,46 +224,3 @@ def test_a_payload_before_its_schema_that_is_damaged_harms_no_other() -> None:
     decoded = SCHEMAS.decode([good, (key, torn), good])
     assert dead(decoded) == {1: "not-json"}
     assert images(decoded).keys() == {0, 2}
-
-
-def placeless(record: Record, *, absent: bool = False) -> Record:
-    """The record as a source sends it that reads no binlog of its own, such as Flink CDC's sink."""
-    key, value = record
-    event = json.loads(value or b"")
-    source = event.get("payload", event)["source"]
-    source |= {"file": "", "pos": 0, "row": 0}
-    for name in ("file", "pos", "row", "gtid", "server_id") if absent else ():
-        source.pop(name)
-    for schema in [event["schema"]] if absent and "schema" in event else []:
-        (of_source,) = (field for field in schema["fields"] if field["field"] == "source")
-        of_source["fields"] = [f for f in of_source["fields"] if f["field"] in source]
-    return key, compact(event)
-
-
-@FLAVOURS
-@pytest.mark.parametrize("absent", [False, True], ids=["empty", "absent"])
-def test_events_that_name_no_binlog_are_in_the_order_of_their_records(
-    flavour: Flavour, absent: bool
-) -> None:
-    records = [
-        flavour.record(payload("c", None, image(1)), 1),
-        flavour.record(payload("u", image(1), image(1, stock=9)), 1),
-        flavour.record(payload("d", image(1), None), 1),
-    ]
-    decoded = flavour.decode([placeless(record, absent=absent) for record in records])
-    assert dead(decoded) == {}
-    (block,) = decoded.blocks
-    assert block.ordering is Ordering.KAFKA
-    assert block.op.tolist() == [Op.CREATE, Op.UPDATE, Op.DELETE]
-    assert block.position_offset.tolist() == sorted(block.position_offset.tolist())
-    assert set(block.position_file.tolist()) == {0}
-    truncate = placeless((None, flavour.value(payload("t", None, None))), absent=absent)
-    assert flavour.decode([truncate]).fences.rows.tolist() == [0]
-
-
-@FLAVOURS
-def test_events_with_and_without_a_binlog_are_told_apart(flavour: Flavour) -> None:
-    first, second = (flavour.record(payload("c", None, image(n)), n) for n in (1, 2))
-    decoded = flavour.decode([first, placeless(second), first])
-    orderings = {row: b.ordering for b in decoded.blocks for row in b.rows.tolist()}
-    assert orderings == {0: Ordering.BINLOG, 1: Ordering.KAFKA, 2: Ordering.BINLOG}
