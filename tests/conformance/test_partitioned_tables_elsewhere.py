@@ -26,7 +26,7 @@ from lakesplice.spark.jars import DELTA
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.log_keeper import DeltaLogKeeper
 from lakesplice.storage.system import SystemClock
-from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.testing.doubles import SeededEntropy
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
 from tests.support import machine
@@ -129,7 +129,7 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Lived:
 
     def take(*changes: Any) -> None:
         topic.append(0, changes)
-        assert driver.batch() is Settled.DONE
+        assert driver.batch() is CommitOutcome.DONE
 
     take(*(event(COLUMNS, at + 1, row(at)) for at in range(40)))
     moves = [moved(at) for at in range(12)]

@@ -23,7 +23,7 @@ from lakesplice.spark.jars import DELTA
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.log_keeper import DeltaLogKeeper
 from lakesplice.storage.system import SystemClock
-from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.protocol.snapshot import open_snapshot
 from lakesplice.table.upkeep.index_check import check
 from lakesplice.testing.compare import compare
@@ -73,7 +73,7 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Lived:
 
     def take(events: int) -> None:
         topic.append(0, shop.step(events))
-        assert driver.batch() is Settled.DONE
+        assert driver.batch() is CommitOutcome.DONE
 
     def compact() -> None:
         driver.compact()

@@ -12,7 +12,7 @@ import pytest
 from lakesplice.errors import CorruptFileError, LakespliceError, VersionNotFoundError
 from lakesplice.spark.plan import TaskError
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.protocol.intents import Redirect
 from lakesplice.table.protocol.snapshot import open_snapshot
@@ -165,6 +165,6 @@ def test_a_damaged_run_is_refused_reported_and_rebuilt(whole: Whole, tmp_path: P
     run = rebuild(driver.table.store, driver.table.snapshot, SeededEntropy(9))
     healed = Redirect(1, driver.table.snapshot.version, runs=(run,))
     assert isinstance(driver.table.commit(healed), Committed)
-    assert driver.batch() is Settled.DONE
+    assert driver.batch() is CommitOutcome.DONE
     driver.compact()
     require_finished(whole.scenario.source, driver)

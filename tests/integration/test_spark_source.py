@@ -19,7 +19,7 @@ from lakesplice import Table
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.spark.session import build_session
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.ingest.batch_commit import CommitOutcome
 from tests.support import short_jvms
 from tests.support.simulated import Source, driver_of
 from tests.support.steps import KEYS, take_step
@@ -324,13 +324,13 @@ def test_a_stream_leads_from_nothing_to_the_table_that_a_topic_feeds(
     driver = driver_of(source, LocalStore(tmp_path), policy=policy)
     for partition in (0, 1):
         source.topic.append(partition, source.put(partition))
-    assert driver.batch() is Settled.DONE
+    assert driver.batch() is CommitOutcome.DONE
     found = []
     for _ in range(2):
         for _ in range(15):
             step = drawn.choice(STEPS), drawn.randrange(KEYS), drawn.randrange(2)
             take_step(step, source, driver)
-        assert driver.batch() is Settled.DONE
+        assert driver.batch() is CommitOutcome.DONE
         place = tmp_path / driver.name.path
         found = stream_to(spark, place, tmp_path, "fed", starting_version=0).toArrow().to_pylist()
         assert apply(found) == {row["id"]: row for row in Table.open(place).read().to_pylist()}

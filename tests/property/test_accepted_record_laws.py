@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.files.dead_letters import letters_of
-from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.reading.scan import View
 from lakesplice.table.reading.table import Table
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
@@ -149,7 +149,7 @@ def test_each_record_is_a_row_for_every_reader_a_letter_or_why_its_table_parks(
         for event in events:
             topic.append(0, [event])
             if driver.table.parked is None:
-                assert driver.batch() is Settled.DONE
+                assert driver.batch() is CommitOutcome.DONE
         if driver.table.snapshot is None:
             assert driver.table.parked is not None
             return

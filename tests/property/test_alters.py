@@ -17,7 +17,7 @@ from lakesplice.formats.events import TypeHistory, TypeVersion
 from lakesplice.model.position import Position
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.reading.table import Table
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
@@ -163,10 +163,10 @@ def test_a_table_ends_as_its_source_whatever_alters_it(
             at = driver.table.next_offsets(topic.ends)
             ends = {0: first, 1: second}
             ends = {n: min(max(end, at[n]), topic.ends[n]) for n, end in ends.items()}
-            assert driver.batch(ends) is Settled.DONE
+            assert driver.batch(ends) is CommitOutcome.DONE
             if compacts:
                 driver.compact()
-        assert driver.batch() is Settled.DONE
+        assert driver.batch() is CommitOutcome.DONE
         require_as(source, driver)
         driver.compact()
         require_as(source, driver)

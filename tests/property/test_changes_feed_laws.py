@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.upkeep.restore import restore
 from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.drawing import examples
@@ -60,8 +60,8 @@ def test_the_changes_of_a_table_lead_from_any_version_to_each_later_one(
         driver = driver_of(source, LocalStore(path), policy=policy)
         for partition in (0, 1):
             source.topic.append(partition, source.put(partition))
-        assert driver.batch() is Settled.DONE
+        assert driver.batch() is CommitOutcome.DONE
         for step in taken:
             take(step, source, driver)
-        assert driver.batch() is Settled.DONE
+        assert driver.batch() is CommitOutcome.DONE
         require_feed(driver.table.store)

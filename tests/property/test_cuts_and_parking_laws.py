@@ -15,7 +15,7 @@ from lakesplice.model.manifest import ParkCode
 from lakesplice.model.modes import NotInserts
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
@@ -180,7 +180,7 @@ def fed(driver: SimulatedDriver, ends: list[int], partitions: int) -> tuple[Any,
     for end in ends:
         if driver.table.parked is None:
             until = {0: end} if partitions == 1 else {0: end, 1: 0}
-            assert driver.batch(until) is Settled.DONE
+            assert driver.batch(until) is CommitOutcome.DONE
     return driver.table.parked, rows_of(driver.table.store) if driver.table.snapshot else []
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.reading.scan import View
 from lakesplice.table.reading.table import Table
 from lakesplice.table.upkeep.index_check import check
@@ -70,7 +70,7 @@ class Life:
         """All is told and read: both views are the source's rows."""
         for _ in range(2):
             self.driver.drops(self.teller.told())
-            assert self.driver.batch() is Settled.DONE
+            assert self.driver.batch() is CommitOutcome.DONE
         self.require(View.REAL_TIME)
         while self.driver.table.manifest.deltas:
             self.driver.compact()

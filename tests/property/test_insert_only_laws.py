@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.modes import NotInserts
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.reading.table import Table
 from lakesplice.table.upkeep.index_check import check
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
@@ -56,8 +56,8 @@ def test_each_event_is_stored_once_however_often_it_comes(
         batches, ends = driver(path, source, ranges=ranges), {0: 0, 1: 0}
         for cut in cuts:
             ends = {at: min(end + cut, source.topic.ends[at]) for at, end in ends.items()}
-            assert batches.batch(ends) is Settled.DONE
-        assert batches.batch() is Settled.DONE
+            assert batches.batch(ends) is CommitOutcome.DONE
+        assert batches.batch() is CommitOutcome.DONE
         table = Table(batches.table.store)
         found = sorted(table.read()["id"].to_pylist())
         assert found == sorted({key for _, key in sent})
@@ -121,7 +121,7 @@ def test_what_is_no_insert_becomes_a_dead_letter_where_that_is_asked(kind: str) 
     source.topic.append(0, source.put(5))
     with folder() as path:
         batches = driver(path, source, policy=NotInserts.DEAD_LETTER)
-        assert batches.batch() is Settled.DONE
+        assert batches.batch() is CommitOutcome.DONE
         assert batches.table.parked is None
         table = Table(batches.table.store)
         rows = {row["id"]: row for row in table.read().to_pylist()}

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from lakesplice.formats.events import declare
 from lakesplice.planning.schema.policy import PartialImages, SchemaPolicy
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.protocol.intents import Redirect
 from lakesplice.table.reading.scan import View
@@ -105,18 +105,18 @@ def test_a_table_ends_as_its_source_whose_row_images_are_minimal(
             at = driver.table.next_offsets(topic.ends)
             ends = {0: first, 1: second}
             ends = {n: min(max(end, at[n]), topic.ends[n]) for n, end in ends.items()}
-            assert driver.batch(ends) is Settled.DONE
+            assert driver.batch(ends) is CommitOutcome.DONE
             if compacts:
                 driver.compact()
             if dies:
                 driver = _driver(LocalStore(folder), topic, 1 + driver.table.generation)
-        assert driver.batch() is Settled.DONE
+        assert driver.batch() is CommitOutcome.DONE
         _require(source, driver)
         driver.compact()
         _require(source, driver, *View)
         driver.merge_files(2)
         _go_back(driver, again)
-        assert driver.batch() is Settled.DONE
+        assert driver.batch() is CommitOutcome.DONE
         _require(source, driver)
         driver.compact()
         _require(source, driver, *View)

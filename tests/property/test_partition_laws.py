@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.snapshot import open_snapshot
 from lakesplice.table.reading.scan import View
@@ -82,7 +82,7 @@ def test_rows_that_move_between_partitions_are_true_after_anything_and_after_all
         driver = started(source, LocalStore(path))
         for partition in (0, 1):
             source.topic.append(partition, source.put(partition))
-        assert driver.batch() is Settled.DONE
+        assert driver.batch() is CommitOutcome.DONE
         root = path / driver.name.path
         seen = seen_elsewhere(root)
         for step in taken:
@@ -128,12 +128,12 @@ def test_how_changes_are_cut_into_batches_makes_no_difference_to_where_rows_are(
         cut = started(source, LocalStore(path / "cut"))
         for what, key in steps:
             if what == "cut":
-                assert cut.batch() is Settled.DONE
+                assert cut.batch() is CommitOutcome.DONE
             else:
                 take_step((what, key, 0), source, cut)
         whole = started(source, LocalStore(path / "whole"))
         for driver in (cut, whole):
-            assert driver.batch() is Settled.DONE
+            assert driver.batch() is CommitOutcome.DONE
             if driver.table.snapshot is not None:
                 require_true(source, driver.table.store)
         if whole.table.snapshot is not None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lakesplice.model.position import BEFORE_ALL
 from lakesplice.planning.upkeep.purging import purge_bound
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.protocol.commit import Committed, Conflict
 from lakesplice.table.protocol.preconditions import ConflictCode
 from lakesplice.table.reading.table import Table
@@ -37,7 +37,7 @@ def send(source: Source, events: list[Event], partition: int = 0) -> None:
 
 
 def take_all(driver: SimulatedDriver) -> None:
-    assert driver.batch() is Settled.DONE
+    assert driver.batch() is CommitOutcome.DONE
     driver.compact()
 
 
@@ -167,7 +167,7 @@ def test_a_change_that_comes_while_a_purge_writes_is_not_lost(tmp_path: Path) ->
     assert planned is not None
     for key in (0, 2, 3):
         send(source, source.put(key), key % 2)
-    assert driver.batch() is Settled.DONE
+    assert driver.batch() is CommitOutcome.DONE
     outcome = driver.table.commit(planned)
     assert isinstance(outcome, Conflict)
     assert outcome.reason is ConflictCode.DELTAS
@@ -184,7 +184,7 @@ def test_a_batch_located_before_a_purge_is_located_again(tmp_path: Path) -> None
     assert isinstance(driver.purge(ALL), Committed)
     outcome = late.batch()
     assert isinstance(outcome, Conflict)
-    assert late.batch() is Settled.DONE
+    assert late.batch() is CommitOutcome.DONE
     require_true(source, late.table.store)
 
 

@@ -14,7 +14,7 @@ from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.files.dead_letters import Chosen, DeadLetter, table_of, write_dead_letters
-from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.ingest.dead_letter_replay import LetterBox, Letters
 from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.protocol.intents import Ingest
@@ -97,7 +97,7 @@ class History:
 
     def batch(self) -> None:
         """Take in what there is, and set aside what couldn't be read of it."""
-        assert self.driver.batch() is Settled.DONE
+        assert self.driver.batch() is CommitOutcome.DONE
         if not self.waiting:
             return
         table = self.driver.table

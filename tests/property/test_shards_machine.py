@@ -20,7 +20,7 @@ from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.planning.shape.metadata_columns import Metadata
 from lakesplice.planning.shape.shaping import Shape
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.protocol.commit import Committed, Conflict
 from lakesplice.table.protocol.intents import Intent
 from lakesplice.table.reading.scan import View
@@ -185,7 +185,7 @@ class ShardsMachine(RuleBasedStateMachine):
     @rule(which=WHICH, ahead=st.sampled_from([(9, 9), (9, 0), (0, 9)]) | st.tuples(FEW, FEW))
     def run_a_batch(self, which: int, ahead: tuple[int, int]) -> None:
         shard = self.shards[which]
-        assert shard.driver.batch(self.ends(shard, ahead)) is Settled.DONE
+        assert shard.driver.batch(self.ends(shard, ahead)) is CommitOutcome.DONE
 
     @rule(which=WHICH, ahead=st.tuples(FEW, FEW), calls=CALLS, how=FAULTS | CRASHES)
     def run_a_batch_that_fails(
@@ -213,7 +213,7 @@ class ShardsMachine(RuleBasedStateMachine):
     @rule()
     def settle(self) -> None:
         outcome = self.settling.pop(0)()
-        assert isinstance(outcome, Settled | Conflict), outcome
+        assert isinstance(outcome, CommitOutcome | Conflict), outcome
 
     def ends(self, shard: Shard, ahead: tuple[int, int]) -> dict[int, int]:
         here = shard.driver.table.next_offsets((0, 1))
@@ -258,7 +258,7 @@ class ShardsMachine(RuleBasedStateMachine):
     def finish(self) -> None:
         """Read and compact all there is: both views are the truth then."""
         for shard in self.shards:
-            assert shard.driver.batch() is Settled.DONE
+            assert shard.driver.batch() is CommitOutcome.DONE
         while self.driver.table.manifest.deltas:
             self.driver.compact()
         if self.born():

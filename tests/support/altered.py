@@ -15,7 +15,7 @@ from lakesplice.formats.events.debezium.native import Handling, types_of
 from lakesplice.model.names import TableName
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.reading.scan import View
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
@@ -106,7 +106,7 @@ class Life:
     def take(self, *events: Event, partition: int = 0) -> None:
         self.topic.append(partition, events)
         outcome = self.driver.batch()
-        assert outcome is Settled.DONE, outcome
+        assert outcome is CommitOutcome.DONE, outcome
 
     @property
     def parked(self) -> str:

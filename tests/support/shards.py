@@ -10,7 +10,7 @@ from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.planning.shape.metadata_columns import Metadata
 from lakesplice.planning.shape.shaping import Shape
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.reading.scan import View
 from lakesplice.table.reading.table import Table
 from lakesplice.table.upkeep.index_check import check
@@ -108,7 +108,7 @@ class Scene:
 
     def batch(self) -> None:
         for shard in self.shards:
-            assert shard.driver.batch() is Settled.DONE
+            assert shard.driver.batch() is CommitOutcome.DONE
 
     def holds(self, *views: View) -> None:
         table = Table(self.store)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from lakesplice.model.manifest import ParkReason, RunRef, SourceState
-from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.protocol.intents import Redirect
 from lakesplice.testing.simulation import SimulatedDriver
@@ -38,11 +38,11 @@ def take_step(step: Step, source: Source, driver: SimulatedDriver) -> None:
     elif what == "delete" and key in source.keys:
         source.topic.append(partition, source.delete(key))
     elif what == "batch":
-        assert driver.batch() is Settled.DONE
+        assert driver.batch() is CommitOutcome.DONE
     elif what == "hear of one":
         ahead = driver.table.next_offsets((0, 1))
         ends = {**ahead, partition: source.topic.ends[partition]}
-        assert driver.batch(ends) is Settled.DONE
+        assert driver.batch(ends) is CommitOutcome.DONE
     elif what == "compact":
         driver.compact()
     elif what == "merge":
@@ -72,4 +72,4 @@ def read_again(driver: SimulatedDriver) -> None:
     source = driver.table.source
     partitions = {at: replace(state, next_offset=0) for at, state in source.partitions.items()}
     redirect(driver, source=replace(source, partitions=partitions))
-    assert driver.batch() is Settled.DONE
+    assert driver.batch() is CommitOutcome.DONE

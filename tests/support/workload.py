@@ -16,7 +16,7 @@ from typing import Any
 from lakesplice.formats.events import TypeHistory, declare
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.protocol.ports import SchemaSource
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
@@ -209,5 +209,5 @@ def taken_in(
         ends = {at: min(end, starts[at] + batch_records) for at, end in source.ends.items()}
         if ends == starts:
             break
-        assert driver.batch(ends) is Settled.DONE
+        assert driver.batch(ends) is CommitOutcome.DONE
     return driver

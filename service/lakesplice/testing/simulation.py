@@ -37,7 +37,7 @@ from lakesplice.storage.places import open_sink
 from lakesplice.table.files.index_runs import RunCache, write_merged
 from lakesplice.table.files.page_rewriter import best_rewriter
 from lakesplice.table.ingest.append import AppendPlan
-from lakesplice.table.ingest.batch_commit import Settled, settle
+from lakesplice.table.ingest.batch_commit import CommitOutcome, settle
 from lakesplice.table.ingest.driver_table import HeldTable
 from lakesplice.table.ingest.dropped_tables import Dealt, deal_with
 from lakesplice.table.protocol.commit import Committed, Conflict
@@ -188,7 +188,7 @@ class SimulatedDriver:
 
     def batch(
         self, ends: Mapping[int, int] | None = None, starts: Mapping[int, int] | None = None
-    ) -> Settled | Conflict | TaskError:
+    ) -> CommitOutcome | Conflict | TaskError:
         """Run one batch from where the table stands up to `ends`, by default all there is.
 
         Other `starts` are those of a query that reads on from elsewhere than the table stands.
@@ -197,7 +197,7 @@ class SimulatedDriver:
         starts = self.table.next_offsets(ends) if starts is None else starts
         for _ in range(_ROUNDS_MAX):
             outcome = self.run_tasks(starts, ends)()
-            if outcome is not Settled.AGAIN:
+            if outcome is not CommitOutcome.AGAIN:
                 return outcome
         raise AssertionError(f"the batch still has to run again after {_ROUNDS_MAX} rounds")
 
@@ -208,12 +208,12 @@ class SimulatedDriver:
 
     def run_tasks(
         self, starts: Mapping[int, int], ends: Mapping[int, int]
-    ) -> Callable[[], Settled | Conflict | TaskError]:
+    ) -> Callable[[], CommitOutcome | Conflict | TaskError]:
         """Run the tasks of a batch, and return what settles it, after whatever comes between."""
         planned_on = self.table.version
         result = self.answer(starts, ends)
 
-        def settled() -> Settled | Conflict | TaskError:
+        def settled() -> CommitOutcome | Conflict | TaskError:
             if result.errors:
                 return result.errors[0]
             brought = result.brought(planned_on, starts, ends)

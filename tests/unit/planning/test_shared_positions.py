@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lakesplice.model.manifest import ParkCode
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.testing.shop import Event
 from tests.support.simulated import Source, driver_of, require_true
 
@@ -28,7 +28,7 @@ def test_changes_of_a_row_that_share_a_position_park_their_table(tmp_path: Path)
     driver = driver_of(source, LocalStore(tmp_path))
     (born,), (first,), (second,) = source.put(1), source.put(1), source.put(1)
     source.topic.append(0, [born, first, at_place_of(second, first)])
-    assert driver.batch() is Settled.DONE
+    assert driver.batch() is CommitOutcome.DONE
     parked = driver.table.parked
     assert parked is not None
     assert (parked.code, parked.offset) == (ParkCode.ORDER_UNKNOWN, 2)
@@ -41,7 +41,7 @@ def test_rows_of_a_transaction_that_share_a_position_park_their_table(tmp_path: 
     driver = driver_of(source, LocalStore(tmp_path))
     (one,), (other,) = source.put(1), source.put(2)
     source.topic.append(1, [one, at_place_of(other, one)])
-    assert driver.batch() is Settled.DONE
+    assert driver.batch() is CommitOutcome.DONE
     assert driver.table.parked is not None
     require_true(source, driver.table.store)
 
@@ -51,7 +51,7 @@ def test_a_change_that_is_sent_again_shares_its_position_with_itself(tmp_path: P
     driver = driver_of(source, LocalStore(tmp_path))
     events = [*source.put(1), *source.put(1), *source.put(2), *source.delete(1)]
     source.topic.append(0, [*events, *events[1:], *events])
-    assert driver.batch() is Settled.DONE
+    assert driver.batch() is CommitOutcome.DONE
     assert driver.table.parked is None
     require_true(source, driver.table.store)
 
@@ -60,6 +60,6 @@ def test_the_two_halves_of_a_key_update_have_a_position_each(tmp_path: Path) -> 
     source = Source()
     driver = driver_of(source, LocalStore(tmp_path))
     source.topic.append(0, [*source.put(1), *source.move(1, 2), *source.put(2)])
-    assert driver.batch() is Settled.DONE
+    assert driver.batch() is CommitOutcome.DONE
     assert driver.table.parked is None
     require_true(source, driver.table.store)

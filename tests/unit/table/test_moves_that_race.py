@@ -8,7 +8,7 @@ import pytest
 
 from lakesplice.storage.places import open_sink
 from lakesplice.table.files.page_rewriter import best_rewriter
-from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.upkeep.compact import compact_files, splice_of
 from lakesplice.testing.doubles import SeededEntropy
@@ -63,9 +63,9 @@ def test_a_move_that_loses_every_race_is_read_again_and_changes_nothing_until_it
     rival = rival_of(life, FaultyStore(life.lake, before_call=rewrite_first))
     starts, ends = rival.table.next_offsets({0: 0, 1: 0}), life.topic.ends
     outcomes = [rival.run_tasks(starts, ends)()]
-    while outcomes[-1] is Settled.AGAIN:
+    while outcomes[-1] is CommitOutcome.AGAIN:
         outcomes.append(rival.run_tasks(starts, ends)())
-    assert outcomes == [*[Settled.AGAIN] * (lost // 5), Settled.DONE]
+    assert outcomes == [*[CommitOutcome.AGAIN] * (lost // 5), CommitOutcome.DONE]
     assert left == [0]
     moved = [(1, 9, "b"), (2, 2 + lost, "a"), (3, 3, "b"), (4, 4, None)]
     assert found_elsewhere(life) == moved

@@ -25,7 +25,7 @@ from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.planning.shape.computing.expression import parse
 from lakesplice.planning.shape.shaping import Shape
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.protocol.intents import Redirect
 from lakesplice.table.protocol.layout import commit_path
@@ -204,7 +204,7 @@ def test_a_batch_that_dies_at_any_write_shows_moved_rows_before_or_after_and_nev
             died = True
         assert found_elsewhere(life) in (before, after)
         life.drive()
-        assert life.driver.batch() is Settled.DONE
+        assert life.driver.batch() is CommitOutcome.DONE
         assert found_elsewhere(life) == after
         if not died:
             assert number > 5
@@ -223,7 +223,10 @@ def test_a_move_whose_file_is_compacted_meanwhile_rewrites_the_newer_one(
             left[0] -= 1
             life.driver.compact()
 
-    assert rival_of(life, FaultyStore(life.lake, before_call=compact_first)).batch() is Settled.DONE
+    assert (
+        rival_of(life, FaultyStore(life.lake, before_call=compact_first)).batch()
+        is CommitOutcome.DONE
+    )
     assert left == [0]
     assert found_elsewhere(life) == [(1, 9, "b"), (2, 7, "a"), (3, 3, "b"), (4, 4, None)]
     assert life.rows == [row(1, 9, "b"), row(2, 7, "a"), row(3, 3, "b"), row(4, 4, None)]

@@ -14,7 +14,7 @@ from lakesplice.model.names import SYSTEM_COLUMNS
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.files.base_files import open_base
-from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.reading.scan import View
 from lakesplice.table.reading.table import Table
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
@@ -55,7 +55,7 @@ class Life:
     def take(self, *events: Event, partition: int = 0) -> None:
         self.topic.append(partition, events)
         outcome = self.driver.batch()
-        assert outcome is Settled.DONE, outcome
+        assert outcome is CommitOutcome.DONE, outcome
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -72,7 +72,7 @@ def test_the_first_batch_of_a_new_table_runs_once(lake: LocalStore) -> None:
     life.topic.append(0, [event(INT, 1, row(1, 1, "a")), event(INT, 2, row(2, 2, "b"))])
     life.topic.append(1, [event(INT, 3, row(3, 3, "c"))])
     starts = life.driver.table.next_offsets(life.topic.ends)
-    assert life.driver.run_tasks(starts, life.topic.ends)() is Settled.DONE
+    assert life.driver.run_tasks(starts, life.topic.ends)() is CommitOutcome.DONE
     assert life.rows == [row(1, 1, "a"), row(2, 2, "b"), row(3, 3, "c")]
     life.take(event(MORE, 4, {**row(4, 4, "d"), "c": 1}))
     assert life.rows[-1] == {**row(4, 4, "d"), "c": 1}
@@ -86,7 +86,7 @@ def test_partitions_of_a_new_table_that_met_other_columns_are_read_again(
     life.topic.append(0, [event(MORE, 5, {**row(1, 1, "a"), "c": 7})])
     life.topic.append(1, [event(INT, 3, row(2, 2, "b"))])
     starts = life.driver.table.next_offsets(life.topic.ends)
-    assert life.driver.run_tasks(starts, life.topic.ends)() is Settled.AGAIN
+    assert life.driver.run_tasks(starts, life.topic.ends)() is CommitOutcome.AGAIN
     life.take()
     assert life.rows == [{**row(1, 1, "a"), "c": 7}, {**row(2, 2, "b"), "c": 5}]
 

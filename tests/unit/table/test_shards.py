@@ -14,7 +14,7 @@ from lakesplice.formats.manifests import decode_manifest, encode_manifest
 from lakesplice.model.manifest import ParkCode, ParkReason
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
-from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.protocol.intents import Redirect
 from lakesplice.table.reading.table import Table
 from lakesplice.testing.shop.columns import integer
@@ -125,7 +125,7 @@ def test_one_shard_is_parked_and_the_others_go_on(scene: Scene) -> None:
     assert scene.second.driver.table.parked is None
     assert table.manifest.parked is None
     scene.second.put(31, value=3)
-    assert scene.second.driver.batch() is Settled.DONE
+    assert scene.second.driver.batch() is CommitOutcome.DONE
     rows = Table(scene.store).read().to_pylist()
     assert by_key([r for r in rows if r["database_name"] == "shop_1"]) == by_key(scene.second.rows)
 
@@ -141,14 +141,17 @@ def brought_at_once(scene: Scene, *keys: int) -> list[object]:
 
 
 def test_two_topics_bring_keys_at_once_and_neither_is_refused(scene: Scene) -> None:
-    assert brought_at_once(filled(scene), 40, 41, 0) == [Settled.DONE, Settled.DONE]
+    assert brought_at_once(filled(scene), 40, 41, 0) == [CommitOutcome.DONE, CommitOutcome.DONE]
     scene.settle()
 
 
 def test_what_made_a_table_grow_for_one_topic_lets_the_other_that_met_it_go_again(
     scene: Scene,
 ) -> None:
-    assert brought_at_once(scene, 1, 2) == [Settled.AGAIN, Settled.AGAIN]  # neither finds a table
+    assert brought_at_once(scene, 1, 2) == [
+        CommitOutcome.AGAIN,
+        CommitOutcome.AGAIN,
+    ]  # neither finds a table
     scene.settle()
 
 
@@ -289,7 +292,7 @@ def test_a_column_that_one_shard_drops_parks_that_shard_with_the_setting_that_go
     assert "drop_column: lenient" in detail
     assert ("shop_0", 30) not in values(scene, "n")
     scene.second.put(31, value=3)
-    assert scene.second.driver.batch() is Settled.DONE
+    assert scene.second.driver.batch() is CommitOutcome.DONE
     assert ("shop_1", 31) in values(scene, "n")
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from lakesplice.errors import FencedError
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.ingest.batch_commit import Settled
+from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.protocol.commit import Committed, Conflict, ConflictCode
 from lakesplice.table.reading.scan import View
 from tests.support.simulated import Source, driver_of, require_finished, require_true, rows_of
@@ -32,11 +32,11 @@ def test_what_was_sent_is_in_both_views_once_it_is_compacted(
 ) -> None:
     driver = driver_of(source, lake)
     put(source, range(10))
-    assert driver.batch() is Settled.DONE
+    assert driver.batch() is CommitOutcome.DONE
     put(source, range(5))
     source.topic.append(0, source.delete(7))
     source.topic.append(0, source.move(8, 80))
-    assert driver.batch() is Settled.DONE
+    assert driver.batch() is CommitOutcome.DONE
     require_true(source, driver.table.store)
     stale = rows_of(driver.table.store, View.READ_OPTIMISED)
     assert stale != source.truth(source.topic.ends)
@@ -54,7 +54,7 @@ def test_a_batch_that_was_committed_is_refused_when_it_comes_again(
     outcome = driver.batch(starts={0: 0, 1: 0})
     assert isinstance(outcome, Conflict)
     assert outcome.reason is ConflictCode.OFFSETS
-    assert driver.batch() is Settled.DONE
+    assert driver.batch() is CommitOutcome.DONE
     assert driver.table.snapshot == before
 
 
@@ -64,7 +64,7 @@ def test_a_batch_that_skips_offsets_is_refused(source: Source, lake: LocalStore)
     driver.batch({0: 1, 1: 0})
     outcome = driver.batch(starts={0: 2, 1: 0})
     assert isinstance(outcome, Conflict)
-    assert driver.batch() is Settled.DONE
+    assert driver.batch() is CommitOutcome.DONE
     require_true(source, driver.table.store)
 
 
@@ -77,10 +77,10 @@ def test_how_the_topic_is_cut_into_batches_changes_nothing(
     put(source, range(3))
     source.topic.append(0, source.delete(1))
     for cut in cuts:
-        assert driver.batch({0: cut, 1: 0}) is Settled.DONE
+        assert driver.batch({0: cut, 1: 0}) is CommitOutcome.DONE
         # Not the first one's: names are drawn from it, and none is used twice.
         driver = driver_of(source, lake, seed=100 + cut)
-    assert driver.batch() is Settled.DONE
+    assert driver.batch() is CommitOutcome.DONE
     driver.compact()
     require_finished(source, driver)
 
@@ -91,7 +91,7 @@ def test_a_partition_added_later_is_read_from_its_start(source: Source, lake: Lo
     driver.batch()
     source.topic.add_partition()
     put(source, range(2, 6), partition=2)
-    assert driver.batch() is Settled.DONE
+    assert driver.batch() is CommitOutcome.DONE
     driver.compact()
     require_finished(source, driver)
 
@@ -101,7 +101,7 @@ def test_a_stale_driver_is_fenced_and_changes_nothing(source: Source, lake: Loca
     put(source, range(4))
     old.batch({0: 2, 1: 0})
     new = driver_of(source, lake, generation=2, seed=2)
-    assert new.batch() is Settled.DONE
+    assert new.batch() is CommitOutcome.DONE
     with pytest.raises(FencedError):
         old.batch()
     require_true(source, new.table.store)
@@ -116,7 +116,7 @@ def test_rows_from_before_an_added_column_hold_its_default(
     source.add_column("added", 9)
     for _ in range(4):
         put(source, range(2))
-    assert driver.batch() is Settled.DONE
+    assert driver.batch() is CommitOutcome.DONE
     held = {found["id"]: found["added"] for found in rows_of(driver.table.store)}
     assert (held[2], held[3]) == (9, 9)
     assert 9 not in (held[0], held[1])
@@ -130,11 +130,11 @@ def test_two_columns_added_within_a_batch_are_taken_at_once(
 ) -> None:
     driver = driver_of(source, lake)
     put(source, range(3))
-    assert driver.batch() is Settled.DONE
+    assert driver.batch() is CommitOutcome.DONE
     source.add_column("first", None)
     put(source, range(2))
     source.add_column("second", 5)
     put(source, range(3), partition=1)  # this partition never shows the first column alone
-    assert driver.batch() is Settled.DONE
+    assert driver.batch() is CommitOutcome.DONE
     assert driver.table.schema.names[-2:] == ("first", "second")
     require_true(source, driver.table.store)

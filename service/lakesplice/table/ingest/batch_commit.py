@@ -52,7 +52,7 @@ class Brought:
     dead_letters: Sequence[DeadLetterRef]
 
 
-class Settled(Enum):
+class CommitOutcome(Enum):
     """`DONE`: committed, or there was nothing to commit. `AGAIN`: the tasks have to run again."""
 
     DONE = auto()
@@ -69,7 +69,7 @@ def settle(
     policy: SchemaPolicy = DEFAULT_POLICY,
     limit: LetterLimit = NO_LIMIT,
     tell: Callable[[Sequence[DeadLetterRef]], None] = _say_nothing,
-) -> Settled | Conflict:
+) -> CommitOutcome | Conflict:
     """Commit a table's part of a batch; a `Conflict` says why it may not be. `policy` is the one
     that its tasks were given. `tell` is called with dead letters just before they are committed.
 
@@ -89,10 +89,10 @@ def settle(
             outcome = table.evolve(schema)
             if isinstance(outcome, Conflict) and outcome.reason not in _MOVED_BY_COMPACTION:
                 return _overtaken(table, outcome)
-        return Settled.AGAIN
+        return CommitOutcome.AGAIN
     table.be_born(schema)
     if table.manifest.is_merged and any(isinstance(v, Fits) for v in verdicts.values()):
-        return Settled.AGAIN  # another topic made the table grow by what these tasks met, too
+        return CommitOutcome.AGAIN  # another topic made the table grow by what these tasks met, too
     return _commit(table, brought, limit, tell)
 
 
@@ -107,26 +107,26 @@ def _commit(
     brought: Brought,
     limit: LetterLimit,
     tell: Callable[[Sequence[DeadLetterRef]], None],
-) -> Settled | Conflict:
+) -> CommitOutcome | Conflict:
     """Commit changes that were made for the table's schema."""
     if mixed := _mixed(brought.reports):
         table.park(mixed)
-        return Settled.DONE
+        return CommitOutcome.DONE
     if openings := [report.opening for report in brought.reports if report.opening]:
         states = {report.partition: report.state for report in brought.reports}
         recorded = table.record_epoch(open_epoch(table.source, openings, states))
         if isinstance(recorded, Conflict) and recorded.reason is not ConflictCode.VERSION:
             return recorded
         # Whatever was committed in between, the next round meets the same change again.
-        return Settled.AGAIN
+        return CommitOutcome.AGAIN
     if stays := _judged_apart(table.source, brought.reports):
         recorded = table.record_stays(stays)
         if isinstance(recorded, Conflict) and recorded.reason is not ConflictCode.VERSION:
             return recorded
-        return Settled.AGAIN
+        return CommitOutcome.AGAIN
     if too_many := _too_many_letters(table, brought, limit):
         table.park(too_many)
-        return Settled.DONE
+        return CommitOutcome.DONE
     if brought.dead_letters:
         tell(brought.dead_letters)
     assert table.snapshot is not None
@@ -143,15 +143,15 @@ def _commit(
     )
     intent = table.fenced(intent)
     if moves_nothing(intent, table.manifest):
-        return Settled.DONE
+        return CommitOutcome.DONE
     left = groups_left(brought.appended)
     for _ in range(_ATTEMPTS_MAX):
         outcome = table.commit(table.without_places_left(intent, left) if left else intent)
         if not isinstance(outcome, Conflict):
-            return Settled.DONE
+            return CommitOutcome.DONE
         if not left or outcome.reason is not ConflictCode.FILES:
             return _overtaken(table, outcome)
-    return Settled.AGAIN
+    return CommitOutcome.AGAIN
 
 
 def _too_many_letters(table: HeldTable, brought: Brought, limit: LetterLimit) -> ParkReason | None:
@@ -181,10 +181,10 @@ def _too_many_letters(table: HeldTable, brought: Brought, limit: LetterLimit) ->
     )
 
 
-def _overtaken(table: HeldTable, conflict: Conflict) -> Conflict | Settled:
+def _overtaken(table: HeldTable, conflict: Conflict) -> Conflict | CommitOutcome:
     """What other topics of the table may do meanwhile is what the next round plans on."""
     again = conflict.reason in _MOVED_BY_TOPICS and table.manifest.is_merged
-    return Settled.AGAIN if again else conflict
+    return CommitOutcome.AGAIN if again else conflict
 
 
 def _judged_apart(source: SourceState, reports: Sequence[PartitionReport]) -> Stays:

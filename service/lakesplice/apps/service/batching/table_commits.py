@@ -19,7 +19,7 @@ from lakesplice.errors import FencedError
 from lakesplice.model.manifest import DeadLetterRef
 from lakesplice.spark.letters import LetterTopic
 from lakesplice.spark.plan import TaskError, TopicResult
-from lakesplice.table.ingest.batch_commit import Settled, settle
+from lakesplice.table.ingest.batch_commit import CommitOutcome, settle
 from lakesplice.table.protocol.commit import Conflict
 
 
@@ -78,7 +78,7 @@ class TableCommits:
             return self._failed(table, TaskError.of(error, traceback.format_exc(limit=8)))
         if isinstance(outcome, Conflict):
             return self._overtaken(table, f"{outcome.reason}: {outcome.detail}")
-        if outcome is Settled.AGAIN:
+        if outcome is CommitOutcome.AGAIN:
             return PartOutcome.RUN_AGAIN
         self._committed(table)
         return PartOutcome.COMMITTED
