@@ -25,7 +25,7 @@ from lakesplice.errors import (
 )
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.places import AnyStore, log_keeper
-from lakesplice.table.ingest.driver_table import HeldTable
+from lakesplice.table.ingest.driver_table import DriverTable
 from lakesplice.table.ingest.reset import TopicStart, plan_reset
 from lakesplice.table.protocol.commit import Committed, Conflict
 from lakesplice.table.protocol.intents import Intent
@@ -392,7 +392,7 @@ class TableMachine(RuleBasedStateMachine):
         if newest.version > self.version and restored(newest) == version:
             self.offsets, self.restored = {}, version
 
-    def restore_now(self, table: HeldTable, version: int) -> None:
+    def restore_now(self, table: DriverTable, version: int) -> None:
         assert table.snapshot is not None
         try:
             restore(table.store, table.snapshot, version, table.commit, table.generation)

@@ -38,7 +38,7 @@ from lakesplice.table.files.index_runs import RunCache, write_merged
 from lakesplice.table.files.page_rewriter import best_rewriter
 from lakesplice.table.ingest.append import AppendPlan
 from lakesplice.table.ingest.batch_commit import CommitOutcome, settle
-from lakesplice.table.ingest.driver_table import HeldTable
+from lakesplice.table.ingest.driver_table import DriverTable
 from lakesplice.table.ingest.dropped_tables import Dealt, deal_with
 from lakesplice.table.protocol.commit import Committed, Conflict
 from lakesplice.table.protocol.intents import FileMerge, IndexMerge, Purge, Splice
@@ -184,7 +184,9 @@ class SimulatedDriver:
         source = SourceState(topic.name, topic.topic_id, partitions, shard=shard)
         store = lake.within(self.name.path)
         held = None if beside is None else beside.table
-        self.table: HeldTable = HeldTable(store, source, generation, clock, entropy, beside=held)
+        self.table: DriverTable = DriverTable(
+            store, source, generation, clock, entropy, beside=held
+        )
 
     def batch(
         self, ends: Mapping[int, int] | None = None, starts: Mapping[int, int] | None = None

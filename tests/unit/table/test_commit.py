@@ -23,7 +23,7 @@ from lakesplice.model.position import Position
 from lakesplice.model.schema import Column
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.ingest.driver_table import HeldTable
+from lakesplice.table.ingest.driver_table import DriverTable
 from lakesplice.table.protocol.commit import Committed, Conflict, ConflictCode, commit, create
 from lakesplice.table.protocol.intents import Create, Evolve, IndexMerge, Intent, Purge, Redirect
 from lakesplice.table.protocol.layout import commit_path
@@ -281,7 +281,7 @@ def test_a_parking_that_never_wins_its_race_is_an_error(tmp_path: Path) -> None:
             rival.committed(rival.ingest())
 
     store = FaultyStore(table.store, before_call=commit_first)
-    held = HeldTable(store, SOURCE, 1, table.clock, table.entropy)
+    held = DriverTable(store, SOURCE, 1, table.clock, table.entropy)
     with pytest.raises(RetryableError, match="committed first every time"):
         held.park(ParkReason(ParkCode.CORRUPT, "a file is damaged"))
     assert table.now().manifest.parked is None

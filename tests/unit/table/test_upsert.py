@@ -20,7 +20,7 @@ from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState, Sour
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.by_hand import new_rows, upsert
 from lakesplice.table.by_hand.hand_fed_table import HandFedTable
-from lakesplice.table.ingest.driver_table import HeldTable
+from lakesplice.table.ingest.driver_table import DriverTable
 from lakesplice.table.protocol.commit import Conflict, ConflictCode
 from lakesplice.table.protocol.intents import Ingest, Redirect
 from lakesplice.table.reading.scan import View
@@ -260,7 +260,7 @@ def test_who_always_loses_is_told_so(store: LocalStore) -> None:
 
 
 def test_a_parked_table_takes_no_upsert(table: HandFedTable, store: LocalStore) -> None:
-    held = HeldTable(store, SourceState("t", "i"), 1, FixedClock(), SeededEntropy(5))
+    held = DriverTable(store, SourceState("t", "i"), 1, FixedClock(), SeededEntropy(5))
     held.commit(Redirect(1, 0, parked=ParkReason(ParkCode.CORRUPT, "mend it")))
     with pytest.raises(ParkedTableError, match="mend it"):
         table.upsert(given([row(1)], WHOLE))
@@ -278,7 +278,7 @@ def test_a_table_that_a_source_feeds_refuses_upserts(tmp_path: Path) -> None:
 
 def test_a_table_fed_by_hand_refuses_a_source(table: HandFedTable, store: LocalStore) -> None:
     source = SourceState("t.shop.goods", "topic", {0: PartitionState(0)})
-    held = HeldTable(store, source, 1, FixedClock(), SeededEntropy(5))
+    held = DriverTable(store, source, 1, FixedClock(), SeededEntropy(5))
     assert held.parked is not None
     assert held.parked.code is ParkCode.FED_BY_HAND
     to = SourceState("t.shop.goods", "topic", {0: PartitionState(5)})

@@ -20,14 +20,14 @@ from lakesplice.planning.shape.shaping import shard_of
 from lakesplice.planning.sources.shards import joining_problem
 from lakesplice.spark.topics import Topic
 from lakesplice.table.driver.write_probe import probe_log
-from lakesplice.table.ingest.driver_table import HeldTable
+from lakesplice.table.ingest.driver_table import DriverTable
 from lakesplice.table.protocol.commit import NOTHING_TOLD, Committed, Conflict
 from lakesplice.table.protocol.intents import Ingest, Intent, Splice
 from lakesplice.table.protocol.snapshot import Snapshot
 from lakesplice.telemetry.catalogue import COMMIT_SECONDS, LAG
 
 
-class ServiceTable(HeldTable):
+class ServiceTable(DriverTable):
     """A table for one of its topics, which reports to metrics and logs what happens to it.
 
     A `refused` one is passed over by the running query: it read on from elsewhere than the table
@@ -157,7 +157,7 @@ class ServiceTable(HeldTable):
     def commit(
         self, intent: Intent, told: Mapping[str, str] = NOTHING_TOLD
     ) -> Committed | Conflict:
-        """See `HeldTable.commit`."""
+        """See `DriverTable.commit`."""
         driver = self._driver
         driver.kill_point(f"before-commit:{type(intent).__name__.lower()}")
         with driver.metrics.timed(COMMIT_SECONDS):
@@ -170,14 +170,14 @@ class ServiceTable(HeldTable):
 
     @property
     def parked(self) -> ParkReason | None:
-        """See `HeldTable.parked`; also why the table is to be parked, while that can't be written.
+        """See `DriverTable.parked`; also why the table is to be parked, while that can't be written.
 
         What was noticed once isn't noticed again, so nothing may be read on meanwhile.
         """
         return self._to_park or super().parked
 
     def park(self, reason: ParkReason) -> None:
-        """See `HeldTable.park`; if that fails the table rests, and it is tried again."""
+        """See `DriverTable.park`; if that fails the table rests, and it is tried again."""
         self._driver.log.warning(
             "table-parked", table=str(self.name), code=reason.code.value, detail=reason.detail
         )
@@ -307,7 +307,7 @@ class ServiceTables:
     def _require_apart(
         self, name: TableName, source: SourceState, first: ServiceTable | None
     ) -> None:
-        held = HeldTable(
+        held = DriverTable(
             self._driver.lake.within(name.path),
             source,
             self._driver.generation.number,

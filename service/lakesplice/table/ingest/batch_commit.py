@@ -26,7 +26,7 @@ from lakesplice.planning.sources.epochs import open_epoch
 from lakesplice.planning.sources.shards import unplaced
 from lakesplice.table.files.dead_letters import letters_of
 from lakesplice.table.ingest.append import Appended
-from lakesplice.table.ingest.driver_table import HeldTable
+from lakesplice.table.ingest.driver_table import DriverTable
 from lakesplice.table.ingest.reports import groups_left, ingest_intent, moves_nothing
 from lakesplice.table.protocol.commit import Conflict, ConflictCode
 
@@ -64,7 +64,7 @@ def _say_nothing(_letters: Sequence[DeadLetterRef]) -> None:
 
 
 def settle(
-    table: HeldTable,
+    table: DriverTable,
     brought: Brought,
     policy: SchemaPolicy = DEFAULT_POLICY,
     limit: LetterLimit = NO_LIMIT,
@@ -74,7 +74,7 @@ def settle(
     that its tasks were given. `tell` is called with dead letters just before they are committed.
 
     A table may be parked afterwards: with `limit` exceeded it stays where it stood before the
-    batch. Blocks; errors as `HeldTable.commit`.
+    batch. Blocks; errors as `DriverTable.commit`.
     """
     sightings = [seen for report in brought.reports for seen in report.sightings]
     own = table.source.own_stays
@@ -103,7 +103,7 @@ def _made_for(schema: TableSchema, reports: Sequence[PartitionReport]) -> bool:
 
 
 def _commit(
-    table: HeldTable,
+    table: DriverTable,
     brought: Brought,
     limit: LetterLimit,
     tell: Callable[[Sequence[DeadLetterRef]], None],
@@ -154,7 +154,9 @@ def _commit(
     return CommitOutcome.AGAIN
 
 
-def _too_many_letters(table: HeldTable, brought: Brought, limit: LetterLimit) -> ParkReason | None:
+def _too_many_letters(
+    table: DriverTable, brought: Brought, limit: LetterLimit
+) -> ParkReason | None:
     """Return why the table must not move past what it can't decode, if that is too much."""
     counts: Counter[str] = Counter()
     for report in brought.reports:
@@ -181,7 +183,7 @@ def _too_many_letters(table: HeldTable, brought: Brought, limit: LetterLimit) ->
     )
 
 
-def _overtaken(table: HeldTable, conflict: Conflict) -> Conflict | CommitOutcome:
+def _overtaken(table: DriverTable, conflict: Conflict) -> Conflict | CommitOutcome:
     """What other topics of the table may do meanwhile is what the next round plans on."""
     again = conflict.reason in _MOVED_BY_TOPICS and table.manifest.is_merged
     return CommitOutcome.AGAIN if again else conflict

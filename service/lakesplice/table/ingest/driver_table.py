@@ -42,7 +42,7 @@ class _Newest:
                 self.snapshot = snapshot
 
 
-class HeldTable:
+class DriverTable:
     """Ingest and compaction of one driver commit here, from several threads.
 
     `snapshot` is None while the table is unborn; it then starts at `source` once it is born, and a
@@ -60,7 +60,7 @@ class HeldTable:
         entropy: Entropy,
         *,
         log_retention_hours: int = LOG_RETENTION_HOURS,
-        beside: HeldTable | None = None,
+        beside: DriverTable | None = None,
     ) -> None:
         self.store = store
         self.generation = generation

@@ -8,7 +8,7 @@ from lakesplice.model.manifest import Manifest, ParkCode, ParkReason
 from lakesplice.model.position import AFTER_ALL, BEFORE_ALL, Position
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.planning.sources.dropped_tables import DropsTold, Due, Remedy, due
-from lakesplice.table.ingest.driver_table import HeldTable
+from lakesplice.table.ingest.driver_table import DriverTable
 from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.protocol.intents import Restore
 
@@ -23,7 +23,7 @@ class Dealt:
 
 
 def calls_for(
-    table: HeldTable, told: DropsTold, policy: SchemaPolicy, *, insert_only: bool = False
+    table: DriverTable, told: DropsTold, policy: SchemaPolicy, *, insert_only: bool = False
 ) -> Due | None:
     """Return what is to be dealt with before the table's topic is read on, None if nothing."""
     if not told.drops or table.snapshot is None or table.parked is not None:
@@ -31,7 +31,7 @@ def calls_for(
     return due(table.source, told, policy, insert_only=insert_only)
 
 
-def begins_again(table: HeldTable) -> bool:
+def begins_again(table: DriverTable) -> bool:
     """Return whether a table parked because its key is another one now, and nothing of it lives: a
     DROP or TRUNCATE took what had the former key. Reads the table; blocks.
     """
@@ -41,7 +41,7 @@ def begins_again(table: HeldTable) -> bool:
     return table.source.fence > BEFORE_ALL and not table.lives_below(AFTER_ALL)
 
 
-def begin_again(table: HeldTable) -> bool:
+def begin_again(table: DriverTable) -> bool:
     """Let a table have no columns and no key, to get those of its next change; it continues where
     it stopped, above its fence. Return False if another writer was faster. Blocks.
     """
@@ -52,10 +52,10 @@ def begin_again(table: HeldTable) -> bool:
 
 
 def deal_with(
-    table: HeldTable, told: DropsTold, policy: SchemaPolicy, *, insert_only: bool = False
+    table: DriverTable, told: DropsTold, policy: SchemaPolicy, *, insert_only: bool = False
 ) -> Dealt | None:
     """Do what the drops of a table call for, None if that is nothing. May be called again, but not
-    while a batch of the table's topic runs. Blocks; errors as `HeldTable.commit` and `with_fence`.
+    while a batch of the table's topic runs. Blocks; errors as `DriverTable.commit` and `with_fence`.
     """
     found = calls_for(table, told, policy, insert_only=insert_only)
     if found is None:
