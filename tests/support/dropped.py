@@ -6,7 +6,7 @@ import json
 
 from lakesplice.formats.events.ddl import SchemaChange, SchemaHistory, read_schema_change
 from lakesplice.model.names import TableName
-from lakesplice.planning.sources.dropped_tables import DropsTold
+from lakesplice.planning.sources.dropped_tables import DropHistory
 from lakesplice.testing.shop import Event
 from tests.support.schema_changes import connect_record
 
@@ -39,7 +39,7 @@ class Teller:
         """Tell that the table is made again, just behind the event."""
         self.tell(f"CREATE TABLE `{self.table.table}` (id int)", at, 1, **source)
 
-    def told(self) -> DropsTold:
+    def told(self) -> DropHistory:
         """Read all there is, as a driver does that goes on."""
         for record in self.records[self._read :]:
             change = read_schema_change(record)
@@ -47,7 +47,7 @@ class Teller:
             self._history.take(change)
         self._read = len(self.records)
         drops = self._history.drops(self.table)
-        return DropsTold(drops, self._history.ordered, self._since, self._since)
+        return DropHistory(drops, self._history.ordered, self._since, self._since)
 
     def begin_anew(self) -> None:
         """Read all from the beginning, as a driver does that starts."""

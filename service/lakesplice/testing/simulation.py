@@ -27,7 +27,7 @@ from lakesplice.planning.rows.index_merge import RUNS_MAX, plan_merge
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.planning.shape.metadata_columns import Origin
 from lakesplice.planning.shape.shaping import Shape, shard_of
-from lakesplice.planning.sources.dropped_tables import DropsTold
+from lakesplice.planning.sources.dropped_tables import DropHistory
 from lakesplice.planning.upkeep.compaction import tasks, work
 from lakesplice.planning.upkeep.file_merge import FileMergePolicy, plan_file_merge
 from lakesplice.spark.decode_stage import decode_records
@@ -203,7 +203,7 @@ class SimulatedDriver:
                 return outcome
         raise AssertionError(f"the batch still has to run again after {_ROUNDS_MAX} rounds")
 
-    def drops(self, told: DropsTold) -> Dealt | None:
+    def drops(self, told: DropHistory) -> Dealt | None:
         """Do what the service does between batches about the source's DROPs."""
         never_changes = self._not_inserts is not None
         return deal_with(self.table, told, self._policy, insert_only=never_changes)

@@ -12,7 +12,14 @@ from lakesplice.model.manifest import ParkCode, PartitionState, SourceState
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.planning.intake.truncations import fence_of, parking_truncations
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
-from lakesplice.planning.sources.dropped_tables import DropsTold, Due, Remedy, due, kept, open_after
+from lakesplice.planning.sources.dropped_tables import (
+    DropHistory,
+    Due,
+    Remedy,
+    due,
+    kept,
+    open_after,
+)
 
 
 def _at(pos: int) -> Position:
@@ -26,8 +33,8 @@ def _source(
     return SourceState("db.shop.x", "t", partitions, ordering=ordering, fence=fence)
 
 
-def _told(*drops: TableDrop, ordered: bool = True, since: int = 0) -> DropsTold:
-    return DropsTold(drops, ordered, since, since)
+def _told(*drops: TableDrop, ordered: bool = True, since: int = 0) -> DropHistory:
+    return DropHistory(drops, ordered, since, since)
 
 
 def _remedy(found: Due | None) -> tuple[Remedy, Position] | None:

@@ -14,7 +14,7 @@ from lakesplice.formats.events.ddl import TableDrop
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import Position
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
-from lakesplice.planning.sources.dropped_tables import DropsTold
+from lakesplice.planning.sources.dropped_tables import DropHistory
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.ingest.dropped_tables import begin_again, begins_again
 from lakesplice.testing.shop import Event
@@ -137,7 +137,7 @@ def test_a_table_made_again_with_another_key_begins_again_once_its_drop_is_follo
     if not read_before:
         life.topic.append(0, [_before(4)])
     drop = TableDrop(0, Position.of(0, 1, 20, 0, 0), again=True)
-    assert life.driver.drops(DropsTold((drop,))) is not None
+    assert life.driver.drops(DropHistory((drop,))) is not None
     life.topic.append(0, [_again(30, 7, 1), _again(31, 7, 2)])
     life.driver.batch()
     assert life.parked.startswith(ParkCode.KEY_CHANGED)

@@ -24,7 +24,7 @@ from lakesplice.formats.events.maxwell import told_types as maxwell
 from lakesplice.model.manifest import ParkReason, SourceState
 from lakesplice.model.names import TableName
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.sources.dropped_tables import DropsTold
+from lakesplice.planning.sources.dropped_tables import DropHistory
 from lakesplice.planning.sources.schema_reports import SchemaReports, TypesOf, reporting_topic
 from lakesplice.spark.topics import Topic
 
@@ -95,11 +95,11 @@ class SchemaTopics:
             reports = self._of(source)
             return None if reports is None else reports.types(source, origin)
 
-    def drops(self, source: SourceState, origin: TableName) -> DropsTold:
+    def drops(self, source: SourceState, origin: TableName) -> DropHistory:
         """Return the reported drops of a table, which its source calls `origin`."""
         with self._busy:
             reports = self._of(source)
-            return DropsTold() if reports is None else reports.drops(origin)
+            return DropHistory() if reports is None else reports.drops(origin)
 
     def drops_met(
         self, source: SourceState, origin: TableName, before: int, *, parked: bool = False

@@ -36,7 +36,7 @@ _KEEPING = (Behaviour.LENIENT, Behaviour.IGNORE)
 
 
 @dataclass(frozen=True, slots=True)
-class DropsTold:
+class DropHistory:
     """A table's drops, in the order in which they were read.
 
     `ordered`: places in the topic of schema changes only rose. Those numbered from `told_since` on
@@ -70,7 +70,7 @@ class Due:
 
 
 def due(
-    source: SourceState, told: DropsTold, policy: SchemaPolicy, *, insert_only: bool = False
+    source: SourceState, told: DropHistory, policy: SchemaPolicy, *, insert_only: bool = False
 ) -> Due | None:
     """Return what a table's drops call for, None if nothing; `insert_only`: no row of it can go."""
     undone = _undone(source, told)
@@ -103,7 +103,7 @@ def due(
     return Due(Remedy.ASK if policy.parks_dropped else Remedy.FENCE, newest.place, detail)
 
 
-def kept(told: DropsTold, policy: SchemaPolicy) -> tuple[TableDrop, ...]:
+def kept(told: DropHistory, policy: SchemaPolicy) -> tuple[TableDrop, ...]:
     """Return the drops that are not handled yet and keep the rows, for now or for good."""
     dropped = [drop for drop in told.drops if drop.kind is Kind.DROP and not drop.lives_on]
     new = [drop for drop in dropped if drop.number >= told.open_since]
@@ -112,7 +112,7 @@ def kept(told: DropsTold, policy: SchemaPolicy) -> tuple[TableDrop, ...]:
     return () if policy.drops or policy.parks_dropped else tuple(new)
 
 
-def open_after(told: DropsTold, policy: SchemaPolicy) -> int:
+def open_after(told: DropHistory, policy: SchemaPolicy) -> int:
     """Return from which number on drops are open once those that were read have been handled: one
     whose rows are kept until a table has the name again stays open.
     """
@@ -151,7 +151,7 @@ def _moved(drop: TableDrop, policy: SchemaPolicy) -> Due:
     return Due(remedy, drop.place, detail, ParkCode.ROWS_MOVED)
 
 
-def _undone(source: SourceState, told: DropsTold) -> Due | None:
+def _undone(source: SourceState, told: DropHistory) -> Due | None:
     """A DROP whose rows were deleted before the source reported that the table lives on."""
     for drop in told.drops:
         if drop.lives_on and drop.number >= told.told_since and drop.place == source.fence:
@@ -164,7 +164,7 @@ def _undone(source: SourceState, told: DropsTold) -> Due | None:
     return None
 
 
-def _blind(source: SourceState, told: DropsTold, *, insert_only: bool) -> str:
+def _blind(source: SourceState, told: DropHistory, *, insert_only: bool) -> str:
     """Return why no fence can be set, empty if one can."""
     if insert_only:
         return "it is insert-only, so rows can't go"

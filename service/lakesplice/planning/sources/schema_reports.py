@@ -18,7 +18,7 @@ from lakesplice.model.manifest import ParkCode, ParkReason, SourceState
 from lakesplice.model.names import TableName
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.sources.dropped_tables import DropsTold
+from lakesplice.planning.sources.dropped_tables import DropHistory
 
 # What types a table's columns have by a history; None if it knows nothing of the table.
 TypesOf = Callable[[SchemaHistory, TableName], TypeHistory | None]
@@ -93,13 +93,13 @@ class SchemaReports:
         # Places of another server's binlog aren't comparable with those that the topic has.
         return types.placeless() if types is not None and source.epochs else types
 
-    def drops(self, table: TableName) -> DropsTold:
+    def drops(self, table: TableName) -> DropHistory:
         """Return the reported drops of a table, which its source calls `table`."""
         if table not in self._drops:
             self._drops[table] = self._history.drops(table)
         since = max(self._told_since, self._parked_since.get(table, 0))
         open_since = max(since, self._open_since.get(table, 0))
-        return DropsTold(self._drops[table], self._history.ordered, since, open_since)
+        return DropHistory(self._drops[table], self._history.ordered, since, open_since)
 
     def note_handled_drops(self, table: TableName, before: int, *, parked: bool) -> None:
         """Take note that a table's drops with numbers below `before` were handled, `parked` tells

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from lakesplice.model.manifest import Manifest, ParkCode, ParkReason
 from lakesplice.model.position import AFTER_ALL, BEFORE_ALL, Position
 from lakesplice.planning.schema.policy import SchemaPolicy
-from lakesplice.planning.sources.dropped_tables import DropsTold, Due, Remedy, due
+from lakesplice.planning.sources.dropped_tables import DropHistory, Due, Remedy, due
 from lakesplice.table.ingest.driver_table import DriverTable
 from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.protocol.intents import Restore
@@ -23,7 +23,7 @@ class Dealt:
 
 
 def calls_for(
-    table: DriverTable, told: DropsTold, policy: SchemaPolicy, *, insert_only: bool = False
+    table: DriverTable, told: DropHistory, policy: SchemaPolicy, *, insert_only: bool = False
 ) -> Due | None:
     """Return what is to be dealt with before the table's topic is read on, None if nothing."""
     if not told.drops or table.snapshot is None or table.parked is not None:
@@ -52,7 +52,7 @@ def begin_again(table: DriverTable) -> bool:
 
 
 def deal_with(
-    table: DriverTable, told: DropsTold, policy: SchemaPolicy, *, insert_only: bool = False
+    table: DriverTable, told: DropHistory, policy: SchemaPolicy, *, insert_only: bool = False
 ) -> Dealt | None:
     """Do what the drops of a table call for, None if that is nothing. May be called again, but not
     while a batch of the table's topic runs. Blocks; errors as `DriverTable.commit` and `with_fence`.

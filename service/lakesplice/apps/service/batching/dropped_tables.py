@@ -18,7 +18,7 @@ from lakesplice.errors import (
 )
 from lakesplice.model.manifest import ParkCode, ParkReason
 from lakesplice.model.position import Position
-from lakesplice.planning.sources.dropped_tables import DropsTold, kept, open_after
+from lakesplice.planning.sources.dropped_tables import DropHistory, kept, open_after
 from lakesplice.spark.topics import TopicCatalogue
 from lakesplice.table.ingest.dropped_tables import begin_again, begins_again, calls_for, deal_with
 from lakesplice.telemetry import catalogue as metric
@@ -114,9 +114,9 @@ class TableDrops:
             self._empty[asked] = begins_again(table)
         return self._empty[asked]
 
-    def _told(self, table: ServiceTable) -> DropsTold:
+    def _told(self, table: ServiceTable) -> DropHistory:
         topics = self._driver.schema_topics
-        return DropsTold() if topics is None else topics.drops(table.source, table.origin)
+        return DropHistory() if topics is None else topics.drops(table.source, table.origin)
 
     def _say(self, table: ServiceTable, outcome: str, place: Position, **facts: int) -> None:
         name = str(table.name)
