@@ -14,7 +14,7 @@ from lakesplice.planning.intake.known_topic import NOTHING_KNOWN, KnownTopic
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.intake.report import PartitionReport
 from lakesplice.table.ingest.append import Appended, AppendPlan
-from lakesplice.table.ingest.batch_commit import Brought
+from lakesplice.table.ingest.batch_commit import CommitContribution
 from lakesplice.table.protocol.ports import Entropy, SchemaSource, Store
 
 
@@ -114,13 +114,13 @@ class TopicResult:
 
     def brought(
         self, planned_on: int, starts: Mapping[int, int], ends: Mapping[int, int]
-    ) -> Brought:
+    ) -> CommitContribution:
         """Return the answers of a batch over the offsets `starts` to `ends`, for `settle`;
         `planned_on` is the table's version that its tasks were given.
         """
         appended = [write.appended for write in self.writes if write.appended]
         letters = [letter for read in self.reads for letter in read.dead_letters]
-        return Brought(planned_on, starts, ends, self.reports, appended, letters)
+        return CommitContribution(planned_on, starts, ends, self.reports, appended, letters)
 
 
 def gather(answers: Iterable[TopicRead | RangeWritten]) -> dict[str, TopicResult]:

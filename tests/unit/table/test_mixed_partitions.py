@@ -11,7 +11,7 @@ from lakesplice.model.manifest import ParkCode, PartitionState
 from lakesplice.model.position import Ordering
 from lakesplice.planning.intake.report import PartitionReport
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.ingest.batch_commit import Brought, CommitOutcome, settle
+from lakesplice.table.ingest.batch_commit import CommitContribution, CommitOutcome, settle
 from tests.support.simulated import Source, driver_of
 
 Met = tuple[FormatName | None, Ordering | None]
@@ -47,7 +47,10 @@ def test_changes_of_two_kinds_park_the_table(
     reports = [report(at, met, states[at]) for at, met in enumerate((first, second))]
     ends = {at: state.next_offset for at, state in states.items()}
     version = table.version
-    assert settle(table, Brought(version, ends, ends, reports, [], [])) is CommitOutcome.DONE
+    assert (
+        settle(table, CommitContribution(version, ends, ends, reports, [], []))
+        is CommitOutcome.DONE
+    )
     if not parks:
         assert (table.parked, table.version) == (None, version)
         return

@@ -39,7 +39,7 @@ _MOVED_BY_TOPICS = {ConflictCode.SCHEMA, ConflictCode.DELTAS}
 
 
 @dataclass(frozen=True)
-class Brought:
+class CommitContribution:
     """What a batch's tasks brought of one topic; it covers the offsets `starts` to `ends`
     (exclusive). `planned_on` is the version that the tasks were given.
     """
@@ -65,7 +65,7 @@ def _say_nothing(_letters: Sequence[DeadLetterRef]) -> None:
 
 def settle(
     table: DriverTable,
-    brought: Brought,
+    brought: CommitContribution,
     policy: SchemaPolicy = DEFAULT_POLICY,
     limit: LetterLimit = NO_LIMIT,
     tell: Callable[[Sequence[DeadLetterRef]], None] = _say_nothing,
@@ -104,7 +104,7 @@ def _made_for(schema: TableSchema, reports: Sequence[PartitionReport]) -> bool:
 
 def _commit(
     table: DriverTable,
-    brought: Brought,
+    brought: CommitContribution,
     limit: LetterLimit,
     tell: Callable[[Sequence[DeadLetterRef]], None],
 ) -> CommitOutcome | Conflict:
@@ -155,7 +155,7 @@ def _commit(
 
 
 def _too_many_letters(
-    table: DriverTable, brought: Brought, limit: LetterLimit
+    table: DriverTable, brought: CommitContribution, limit: LetterLimit
 ) -> ParkReason | None:
     """Return why the table must not move past what it can't decode, if that is too much."""
     counts: Counter[str] = Counter()
