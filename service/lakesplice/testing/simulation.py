@@ -39,7 +39,7 @@ from lakesplice.table.files.page_rewriter import best_rewriter
 from lakesplice.table.ingest.append import AppendPlan
 from lakesplice.table.ingest.batch_commit import CommitOutcome, settle
 from lakesplice.table.ingest.driver_table import DriverTable
-from lakesplice.table.ingest.dropped_tables import Dealt, deal_with
+from lakesplice.table.ingest.dropped_tables import DropResult, deal_with
 from lakesplice.table.protocol.commit import Committed, Conflict
 from lakesplice.table.protocol.intents import FileMerge, IndexMerge, Purge, Splice
 from lakesplice.table.protocol.ports import Clock, Entropy, SchemaSource, Store
@@ -203,7 +203,7 @@ class SimulatedDriver:
                 return outcome
         raise AssertionError(f"the batch still has to run again after {_ROUNDS_MAX} rounds")
 
-    def drops(self, told: DropHistory) -> Dealt | None:
+    def drops(self, told: DropHistory) -> DropResult | None:
         """Do what the service does between batches about the source's DROPs."""
         never_changes = self._not_inserts is not None
         return deal_with(self.table, told, self._policy, insert_only=never_changes)

@@ -16,7 +16,7 @@ from lakesplice.model.manifest import ParkCode
 from lakesplice.model.modes import NotInserts
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.ingest.dropped_tables import Dealt
+from lakesplice.table.ingest.dropped_tables import DropResult
 from lakesplice.table.reading.scan import View
 from lakesplice.table.reading.table import Table
 from lakesplice.table.upkeep.index_check import check
@@ -63,7 +63,7 @@ class Scene:
         self.teller.drop(place)
         self.teller.create(place)
 
-    def deal(self) -> Dealt | None:
+    def deal(self) -> DropResult | None:
         return self.driver.drops(self.teller.told())
 
     def take(self, events: Sequence[Event], partition: int = 0) -> None:

@@ -14,7 +14,7 @@ from lakesplice.table.protocol.intents import Restore
 
 
 @dataclass(frozen=True, slots=True)
-class Dealt:
+class DropResult:
     """The result of a DROP at a position: the table was parked, or `rows` were deleted."""
 
     place: Position
@@ -53,7 +53,7 @@ def begin_again(table: DriverTable) -> bool:
 
 def deal_with(
     table: DriverTable, told: DropHistory, policy: SchemaPolicy, *, insert_only: bool = False
-) -> Dealt | None:
+) -> DropResult | None:
     """Do what the drops of a table call for, None if that is nothing. May be called again, but not
     while a batch of the table's topic runs. Blocks; errors as `DriverTable.commit` and `with_fence`.
     """
@@ -63,5 +63,5 @@ def deal_with(
     asks = found.remedy is Remedy.ASK and table.lives_below(found.place)
     if asks or found.remedy is Remedy.PARK:
         table.park(ParkReason(found.code, found.detail, table.source.topic))
-        return Dealt(found.place, parked=True)
-    return Dealt(found.place, parked=False, rows=table.raise_fence(found.place))
+        return DropResult(found.place, parked=True)
+    return DropResult(found.place, parked=False, rows=table.raise_fence(found.place))
