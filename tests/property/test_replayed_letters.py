@@ -13,7 +13,12 @@ from hypothesis import strategies as st
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.files.dead_letters import Chosen, DeadLetter, table_of, write_dead_letters
+from lakesplice.table.files.dead_letters import (
+    DeadLetter,
+    LetterSelection,
+    table_of,
+    write_dead_letters,
+)
 from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.ingest.dead_letter_replay import LetterBox, Letters
 from lakesplice.table.protocol.commit import Committed
@@ -27,7 +32,7 @@ from tests.support.feeds import require_feed
 from tests.support.simulated import Source, memory_folder, rows_of, truth_for
 
 KEYS = 3
-ALL = Chosen()
+ALL = LetterSelection()
 WHOLE, BY_NAME = SchemaPolicy(), SchemaPolicy(partition_by=("name",))
 
 
@@ -123,7 +128,7 @@ class History:
     def seed(self) -> int:
         return 1_000 + self.driver.table.version
 
-    def replay(self, chosen: Chosen = ALL) -> Letters:
+    def replay(self, chosen: LetterSelection = ALL) -> Letters:
         table = self.driver.table
         if table.snapshot is None:
             return Letters()
@@ -147,7 +152,7 @@ def test_replayed_letters_heal_their_rows_and_regress_nothing(
             if step.then == "replay":
                 places = [(at, offset) for at in (0, 1) for offset in range(8)]
                 some = data.draw(st.sets(st.sampled_from(places), min_size=1))
-                history.replay(Chosen(frozenset(some)))
+                history.replay(LetterSelection(frozenset(some)))
             elif step.then == "compact":
                 history.driver.compact()
             history.require_once_elsewhere()
@@ -173,7 +178,7 @@ def test_letters_replayed_in_any_number_of_parts_are_counted_once(drawn: list[St
             history.send(step)
         letters = len(history.waiting)
         history.batch()
-        first = history.replay(Chosen(frozenset((0, offset) for offset in range(40))))
+        first = history.replay(LetterSelection(frozenset((0, offset) for offset in range(40))))
         second = history.replay()
         assert first.gone + second.gone == letters
         assert first.kept == second.kept == 0

@@ -10,10 +10,10 @@ from lakesplice.formats.events import declare
 from lakesplice.formats.events.values.column_types import TypeHistory
 from lakesplice.model.names import TableName
 from lakesplice.planning.intake.line import RecordReading
-from lakesplice.table.files.dead_letters import Chosen
+from lakesplice.table.files.dead_letters import LetterSelection
 
 
-def letter_arguments(chosen: Chosen) -> dict[str, Any]:
+def letter_arguments(chosen: LetterSelection) -> dict[str, Any]:
     """Return the letters meant as a request's arguments."""
     return {
         "places": sorted(chosen.places),
@@ -22,11 +22,11 @@ def letter_arguments(chosen: Chosen) -> dict[str, Any]:
     }
 
 
-def chosen_letters(arguments: Mapping[str, Any]) -> Chosen:
+def chosen_letters(arguments: Mapping[str, Any]) -> LetterSelection:
     """Read `letter_arguments` back."""
     places = frozenset((int(number), int(offset)) for number, offset in arguments["places"])
     reasons = frozenset(str(reason) for reason in arguments["reasons"])
-    return Chosen(places, reasons, str(arguments.get("topic", "")))
+    return LetterSelection(places, reasons, str(arguments.get("topic", "")))
 
 
 def reading_of(

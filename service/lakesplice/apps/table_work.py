@@ -22,7 +22,7 @@ from lakesplice.planning.upkeep.compaction import tasks, work
 from lakesplice.planning.upkeep.file_merge import FILE_MERGE_POLICY, plan_file_merge
 from lakesplice.storage.copying import ScratchFile
 from lakesplice.storage.places import open_sink
-from lakesplice.table.files.dead_letters import Chosen
+from lakesplice.table.files.dead_letters import LetterSelection
 from lakesplice.table.files.page_rewriter import best_rewriter
 from lakesplice.table.ingest.dead_letter_replay import LetterBox, Letters
 from lakesplice.table.protocol.intents import FileMerge, Purge, Redirect, Splice
@@ -179,7 +179,7 @@ def _purge(table: Workplace, seconds: float) -> Done:
     return Done(f"{rows} deleted rows left for good")
 
 
-def _replay(table: Workplace, chosen: Chosen, settings: Settings | None) -> Done:
+def _replay(table: Workplace, chosen: LetterSelection, settings: Settings | None) -> Done:
     if settings is None:
         raise UsageError(
             "no driver runs that knows how records are read; give the service's --config, or start"
@@ -195,7 +195,7 @@ def _replay(table: Workplace, chosen: Chosen, settings: Settings | None) -> Done
     return _counted(done, "replayed")
 
 
-def _drop(table: Workplace, chosen: Chosen, why: str) -> Done:
+def _drop(table: Workplace, chosen: LetterSelection, why: str) -> Done:
     table.told = {**table.told, "why": why}
     done = Letters()
     for topic in _topics(table, chosen):
@@ -208,7 +208,7 @@ def _letters(table: Workplace, topic: str) -> LetterBox:
     return LetterBox(table.store, now, table.commit, number, table.clock, table.entropy, topic)
 
 
-def _topics(table: Workplace, chosen: Chosen) -> list[str]:
+def _topics(table: Workplace, chosen: LetterSelection) -> list[str]:
     """The topics whose letters are meant; a place is one of a topic."""
     topics = list(table.snapshot.manifest.sources)
     if not topics:

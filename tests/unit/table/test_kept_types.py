@@ -16,7 +16,7 @@ from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.schema.ignored_type_changes import fitting
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.files.dead_letters import Chosen, letters_of
+from lakesplice.table.files.dead_letters import LetterSelection, letters_of
 from lakesplice.table.ingest.dead_letter_replay import LetterBox, Letters
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from tests.support.altered import Life, event
@@ -83,10 +83,10 @@ def test_letters_are_taken_once_the_table_follows(lake: LocalStore) -> None:
     box = LetterBox(
         life.store, table.snapshot, table.commit, table.generation, FixedClock(), SeededEntropy(2)
     )
-    assert box.replay(Chosen(), RecordReading(table=life.driver.name, policy=KEEPING)) == (
+    assert box.replay(LetterSelection(), RecordReading(table=life.driver.name, policy=KEEPING)) == (
         Letters(0, 1)
     )
-    assert box.replay(Chosen(), RecordReading(table=life.driver.name)) == Letters(1)
+    assert box.replay(LetterSelection(), RecordReading(table=life.driver.name)) == Letters(1)
     assert life.rows() == [row(1, BEYOND, "y")]
 
 

@@ -10,7 +10,12 @@ import pytest
 
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.files.dead_letters import Chosen, DeadLetter, table_of, write_dead_letters
+from lakesplice.table.files.dead_letters import (
+    DeadLetter,
+    LetterSelection,
+    table_of,
+    write_dead_letters,
+)
 from lakesplice.table.ingest.dead_letter_replay import LetterBox, Letters
 from lakesplice.table.protocol.intents import Ingest
 from lakesplice.table.reading.table import Table
@@ -71,7 +76,7 @@ class Scene:
         )
         assert table.snapshot is not None
         box = LetterBox(table.store, table.snapshot, table.commit, 1, FixedClock(), entropy)
-        return box.replay(Chosen(), RecordReading(table=self.driver.name))
+        return box.replay(LetterSelection(), RecordReading(table=self.driver.name))
 
     @property
     def texts(self) -> Sequence[str]:

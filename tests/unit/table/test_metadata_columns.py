@@ -16,7 +16,12 @@ from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.planning.shape.metadata_columns import Metadata
 from lakesplice.planning.shape.shaping import Shape
-from lakesplice.table.files.dead_letters import Chosen, DeadLetter, table_of, write_dead_letters
+from lakesplice.table.files.dead_letters import (
+    DeadLetter,
+    LetterSelection,
+    table_of,
+    write_dead_letters,
+)
 from lakesplice.table.ingest.dead_letter_replay import LetterBox, Letters
 from lakesplice.table.protocol.intents import Ingest
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
@@ -165,7 +170,9 @@ def test_a_dead_letter_taken_again_brings_what_its_event_said(tmp_path: Path) ->
     )
     assert table.snapshot is not None
     box = LetterBox(table.store, table.snapshot, table.commit, 1, FixedClock(), SeededEntropy(101))
-    assert box.replay(Chosen(), RecordReading(table=life.driver.name, shape=ALL)) == Letters(1)
+    assert box.replay(
+        LetterSelection(), RecordReading(table=life.driver.name, shape=ALL)
+    ) == Letters(1)
     assert found(life) == told(events)
 
 

@@ -12,7 +12,7 @@ from lakesplice.model.modes import NotInserts
 from lakesplice.model.position import BEFORE_ALL
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.files.dead_letters import Chosen, letters_of
+from lakesplice.table.files.dead_letters import LetterSelection, letters_of
 from lakesplice.table.ingest.dead_letter_replay import LetterBox, Letters
 from lakesplice.table.protocol.intents import Redirect
 from lakesplice.table.reading.scan import View
@@ -129,4 +129,4 @@ def replayed(driver: SimulatedDriver) -> Letters:
     table = driver.table
     assert table.snapshot is not None
     box = LetterBox(table.store, table.snapshot, table.commit, 1, FixedClock(), SeededEntropy(99))
-    return box.replay(Chosen(), RecordReading(table=driver.name))
+    return box.replay(LetterSelection(), RecordReading(table=driver.name))

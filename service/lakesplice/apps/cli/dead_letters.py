@@ -17,7 +17,7 @@ from lakesplice.apps.cli.tables import WAIT_SECONDS, TableArgument, WaitOption, 
 from lakesplice.errors import TableNotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from lakesplice.table.files.dead_letters import Chosen
+    from lakesplice.table.files.dead_letters import LetterSelection
 
 app = typer.Typer(help="Dead letters: records that could not be decoded.", no_args_is_help=True)
 _COLUMNS = (
@@ -156,16 +156,20 @@ def drop(
     typer.echo(done.text)
 
 
-def _chosen(places: list[str] | None, reasons: list[str] | None, topic: str = "") -> Chosen:
+def _chosen(
+    places: list[str] | None, reasons: list[str] | None, topic: str = ""
+) -> LetterSelection:
     from lakesplice.formats.events.values.refusals import DeadReason
     from lakesplice.model.manifest import ParkCode
-    from lakesplice.table.files.dead_letters import Chosen
+    from lakesplice.table.files.dead_letters import LetterSelection
 
     known = {*(str(reason) for reason in DeadReason), *(str(code) for code in ParkCode)}
     for reason in reasons or ():
         if reason not in known:
             raise UsageError("no such reason", reason=reason, known=sorted(known))
-    return Chosen(frozenset(map(parse_offset, places or ())), frozenset(reasons or ()), topic)
+    return LetterSelection(
+        frozenset(map(parse_offset, places or ())), frozenset(reasons or ()), topic
+    )
 
 
 def _letters(store: Any, table: str) -> Iterator[dict[str, Any]]:

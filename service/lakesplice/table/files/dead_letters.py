@@ -19,7 +19,7 @@ from lakesplice.table.protocol.ports import Entropy, Store
 
 __all__ = [
     "LETTER_SCHEMA",
-    "Chosen",
+    "LetterSelection",
     "DeadLetter",
     "headers_json",
     "letters_of",
@@ -64,7 +64,7 @@ class DeadLetter:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class LetterSelection:
     """Which letters are meant: those of the places (partition, offset), of the reasons and of the
     topic given, all of them where none was.
     """

@@ -23,8 +23,8 @@ from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.schema.evolution import plan_evolution
 from lakesplice.planning.sources.shards import unplaced
 from lakesplice.table.files.dead_letters import (
-    Chosen,
     DeadLetter,
+    LetterSelection,
     letters_of,
     table_of,
     write_dead_letters,
@@ -82,7 +82,7 @@ class LetterBox:
     topic: str = ""
 
     def replay(
-        self, chosen: Chosen, reading: RecordReading, registry: SchemaSource | None = None
+        self, chosen: LetterSelection, reading: RecordReading, registry: SchemaSource | None = None
     ) -> Letters:
         """Replay the chosen letters, read as `reading` says, their schemas asked of `registry`.
 
@@ -91,7 +91,7 @@ class LetterBox:
         """
         return self._over_files(lambda refs: self._replay(refs, chosen, reading, registry))
 
-    def drop(self, chosen: Chosen) -> Letters:
+    def drop(self, chosen: LetterSelection) -> Letters:
         """Forget the chosen letters; errors as `replay`."""
         return self._over_files(lambda refs: self._drop(refs, chosen))
 
@@ -115,7 +115,7 @@ class LetterBox:
     def _replay(
         self,
         refs: Sequence[DeadLetterRef],
-        chosen: Chosen,
+        chosen: LetterSelection,
         reading: RecordReading,
         registry: SchemaSource | None,
     ) -> Letters | None:
@@ -148,7 +148,7 @@ class LetterBox:
         intent = self._with_fence(intent, again)
         return done if self._commit(intent) else None
 
-    def _drop(self, refs: Sequence[DeadLetterRef], chosen: Chosen) -> Letters | None:
+    def _drop(self, refs: Sequence[DeadLetterRef], chosen: LetterSelection) -> Letters | None:
         letters = letters_of(self.store, refs)
         rest = [letter for letter in letters if not chosen.holds(letter)]
         done = Letters(len(letters) - len(rest))
