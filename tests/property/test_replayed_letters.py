@@ -20,7 +20,7 @@ from lakesplice.table.files.dead_letters import (
     write_dead_letters,
 )
 from lakesplice.table.ingest.batch_commit import CommitOutcome
-from lakesplice.table.ingest.dead_letter_replay import LetterBox, Letters
+from lakesplice.table.ingest.dead_letter_replay import LetterBox, LetterCounts
 from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.protocol.intents import Ingest
 from lakesplice.table.reading.table import Table
@@ -128,10 +128,10 @@ class History:
     def seed(self) -> int:
         return 1_000 + self.driver.table.version
 
-    def replay(self, chosen: LetterSelection = ALL) -> Letters:
+    def replay(self, chosen: LetterSelection = ALL) -> LetterCounts:
         table = self.driver.table
         if table.snapshot is None:
-            return Letters()
+            return LetterCounts()
         box = LetterBox(
             table.store, table.snapshot, table.commit, 1, FixedClock(), SeededEntropy(self.seed)
         )
@@ -163,7 +163,7 @@ def test_replayed_letters_heal_their_rows_and_regress_nothing(
         truth = truth_for(history.source, Table(store))
         assert rows_of(store) == truth
         assert not history.driver.table.manifest.dead_letters
-        assert history.replay() == Letters()
+        assert history.replay() == LetterCounts()
         history.driver.compact()
         assert rows_of(store) == truth
         require_feed(store)
@@ -193,7 +193,7 @@ def test_a_letter_that_moves_its_row_takes_it_from_its_old_place_in_the_same_com
         history.batch()
     table = history.driver.table
     (before,) = rows_of(table.store)
-    assert history.replay() == Letters(gone=1)
+    assert history.replay() == LetterCounts(gone=1)
     (after,) = rows_of(table.store)
     assert before["name"] != after["name"], "the row should have moved"
     history.require_once_elsewhere()

@@ -24,7 +24,7 @@ from lakesplice.storage.copying import ScratchFile
 from lakesplice.storage.places import open_sink
 from lakesplice.table.files.dead_letters import LetterSelection
 from lakesplice.table.files.page_rewriter import best_rewriter
-from lakesplice.table.ingest.dead_letter_replay import LetterBox, Letters
+from lakesplice.table.ingest.dead_letter_replay import LetterBox, LetterCounts
 from lakesplice.table.protocol.intents import FileMerge, Purge, Redirect, Splice
 from lakesplice.table.upkeep.compact import compact_files, splice_of
 from lakesplice.table.upkeep.file_merge import file_merge, merge_base_files
@@ -185,7 +185,7 @@ def _replay(table: Workplace, chosen: LetterSelection, settings: Settings | None
             "no driver runs that knows how records are read; give the service's --config, or start"
             " it and ask again"
         )
-    done = Letters()
+    done = LetterCounts()
     for topic in _topics(table, chosen):
         source = table.snapshot.manifest.sources[topic]
         history = None if table.history is None else table.history(source)
@@ -197,7 +197,7 @@ def _replay(table: Workplace, chosen: LetterSelection, settings: Settings | None
 
 def _drop(table: Workplace, chosen: LetterSelection, why: str) -> Done:
     table.told = {**table.told, "why": why}
-    done = Letters()
+    done = LetterCounts()
     for topic in _topics(table, chosen):
         done += _letters(table, topic).drop(chosen)
     return _counted(done, "dropped")
@@ -220,7 +220,7 @@ def _topics(table: Workplace, chosen: LetterSelection) -> list[str]:
     return [chosen.topic] if chosen.topic else topics
 
 
-def _counted(letters: Letters, word: str) -> Done:
+def _counted(letters: LetterCounts, word: str) -> Done:
     kept = f", {letters.kept} still cannot be read and stay" if letters.kept else ""
     return Done(f"{letters.gone} dead letters {word}{kept}")
 

@@ -17,7 +17,7 @@ from lakesplice.planning.schema.ignored_type_changes import fitting
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.files.dead_letters import LetterSelection, letters_of
-from lakesplice.table.ingest.dead_letter_replay import LetterBox, Letters
+from lakesplice.table.ingest.dead_letter_replay import LetterBox, LetterCounts
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from tests.support.altered import Life, event
 
@@ -84,9 +84,9 @@ def test_letters_are_taken_once_the_table_follows(lake: LocalStore) -> None:
         life.store, table.snapshot, table.commit, table.generation, FixedClock(), SeededEntropy(2)
     )
     assert box.replay(LetterSelection(), RecordReading(table=life.driver.name, policy=KEEPING)) == (
-        Letters(0, 1)
+        LetterCounts(0, 1)
     )
-    assert box.replay(LetterSelection(), RecordReading(table=life.driver.name)) == Letters(1)
+    assert box.replay(LetterSelection(), RecordReading(table=life.driver.name)) == LetterCounts(1)
     assert life.rows() == [row(1, BEYOND, "y")]
 
 

@@ -11,7 +11,7 @@ from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.upkeep.purging import purge_bound
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.files.dead_letters import LetterSelection
-from lakesplice.table.ingest.dead_letter_replay import LetterBox, Letters
+from lakesplice.table.ingest.dead_letter_replay import LetterBox, LetterCounts
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
@@ -58,11 +58,11 @@ def test_letters_that_stay_are_above_the_position_that_they_were_above(scene: Sc
     later = scene.driver.table.source.partitions[0].position
     scene.take(unreadable(scene.source.put(4)[0]))
     assert BEFORE_ALL < reached < later
-    assert scene.box().replay(LetterSelection(), scene.reading) == Letters(0, 2)
+    assert scene.box().replay(LetterSelection(), scene.reading) == LetterCounts(0, 2)
     left = scene.driver.table.manifest.dead_letters
     assert [(ref.rows, ref.position) for ref in left] == [(1, reached), (1, later)]
     assert purge_bound(scene.driver.table.manifest) == reached
-    assert scene.box().drop(LetterSelection(frozenset([(0, 1)]))) == Letters(1)
+    assert scene.box().drop(LetterSelection(frozenset([(0, 1)]))) == LetterCounts(1)
     assert purge_bound(scene.driver.table.manifest) == later
-    assert scene.box().drop(LetterSelection()) == Letters(1)
+    assert scene.box().drop(LetterSelection()) == LetterCounts(1)
     assert rows_of(scene.driver.table.store)

@@ -22,7 +22,7 @@ from lakesplice.table.files.dead_letters import (
     table_of,
     write_dead_letters,
 )
-from lakesplice.table.ingest.dead_letter_replay import LetterBox, Letters
+from lakesplice.table.ingest.dead_letter_replay import LetterBox, LetterCounts
 from lakesplice.table.protocol.intents import Ingest
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
@@ -172,7 +172,7 @@ def test_a_dead_letter_taken_again_brings_what_its_event_said(tmp_path: Path) ->
     box = LetterBox(table.store, table.snapshot, table.commit, 1, FixedClock(), SeededEntropy(101))
     assert box.replay(
         LetterSelection(), RecordReading(table=life.driver.name, shape=ALL)
-    ) == Letters(1)
+    ) == LetterCounts(1)
     assert found(life) == told(events)
 
 

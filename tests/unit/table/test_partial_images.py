@@ -23,7 +23,7 @@ from lakesplice.planning.schema.evolution import Unfit, fit
 from lakesplice.planning.schema.policy import Behaviour, PartialImages, SchemaPolicy
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.files.dead_letters import LetterSelection, letters_of
-from lakesplice.table.ingest.dead_letter_replay import LetterBox, Letters
+from lakesplice.table.ingest.dead_letter_replay import LetterBox, LetterCounts
 from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.protocol.intents import Redirect
 from lakesplice.table.reading.changes import changes_of
@@ -296,7 +296,9 @@ def test_a_letter_that_is_replayed_late_sets_what_nothing_newer_has_set(lake: Lo
         box = LetterBox(table.store, table.snapshot, table.commit, 1, FixedClock(), entropy)
         wider = declare({**COLUMNS, "size": "int"})
         reading = RecordReading(table=life.driver.name, declared=wider, policy=APPLY)
-        assert box.replay(LetterSelection(), reading) == (Letters() if attempt else Letters(1))
+        assert box.replay(LetterSelection(), reading) == (
+            LetterCounts() if attempt else LetterCounts(1)
+        )
         life.require(row(1, stock=20, size=1_000))
 
 

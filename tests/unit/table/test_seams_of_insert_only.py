@@ -13,7 +13,7 @@ from lakesplice.model.position import BEFORE_ALL
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.files.dead_letters import LetterSelection, letters_of
-from lakesplice.table.ingest.dead_letter_replay import LetterBox, Letters
+from lakesplice.table.ingest.dead_letter_replay import LetterBox, LetterCounts
 from lakesplice.table.protocol.intents import Redirect
 from lakesplice.table.reading.scan import View
 from lakesplice.table.reading.table import Table
@@ -111,7 +111,7 @@ def test_a_truncate_that_became_a_letter_leaves_the_rows_until_it_is_replayed(
     assert (letter.reason, letter.offset) == ("not-an-insert", 6)
     assert letter.detail == "the table is insert-only and was truncated"
     driver = scene.driver(None)
-    assert replayed(driver) == Letters(1)
+    assert replayed(driver) == LetterCounts(1)
     assert driver.table.source.fence > BEFORE_ALL
     assert keys(driver) == list(range(6, 9))
     driver.compact()
@@ -125,7 +125,7 @@ def unparked(driver: SimulatedDriver) -> None:
     driver.table.commit(Redirect(1, driver.table.version))
 
 
-def replayed(driver: SimulatedDriver) -> Letters:
+def replayed(driver: SimulatedDriver) -> LetterCounts:
     table = driver.table
     assert table.snapshot is not None
     box = LetterBox(table.store, table.snapshot, table.commit, 1, FixedClock(), SeededEntropy(99))

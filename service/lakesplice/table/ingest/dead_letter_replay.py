@@ -54,15 +54,15 @@ _RECORDS = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class Letters:
+class LetterCounts:
     """How many letters were replayed or dropped, and how many were meant but stay."""
 
     gone: int = 0
     kept: int = 0
 
-    def __add__(self, other: Letters) -> Letters:
+    def __add__(self, other: LetterCounts) -> LetterCounts:
         """Count both."""
-        return Letters(self.gone + other.gone, self.kept + other.kept)
+        return LetterCounts(self.gone + other.gone, self.kept + other.kept)
 
 
 @dataclass
@@ -83,7 +83,7 @@ class LetterBox:
 
     def replay(
         self, chosen: LetterSelection, reading: RecordReading, registry: SchemaSource | None = None
-    ) -> Letters:
+    ) -> LetterCounts:
         """Replay the chosen letters, read as `reading` says, their schemas asked of `registry`.
 
         A letter that was replayed is one no longer, so a second call finds only what stayed.
@@ -91,12 +91,14 @@ class LetterBox:
         """
         return self._over_files(lambda refs: self._replay(refs, chosen, reading, registry))
 
-    def drop(self, chosen: LetterSelection) -> Letters:
+    def drop(self, chosen: LetterSelection) -> LetterCounts:
         """Forget the chosen letters; errors as `replay`."""
         return self._over_files(lambda refs: self._drop(refs, chosen))
 
-    def _over_files(self, work: Callable[[Sequence[DeadLetterRef]], Letters | None]) -> Letters:
-        total = Letters()
+    def _over_files(
+        self, work: Callable[[Sequence[DeadLetterRef]], LetterCounts | None]
+    ) -> LetterCounts:
+        total = LetterCounts()
         for paths in _shares(refs_of(self.snapshot.manifest, self._source().topic)):
             for _ in range(_ATTEMPTS_MAX):
                 self.snapshot = latest(self.store, self.snapshot)
@@ -118,12 +120,12 @@ class LetterBox:
         chosen: LetterSelection,
         reading: RecordReading,
         registry: SchemaSource | None,
-    ) -> Letters | None:
+    ) -> LetterCounts | None:
         """Replay the chosen letters of some files; None if it has to be planned again."""
         letters = letters_of(self.store, refs)
         meant = [letter for letter in letters if chosen.holds(letter)]
         if not meant:
-            return Letters()
+            return LetterCounts()
         again = self._read_again([one for one in meant if not one.is_withheld], reading, registry)
         schema, _ = plan_evolution(
             self.snapshot.manifest.schema,
@@ -141,17 +143,17 @@ class LetterBox:
         failed |= {place: why for part in again for place, why in part.failed.items()}
         rest = [letter for letter in letters if not chosen.holds(letter)]
         kept = [self._failed_again(one, failed[one.place]) for one in meant if one.place in failed]
-        done = Letters(len(meant) - len(kept), len(kept))
+        done = LetterCounts(len(meant) - len(kept), len(kept))
         intent = self._intent(refs, [*rest, *kept], done, "replayed")
         insert_only = reading.not_inserts is not None
         intent = self._with_changes(intent, again, insert_only=insert_only)
         intent = self._with_fence(intent, again)
         return done if self._commit(intent) else None
 
-    def _drop(self, refs: Sequence[DeadLetterRef], chosen: LetterSelection) -> Letters | None:
+    def _drop(self, refs: Sequence[DeadLetterRef], chosen: LetterSelection) -> LetterCounts | None:
         letters = letters_of(self.store, refs)
         rest = [letter for letter in letters if not chosen.holds(letter)]
-        done = Letters(len(letters) - len(rest))
+        done = LetterCounts(len(letters) - len(rest))
         if not done.gone:
             return done
         intent = replace(self._intent(refs, rest, done, "dropped"), operation=DROP)
@@ -250,7 +252,11 @@ class LetterBox:
         )
 
     def _intent(
-        self, refs: Sequence[DeadLetterRef], left: Sequence[DeadLetter], done: Letters, word: str
+        self,
+        refs: Sequence[DeadLetterRef],
+        left: Sequence[DeadLetter],
+        done: LetterCounts,
+        word: str,
     ) -> Replay:
         kept = tuple(
             replace(write_dead_letters(self.store, table_of(some), self.entropy), position=above)
