@@ -35,7 +35,7 @@ CHECKPOINTS_PER_CLEAN_UP = 10
 
 
 @dataclass(frozen=True, slots=True)
-class CareTaken:
+class LogMaintenanceResult:
     """What one round did: the version checkpointed, how many of the log's files were deleted, and
     which files of expired versions before it.
     """
@@ -70,7 +70,7 @@ class Maintenance:
         self._expiry = expiry
         self._checkpointed: int | None = None
 
-    def care(self, snapshot: Snapshot) -> CareTaken | None:
+    def care(self, snapshot: Snapshot) -> LogMaintenanceResult | None:
         """Write a checkpoint if one is due at `snapshot`, at times with a clean-up; else None.
 
         Blocks. `StorageError` if the store fails; the next call makes up for it.
@@ -83,12 +83,12 @@ class Maintenance:
         before, self._checkpointed = self._checkpointed, snapshot.version
         span = self._every * CHECKPOINTS_PER_CLEAN_UP
         if before // span == snapshot.version // span:
-            return CareTaken(snapshot.version, 0)
+            return LogMaintenanceResult(snapshot.version, 0)
         expired_ms = self._expired_ms()
         expired = self._expire(snapshot, expired_ms)
         if isinstance(expired, Conflict) or (expired is not None and not expired.done):
-            return CareTaken(snapshot.version, 0)
-        return CareTaken(snapshot.version, clean_up(self._store, expired_ms), expired)
+            return LogMaintenanceResult(snapshot.version, 0)
+        return LogMaintenanceResult(snapshot.version, clean_up(self._store, expired_ms), expired)
 
     def expire(self, snapshot: Snapshot) -> Expired | Conflict | None:
         """Delete what only versions past the retention name; None without an `expiry`.
