@@ -55,7 +55,7 @@ from lakesplice.planning.schema.evolution import (
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.planning.schema.shard_columns import (
     Fitting,
-    Sighted,
+    ObservedColumn,
     judge,
     sighted_after,
     stays_after,
@@ -102,7 +102,7 @@ class PartitionIntake:
         self._fence = BEFORE_ALL
         self._snapshot: SnapshotMet | None = None
         self._stays = known.stays
-        self._sighted: dict[int, Sighted] = {}
+        self._sighted: dict[int, ObservedColumn] = {}
         self._suspect_settings: frozenset[str] = frozenset()
         self.stopped = False
 

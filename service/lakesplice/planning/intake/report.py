@@ -11,7 +11,7 @@ from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkReason, PartitionState
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.schema import SourceSchema, TableSchema
-from lakesplice.planning.schema.shard_columns import Sighted
+from lakesplice.planning.schema.shard_columns import ObservedColumn
 from lakesplice.planning.sources.epochs import Opening
 from lakesplice.planning.sources.snapshots import SnapshotMet
 
@@ -63,6 +63,6 @@ class PartitionReport:
     entered: Mapping[int, int] = field(default_factory=dict)
     fence: Position = BEFORE_ALL
     snapshot: SnapshotMet | None = None
-    sighted: Mapping[int, Sighted] = field(default_factory=dict)
+    sighted: Mapping[int, ObservedColumn] = field(default_factory=dict)
     first_schema: TableSchema | None = None
     suspect_settings: frozenset[str] = frozenset()

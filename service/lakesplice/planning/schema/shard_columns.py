@@ -65,7 +65,7 @@ class Fitting:
 
 
 @dataclass(frozen=True, slots=True)
-class Sighted:
+class ObservedColumn:
     """What a partition's images showed of a column: its stay by all that was known there, and the
     highest positions of an image that has it and of one that lacks it.
     """
@@ -74,9 +74,9 @@ class Sighted:
     last: Position | None = None
     lacked: Position | None = None
 
-    def then(self, other: Sighted) -> Sighted:
+    def then(self, other: ObservedColumn) -> ObservedColumn:
         """Return what was sighted in both; the other one came later."""
-        return Sighted(
+        return ObservedColumn(
             other.stay or self.stay,
             _highest(self.last, other.last),
             _highest(self.lacked, other.lacked),
@@ -88,7 +88,7 @@ class Judged:
     """What images of a shard came to: where to stop, and what each column of the table showed."""
 
     stops: tuple[tuple[int, Why], ...]
-    sighted: Mapping[int, Sighted]
+    sighted: Mapping[int, ObservedColumn]
 
 
 def judge(
@@ -123,28 +123,30 @@ def judge(
             if back is not None:
                 why = (ParkCode.SCHEMA_CHANGE, policy_refusals.came_back(column))
                 stops.append((int(back.rows[0]), why))
-    sighted: dict[int, Sighted] = {}
+    sighted: dict[int, ObservedColumn] = {}
     for image in images:
         high = image.ends[1]
         sides = {i: (high, None) if i in image.ids else (None, high) for i in schema.by_id}
-        seen = {i: Sighted(stays.get(i), *side) for i, side in sides.items()}
+        seen = {i: ObservedColumn(stays.get(i), *side) for i, side in sides.items()}
         sighted = sighted_after(sighted, seen)
     return Judged(tuple(stops), sighted)
 
 
-def sighted_after(before: Mapping[int, Sighted], now: Mapping[int, Sighted]) -> dict[int, Sighted]:
+def sighted_after(
+    before: Mapping[int, ObservedColumn], now: Mapping[int, ObservedColumn]
+) -> dict[int, ObservedColumn]:
     """Return what was sighted in both; `now` came later."""
     both = {i: before[i].then(one) if i in before else one for i, one in now.items()}
     return {**before, **both}
 
 
-def stays_after(known: Stays, several: Sequence[Mapping[int, Sighted]]) -> dict[int, Stay]:
+def stays_after(known: Stays, several: Sequence[Mapping[int, ObservedColumn]]) -> dict[int, Stay]:
     """Return what is known of a source's columns after what its partitions sighted."""
     shown = [{i: one.stay for i, one in sighted.items() if one.stay} for sighted in several]
     return united(known, *shown)
 
 
-def judged_alike(after: Stays, several: Sequence[Mapping[int, Sighted]]) -> bool:
+def judged_alike(after: Stays, several: Sequence[Mapping[int, ObservedColumn]]) -> bool:
     """Whether each partition judged its images as it would have by what all of them know."""
     return all(
         _same_side(one.lacked, one.stay.first if one.stay else None, after[number].first)
