@@ -84,7 +84,7 @@ class ObservedColumn:
 
 
 @dataclass(frozen=True)
-class Judged:
+class ShardVerdict:
     """What images of a shard came to: where to stop, and what each column of the table showed."""
 
     stops: tuple[tuple[int, Why], ...]
@@ -93,7 +93,7 @@ class Judged:
 
 def judge(
     schema: TableSchema, images: Sequence[Fitting], known: Stays, policy: SchemaPolicy
-) -> Judged:
+) -> ShardVerdict:
     """Judge images of one source by what is `known` of its columns and what they show themselves.
 
     A record to stop at comes with the reason; the first one counts.
@@ -129,7 +129,7 @@ def judge(
         sides = {i: (high, None) if i in image.ids else (None, high) for i in schema.by_id}
         seen = {i: ObservedColumn(stays.get(i), *side) for i, side in sides.items()}
         sighted = sighted_after(sighted, seen)
-    return Judged(tuple(stops), sighted)
+    return ShardVerdict(tuple(stops), sighted)
 
 
 def sighted_after(
