@@ -41,7 +41,7 @@ def _least(moments: Sequence[float | None]) -> float | None:
     return min(known) if len(known) == len(moments) else None
 
 
-class Sightings:
+class TopicProgress:
     """How far one topic reached, and when. Safe from any thread."""
 
     def __init__(self) -> None:

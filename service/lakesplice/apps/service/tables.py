@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.freshness import Freshness, Sightings, least_fresh
+from lakesplice.apps.service.freshness import Freshness, TopicProgress, least_fresh
 from lakesplice.apps.service.gauges import CHANGE_OPS, count_commit, show_snapshot
 from lakesplice.apps.service.resting import Rest
 from lakesplice.apps.service.setting_warnings import SettingWarnings
@@ -67,7 +67,7 @@ class ServiceTable(DriverTable):
         self._rest = Rest(driver.clock)
         self._unwritable = False
         self._to_park: ParkReason | None = None
-        self._sightings = Sightings()
+        self._sightings = TopicProgress()
         self._lag: int | None = None
         self.holders.append(self)
         self.show()
