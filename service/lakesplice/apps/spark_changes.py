@@ -31,7 +31,7 @@ from lakesplice.table.reading.changes import (
     feed_schema,
     sizes_of_changes,
 )
-from lakesplice.table.reading.table import Asked
+from lakesplice.table.reading.table import ReadRequest
 
 _LATEST = "latest"
 _VERSION, _WHOLE = "version", "whole"
@@ -50,7 +50,7 @@ class Changes:
     """Whose changes are asked for, and which of their columns."""
 
     store: Store
-    asked: Asked
+    asked: ReadRequest
 
     @property
     def layout(self) -> pa.Schema:

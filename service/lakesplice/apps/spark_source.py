@@ -43,7 +43,7 @@ from lakesplice.table.protocol.snapshot import (
     read_manifest,
 )
 from lakesplice.table.reading.scan import View, matching_files
-from lakesplice.table.reading.table import Asked, ask, asked_version
+from lakesplice.table.reading.table import ReadRequest, ask, asked_version
 
 FORMAT = "lakesplice"
 # A partition is a task; small files share one.
@@ -64,7 +64,7 @@ class _Wanted:
     include_system: bool
     filter: str | None = None
 
-    def asked(self, schema: TableSchema) -> Asked:
+    def asked(self, schema: TableSchema) -> ReadRequest:
         """What that is of a table with such a schema; `UsageError` where it doesn't fit."""
         return ask(
             schema,

@@ -175,7 +175,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReadRequest:
     """What is asked of a table: the rows and stored columns to read, and how they are to be
     named.
     """
@@ -206,7 +206,7 @@ def ask(
     view: str,
     *,
     include_deleted: bool = False,
-) -> Asked:
+) -> ReadRequest:
     """Return what is asked by stored or source names; `UsageError` where it doesn't fit."""
     names, asked = stored_names(schema), list(dict.fromkeys(columns))
     unknown = [name for name in asked if name not in names]
@@ -218,7 +218,7 @@ def ask(
     bound = None if condition is None else Filter(condition, schema)
     fields = [schema.arrow.field(s).with_name(n) for s, n in zip(stored, asked, strict=True)]
     request = Request(tuple(dict.fromkeys(stored)), bound, View(view), include_deleted)
-    return Asked(request, stored, pa.schema(fields))
+    return ReadRequest(request, stored, pa.schema(fields))
 
 
 def asked_version(store: Store, version: int | None, as_of: Moment | None) -> int | None:
