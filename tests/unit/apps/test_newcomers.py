@@ -8,7 +8,7 @@ import structlog
 from structlog.testing import capture_logs
 
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.sources.new_topics import Newcomers
+from lakesplice.apps.service.sources.new_topics import NewTopics
 from lakesplice.apps.service.tables import ServiceTables, unborn_source
 from lakesplice.model.manifest import ParkCode
 from lakesplice.storage.local import LocalStore
@@ -34,7 +34,7 @@ class Scene:
             settings, lake, FixedClock(), entropy, Generation(lake, 1), self.metrics, log
         )
         self.tables = ServiceTables(driver)
-        self.newcomers = Newcomers(driver, self.tables)
+        self.newcomers = NewTopics(driver, self.tables)
 
     def take_up(self, topic: str = GOODS) -> ParkCode | None:
         """Take the topic's table up, and say why it is parked."""

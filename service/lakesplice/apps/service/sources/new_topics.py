@@ -16,7 +16,7 @@ _DETAIL = (
 )
 
 
-class Newcomers:
+class NewTopics:
     """Knows which topics are left out, and says so once for each; not thread-safe.
 
     What is left out is not read: its table begins with what the topic has when the configuration

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.resting import Rest
 from lakesplice.apps.service.sources.connectors import Connectors
-from lakesplice.apps.service.sources.new_topics import Newcomers
+from lakesplice.apps.service.sources.new_topics import NewTopics
 from lakesplice.apps.service.sources.past_freshness import PastFreshness
 from lakesplice.apps.service.tables import ServiceTables, unborn_source
 from lakesplice.errors import FencedError, UnsupportedError, UsageError
@@ -67,7 +67,7 @@ class Sources:
         self._unopened: dict[str, _Unopened] = {}
         self._excluded: dict[str, str] = {}
         self._matching: tuple[str, ...] = ()
-        self._newcomers = Newcomers(driver, tables)
+        self._newcomers = NewTopics(driver, tables)
         self._past = PastFreshness(driver, tables, catalogue)
         self._connectors = Connectors(driver, catalogue)
         self.has_looked = False
