@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from lakesplice.errors import UsageError
 from lakesplice.model.arrays import Integers
 from lakesplice.planning.rows.edits import ColumnEdit, Edits
-from lakesplice.splicing.pages.memory import Tidying
+from lakesplice.splicing.pages.memory import AllocatorTrimmer
 from lakesplice.splicing.pages.streaming import BUFFER_BYTES, value_bytes
 from lakesplice.splicing.structures.footer import read_footer
 from lakesplice.splicing.structures.source import SourceFile
@@ -160,7 +160,7 @@ def _key_batches(
         )
         wanted = min(max(2 * changes, _BATCH_ROWS_MIN), _BATCH_ROWS_MAX)
         rows = min(wanted, max(_BATCH_BYTES // _key_bytes(source, name, key), 1))
-        tidying = Tidying()
+        tidying = AllocatorTrimmer()
         for batch in file.iter_batches(rows, columns=list(key)):
             yield batch
             tidying.freed(_FREED_PER_BYTE * batch.nbytes)

@@ -35,7 +35,7 @@ class Memory:
     def __init__(self, options: Options) -> None:
         self._span_bytes = options.span_bytes
         self._decoded = _Room(_SPANS * options.span_bytes)
-        self._tidying = Tidying()
+        self._tidying = AllocatorTrimmer()
         self._dictionaries = _Room(_DICTIONARY_BYTES)
         # As many chunks are being made, made, or being written.
         self._held_bytes = _HELD_BYTES // (options.threads + 2)
@@ -65,7 +65,7 @@ class Memory:
         return Held(self._held_bytes, self._open_scratch)
 
 
-class Tidying:
+class AllocatorTrimmer:
     """Gives back, now and then, what allocators keep of freed bytes; for several threads."""
 
     def __init__(self) -> None:
