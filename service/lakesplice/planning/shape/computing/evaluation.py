@@ -14,10 +14,10 @@ from lakesplice.planning.shape.computing.functions import (
     KINDS,
     LONG,
     TEXT,
+    ArgumentKind,
     Constant,
     Function,
     Given,
-    Takes,
 )
 from lakesplice.planning.shape.computing.moments import Pattern
 
@@ -90,14 +90,14 @@ def _function(call: Call) -> Function:
 
 def _arguments(
     call: Call, function: Function
-) -> tuple[list[tuple[Expression, Takes]], list[Constant]]:
+) -> tuple[list[tuple[Expression, ArgumentKind]], list[Constant]]:
     """Return a call's values with what they have to be, and its constants."""
     takes, given = function.takes, call.arguments
     fewest = len(takes) - function.optional
     if len(given) < fewest or (len(given) > len(takes) and not function.repeats):
         described = ", ".join(one.value for one in takes)
         raise ConfigurationError(f"{call.function} takes {described}", given=len(given))
-    values: list[tuple[Expression, Takes]] = []
+    values: list[tuple[Expression, ArgumentKind]] = []
     constants: list[Constant] = []
     for at, argument in enumerate(given):
         one = takes[min(at, len(takes) - 1)]
@@ -109,14 +109,14 @@ def _arguments(
     return values, constants
 
 
-def _constant(call: Call, argument: Expression, takes: Takes) -> Constant:
+def _constant(call: Call, argument: Expression, takes: ArgumentKind) -> Constant:
     value = argument.value if isinstance(argument, Literal) else None
-    if takes is Takes.PATTERN and isinstance(value, str):
+    if takes is ArgumentKind.PATTERN and isinstance(value, str):
         return Pattern.parse(value)
-    if takes in (Takes.COUNT, Takes.WIDTH) and isinstance(value, int):
-        if value >= (takes is Takes.WIDTH):
+    if takes in (ArgumentKind.COUNT, ArgumentKind.WIDTH) and isinstance(value, int):
+        if value >= (takes is ArgumentKind.WIDTH):
             return value
-    elif takes is Takes.TYPE and not isinstance(argument, Literal):
+    elif takes is ArgumentKind.TYPE and not isinstance(argument, Literal):
         try:
             return ColumnType.parse(str(argument))
         except LakespliceError as error:

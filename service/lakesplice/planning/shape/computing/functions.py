@@ -37,7 +37,7 @@ LONG = ColumnType(Kind.LONG)
 _INTEGER = ColumnType(Kind.INTEGER)
 
 
-class Takes(Enum):
+class ArgumentKind(Enum):
     """What an argument may be: a value of some kinds, or a constant."""
 
     MOMENT = "a date or a timestamp"
@@ -51,12 +51,12 @@ class Takes(Enum):
     TYPE = "a type, such as long or decimal(12,2)"
 
 
-KINDS: dict[Takes, tuple[Kind, ...]] = {
-    Takes.MOMENT: (Kind.DATE, Kind.TIMESTAMP),
-    Takes.TIMESTAMP: (Kind.TIMESTAMP,),
-    Takes.STRING: (Kind.STRING,),
-    Takes.WHOLE_OR_STRING: (*WHOLE, Kind.STRING),
-    Takes.VALUE: tuple(Kind),
+KINDS: dict[ArgumentKind, tuple[Kind, ...]] = {
+    ArgumentKind.MOMENT: (Kind.DATE, Kind.TIMESTAMP),
+    ArgumentKind.TIMESTAMP: (Kind.TIMESTAMP,),
+    ArgumentKind.STRING: (Kind.STRING,),
+    ArgumentKind.WHOLE_OR_STRING: (*WHOLE, Kind.STRING),
+    ArgumentKind.VALUE: tuple(Kind),
 }
 
 
@@ -79,7 +79,7 @@ class Function:
     it raises `ConfigurationError` for arguments that don't go together.
     """
 
-    takes: tuple[Takes, ...]
+    takes: tuple[ArgumentKind, ...]
     result: Callable[[Types, Sequence[Constant]], ColumnType | None]
     evaluate: Callable[[Given], pa.Array]
     optional: int = 0
@@ -90,12 +90,12 @@ def _always(kind: ColumnType) -> Callable[[Types, Sequence[Constant]], ColumnTyp
     return lambda _types, _constants: kind
 
 
-def _part(of: Callable[[pa.Array], pa.Array], takes: Takes) -> Function:
+def _part(of: Callable[[pa.Array], pa.Array], takes: ArgumentKind) -> Function:
     return Function((takes,), _always(_INTEGER), lambda given: part(given.values[0], of))
 
 
 def _text(of: Callable[[pa.Array], pa.Array]) -> Function:
-    return Function((Takes.STRING,), _always(TEXT), lambda given: of(given.values[0]))
+    return Function((ArgumentKind.STRING,), _always(TEXT), lambda given: of(given.values[0]))
 
 
 def _formatted(types: Types, constants: Sequence[Any]) -> ColumnType:
@@ -153,19 +153,22 @@ def _coalesce(given: Given) -> pa.Array:
 
 
 FUNCTIONS: dict[str, Function] = {
-    "year": _part(pc.year, Takes.MOMENT),
-    "month": _part(pc.month, Takes.MOMENT),
-    "day": _part(pc.day, Takes.MOMENT),
-    "hour": _part(pc.hour, Takes.TIMESTAMP),
-    "minute": _part(pc.minute, Takes.TIMESTAMP),
-    "second": _part(pc.second, Takes.TIMESTAMP),
-    "date_format": Function((Takes.MOMENT, Takes.PATTERN), _formatted, _format),
+    "year": _part(pc.year, ArgumentKind.MOMENT),
+    "month": _part(pc.month, ArgumentKind.MOMENT),
+    "day": _part(pc.day, ArgumentKind.MOMENT),
+    "hour": _part(pc.hour, ArgumentKind.TIMESTAMP),
+    "minute": _part(pc.minute, ArgumentKind.TIMESTAMP),
+    "second": _part(pc.second, ArgumentKind.TIMESTAMP),
+    "date_format": Function((ArgumentKind.MOMENT, ArgumentKind.PATTERN), _formatted, _format),
     "substring": Function(
-        (Takes.STRING, Takes.COUNT, Takes.COUNT), _always(TEXT), _substring, optional=1
+        (ArgumentKind.STRING, ArgumentKind.COUNT, ArgumentKind.COUNT),
+        _always(TEXT),
+        _substring,
+        optional=1,
     ),
-    "truncate": Function((Takes.WHOLE_OR_STRING, Takes.WIDTH), _truncated, _truncate),
+    "truncate": Function((ArgumentKind.WHOLE_OR_STRING, ArgumentKind.WIDTH), _truncated, _truncate),
     "cast": Function(
-        (Takes.VALUE, Takes.TYPE),
+        (ArgumentKind.VALUE, ArgumentKind.TYPE),
         _cast,
         lambda given: cast(given.values[0], given.types[0], given.result),
     ),
@@ -173,10 +176,12 @@ FUNCTIONS: dict[str, Function] = {
     "lower": _text(pc.utf8_lower),
     "trim": _text(pc.utf8_trim_whitespace),
     "concat": Function(
-        (Takes.STRING, Takes.STRING),
+        (ArgumentKind.STRING, ArgumentKind.STRING),
         _always(TEXT),
         lambda given: pc.binary_join_element_wise(*given.values, ""),
         repeats=True,
     ),
-    "coalesce": Function((Takes.VALUE, Takes.VALUE), _common, _coalesce, repeats=True),
+    "coalesce": Function(
+        (ArgumentKind.VALUE, ArgumentKind.VALUE), _common, _coalesce, repeats=True
+    ),
 }
