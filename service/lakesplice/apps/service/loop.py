@@ -15,7 +15,7 @@ from lakesplice.apps.service.batching.dropped_tables import TableDrops
 from lakesplice.apps.service.batching.restart import RestartReason
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.requests import Requests
-from lakesplice.apps.service.sources.topic_selection import Outlook, Sources
+from lakesplice.apps.service.sources.topic_selection import ReadableOffsets, Sources
 from lakesplice.apps.service.status.status_reporter import StatusReporter
 from lakesplice.apps.service.tables import ServiceTables
 from lakesplice.errors import RetryableError
@@ -142,7 +142,7 @@ class QueryLoop:
     def _lanes(self) -> tuple[Lane, Lane]:
         return self._main, self._catch_up
 
-    def _look(self) -> Outlook:
+    def _look(self) -> ReadableOffsets:
         """Return what can be read now, once what was dropped at the source is dealt with."""
         outlook = self._sources.look()
         self._drops.look()
@@ -155,7 +155,7 @@ class QueryLoop:
         parked = done_aside(self._drops.settle, name, self._tick, self._stopping)
         return self._sources.look() if parked else outlook
 
-    def _behind(self, outlook: Outlook, present: frozenset[str]) -> frozenset[str]:
+    def _behind(self, outlook: ReadableOffsets, present: frozenset[str]) -> frozenset[str]:
         most = self._driver.settings.kafka.offsets_per_batch_max
         return catching_up(outlook.lags, most, present)
 

@@ -28,7 +28,7 @@ _UNNAMED = (
 
 
 @dataclass(frozen=True)
-class Outlook:
+class ReadableOffsets:
     """What can be read: each partition's first offset, and each topic's offsets to go."""
 
     starts: Offsets
@@ -73,7 +73,7 @@ class Sources:
         self.has_looked = False
         self.other_topics: tuple[str, ...] = ()
 
-    def look(self) -> Outlook:
+    def look(self) -> ReadableOffsets:
         """Return what can be read now, with the tables that are new taken up.
 
         Tables that can't continue are parked. No table is refused any more: what is read from here
@@ -93,7 +93,7 @@ class Sources:
                 table.sight(topic, moment)
         self._past.tell(topics)
         self._connectors.look(topics)
-        return Outlook(starts, lags)
+        return ReadableOffsets(starts, lags)
 
     def standings(self) -> dict[str, Standing]:
         """Return the state of each topic that matched when the broker was last asked; without any,
@@ -138,7 +138,7 @@ class Sources:
         offsets = earliest if since_ms is None else self._catalogue.since(topic, since_ms)
         return TopicStart(topic.id, offsets, self._tables.shard(topic.name))
 
-    def peek(self) -> Outlook:
+    def peek(self) -> ReadableOffsets:
         """Return what could be read now; takes nothing up and parks nothing. What rested and is due
         again is left to `any_due`.
 
@@ -161,7 +161,7 @@ class Sources:
             lags[name] = topic.behind(starts[name])
         if not any(lags.values()):
             self._driver.metrics.since(metric.LAST_BATCH, moment)
-        return Outlook(starts, lags)
+        return ReadableOffsets(starts, lags)
 
     def any_rests(self) -> bool:
         """Whether some table rests: what it has to read is not among what could be read now. One
