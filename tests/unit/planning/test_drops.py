@@ -13,8 +13,8 @@ from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.planning.intake.truncations import fence_of, parking_truncations
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.planning.sources.dropped_tables import (
+    DropDecision,
     DropHistory,
-    Due,
     Remedy,
     due,
     kept,
@@ -37,7 +37,7 @@ def _told(*drops: TableDrop, ordered: bool = True, since: int = 0) -> DropHistor
     return DropHistory(drops, ordered, since, since)
 
 
-def _remedy(found: Due | None) -> tuple[Remedy, Position] | None:
+def _remedy(found: DropDecision | None) -> tuple[Remedy, Position] | None:
     return None if found is None else (found.remedy, found.place)
 
 

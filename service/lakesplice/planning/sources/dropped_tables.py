@@ -60,7 +60,7 @@ class Remedy(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DropDecision:
     """What a DROP at a place calls for, and why where the table parks."""
 
     remedy: Remedy
@@ -71,7 +71,7 @@ class Due:
 
 def due(
     source: SourceState, told: DropHistory, policy: SchemaPolicy, *, insert_only: bool = False
-) -> Due | None:
+) -> DropDecision | None:
     """Return what a table's drops call for, None if nothing; `insert_only`: no row of it can go."""
     undone = _undone(source, told)
     if undone is not None:
@@ -100,7 +100,7 @@ def due(
     if newest.kind is not Kind.DROP:
         return _moved(newest, policy)
     detail = f"the table was dropped at the source, at {newest.place}; {ADVICE}"
-    return Due(Remedy.ASK if policy.parks_dropped else Remedy.FENCE, newest.place, detail)
+    return DropDecision(Remedy.ASK if policy.parks_dropped else Remedy.FENCE, newest.place, detail)
 
 
 def kept(told: DropHistory, policy: SchemaPolicy) -> tuple[TableDrop, ...]:
@@ -137,7 +137,7 @@ def _behaviour(drop: TableDrop, policy: SchemaPolicy) -> Behaviour:
     return policy.drop_partition if drop.kind is Kind.PARTITION else policy.rename_table
 
 
-def _moved(drop: TableDrop, policy: SchemaPolicy) -> Due:
+def _moved(drop: TableDrop, policy: SchemaPolicy) -> DropDecision:
     """What to do about a statement that moved rows: rows are missing unless there were none."""
     kind = "drop_partition" if drop.kind is Kind.PARTITION else "rename_table"
     detail = (
@@ -148,14 +148,14 @@ def _moved(drop: TableDrop, policy: SchemaPolicy) -> Due:
     remedy = Remedy.PARK if drop.kind is Kind.CAME else Remedy.ASK
     if _behaviour(drop, policy) is not Behaviour.EXCEPTION:
         remedy = Remedy.FENCE
-    return Due(remedy, drop.place, detail, ParkCode.ROWS_MOVED)
+    return DropDecision(remedy, drop.place, detail, ParkCode.ROWS_MOVED)
 
 
-def _undone(source: SourceState, told: DropHistory) -> Due | None:
+def _undone(source: SourceState, told: DropHistory) -> DropDecision | None:
     """A DROP whose rows were deleted before the source reported that the table lives on."""
     for drop in told.drops:
         if drop.lives_on and drop.number >= told.told_since and drop.place == source.fence:
-            return Due(
+            return DropDecision(
                 Remedy.PARK,
                 drop.place,
                 f"the table was dropped at the source, at {drop.place}, and its rows went; then its"
@@ -175,14 +175,14 @@ def _blind(source: SourceState, told: DropHistory, *, insert_only: bool) -> str:
     return ""
 
 
-def _parking(drop: TableDrop, why: str) -> Due:
+def _parking(drop: TableDrop, why: str) -> DropDecision:
     if drop.kind is not Kind.DROP:
         kind = "drop_partition" if drop.kind is Kind.PARTITION else "rename_table"
         anew = _ANEW.replace("drop_table", kind)
         detail = f"{drop.moved} at the source, at {drop.place}; {why}; {anew}"
-        return Due(Remedy.PARK, drop.place, detail, ParkCode.ROWS_MOVED)
+        return DropDecision(Remedy.PARK, drop.place, detail, ParkCode.ROWS_MOVED)
     detail = f"the table was dropped at the source, at {drop.place}; {why}; {_ANEW}"
-    return Due(Remedy.PARK, drop.place, detail)
+    return DropDecision(Remedy.PARK, drop.place, detail)
 
 
 def _contradicts(drop: TableDrop, source: SourceState, reached: Position) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from lakesplice.model.manifest import Manifest, ParkCode, ParkReason
 from lakesplice.model.position import AFTER_ALL, BEFORE_ALL, Position
 from lakesplice.planning.schema.policy import SchemaPolicy
-from lakesplice.planning.sources.dropped_tables import DropHistory, Due, Remedy, due
+from lakesplice.planning.sources.dropped_tables import DropDecision, DropHistory, Remedy, due
 from lakesplice.table.ingest.driver_table import DriverTable
 from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.protocol.intents import Restore
@@ -24,7 +24,7 @@ class DropResult:
 
 def calls_for(
     table: DriverTable, told: DropHistory, policy: SchemaPolicy, *, insert_only: bool = False
-) -> Due | None:
+) -> DropDecision | None:
     """Return what is to be dealt with before the table's topic is read on, None if nothing."""
     if not told.drops or table.snapshot is None or table.parked is not None:
         return None
