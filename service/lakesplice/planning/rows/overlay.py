@@ -54,7 +54,7 @@ _NONE: Integers = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
-class Placed:
+class OrderedChanges:
     """Waiting changes in the order of a file's rows, each row's in the order of positions.
 
     `rows[i]` is the row, counted within the file, that change `order[i]` of `changes` is for.
@@ -69,10 +69,10 @@ class Placed:
         """The rows that have changes, ascending, each once: whose state `overlay` needs."""
         return self.rows[_starts(self.rows)]
 
-    def within(self, first: int, last: int) -> Placed:
+    def within(self, first: int, last: int) -> OrderedChanges:
         """Return the part for rows [first, last), counted from `first`."""
         start, stop = (int(at) for at in np.searchsorted(self.rows, (first, last)))
-        return Placed(self.rows[start:stop] - first, self.order[start:stop], self.changes)
+        return OrderedChanges(self.rows[start:stop] - first, self.order[start:stop], self.changes)
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Waiting:
             order = np.argsort(groups, kind="stable")
         return cls(changes, groups[order], order)
 
-    def place(self, segments: Sequence[Segment], path: str) -> Placed:
+    def place(self, segments: Sequence[Segment], path: str) -> OrderedChanges:
         """Bring the changes of a file's segments into the order of its rows.
 
         Raises `CorruptFileError` naming `path` for an address beyond its segment.
@@ -129,12 +129,12 @@ class Waiting:
         return rows
 
 
-def _sorted(rows: Integers, order: Integers, changes: pa.Table) -> Placed:
+def _sorted(rows: Integers, order: Integers, changes: pa.Table) -> OrderedChanges:
     if (rows[1:] > rows[:-1]).all():
-        return Placed(rows, order, changes)
+        return OrderedChanges(rows, order, changes)
     file, offset = (_numbers(changes, name)[order] for name in (POSITION_FILE, POSITION_OFFSET))
     by_row = np.lexsort((offset, file, rows))
-    return Placed(rows[by_row], order[by_row], changes)
+    return OrderedChanges(rows[by_row], order[by_row], changes)
 
 
 def state_columns(schema: TableSchema, ordering: Ordering) -> tuple[str, ...]:
@@ -149,7 +149,7 @@ def state_columns(schema: TableSchema, ordering: Ordering) -> tuple[str, ...]:
 
 
 def overlay(
-    placed: Placed,
+    placed: OrderedChanges,
     state: pa.Table,
     schema: TableSchema,
     path: str,
@@ -173,7 +173,9 @@ def overlay(
     return _joined(placed, owner, state, schema, apart)
 
 
-def _by_column(placed: Placed, owner: Integers, state: pa.Table, schema: TableSchema) -> Mask:
+def _by_column(
+    placed: OrderedChanges, owner: Integers, state: pa.Table, schema: TableSchema
+) -> Mask:
     """Mark the rows of `state` that have to be put together column by column."""
     apart = partial_rows(state, schema)
     partial = partial_rows(placed.changes, schema)[placed.order]
@@ -182,7 +184,7 @@ def _by_column(placed: Placed, owner: Integers, state: pa.Table, schema: TableSc
 
 
 def _joined(
-    placed: Placed, owner: Integers, state: pa.Table, schema: TableSchema, apart: Mask
+    placed: OrderedChanges, owner: Integers, state: pa.Table, schema: TableSchema, apart: Mask
 ) -> Edits:
     """Overlay the rows marked `apart` column by column, the others as ever."""
     chosen = apart[owner]
@@ -197,7 +199,7 @@ def _joined(
     found = Edits(addressed, edits, applied, len(given) - applied)
     if chosen.all():
         return found
-    others = Placed(placed.rows[~chosen], placed.order[~chosen], placed.changes)
+    others = OrderedChanges(placed.rows[~chosen], placed.order[~chosen], placed.changes)
     left = np.flatnonzero(~apart)
     plain = _overlay(
         others,
@@ -210,13 +212,17 @@ def _joined(
 
 
 def _overlay(
-    placed: Placed, owner: Integers, state: pa.Table, schema: TableSchema, ordering: Ordering
+    placed: OrderedChanges,
+    owner: Integers,
+    state: pa.Table,
+    schema: TableSchema,
+    ordering: Ordering,
 ) -> Edits:
     alive = _above(placed, owner, state, ordering)
     kept = np.flatnonzero(alive)
     if not len(kept):
         return Edits(stale=len(alive))
-    live = Placed(placed.rows[kept], placed.order[kept], placed.changes)
+    live = OrderedChanges(placed.rows[kept], placed.order[kept], placed.changes)
     starts = np.flatnonzero(_starts(live.rows))
     winners = np.append(starts[1:], len(kept)) - 1
     deleted = _numbers(live.changes, OP)[live.order[winners]] == Op.DELETE
@@ -239,7 +245,7 @@ def _overlay(
 
 
 def _check_keys(
-    placed: Placed, owner: Integers, state: pa.Table, schema: TableSchema, path: str
+    placed: OrderedChanges, owner: Integers, state: pa.Table, schema: TableSchema, path: str
 ) -> None:
     for name in schema.key:
         asked = _taken(placed.changes, name, placed.order)
@@ -257,7 +263,7 @@ def _check_keys(
             )
 
 
-def _above(placed: Placed, owner: Integers, state: pa.Table, ordering: Ordering) -> Mask:
+def _above(placed: OrderedChanges, owner: Integers, state: pa.Table, ordering: Ordering) -> Mask:
     """Which changes are above their row's position, each position once."""
     offset = _numbers(placed.changes, POSITION_OFFSET)[placed.order]
     above: Mask = offset > _numbers(state, POSITION_OFFSET)[owner]
@@ -272,7 +278,7 @@ def _above(placed: Placed, owner: Integers, state: pa.Table, ordering: Ordering)
 
 
 def _user_edits(
-    live: Placed, linked: Mask, starts: Integers, deleted: Mask, schema: TableSchema
+    live: OrderedChanges, linked: Mask, starts: Integers, deleted: Mask, schema: TableSchema
 ) -> dict[str, ColumnEdit]:
     winners = np.append(starts[1:], len(live.rows)) - 1
     sets, known = bitmap_rows(_taken(live.changes, CHANGED, live.order), bitmap_bytes(schema))
@@ -290,7 +296,7 @@ def _user_edits(
 
 
 def _partial_edits(
-    live: Placed, starts: Integers, deleted: Mask, schema: TableSchema
+    live: OrderedChanges, starts: Integers, deleted: Mask, schema: TableSchema
 ) -> dict[str, ColumnEdit]:
     sets, known = bitmap_rows(_taken(live.changes, CHANGED, live.order), bitmap_bytes(schema))
     places = np.arange(len(live.rows))
@@ -308,7 +314,7 @@ def _partial_edits(
     return edits
 
 
-def _fates(live: Placed, starts: Integers, deleted: Mask) -> dict[str, ColumnEdit]:
+def _fates(live: OrderedChanges, starts: Integers, deleted: Mask) -> dict[str, ColumnEdit]:
     """Edit `_is_deleted` where a row went or came back; an update finds a live row and leaves it.
 
     So the pages of that column stay untouched by updates, as those of `_position_file`, always 0,
@@ -321,7 +327,9 @@ def _fates(live: Placed, starts: Integers, deleted: Mask) -> dict[str, ColumnEdi
     return {IS_DELETED: ColumnEdit(live.rows[starts][turned], pa.array(deleted[turned]))}
 
 
-def _links(live: Placed, owner: Integers, starts: Integers, state: pa.Table) -> tuple[Mask, Mask]:
+def _links(
+    live: OrderedChanges, owner: Integers, starts: Integers, state: pa.Table
+) -> tuple[Mask, Mask]:
     """Whether each change was computed against the state it is laid over, and whether it is known
     to have been against another.
     """

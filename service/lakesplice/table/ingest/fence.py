@@ -30,7 +30,7 @@ from lakesplice.model.names import (
 )
 from lakesplice.model.position import Position
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.rows.overlay import Placed, Waiting
+from lakesplice.planning.rows.overlay import OrderedChanges, Waiting
 from lakesplice.planning.rows.partial_fold import partial_rows
 from lakesplice.planning.sources.shards import in_shard, shard_columns
 from lakesplice.table.files.base_files import addresses, open_base
@@ -157,7 +157,7 @@ def _dead_of(
                 yield keys.append_column(GROUP, pa.array(group)).append_column(ROW, pa.array(row))
 
 
-def _of_several(rows: pa.Table, waiting: Placed, schema: TableSchema) -> Integers:
+def _of_several(rows: pa.Table, waiting: OrderedChanges, schema: TableSchema) -> Integers:
     """Return the places of rows that aren't of one change: whatever their position is, values of
     theirs may be from before the fence.
     """
@@ -166,7 +166,7 @@ def _of_several(rows: pa.Table, waiting: Placed, schema: TableSchema) -> Integer
     return np.union1d(of_rows, waiting.rows[partial]).astype(np.int64)
 
 
-def _dead_rows(rows: pa.Table, waiting: Placed, fence: Position) -> Integers:
+def _dead_rows(rows: pa.Table, waiting: OrderedChanges, fence: Position) -> Integers:
     """Return the places of rows that, with what waits for them, live at or below the fence."""
     file, offset = (rows.column(n).to_numpy().copy() for n in (POSITION_FILE, POSITION_OFFSET))
     gone = rows.column(IS_DELETED).to_numpy().copy()

@@ -33,7 +33,7 @@ from lakesplice.model.names import (
 )
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.edits import ColumnEdit, Edits, apply_edits
-from lakesplice.planning.rows.overlay import Placed, Waiting, overlay
+from lakesplice.planning.rows.overlay import OrderedChanges, Waiting, overlay
 from lakesplice.planning.shape.partition_columns import partitions_of
 from lakesplice.splicing.pages.rows import read_rows
 from lakesplice.splicing.structures.source import SourceFile
@@ -118,20 +118,27 @@ def _leaving(
 
 
 def _as_moved(
-    store: Store, schema: TableSchema, file: BaseFile, mine: Placed, placed: Placed, waiting: int
+    store: Store,
+    schema: TableSchema,
+    file: BaseFile,
+    mine: OrderedChanges,
+    placed: OrderedChanges,
+    waiting: int,
 ) -> tuple[pa.Table, Mask]:
     """Return the rows of one file that have changes, `mine`, as these leave them, and which of the
     changes are above their rows. `placed` has these and, numbered below `waiting`, what waits.
     """
     theirs = np.isin(placed.rows, mine.rows)
-    placed = Placed(placed.rows[theirs], placed.order[theirs], placed.changes)
+    placed = OrderedChanges(placed.rows[theirs], placed.order[theirs], placed.changes)
     state = _state(store, schema, file, mine.rows)
     newer = _above_present(placed, mine, state, waiting)
     edits = overlay(placed, state, schema, file.path)
     return apply_edits(state, _of_few(edits, mine.rows)), newer
 
 
-def _above_present(placed: Placed, mine: Placed, state: pa.Table, waiting: int) -> Mask:
+def _above_present(
+    placed: OrderedChanges, mine: OrderedChanges, state: pa.Table, waiting: int
+) -> Mask:
     """Mark the rows of `state` whose own change, `mine`, is above them and all that waits; changes
     below number `waiting` of those placed wait.
     """

@@ -12,7 +12,7 @@ from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.manifest import DeltaRef, Manifest
 from lakesplice.model.names import GROUP, POSITION_FILE, POSITION_OFFSET
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.rows.overlay import Placed, Waiting
+from lakesplice.planning.rows.overlay import OrderedChanges, Waiting
 from lakesplice.splicing.pages.rows import read_rows
 from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.table.files.base_files import checked_base
@@ -77,12 +77,12 @@ def _of_rows(store: Store, schema: TableSchema, file: BaseFile, rows: Integers) 
     return found[0], found[1]
 
 
-def _of_changes(placed: Placed, order: Integers) -> Positions:
+def _of_changes(placed: OrderedChanges, order: Integers) -> Positions:
     found = [placed.changes.column(name).to_numpy()[order] for name in _POSITION]
     return found[0], found[1]
 
 
-def _raised(state: Positions, rows: Integers, placed: Placed) -> Positions:
+def _raised(state: Positions, rows: Integers, placed: OrderedChanges) -> Positions:
     """Return the positions of rows once changes are applied to them."""
     theirs = np.isin(placed.rows, rows)
     at = np.searchsorted(rows, placed.rows[theirs])

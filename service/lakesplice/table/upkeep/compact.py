@@ -20,7 +20,7 @@ from lakesplice.model.address import BaseFile
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.edits import Edits
-from lakesplice.planning.rows.overlay import Placed, Waiting, overlay, state_columns
+from lakesplice.planning.rows.overlay import OrderedChanges, Waiting, overlay, state_columns
 from lakesplice.splicing.pages.rows import read_rows
 from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.splicing.verify import verify_edits
@@ -128,7 +128,7 @@ def splice_of(generation: int, planned_on: int, parts: Sequence[Compacted]) -> S
 
 
 def _edits(
-    store: Store, source: pa.NativeFile, file: BaseFile, placed: Placed, manifest: Manifest
+    store: Store, source: pa.NativeFile, file: BaseFile, placed: OrderedChanges, manifest: Manifest
 ) -> Edits:
     schema = manifest.schema
     names = state_columns(schema, manifest.ordering)
