@@ -132,7 +132,7 @@ def concatenated(parts: Sequence[Registers]) -> Registers:
 
 
 @dataclass(frozen=True)
-class United:
+class UnionResult:
     """The result of groups of lines: the registers, and where they are from.
 
     `newest[g]` is the line of group g at its highest position, `sources[g, c]` the one that column
@@ -144,7 +144,7 @@ class United:
     sources: Integers
 
 
-def united(lines: Registers, starts: Integers) -> United:
+def united(lines: Registers, starts: Integers) -> UnionResult:
     """Unite consecutive lines to one for each group, which begin at `starts`."""
     own = _ranked(lines.own_file, lines.own_offset, np.ones(len(lines), np.bool_))
     newest = _highest(own, starts)
@@ -161,7 +161,7 @@ def united(lines: Registers, starts: Integers) -> United:
         lines.offset[sources, columns],
         lines.known[sources, columns],
     )
-    return United(registers, newest, sources)
+    return UnionResult(registers, newest, sources)
 
 
 def _ranked(file: Integers, offset: Integers, known: Mask) -> Integers:
