@@ -11,7 +11,7 @@ PAUSES_SECONDS = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 _GIVEN_UP_AFTER = 5
 
 
-class Rest:
+class RetryPauses:
     """The pauses of one thing that fails again and again, until `end` says that it went well.
 
     Without them a query would be restarted without end, for all tables, and each attempt may leave

@@ -8,7 +8,7 @@ from dataclasses import replace
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.freshness import Freshness, TopicProgress, least_fresh
 from lakesplice.apps.service.gauges import CHANGE_OPS, count_commit, show_snapshot
-from lakesplice.apps.service.resting import Rest
+from lakesplice.apps.service.resting import RetryPauses
 from lakesplice.apps.service.setting_warnings import SettingWarnings
 from lakesplice.apps.service.topic_names import FirstRecords, TopicNames
 from lakesplice.errors import FencedError, LakespliceError, StorageError, UsageError
@@ -64,7 +64,7 @@ class ServiceTable(DriverTable):
         self.changes_in = 0
         self.compactions = 0
         self.setting_warnings = SettingWarnings(self.topic, driver.clock, driver.log)
-        self._rest = Rest(driver.clock)
+        self._rest = RetryPauses(driver.clock)
         self._unwritable = False
         self._to_park: ParkReason | None = None
         self._sightings = TopicProgress()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.resting import Rest
+from lakesplice.apps.service.resting import RetryPauses
 from lakesplice.apps.service.sources.connectors import Connectors
 from lakesplice.apps.service.sources.new_topics import NewTopics
 from lakesplice.apps.service.sources.past_freshness import PastFreshness
@@ -41,7 +41,7 @@ class _Unopened:
 
     topic: Topic
     reason: str
-    rest: Rest | None = None
+    rest: RetryPauses | None = None
 
     @property
     def rests(self) -> bool:
@@ -269,6 +269,6 @@ class Sources:
             self._driver.log.warning("table-not-opened", topic=name, error=reason)
         rest = None
         if not isinstance(error, UsageError | UnsupportedError):
-            rest = (known.rest if known else None) or Rest(self._driver.clock)
+            rest = (known.rest if known else None) or RetryPauses(self._driver.clock)
             rest.begin(reason)
         self._unopened[topic.name] = _Unopened(topic, reason, rest)

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.resting import Rest
+from lakesplice.apps.service.resting import RetryPauses
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.apps.service.upkeep.slots import Slots
 from lakesplice.apps.service.upkeep.table_upkeep import Upkeep
@@ -79,7 +79,7 @@ class Compactor:
         self._slots = Slots(self._tasks)
         self._lock = threading.Lock()
         self._running: set[str] = set()
-        self._rests: dict[str, Rest] = {}
+        self._rests: dict[str, RetryPauses] = {}
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
 
@@ -260,7 +260,9 @@ class Compactor:
         )
 
     def _pause(self, table: ServiceTable, error: Exception) -> None:
-        rest = self._rests.setdefault(str(table.name), Rest(self._driver.clock, _PAUSES_SECONDS))
+        rest = self._rests.setdefault(
+            str(table.name), RetryPauses(self._driver.clock, _PAUSES_SECONDS)
+        )
         rest.begin(str(error))
         self._driver.metrics.add(metric.COMPACTIONS, table=str(table.name), result="failed")
         self._driver.log.error("compaction-failed", table=str(table.name), error=str(error))

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.resting import Rest
+from lakesplice.apps.service.resting import RetryPauses
 from lakesplice.apps.service.tables import ServiceTable
 from lakesplice.apps.service.upkeep.purges import Purges
 from lakesplice.apps.service.upkeep.vacuums import Vacuums
@@ -41,7 +41,7 @@ class Upkeep:
         self._logs: dict[str, Maintenance] = {}
         self._seen: dict[str, int] = {}
         self._no_file_merge_until: dict[str, float] = {}
-        self._rests: dict[str, Rest] = {}
+        self._rests: dict[str, RetryPauses] = {}
         self._vacuums = Vacuums(driver)
         self._purges = Purges(driver, partial(purge_table, session))
 
@@ -75,7 +75,7 @@ class Upkeep:
         except (LakespliceError, PySparkException) as error:
             self._driver.log.error("upkeep-failed", table=str(table.name), error=str(error))
             rest = self._rests.setdefault(
-                str(table.name), Rest(self._driver.clock, _PAUSES_SECONDS)
+                str(table.name), RetryPauses(self._driver.clock, _PAUSES_SECONDS)
             )
             rest.begin(str(error))
         else:
