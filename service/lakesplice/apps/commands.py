@@ -44,7 +44,7 @@ _EXECUTED_WITHIN_MS = 2 * 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RequestWait:
     """How long a command waits for the driver, and how: tests wait otherwise."""
 
     seconds_max: float = WAIT_SECONDS
@@ -58,7 +58,7 @@ def give(
     arguments: Mapping[str, Any],
     *,
     settings: Settings | None = None,
-    patience: Patience = Patience(),
+    patience: RequestWait = RequestWait(),
     options: Mapping[str, str] | None = None,
 ) -> Done:
     """Give a command about the table at an address; return its result.
@@ -140,7 +140,7 @@ def _was_done(request: Request, store: Store) -> bool:
 
 
 @contextmanager
-def _generation(lake: AnyStore, patience: Patience) -> Iterator[Generation]:
+def _generation(lake: AnyStore, patience: RequestWait) -> Iterator[Generation]:
     generation = take_generation(lake, patience.clock, _for_a_lease(patience.wait))
     if generation is None:
         raise UsageError(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lakesplice.apps.commands import Patience, answer_of, give, workplace
+from lakesplice.apps.commands import RequestWait, answer_of, give, workplace
 from lakesplice.apps.table_work import (
     COMPACT,
     DROP,
@@ -81,8 +81,8 @@ class Time:
         self.seconds += seconds
         self._meanwhile()
 
-    def patience(self) -> Patience:
-        return Patience(60, self, self.wait)
+    def patience(self) -> RequestWait:
+        return RequestWait(60, self, self.wait)
 
 
 @pytest.fixture

@@ -121,14 +121,14 @@ def replay(
     What can be read now changes its row, unless something newer did; the others stay. Where no
     service runs --config is needed: it says how records are read.
     """
-    from lakesplice.apps.commands import Patience, give
+    from lakesplice.apps.commands import RequestWait, give
     from lakesplice.apps.letters import letter_arguments
     from lakesplice.apps.table_work import REPLAY
 
     arguments = letter_arguments(_chosen(letters, reasons, topic))
     settings, options = settings_of(config), lake_options(config)
     done = give(
-        table, REPLAY, arguments, settings=settings, patience=Patience(wait), options=options
+        table, REPLAY, arguments, settings=settings, patience=RequestWait(wait), options=options
     )
     typer.echo(done.text)
 
@@ -145,14 +145,14 @@ def drop(
     config: ConfigOption = None,
 ) -> None:
     """Forget dead letters for good: those given, those of a reason, or all."""
-    from lakesplice.apps.commands import Patience, give
+    from lakesplice.apps.commands import RequestWait, give
     from lakesplice.apps.letters import letter_arguments
     from lakesplice.apps.table_work import DROP
 
     if everything == bool(letters or reasons):
         raise UsageError("say which letters: --letter, --reason, or --all alone")
     arguments = {**letter_arguments(_chosen(letters, reasons, topic)), "why": why}
-    done = give(table, DROP, arguments, patience=Patience(wait), options=lake_options(config))
+    done = give(table, DROP, arguments, patience=RequestWait(wait), options=lake_options(config))
     typer.echo(done.text)
 
 

@@ -47,8 +47,8 @@ def rebuild_index(
     table: TableArgument, wait: WaitOption = WAIT_SECONDS, config: ConfigOption = None
 ) -> None:
     """Rebuild the row index from the rows' keys; a running service does it between batches."""
-    from lakesplice.apps.commands import Patience, give
+    from lakesplice.apps.commands import RequestWait, give
     from lakesplice.apps.table_work import REBUILD
 
-    done = give(table, REBUILD, {}, patience=Patience(wait), options=lake_options(config))
+    done = give(table, REBUILD, {}, patience=RequestWait(wait), options=lake_options(config))
     typer.echo(done.text)

@@ -51,7 +51,7 @@ def reset(
     What is read again changes no row that is as new or newer. A running service does it between
     two batches; only that knows where topics begin (`--to`, `--anew`).
     """
-    from lakesplice.apps.commands import Patience, give
+    from lakesplice.apps.commands import RequestWait, give
     from lakesplice.apps.resetting import EARLIEST
     from lakesplice.apps.table_work import RESET
     from lakesplice.table.reading.table import moment_ms
@@ -69,5 +69,5 @@ def reset(
         "dry_run": dry_run,
         "why": why,
     }
-    done = give(table, RESET, arguments, patience=Patience(wait), options=lake_options(config))
+    done = give(table, RESET, arguments, patience=RequestWait(wait), options=lake_options(config))
     typer.echo(done.text)

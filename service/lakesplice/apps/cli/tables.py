@@ -129,7 +129,7 @@ def unpark(
     config: ConfigOption = None,
 ) -> None:
     """Let a parked table go on, from where it stopped or from the offsets given."""
-    from lakesplice.apps.commands import Patience, give
+    from lakesplice.apps.commands import RequestWait, give
     from lakesplice.apps.table_work import UNPARK
     from lakesplice.planning.sources.operator_directions import FallBack
 
@@ -138,7 +138,7 @@ def unpark(
     offsets = sorted(dict(map(parse_offset, from_offset or [])).items())
     stated = FallBack.NEW_EPOCH if new_epoch else FallBack.REPEATED if repeated else None
     arguments = {"offsets": offsets, "stated": stated, "topic": topic}
-    done = give(table, UNPARK, arguments, patience=Patience(wait), options=lake_options(config))
+    done = give(table, UNPARK, arguments, patience=RequestWait(wait), options=lake_options(config))
     typer.echo(done.text)
 
 

@@ -60,7 +60,7 @@ def vacuum(
     The service does it by itself; asked to do it now, it reads nothing meanwhile.
     """
     from lakesplice import Table
-    from lakesplice.apps.commands import Patience, give
+    from lakesplice.apps.commands import RequestWait, give
     from lakesplice.apps.lake import table_store
     from lakesplice.apps.table_work import VACUUM
     from lakesplice.storage.places import drop_temporaries
@@ -76,7 +76,7 @@ def vacuum(
         )
     else:
         arguments = {"retention_seconds": retention}
-        given = give(table, VACUUM, arguments, patience=Patience(wait), options=options)
+        given = give(table, VACUUM, arguments, patience=RequestWait(wait), options=options)
         done = Vacuumed(**given.facts)
     if not dry_run:
         now_ms = SystemClock().now_ms()
@@ -159,7 +159,7 @@ def restore(
     A running service does it between two batches, then reads again what came since.
     """
     from lakesplice import Table
-    from lakesplice.apps.commands import Patience, give
+    from lakesplice.apps.commands import RequestWait, give
     from lakesplice.apps.lake import table_store
     from lakesplice.apps.table_work import RESTORE
     from lakesplice.table.reading.table import asked_version
@@ -173,7 +173,7 @@ def restore(
         made = opened.restore(wanted)
         typer.echo(f"version {wanted} restored as version {made}")
         return
-    done = give(table, RESTORE, {"version": wanted}, patience=Patience(wait), options=options)
+    done = give(table, RESTORE, {"version": wanted}, patience=RequestWait(wait), options=options)
     typer.echo(done.text)
 
 
@@ -188,13 +188,13 @@ def _fed_by_hand(
     its result and return None.
     """
     from lakesplice import Table
-    from lakesplice.apps.commands import Patience, give
+    from lakesplice.apps.commands import RequestWait, give
 
     options = lake_options(config)
     opened = Table.open(address, options=options)
     if opened.snapshot.manifest.upserts is not None:
         return opened
-    done = give(address, command, arguments, patience=Patience(wait), options=options)
+    done = give(address, command, arguments, patience=RequestWait(wait), options=options)
     typer.echo(done.text)
     return None
 
