@@ -27,7 +27,7 @@ TROUBLES = (TopicState.RESTING, TopicState.PARKED, TopicState.REFUSED)
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class TopicCondition:
     """A topic's state and why: `code` as `ParkCode` has it for a parked one, `reason` for people,
     `retry_ms` when a resting one is tried again.
     """
@@ -61,7 +61,7 @@ class TopicStatus:
 
     topic: str
     table: str
-    standing: Standing
+    standing: TopicCondition
     since_ms: int
     lag_records: int | None = None
     real_time_ms: int | None = None

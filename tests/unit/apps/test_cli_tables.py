@@ -19,8 +19,8 @@ from lakesplice.apps.lake_listing import listing
 from lakesplice.model.change import Op
 from lakesplice.model.driver_status import (
     DriverStatus,
-    Standing,
     SuspectSetting,
+    TopicCondition,
     TopicState,
     TopicStatus,
 )
@@ -296,7 +296,7 @@ def now_ms() -> int:
     return round(time.time() * 1000)
 
 
-def topic(name: str, table: str, standing: Standing, **facts: Any) -> TopicStatus:
+def topic(name: str, table: str, standing: TopicCondition, **facts: Any) -> TopicStatus:
     return TopicStatus(name, table, standing, now_ms() - 7_500_000, **facts)
 
 
@@ -309,10 +309,10 @@ def test_tables_shows_what_the_driver_says_of_every_topic(
     well = {"lag_records": 1234, "real_time_ms": now_ms() - 7_500_000}
     told(
         lake,
-        topic("a.shop.items", "shop.items", Standing(TopicState.RUNNING), **well),
-        topic("a.shop.no_key", "shop.no_key", Standing(TopicState.RUNNING)),
-        topic("a.shop.stuck", "shop.stuck", Standing(TopicState.RESTING, LONG, "", now_ms())),
-        topic("a.x.", "", Standing(TopicState.REFUSED, "a topic must end in database.table")),
+        topic("a.shop.items", "shop.items", TopicCondition(TopicState.RUNNING), **well),
+        topic("a.shop.no_key", "shop.no_key", TopicCondition(TopicState.RUNNING)),
+        topic("a.shop.stuck", "shop.stuck", TopicCondition(TopicState.RESTING, LONG, "", now_ms())),
+        topic("a.x.", "", TopicCondition(TopicState.REFUSED, "a topic must end in database.table")),
     )
     rows = {row["topic"]: row for row in lakesplice.rows("tables", lake)}
     facts = rows["a.shop.items"]
@@ -343,9 +343,9 @@ def test_tables_fits_a_terminal_of_80_columns_and_cuts_no_reason(
         "real_time_ms": now_ms() - 100_000_000,
         "suspect_settings": (setting,),
     }
-    stuck = Standing(TopicState.RESTING, LONG)
+    stuck = TopicCondition(TopicState.RESTING, LONG)
     name = "warehouse.a_table_with_a_rather_long_name"
-    told(lake, topic("a.shop.items", "shop.items", Standing(TopicState.RUNNING), **well))
+    told(lake, topic("a.shop.items", "shop.items", TopicCondition(TopicState.RUNNING), **well))
     told(lake, topic("a", name, stuck, **well))
     screen = Terminal()
     monkeypatch.setenv("COLUMNS", "80")
@@ -362,7 +362,7 @@ def test_tables_shows_each_setting_that_changes_values_once_with_its_tables(
     lakesplice: CommandLine, lake: Path, items: IndexedTable
 ) -> None:
     assert "note" not in lakesplice("tables", lake).out
-    well = Standing(TopicState.RUNNING)
+    well = TopicCondition(TopicState.RUNNING)
     nulls = SuspectSetting("x.replace.null", "NULL arrives as 0; set it to false", now_ms())
     times = SuspectSetting("time.mode", "cut", now_ms() - 7_500_000)
     told(

@@ -19,7 +19,7 @@ from lakesplice.apps.service.sources.topic_selection import Sources
 from lakesplice.apps.service.status.status_reporter import StatusReporter
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.errors import CorruptFileError, LakespliceError, StorageError
-from lakesplice.model.driver_status import Standing, TopicState
+from lakesplice.model.driver_status import TopicCondition, TopicState
 from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState
 from lakesplice.model.position import Ordering, Position
 from lakesplice.model.schema import TableSchema
@@ -115,7 +115,7 @@ class Scene:
         self.health = Health(60.0)
         self.reporter = StatusReporter(self.driver, self.tables, self.sources, self.health)
 
-    def standing(self, topic: str = GOODS) -> Standing:
+    def standing(self, topic: str = GOODS) -> TopicCondition:
         return self.sources.standings()[topic]
 
     def table(self, topic: str = GOODS) -> ServiceTable:
@@ -297,7 +297,7 @@ def test_a_log_that_cannot_be_read_is_opened_again_once_it_is_mended(tmp_path: P
 
 
 def test_failures_park_or_rest_a_table_by_what_they_are(tmp_path: Path) -> None:
-    def after(*errors: Exception) -> Standing:
+    def after(*errors: Exception) -> TopicCondition:
         scene = Scene(tmp_path / str(len(list(tmp_path.iterdir()))), a_shop_goods=3)
         scene.root.mkdir()
         scene.sources.look()

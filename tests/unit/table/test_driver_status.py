@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from lakesplice.model.driver_status import (
     DriverStatus,
-    Standing,
     SuspectSetting,
+    TopicCondition,
     TopicState,
     TopicStatus,
 )
@@ -26,7 +26,7 @@ from lakesplice.table.protocol.layout import STATUS
 
 MOMENTS = st.integers(0, 2**53)
 MAYBE = st.none() | MOMENTS
-STANDINGS = st.builds(Standing, st.sampled_from(TopicState), st.text(), st.text(), MAYBE)
+STANDINGS = st.builds(TopicCondition, st.sampled_from(TopicState), st.text(), st.text(), MAYBE)
 SETTINGS = st.lists(st.builds(SuspectSetting, st.text(), st.text(), MOMENTS), max_size=2).map(tuple)
 TOPICS = st.builds(
     TopicStatus, st.text(), st.text(), STANDINGS, MOMENTS, MAYBE, MAYBE, MAYBE, SETTINGS
@@ -57,7 +57,7 @@ def test_bytes_that_are_none_are_no_document(data: bytes) -> None:
 
 
 def test_what_a_newer_driver_added_is_passed_over() -> None:
-    topic = TopicStatus("a.b.c", "b.c", Standing(TopicState.RUNNING), 5)
+    topic = TopicStatus("a.b.c", "b.c", TopicCondition(TopicState.RUNNING), 5)
     told = json.loads(encode_status(status(1, 2, topic)))
     told["new"] = told["topics"][0]["new"] = told["topics"][0]["standing"]["new"] = 1
     assert decode_status(json.dumps(told).encode()) == status(1, 2, topic)
@@ -66,7 +66,7 @@ def test_what_a_newer_driver_added_is_passed_over() -> None:
 
 
 def test_what_an_older_driver_left_out_is_unknown() -> None:
-    topic = TopicStatus("a.b.c", "b.c", Standing(TopicState.RUNNING), 5)
+    topic = TopicStatus("a.b.c", "b.c", TopicCondition(TopicState.RUNNING), 5)
     told = json.loads(encode_status(status(1, 2, topic)))
     del told["topics"][0]["suspect_settings"]
     assert decode_status(json.dumps(told).encode()) == status(1, 2, topic)

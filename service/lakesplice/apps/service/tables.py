@@ -12,7 +12,7 @@ from lakesplice.apps.service.resting import RetryPauses
 from lakesplice.apps.service.setting_warnings import SettingWarnings
 from lakesplice.apps.service.topic_names import FirstRecords, TopicNames
 from lakesplice.errors import FencedError, LakespliceError, StorageError, UsageError
-from lakesplice.model.driver_status import Standing, TopicState
+from lakesplice.model.driver_status import TopicCondition, TopicState
 from lakesplice.model.manifest import Manifest, ParkReason, PartitionState, SourceState
 from lakesplice.model.names import TableName
 from lakesplice.planning.shape.metadata_columns import Origin
@@ -137,17 +137,17 @@ class ServiceTable(DriverTable):
             self._rest.end()
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> TopicCondition:
         """The topic's state and why."""
         parked = self.parked
         if parked is not None:
             unsaid = f" ({self._rest.reason})" if self._to_park is not None else ""
-            return Standing(TopicState.PARKED, f"{parked.detail}{unsaid}", parked.code.value)
+            return TopicCondition(TopicState.PARKED, f"{parked.detail}{unsaid}", parked.code.value)
         if self.is_failing:
-            return Standing(TopicState.RESTING, self._rest.reason, "", self._rest.retry_ms)
+            return TopicCondition(TopicState.RESTING, self._rest.reason, "", self._rest.retry_ms)
         if self.snapshot is None:
-            return Standing(TopicState.WAITING, "the topic has had no change yet")
-        return Standing(TopicState.RUNNING)
+            return TopicCondition(TopicState.WAITING, "the topic has had no change yet")
+        return TopicCondition(TopicState.RUNNING)
 
     @property
     def lag_records(self) -> int | None:

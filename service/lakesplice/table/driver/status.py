@@ -18,8 +18,8 @@ from typing import Any
 from lakesplice.errors import MissingFileError
 from lakesplice.model.driver_status import (
     DriverStatus,
-    Standing,
     SuspectSetting,
+    TopicCondition,
     TopicState,
     TopicStatus,
 )
@@ -93,7 +93,7 @@ def _topic(told: Mapping[str, Any]) -> TopicStatus:
     return TopicStatus(
         str(told["topic"]),
         str(told["table"]),
-        Standing(
+        TopicCondition(
             TopicState(standing["state"]),
             str(standing["reason"]),
             str(standing["code"]),

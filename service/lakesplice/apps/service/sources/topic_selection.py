@@ -12,7 +12,7 @@ from lakesplice.apps.service.sources.new_topics import NewTopics
 from lakesplice.apps.service.sources.past_freshness import PastFreshness
 from lakesplice.apps.service.tables import ServiceTables, unborn_source
 from lakesplice.errors import FencedError, UnsupportedError, UsageError
-from lakesplice.model.driver_status import Standing, TopicState
+from lakesplice.model.driver_status import TopicCondition, TopicState
 from lakesplice.planning.sources.source_check import check_source
 from lakesplice.spark.query import Offsets
 from lakesplice.spark.topics import Topic, TopicCatalogue
@@ -48,10 +48,10 @@ class _Unopened:
         return self.rest is not None and self.rest.is_on
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> TopicCondition:
         if self.rest is None:
-            return Standing(TopicState.REFUSED, self.reason)
-        return Standing(TopicState.RESTING, self.reason, "", self.rest.retry_ms)
+            return TopicCondition(TopicState.REFUSED, self.reason)
+        return TopicCondition(TopicState.RESTING, self.reason, "", self.rest.retry_ms)
 
 
 class Sources:
@@ -95,21 +95,21 @@ class Sources:
         self._connectors.look(topics)
         return ReadableOffsets(starts, lags)
 
-    def standings(self) -> dict[str, Standing]:
+    def standings(self) -> dict[str, TopicCondition]:
         """Return the state of each topic that matched when the broker was last asked; without any,
         `other_topics` are those that it has.
         """
         return {topic: self._standing(topic) for topic in self._matching}
 
-    def _standing(self, topic: str) -> Standing:
+    def _standing(self, topic: str) -> TopicCondition:
         if topic in self._excluded:
-            return Standing(TopicState.EXCLUDED, self._excluded[topic])
+            return TopicCondition(TopicState.EXCLUDED, self._excluded[topic])
         if topic in self._unopened:
             return self._unopened[topic].standing
         if self._tables.names.is_unknown(topic):
-            return Standing(TopicState.WAITING, _UNNAMED)
+            return TopicCondition(TopicState.WAITING, _UNNAMED)
         table = self._tables.get(topic)
-        return Standing(TopicState.WAITING, "it is new") if table is None else table.standing
+        return TopicCondition(TopicState.WAITING, "it is new") if table is None else table.standing
 
     def any_due(self) -> bool:
         """Return whether something that rested, and is left out of the queries, can go on now.

@@ -14,7 +14,7 @@ from lakesplice.errors import LakespliceError, UsageError
 from lakesplice.model.driver_status import (
     TROUBLES,
     DriverStatus,
-    Standing,
+    TopicCondition,
     TopicState,
     TopicStatus,
 )
@@ -84,7 +84,7 @@ class StatusReporter:
         standings = self._sources.standings()
         return {topic: self._topic(topic, standing) for topic, standing in standings.items()}
 
-    def _topic(self, topic: str, standing: Standing) -> TopicStatus:
+    def _topic(self, topic: str, standing: TopicCondition) -> TopicStatus:
         known = self._known.get(topic, self._before.get(topic))
         same = known is not None and _state(known.standing) == _state(standing)
         now_ms = self._driver.clock.now_ms()
@@ -99,7 +99,7 @@ class StatusReporter:
             suspect_settings=still_shown([*before, *shown], now_ms),
         )
 
-    def _table_of(self, topic: str, standing: Standing) -> str:
+    def _table_of(self, topic: str, standing: TopicCondition) -> str:
         """The table that the topic feeds, or would; one that is refused has none."""
         table = self._tables.get(topic)
         if table is not None:
@@ -165,7 +165,7 @@ def _states(topics: Mapping[str, TopicStatus]) -> dict[str, tuple[str, ...]]:
     return {topic: _told(status) for topic, status in topics.items()}
 
 
-def _state(standing: Standing) -> tuple[str, str]:
+def _state(standing: TopicCondition) -> tuple[str, str]:
     """What makes a state another one: its moment of retry and its words don't."""
     return standing.state.value, standing.code
 
