@@ -23,7 +23,7 @@ from lakesplice.model.formats import FormatName
 
 
 @dataclass(frozen=True, slots=True)
-class Knowledge:
+class FormatCapabilities:
     """What a format's events say, for docs/formats.md: per fact where it comes from, or what is
     done without it.
     """
@@ -108,7 +108,7 @@ class Dialect:
     """
 
     name: FormatName
-    knows: Knowledge
+    knows: FormatCapabilities
     recognises: Callable[[Mapping[str, object]], bool]
     reader: Callable[[DecodeContext], Reader]
     placeholder: bytes | None = None

@@ -17,7 +17,7 @@ from lakesplice.formats.events.blocks.positions import other_table, tidb_place
 from lakesplice.formats.events.canal.block import OPS, build_block
 from lakesplice.formats.events.canal.proof import prove_messages
 from lakesplice.formats.events.canal.types import cell_of, declared_cell
-from lakesplice.formats.events.event_format import Dialect, Group, Knowledge
+from lakesplice.formats.events.event_format import Dialect, FormatCapabilities, Group
 from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.member_types import shown_type
 from lakesplice.formats.events.json_reading.null_proof import prove_nothing
@@ -217,7 +217,7 @@ def _recognises(payload: Mapping[str, object]) -> bool:
 
 CANAL = Dialect(
     FormatName.CANAL,
-    Knowledge(
+    FormatCapabilities(
         position="from TiCDC `_tidb.commitTs`; else the order of records",
         before="of deletes only",
         changed="unknown: whole rows are written",

@@ -12,7 +12,7 @@ from lakesplice.formats.events.debezium.keys import ComparedKey, KeyShape, in_im
 from lakesplice.formats.events.debezium.numeric import key_in_numbers, read_as
 from lakesplice.formats.events.debezium.schemaless import Shapes, Undeclared
 from lakesplice.formats.events.debezium.verdicts import truncated, undeclared, unknown_op
-from lakesplice.formats.events.event_format import Dialect, Group, KeyForm, Knowledge
+from lakesplice.formats.events.event_format import Dialect, FormatCapabilities, Group, KeyForm
 from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.payload_shape import EventShape
 from lakesplice.formats.events.json_reading.strict import Flaw, shown
@@ -158,7 +158,7 @@ PLACEHOLDER = b"__debezium_unavailable_value"
 
 DEBEZIUM = Dialect(
     FormatName.DEBEZIUM,
-    Knowledge(
+    FormatCapabilities(
         position="`source.file`, `pos` and `row`; without a file the order of records",
         before="`before`",
         changed="`before` against `after`",

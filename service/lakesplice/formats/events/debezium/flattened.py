@@ -42,7 +42,7 @@ from lakesplice.formats.events.debezium.suspect_settings import (
     told_by_types,
 )
 from lakesplice.formats.events.debezium.verdicts import truncated_somewhere, undeclared
-from lakesplice.formats.events.event_format import Dialect, Group, Knowledge
+from lakesplice.formats.events.event_format import Dialect, FormatCapabilities, Group
 from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.payload_shape import EventShape
 from lakesplice.formats.events.json_reading.strict import Flaw, shown
@@ -272,7 +272,7 @@ def _recognises(payload: Mapping[str, object]) -> bool:
 
 FLATTENED = Dialect(
     FormatName.FLATTENED,
-    Knowledge(
+    FormatCapabilities(
         position="`__source_file`, `_pos` and `_row` if all were added; else the order of records",
         before="of deletes only",
         changed="unknown: whole rows are written",

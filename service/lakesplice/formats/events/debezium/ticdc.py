@@ -30,7 +30,7 @@ from lakesplice.formats.events.debezium.envelope import (
 from lakesplice.formats.events.debezium.keys import KeyShape, in_image, inspect_key
 from lakesplice.formats.events.debezium.schemaless import Shapes
 from lakesplice.formats.events.debezium.verdicts import unknown_op
-from lakesplice.formats.events.event_format import Dialect, Group, Knowledge
+from lakesplice.formats.events.event_format import Dialect, FormatCapabilities, Group
 from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.payload_shape import EventShape
 from lakesplice.formats.events.json_reading.strict import Flaw, shown
@@ -169,7 +169,7 @@ def _recognises(payload: Mapping[str, object]) -> bool:
 
 TICDC_DEBEZIUM = Dialect(
     FormatName.TICDC_DEBEZIUM,
-    Knowledge(
+    FormatCapabilities(
         position="`source.commit_ts`",
         before="`before`",
         changed="`before` against `after`",

@@ -10,7 +10,7 @@ from functools import lru_cache
 import pyarrow as pa
 
 from lakesplice.formats.events.blocks.positions import binlog_place, other_table
-from lakesplice.formats.events.event_format import Dialect, Group, Knowledge
+from lakesplice.formats.events.event_format import Dialect, FormatCapabilities, Group
 from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.member_types import shown_type
 from lakesplice.formats.events.json_reading.null_proof import prove_nothing
@@ -277,7 +277,7 @@ def _recognises(payload: Mapping[str, object]) -> bool:
 
 MAXWELL = Dialect(
     FormatName.MAXWELL,
-    Knowledge(
+    FormatCapabilities(
         position="`position` and `xoffset` if both are put out; else the order of records",
         before="`data` with `old` laid over it",
         changed="those in `old`",
