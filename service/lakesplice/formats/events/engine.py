@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.events.event_format import Group, KeyForm, Reader, Sliced
+from lakesplice.formats.events.event_format import Group, KeyForm, Reader, TextSelection
 from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.record_group import read_group, slices_after
 from lakesplice.formats.events.json_reading.strict import Flaw
@@ -149,7 +149,7 @@ class _Run:
                 offsets=self._offsets if whole else self._offsets[read],
                 template=template,
                 key=key,
-                source=Sliced(texts, reading.at),
+                source=TextSelection(texts, reading.at),
                 notes=reading.notes,
             )
             self._reader.build(group, self.ledger)

@@ -50,7 +50,7 @@ class Group:
     offsets: Integers
     template: Template
     key: KeyForm | None
-    source: Sliced
+    source: TextSelection
     notes: pa.Array | None = None
 
     def text(self, row: int) -> bytes:
@@ -60,7 +60,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Sliced:
+class TextSelection:
     """Some of many texts, by their places."""
 
     texts: pa.Array
