@@ -27,7 +27,7 @@ from lakesplice.formats.events.json_reading.template import (
     Truncated,
     Verdict,
 )
-from lakesplice.formats.events.record_forms import Forms
+from lakesplice.formats.events.record_forms import RecordForms
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.position import RANK_OTHER, Position
@@ -54,11 +54,11 @@ def settle_records(
     """
     run = _Run(records, reader, threads=threads)
     tries = 0
-    forms: Forms | None = None
+    forms: RecordForms | None = None
     while (first := run.ledger.next_open()) is not None:
         value = run.values[first].as_py()
         if tries == _TRIES_MAX and forms is None:
-            forms = Forms(run.values, run.ledger.open, reader)
+            forms = RecordForms(run.values, run.ledger.open, reader)
         # Last, since a reader uses what it was shown last.
         template = reader.inspect(value)
         if not isinstance(template, Template):

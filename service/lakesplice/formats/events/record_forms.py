@@ -21,7 +21,7 @@ from lakesplice.model.arrays import Mask
 _SCALAR = r':[ ]*(?:"(?:[^"\\]|\\.)*"|[^"\[{,}\]]+)'
 
 
-class Forms:
+class RecordForms:
     """The forms of some records, each with the shape of the first that has it."""
 
     def __init__(self, values: pa.Array, open_: Mask, reader: Reader) -> None:
