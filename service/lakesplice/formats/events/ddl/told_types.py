@@ -10,7 +10,7 @@ from itertools import count
 
 from lakesplice.formats.events.ddl import DefinedColumn, SchemaHistory, TableVersion
 from lakesplice.formats.events.ddl.added_columns import NUMBERS, as_fill, fill_of
-from lakesplice.formats.events.values.column_types import Partly, TypeHistory, TypeVersion
+from lakesplice.formats.events.values.column_types import PartialType, TypeHistory, TypeVersion
 from lakesplice.formats.events.values.declared import DeclaredType
 from lakesplice.model.names import TableName
 from lakesplice.model.position import BEFORE_ALL, Position
@@ -86,7 +86,7 @@ def _typed(versions: Sequence[TableVersion], written: Written) -> list[TypeVersi
                 fills[name] = _Fill(fill, type_.type, type_.written)
         columns = {name: _filled(type_, fills.get(name)) for name, type_ in typed.items()}
         known = {name: earlier for name, earlier in names.items() if earlier}
-        partly = {n: Partly(c.type) for n, c in version.columns.items() if not c.digits_told}
+        partly = {n: PartialType(c.type) for n, c in version.columns.items() if not c.digits_told}
         told = TypeVersion(version.place, columns, untyped, formerly=known, partly=partly)
         found.append(replace(told, came=came))
     return found

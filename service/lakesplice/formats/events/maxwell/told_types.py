@@ -18,7 +18,7 @@ from lakesplice.errors import ConfigurationError
 from lakesplice.formats.events.ddl import DefinedColumn, SchemaHistory
 from lakesplice.formats.events.ddl.added_columns import CHARACTERS
 from lakesplice.formats.events.ddl.told_types import told_types
-from lakesplice.formats.events.values.column_types import Partly, TypeHistory, TypeVersion
+from lakesplice.formats.events.values.column_types import PartialType, TypeHistory, TypeVersion
 from lakesplice.formats.events.values.declared import DeclaredType
 from lakesplice.model.names import TableName
 from lakesplice.model.types import Kind
@@ -121,7 +121,7 @@ def _finest(told: DeclaredType, declared: DeclaredType | None) -> DeclaredType:
     return replace(declared, fill=_TRUTHS.get(told.fill or ""))
 
 
-def _contradicts(declared: DeclaredType, known: Partly) -> str:
+def _contradicts(declared: DeclaredType, known: PartialType) -> str:
     """Why a declared type can't be that of a column of which only the kind was told; or nothing."""
     what = f"{known.kind}, whose digits are not known, and declared as {declared.written}"
     if known.kind == "BIT":

@@ -34,7 +34,7 @@ EVERYWHERE = PositionRange()
 
 
 @dataclass(frozen=True, slots=True)
-class Partly:
+class PartialType:
     """Of a column it was told what kind of type it has (`DECIMAL`), but not its digits. `next` is
     the type that it was told to have later, as a declaration spells it; empty if there is none.
     """
@@ -61,7 +61,7 @@ class TypeVersion:
     formerly: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     later: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     tenures: Mapping[str, tuple[Tenure, ...]] = field(default_factory=dict)
-    partly: Mapping[str, Partly] = field(default_factory=dict)
+    partly: Mapping[str, PartialType] = field(default_factory=dict)
     came: frozenset[str] = frozenset()
 
 
