@@ -72,7 +72,7 @@ class Adoption:
 
 
 @dataclass(frozen=True)
-class Survey:
+class AdoptionSurvey:
     """What there is to adopt: the log's state, None for a folder; the columns; the files."""
 
     log: LogState | None
@@ -147,7 +147,7 @@ def adopt_table(
     return survey.adoption
 
 
-def _survey(store: Store, key: Sequence[str]) -> Survey:
+def _survey(store: Store, key: Sequence[str]) -> AdoptionSurvey:
     require_no_inner_tables(store)
     log = _log(store)
     if log is not None:
@@ -167,7 +167,7 @@ def _survey(store: Store, key: Sequence[str]) -> Survey:
     files = tuple(
         look_into(store, path, schema, size, constants.get(path)) for path, size in sizes.items()
     )
-    return Survey(log, schema, files)
+    return AdoptionSurvey(log, schema, files)
 
 
 def _columns_of(store: Store, paths: Sequence[str]) -> tuple[pa.Schema, Constants]:
