@@ -34,7 +34,7 @@ NO_LIMIT = LetterLimit(1.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Excess:
+class DeadLetterExcess:
     """How many of a batch's records are dead letters, and the commonest reason."""
 
     dead: int
@@ -44,7 +44,7 @@ class Excess:
 
 def excess(
     counts: Mapping[str, int], open_letters: int, limit: LetterLimit, *, is_empty: bool
-) -> Excess | None:
+) -> DeadLetterExcess | None:
     """Return what makes a batch have too many dead letters, or None if it hasn't.
 
     `counts` are those of `PartitionReport`, summed. `open_letters` are in the lake already. Of a
@@ -61,4 +61,4 @@ def excess(
         return None
     if dead + open_letters < limit.count_min and not (is_empty and not changes):
         return None
-    return Excess(dead, records, reasons.most_common(1)[0][0])
+    return DeadLetterExcess(dead, records, reasons.most_common(1)[0][0])
