@@ -36,12 +36,12 @@ FOR_NEWER_READERS = (
     "iceberg_compat_v1",
     "timestamp_ntz",
 )
-Shared = Callable[..., Path]
+SharedPages = Callable[..., Path]
 
 
 @pytest.mark.parametrize("name", WITHIN_REACH)
 def test_a_table_of_others_replays_to_the_files_that_hold_its_rows(
-    shared: Shared, name: str
+    shared: SharedPages, name: str
 ) -> None:
     case = shared("corpora", "delta-acceptance", name)
     root = case / "delta"
@@ -60,18 +60,18 @@ def _relative(uri: str, root: Path) -> str:
 
 
 @pytest.mark.parametrize("name", FOR_NEWER_READERS)
-def test_a_table_for_newer_readers_is_refused_by_name(shared: Shared, name: str) -> None:
+def test_a_table_for_newer_readers_is_refused_by_name(shared: SharedPages, name: str) -> None:
     case = shared("corpora", "delta-acceptance", name)
     with pytest.raises(UnsupportedError, match="newer Delta reader"):
         read_log(LocalStore(case / "delta"))
 
 
-def test_no_acceptance_table_is_left_out(shared: Shared) -> None:
+def test_no_acceptance_table_is_left_out(shared: SharedPages) -> None:
     folders = shared("corpora", "delta-acceptance").iterdir()
     assert {folder.name for folder in folders} == {*WITHIN_REACH, *FOR_NEWER_READERS}
 
 
-def test_a_table_of_others_is_none_of_ours(shared: Shared) -> None:
+def test_a_table_of_others_is_none_of_ours(shared: SharedPages) -> None:
     case = shared("corpora", "delta-acceptance", "with_checkpoint")
     with pytest.raises(TableNotFoundError):
         open_snapshot(LocalStore(case / "delta"))

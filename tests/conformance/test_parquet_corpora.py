@@ -14,7 +14,7 @@ from lakesplice.splicing.reasons import Reason
 from lakesplice.splicing.structures.source import SourceFile
 from tests.support.parquet_parts import read_to_the_last_page
 
-Shared = Callable[..., Path]
+SharedPages = Callable[..., Path]
 
 GOOD, BAD = "parquet-testing-data", "parquet-testing-bad_data"
 # Read as something else than what is written there, and written back as it was read.
@@ -45,7 +45,7 @@ def files(folder: Path) -> list[Path]:
     )
 
 
-def test_every_good_file_is_read_to_its_last_page_header(shared: Shared) -> None:
+def test_every_good_file_is_read_to_its_last_page_header(shared: SharedPages) -> None:
     found = files(shared("corpora", GOOD))
     assert len(found) > 60
     for path in found:
@@ -57,7 +57,7 @@ def test_every_good_file_is_read_to_its_last_page_header(shared: Shared) -> None
             read_to_the_last_page(path)
 
 
-def test_every_footer_and_index_is_written_back_byte_for_byte(shared: Shared) -> None:
+def test_every_footer_and_index_is_written_back_byte_for_byte(shared: SharedPages) -> None:
     for path in files(shared("corpora", GOOD)):
         if path.suffix == ".encrypted" or path.name in MENDED:
             continue
@@ -75,7 +75,7 @@ def test_every_footer_and_index_is_written_back_byte_for_byte(shared: Shared) ->
                     assert same or uncounted or path.name in FALSE_IS_ZERO, path.name
 
 
-def test_page_headers_are_written_back_byte_for_byte(shared: Shared) -> None:
+def test_page_headers_are_written_back_byte_for_byte(shared: SharedPages) -> None:
     for path in files(shared("corpora", GOOD)):
         if path.suffix == ".encrypted":
             continue
@@ -87,7 +87,9 @@ def test_page_headers_are_written_back_byte_for_byte(shared: Shared) -> None:
                     assert page.header.encode() == header, path.name
 
 
-def test_every_damaged_file_is_refused_by_name_or_damaged_within_its_pages(shared: Shared) -> None:
+def test_every_damaged_file_is_refused_by_name_or_damaged_within_its_pages(
+    shared: SharedPages,
+) -> None:
     found = files(shared("corpora", BAD))
     assert len(found) >= 8
     for path in found:
@@ -100,7 +102,7 @@ def test_every_damaged_file_is_refused_by_name_or_damaged_within_its_pages(share
         assert refused.value.facts["place"]
 
 
-def test_sizes_that_lack_a_header_are_put_right(shared: Shared) -> None:
+def test_sizes_that_lack_a_header_are_put_right(shared: SharedPages) -> None:
     source = read_to_the_last_page(shared("corpora", GOOD, "nation.dict-malformed.parquet"))
     (group,) = source.footer.row_groups
     assert [chunk.compressed_size for chunk in group.chunks] == [125, 322 + 15, 125, 2002 + 15]

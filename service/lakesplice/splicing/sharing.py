@@ -16,7 +16,7 @@ _DIGEST_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class SharedPages:
     """Pages of a file, headers included, and how many of them another file has too."""
 
     pages: int = 0
@@ -24,8 +24,8 @@ class Shared:
     bytes: int = 0
     bytes_shared: int = 0
 
-    def __add__(self, other: Shared) -> Shared:
-        return Shared(
+    def __add__(self, other: SharedPages) -> SharedPages:
+        return SharedPages(
             self.pages + other.pages,
             self.pages_shared + other.pages_shared,
             self.bytes + other.bytes,
@@ -33,7 +33,7 @@ class Shared:
         )
 
 
-def shared_pages(before: SourceFile, after: SourceFile) -> dict[str, Shared]:
+def shared_pages(before: SourceFile, after: SourceFile) -> dict[str, SharedPages]:
     """Return by column of `after` how many of its pages `before` has in the column of that name.
 
     A page that `before` has once counts once. Blocks; reads every page of both. Raises
@@ -45,11 +45,11 @@ def shared_pages(before: SourceFile, after: SourceFile) -> dict[str, Shared]:
         column = columns.get(leaf.name)
         old = () if column is None else _digests(before, column)
         held = Counter(digest for digest, _ in old)
-        total = Shared()
+        total = SharedPages()
         for digest, size in _digests(after, leaf.column):
             same = held[digest] > 0
             held[digest] -= same
-            total += Shared(1, int(same), size, size * same)
+            total += SharedPages(1, int(same), size, size * same)
         found[leaf.name] = total
     return found
 

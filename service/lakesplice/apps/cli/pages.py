@@ -128,10 +128,10 @@ def _chunk_pages(source: SourceFile, group: int, column: int) -> Iterator[dict[s
 
 
 def _shared(before: SourceFile, after: SourceFile, form: Listing) -> Iterator[dict[str, Any]]:
-    from lakesplice.splicing.sharing import Shared, shared_pages
+    from lakesplice.splicing.sharing import SharedPages, shared_pages
 
     found = shared_pages(before, after)
     for name, shared in found.items():
         yield {"column": name, **asdict(shared)}
-    total = sum(found.values(), Shared())
+    total = sum(found.values(), SharedPages())
     yield {"column": _SUM if form is Listing.TABLE else None, **asdict(total)}
