@@ -60,7 +60,7 @@ from lakesplice.planning.schema.shard_columns import (
     sighted_after,
     stays_after,
 )
-from lakesplice.planning.sources.epochs import Course, Opening, Places, follow
+from lakesplice.planning.sources.epochs import EpochPath, Opening, Places, follow
 from lakesplice.planning.sources.position_order import accept_repetitions
 from lakesplice.planning.sources.snapshots import SnapshotMet, is_lossy, snapshot_met
 
@@ -179,7 +179,7 @@ class PartitionIntake:
 
     def _limit(
         self, offsets: Integers, decoded: Decoded, order: RecordOrder
-    ) -> tuple[Course, int, Found, SharedPositions]:
+    ) -> tuple[EpochPath, int, Found, SharedPositions]:
         """Return the changes' path through the epochs, the first record that can't be applied or
         their number, and the changes, some of which may lie behind it, with their positions.
         """
@@ -221,7 +221,7 @@ class PartitionIntake:
         )
         return course, limit, found, positions
 
-    def _follow(self, places: Places, blocks: Sequence[Block]) -> Course:
+    def _follow(self, places: Places, blocks: Sequence[Block]) -> EpochPath:
         known = self._known.ordering or Ordering.BINLOG
         orderings = {block.ordering for block in blocks} or {known}
         if Ordering.BINLOG not in orderings:
@@ -229,7 +229,7 @@ class PartitionIntake:
             check = accept_repetitions(places.file, places.offset, start, seen)
             state = replace(self._state, position=check.high)
             one_epoch = np.zeros(len(places), np.int64)
-            return Course(one_epoch, len(places), state, repetitions=check.repetitions)
+            return EpochPath(one_epoch, len(places), state, repetitions=check.repetitions)
         return follow(places, self._partition, self._state, self._epochs)
 
     def _schema_stops(

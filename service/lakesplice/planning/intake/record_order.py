@@ -11,7 +11,7 @@ import pyarrow as pa
 from lakesplice.model.arrays import Integers, Marks
 from lakesplice.model.position import FILE_BITS, Ordering, Position
 from lakesplice.planning.intake.decoded_records import Block, Decoded, Fences
-from lakesplice.planning.sources.epochs import Course, Places
+from lakesplice.planning.sources.epochs import EpochPath, Places
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class RecordOrder:
                 marks[at] = block.snapshot
         return np.concatenate(marks)[self.order]
 
-    def lifted(self, course: Course) -> list[Integers]:
+    def lifted(self, course: EpochPath) -> list[Integers]:
         """Return each part's upper halves of the positions with their epochs in them."""
         if not course.epoch.any():
             return [part.position_file for part in self.parts]

@@ -73,7 +73,7 @@ class Opening:
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class EpochPath:
     """What a partition's changes showed, up to `end`, from where on nothing may be applied.
 
     `epoch` has the epoch of each change before `end`. At `end` stands an `opening`, or something
@@ -93,7 +93,7 @@ class Course:
 
 def follow(
     places: Places, partition: int, state: PartitionState, epochs: Sequence[Epoch]
-) -> Course:
+) -> EpochPath:
     """Return the epochs of a partition's changes; `epochs` are those of the table, ascending."""
     walk = _Walk(places, partition, state, epochs)
     while walk.at < len(places) and walk.stop is None:
@@ -190,10 +190,10 @@ class _Walk:
         self._now = epoch
         self._entered[epoch] = int(self._places.record[self.at])
 
-    def course(self) -> Course:
+    def course(self) -> EpochPath:
         """Return what was found."""
         end = self.at
-        return Course(
+        return EpochPath(
             self._epoch[:end],
             end,
             self._state,
