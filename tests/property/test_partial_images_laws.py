@@ -49,7 +49,7 @@ def histories(draw: st.DrawFn) -> list[Step]:
     return steps
 
 
-class Held:
+class PageBuffer:
     """A table of one file per first meeting of keys, as append, locate, overlay and compaction keep
     it.
     """
@@ -122,7 +122,7 @@ def test_any_order_batching_and_repetition_comes_to_each_columns_newest_value(
     data: st.DataObject,
 ) -> None:
     steps = data.draw(histories())
-    table = Held()
+    table = PageBuffer()
     for payloads, compacts in data.draw(deliveries(steps)):
         folded = [fold(changes(part), SCHEMA) for part in payloads]
         table.append(pa.concat_tables(folded))
@@ -145,7 +145,7 @@ def test_what_was_lost_is_set_by_nothing_else_and_its_replay_regresses_nothing(
     steps = data.draw(histories())
     lost = set(data.draw(st.sets(st.sampled_from([step.position for step in steps]))))
     arrived = [step for step in steps if step.position not in lost]
-    table = Held()
+    table = PageBuffer()
     for step in arrived:
         table.append(changes([step]))
     assert seen(table.rows) == by_the_rule(arrived)

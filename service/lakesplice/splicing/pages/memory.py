@@ -60,9 +60,9 @@ class Memory:
         """The same for a chunk's dictionary, around its spans."""
         return self._dictionaries.taken(size)
 
-    def held(self) -> Held:
+    def held(self) -> PageBuffer:
         """Return a place for the new pages of one chunk."""
-        return Held(self._held_bytes, self._open_scratch)
+        return PageBuffer(self._held_bytes, self._open_scratch)
 
 
 class AllocatorTrimmer:
@@ -87,7 +87,7 @@ class AllocatorTrimmer:
         pa.system_memory_pool().release_unused()
 
 
-class Held:
+class PageBuffer:
     """New pages of one chunk, until they are written; not for several threads."""
 
     def __init__(self, limit: int, open_scratch: OpenScratch | None) -> None:
