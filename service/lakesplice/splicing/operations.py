@@ -26,7 +26,7 @@ from lakesplice.splicing.metadata.signing import signed_for, writers
 from lakesplice.splicing.options import Options
 from lakesplice.splicing.output.assemble import GroupPlan, assemble
 from lakesplice.splicing.output.copying import Sink
-from lakesplice.splicing.output.images import ChunkImage, MakeImage, Making
+from lakesplice.splicing.output.images import ChunkImage, MakeImage, MakeImageFunction
 from lakesplice.splicing.pages.codec import Style
 from lakesplice.splicing.pages.laying import laid_over
 from lakesplice.splicing.pages.memory import Memory
@@ -99,7 +99,9 @@ def append_rows(
     given = [table for table in tables if table.num_rows]
     for table, columns in zip(given, rows_like(file, given), strict=True):
         makers: list[MakeImage] = [
-            Making(partial(_appended, leaf, style, encoding, values, name), values.nbytes)
+            MakeImageFunction(
+                partial(_appended, leaf, style, encoding, values, name), values.nbytes
+            )
             for (leaf, style, encoding), values in zip(styles, columns, strict=True)
         ]
         groups.append(GroupPlan(_bare_group(table.num_rows), makers))
@@ -201,7 +203,7 @@ def replace_column(
         image = _replaced(file, row_group, at, leaf, style, field, change)
         kept = replace(image, pieces=tuple(held.put(piece) for piece in image.pieces))
         makers = [*group.chunks]
-        makers[at] = Making(partial(_same, kept), 0)
+        makers[at] = MakeImageFunction(partial(_same, kept), 0)
         groups.append(GroupPlan(renumbered(group.like, others), makers))
     written = assemble(footer, groups, sink, options.threads)
     return finished(written, file.footer.num_rows, name, options)
@@ -244,7 +246,7 @@ def _with_column(
         arrays = cut(values, pages_like(file, row_group))
         return fresh_chunk(leaf, arrays, style, Place(file.name, f"new column {leaf.name}"))
 
-    making = Making(made, rows)
+    making = MakeImageFunction(made, rows)
     return GroupPlan(group.like, [*group.chunks[:at], making, *group.chunks[at:]])
 
 

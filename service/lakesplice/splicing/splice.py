@@ -18,7 +18,7 @@ from lakesplice.splicing.metadata.schemas import refuse_doubles
 from lakesplice.splicing.options import Options
 from lakesplice.splicing.output.assemble import Assembled, GroupPlan, assemble
 from lakesplice.splicing.output.copying import Sink
-from lakesplice.splicing.output.images import CopiedChunk, MakeImage, Making
+from lakesplice.splicing.output.images import CopiedChunk, MakeImage, MakeImageFunction
 from lakesplice.splicing.pages.codec import read_type
 from lakesplice.splicing.pages.laying import fitting, null_refused, refused
 from lakesplice.splicing.pages.memory import Memory
@@ -140,13 +140,13 @@ def _group(
         if column not in edited:
             makers.append(CopiedChunk(file, row_group, column, options.verify_copies))
         elif leaf.flat:
-            makers.append(Making(partial(chunks.image, column), size))
+            makers.append(MakeImageFunction(partial(chunks.image, column), size))
         else:
             name = columns[column]
             leaves = _leaves(file, name)
             if name not in nested:
                 nested[name] = NestedChunks(file, row_group, leaves, edited[column])
-            makers.append(Making(partial(nested[name].image, leaves.index(leaf)), size))
+            makers.append(MakeImageFunction(partial(nested[name].image, leaves.index(leaf)), size))
     return GroupPlan(_still_sorted(file.footer.row_groups[row_group], edited), makers)
 
 

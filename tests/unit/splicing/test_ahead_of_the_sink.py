@@ -16,7 +16,7 @@ from lakesplice.planning.rows.edits import Edits
 from lakesplice.splicing.options import Options
 from lakesplice.splicing.output.assemble import GroupPlan, assemble
 from lakesplice.splicing.output.copying import StreamSink
-from lakesplice.splicing.output.images import ChunkImage, Making
+from lakesplice.splicing.output.images import ChunkImage, MakeImageFunction
 from lakesplice.splicing.splice import edited_groups
 from lakesplice.splicing.structures.source import SourceFile
 
@@ -63,7 +63,7 @@ def test_as_many_wait_as_memory_has_room_for(megabytes: int, most: int) -> None:
             lock.notify_all()
         return image
 
-    makers = [Making(partial(noted, at), megabytes * MEGABYTE) for at in range(COLUMNS)]
+    makers = [MakeImageFunction(partial(noted, at), megabytes * MEGABYTE) for at in range(COLUMNS)]
     out = pa.BufferOutputStream()
     sink: Counting = Counting(out, made, lambda: settle(lock, made, len(sink.ahead), most))
     assemble(file.footer, [GroupPlan(group.like, makers)], sink, THREADS)

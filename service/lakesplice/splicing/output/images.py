@@ -68,7 +68,7 @@ class MakeImage(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Making:
+class MakeImageFunction:
     """`MakeImage` by calling `make`."""
 
     make: Callable[[], ChunkImage]
