@@ -170,7 +170,7 @@ class ServiceTable(DriverTable):
 
     @property
     def parked(self) -> ParkReason | None:
-        """See `DriverTable.parked`; also why the table is to be parked, while that can't be written.
+        """See `DriverTable.parked`; also the reason to park that can't be written yet.
 
         What was noticed once isn't noticed again, so nothing may be read on meanwhile.
         """

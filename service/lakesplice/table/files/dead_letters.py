@@ -19,8 +19,8 @@ from lakesplice.table.protocol.ports import Entropy, Store
 
 __all__ = [
     "LETTER_SCHEMA",
-    "LetterSelection",
     "DeadLetter",
+    "LetterSelection",
     "headers_json",
     "letters_of",
     "read_dead_letters",

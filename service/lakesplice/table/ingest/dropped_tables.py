@@ -55,7 +55,8 @@ def deal_with(
     table: DriverTable, told: DropHistory, policy: SchemaPolicy, *, insert_only: bool = False
 ) -> DropResult | None:
     """Do what the drops of a table call for, None if that is nothing. May be called again, but not
-    while a batch of the table's topic runs. Blocks; errors as `DriverTable.commit` and `with_fence`.
+    while a batch of the table's topic runs. Blocks; errors as `DriverTable.commit` and
+    `with_fence`.
     """
     found = calls_for(table, told, policy, insert_only=insert_only)
     if found is None:
