@@ -15,7 +15,7 @@ from lakesplice.formats.events import DecodeContext, decode
 from lakesplice.model.names import TableName
 from lakesplice.model.schema import SourceField, SourceSchema
 from lakesplice.model.types import ColumnType
-from lakesplice.planning.shape.masks import How, Mask, masked, masks_of
+from lakesplice.planning.shape.masks import Mask, MaskKind, masked, masks_of
 from lakesplice.planning.shape.metadata_columns import Origin
 from lakesplice.planning.shape.shaping import Shape, shaped, shaped_schema
 from lakesplice.testing.shop import Database
@@ -100,7 +100,7 @@ def test_a_hash_is_the_hmac_of_the_value_as_text() -> None:
 )
 def test_a_hash_is_of_the_value_as_text_in_every_type(kind: str, value: Any, text: bytes) -> None:
     column = ColumnType.parse(kind)
-    found = masked(pa.array([value, None], column.arrow), column, Mask(How.HASH), "s")
+    found = masked(pa.array([value, None], column.arrow), column, Mask(MaskKind.HASH), "s")
     assert found.to_pylist() == [hashed(text, b"s"), None]
 
 

@@ -35,7 +35,7 @@ _SECRET_DIGITS = 8
 _MASKED = "masked:"
 
 
-class How(StrEnum):
+class MaskKind(StrEnum):
     """What becomes of a masked value."""
 
     HASH = "hash"
@@ -47,16 +47,16 @@ class How(StrEnum):
 class Mask:
     """How a column is masked; `characters` are those that `TRUNCATE` leaves."""
 
-    how: How
+    how: MaskKind
     characters: int = 0
 
     @classmethod
     def parse(cls, text: str) -> Mask:
         """Read `hash`, `redact` or `truncate(n)`; `ConfigurationError` for anything else."""
         found = _SPELLING.fullmatch(text.strip())
-        if found is None or (found[1] == How.TRUNCATE) != (found[2] is not None):
+        if found is None or (found[1] == MaskKind.TRUNCATE) != (found[2] is not None):
             raise ConfigurationError("a mask is hash, redact or truncate(n)", mask=text)
-        return cls(How(found[1]), int(found[2] or 0))
+        return cls(MaskKind(found[1]), int(found[2] or 0))
 
 
 def masks_of(spelt: Mapping[str, str]) -> tuple[tuple[str, Mask], ...]:
@@ -66,11 +66,11 @@ def masks_of(spelt: Mapping[str, str]) -> tuple[tuple[str, Mask], ...]:
 
 def masked(values: pa.Array, kind: ColumnType, mask: Mask, secret: str) -> pa.Array:
     """Return values of the type as the mask leaves them; the head of this module says how."""
-    if mask.how is How.HASH:
+    if mask.how is MaskKind.HASH:
         return _hashed(values, kind, secret)
     if kind.kind is not Kind.STRING:
         return pa.nulls(len(values), values.type)
-    if mask.how is How.TRUNCATE:
+    if mask.how is MaskKind.TRUNCATE:
         return pc.utf8_slice_codeunits(values, 0, mask.characters)
     return pc.if_else(values.is_valid(), pa.scalar(REDACTED), pa.scalar(None, pa.string()))
 
@@ -88,18 +88,18 @@ def masked_field(
         return column
     text = column.type.kind is Kind.STRING
     possible = {
-        How.HASH: True,
-        How.REDACT: column.name not in key,
-        How.TRUNCATE: text and column.name not in key,
+        MaskKind.HASH: True,
+        MaskKind.REDACT: column.name not in key,
+        MaskKind.TRUNCATE: text and column.name not in key,
     }[mask.how]
     described = f"{_MASKED}{mask.how}"
-    if mask.how is How.TRUNCATE:
+    if mask.how is MaskKind.TRUNCATE:
         described += f"({mask.characters})"
-    if mask.how is How.HASH:
+    if mask.how is MaskKind.HASH:
         described += f":{_secret_mark(secret)}"
     if not possible:
         return replace(column, type=None, source_type=described, fill=None)
-    kind = _TEXT if mask.how is How.HASH else column.type
+    kind = _TEXT if mask.how is MaskKind.HASH else column.type
     fill = _masked_fill(column, kind, mask, secret)
     return replace(column, type=kind, source_type=described, fill=fill)
 
