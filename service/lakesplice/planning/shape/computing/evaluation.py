@@ -15,9 +15,9 @@ from lakesplice.planning.shape.computing.functions import (
     LONG,
     TEXT,
     ArgumentKind,
+    CallArguments,
     Constant,
     Function,
-    Given,
 )
 from lakesplice.planning.shape.computing.moments import Pattern
 
@@ -71,7 +71,7 @@ def evaluate(
     types = [_known(argument, columns) for argument, _ in values]
     arrays = [evaluate(argument, columns, image) for argument, _ in values]
     result = _known(expression, columns)
-    return function.evaluate(Given(arrays, types, constants, result))
+    return function.evaluate(CallArguments(arrays, types, constants, result))
 
 
 def _known(expression: Expression, columns: Mapping[str, ColumnType]) -> ColumnType:

@@ -61,7 +61,7 @@ KINDS: dict[ArgumentKind, tuple[Kind, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class CallArguments:
     """A call's arguments: values with their types, and constants, each in their order."""
 
     values: Sequence[pa.Array]
@@ -81,7 +81,7 @@ class Function:
 
     takes: tuple[ArgumentKind, ...]
     result: Callable[[Types, Sequence[Constant]], ColumnType | None]
-    evaluate: Callable[[Given], pa.Array]
+    evaluate: Callable[[CallArguments], pa.Array]
     optional: int = 0
     repeats: bool = False
 
@@ -104,12 +104,12 @@ def _formatted(types: Types, constants: Sequence[Any]) -> ColumnType:
     return TEXT
 
 
-def _format(given: Given) -> pa.Array:
+def _format(given: CallArguments) -> pa.Array:
     pattern: Any = given.constants[0]
     return pattern.written(given.values[0])
 
 
-def _substring(given: Given) -> pa.Array:
+def _substring(given: CallArguments) -> pa.Array:
     start, *stop = given.constants
     return pc.utf8_slice_codeunits(given.values[0], start, *(stop or (None,)))
 
@@ -120,7 +120,7 @@ def _truncated(types: Types, _constants: Sequence[Constant]) -> ColumnType | Non
     return TEXT if types[0].kind is Kind.STRING else LONG
 
 
-def _truncate(given: Given) -> pa.Array:
+def _truncate(given: CallArguments) -> pa.Array:
     (values,), (width,) = given.values, given.constants
     assert isinstance(width, int), "the parameter is a number"
     if given.result == TEXT:
@@ -148,7 +148,7 @@ def _common(types: Types, _constants: Sequence[Constant]) -> ColumnType | None:
     return next(iter(known)) if None not in types else None
 
 
-def _coalesce(given: Given) -> pa.Array:
+def _coalesce(given: CallArguments) -> pa.Array:
     return pc.coalesce(*(values.cast(given.result.arrow) for values in given.values))
 
 
