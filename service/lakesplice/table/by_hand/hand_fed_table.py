@@ -24,9 +24,9 @@ from lakesplice.splicing.output.copying import OpenSink, StreamSink
 from lakesplice.table.by_hand.given_rows import Rows, all_rows, reader_of, stored_batches
 from lakesplice.table.by_hand.new_rows import write_new_rows
 from lakesplice.table.by_hand.upsert import (
-    Given,
     Upserted,
     Upserter,
+    UpsertRequest,
     now_scalar,
     require_fed_by_hand,
 )
@@ -182,7 +182,7 @@ class HandFedTable(Table):
         if require_fed_by_hand(snapshot.manifest).insert_only and delete is not None:
             raise UsageError("the table is insert-only: nothing of it can be deleted")
         schema = snapshot.manifest.schema
-        given = Given(
+        given = UpsertRequest(
             all_rows(changes, schema, ()),
             all_rows(delete, schema, schema.key),
             checked_transaction(transaction),

@@ -45,7 +45,7 @@ _THREADS = 4
 
 
 @dataclass(frozen=True)
-class Given:
+class UpsertRequest:
     """What an upsert is asked to do, in stored names and types: rows to write, keys to delete.
 
     `transaction` is (application, number) or None. `fills` allows new rows without all columns.
@@ -106,7 +106,7 @@ class Upserter:
         self._entropy = entropy
         self._runs = RunCache()
 
-    def upsert(self, snapshot: Snapshot, given: Given) -> tuple[Snapshot, Upserted]:
+    def upsert(self, snapshot: Snapshot, given: UpsertRequest) -> tuple[Snapshot, Upserted]:
         """Commit what is given and return the version that shows it.
 
         Blocks. `UsageError` for a table fed by a source, a key given twice and a new row without
@@ -165,7 +165,9 @@ class Upserter:
             _Keyed(deleted, high[count:], low[count:]),
         )
 
-    def _write(self, snapshot: Snapshot, given: Given, rows: _Keyed, deleted: _Keyed) -> Upsert:
+    def _write(
+        self, snapshot: Snapshot, given: UpsertRequest, rows: _Keyed, deleted: _Keyed
+    ) -> Upsert:
         manifest = snapshot.manifest
         upserts = require_fed_by_hand(manifest)
         position, now = snapshot.version + 1, now_scalar(self._clock)
