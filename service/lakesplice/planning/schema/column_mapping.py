@@ -29,7 +29,7 @@ def followed_as(
 
 
 @dataclass(frozen=True, slots=True)
-class Matched:
+class ColumnMatch:
     """How the columns of a table and the fields of an image that isn't of any version correspond.
 
     `kept` has the columns under names that are theirs still, `renamed` those that the source is
@@ -54,7 +54,7 @@ class Matched:
 
 def matched(
     current: TableSchema, image: SourceSchema, policy: SchemaPolicy, stays: Stays | None = None
-) -> Matched:
+) -> ColumnMatch:
     """Match the fields of an image with a table's columns. A key's columns aren't renamed.
 
     Where the table has shards (`stays`), only columns are missing that the image's own had.
@@ -66,7 +66,7 @@ def matched(
     kept = {n: c for n, c in own.items() if c is not None and c.id not in taken}
     known = {column.id for column in kept.values()} | taken
     new = tuple(field for field in left if field.name not in kept)
-    return Matched(
+    return ColumnMatch(
         kept,
         renamed,
         new,

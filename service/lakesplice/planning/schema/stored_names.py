@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from lakesplice.model.names import column_name
 from lakesplice.model.schema import Column, SourceSchema, TableSchema
-from lakesplice.planning.schema.column_mapping import Matched
+from lakesplice.planning.schema.column_mapping import ColumnMatch
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,9 @@ class StoredNames:
         return [_free(self._taken, name) for name in names]
 
 
-def renamed_beside(current: TableSchema, match: Matched, image: SourceSchema) -> tuple[Column, ...]:
+def renamed_beside(
+    current: TableSchema, match: ColumnMatch, image: SourceSchema
+) -> tuple[Column, ...]:
     """Return the columns that the source renamed and that can be there under both names, with the
     name that the source has now: no other column has the one or is to have the other.
     """
