@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakesplice.errors import UnsupportedError, UsageError
-from lakesplice.splicing.matching import Matched, match_by_key, match_by_position
+from lakesplice.splicing.matching import MatchedChanges, match_by_key, match_by_position
 
 ROWS = 1000
 
@@ -41,12 +41,12 @@ def numbered(rows: int = ROWS) -> pa.Table:
     return pa.table([at[::-1], at // 2, names, np.ones(rows, np.int16)], schema=schema)
 
 
-def by_key(changes: Mapping[str, Any] | pa.Table, *key: str) -> Matched:
+def by_key(changes: Mapping[str, Any] | pa.Table, *key: str) -> MatchedChanges:
     table = changes if isinstance(changes, pa.Table) else pa.table(dict(changes))
     return match_by_key(source(numbered()), "f.parquet", table, key)
 
 
-def by_position(changes: Mapping[str, Any]) -> Matched:
+def by_position(changes: Mapping[str, Any]) -> MatchedChanges:
     table = pa.table(dict(changes))
     return match_by_position(source(numbered()), "f.parquet", table, "at")
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from lakesplice.apps.appearing import appearing, opened, options_for, refuse_existing
 from lakesplice.errors import UnsupportedError, UsageError
 from lakesplice.planning.rows.edits import Edits
-from lakesplice.splicing.matching import Matched, match_by_key, match_by_position
+from lakesplice.splicing.matching import MatchedChanges, match_by_key, match_by_position
 from lakesplice.splicing.options import Options
 from lakesplice.splicing.splice import Spliced, splice
 from lakesplice.splicing.structures.decoding import reading
@@ -141,7 +141,7 @@ def _matched(
     changes: pa.Table,
     key: str | Sequence[str] | None,
     by_position: str | None,
-) -> Matched:
+) -> MatchedChanges:
     if (key is None) == (by_position is None):
         raise UsageError("say how rows are found: by key, or by position")
     if by_position is not None:

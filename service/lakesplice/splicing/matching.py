@@ -30,7 +30,7 @@ _CHANGE, _ROW = "change", "row"
 
 
 @dataclass(frozen=True, slots=True)
-class Matched:
+class MatchedChanges:
     """The changes as edits of a file's rows; `unmatched` of them have a key that no row has."""
 
     edits: Edits
@@ -39,7 +39,7 @@ class Matched:
 
 def match_by_key(
     source: pa.NativeFile, name: str, changes: pa.Table, key: Sequence[str]
-) -> Matched:
+) -> MatchedChanges:
     """Find each change's row by its key: equal values in all columns of `key`; null equals nothing.
 
     Every other column of `changes` is edited at every row found. Streams the key columns of
@@ -62,10 +62,12 @@ def match_by_key(
             rows=int(counts.max()),
         )
     edits = _edits(schema, changes, list(key), rows, found, name)
-    return Matched(edits, changes.num_rows - len(rows))
+    return MatchedChanges(edits, changes.num_rows - len(rows))
 
 
-def match_by_position(source: pa.NativeFile, name: str, changes: pa.Table, column: str) -> Matched:
+def match_by_position(
+    source: pa.NativeFile, name: str, changes: pa.Table, column: str
+) -> MatchedChanges:
     """Take each change's row from `column`, its position counted from 0; the rest is edited there.
 
     Raises `UsageError` where a position is null, beyond the file or given twice, and as `fitted`
@@ -87,7 +89,7 @@ def match_by_position(source: pa.NativeFile, name: str, changes: pa.Table, colum
         )
     if (twice := np.flatnonzero(rows[1:] == rows[:-1])).size:
         raise UsageError("a position is given twice", position=int(rows[twice[0]]))
-    return Matched(_edits(schema, changes, [column], rows, order, name), 0)
+    return MatchedChanges(_edits(schema, changes, [column], rows, order, name), 0)
 
 
 def _check_names(schema: pa.Schema, columns: list[str], key: list[str], name: str) -> None:
