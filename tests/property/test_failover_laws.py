@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from lakesplice.model.epochs import in_epoch
 from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.position import Position
-from lakesplice.planning.sources.epochs import Course, Places, follow, open_epoch
+from lakesplice.planning.sources.epochs import ChangePositions, EpochPath, follow, open_epoch
 
 PARTITIONS = 2
 KEYS = 4
@@ -111,9 +111,9 @@ class Reader:
                 epochs[number] = epochs[number].entered_by(at, offset)
         self.source = replace(self.source, partitions=states, epochs=tuple(epochs.values()))
 
-    def course(self, partition: int, end: int) -> Course:
+    def course(self, partition: int, end: int) -> EpochPath:
         records = self.records(partition, end)
-        places = Places(
+        places = ChangePositions(
             np.array([offset for offset, _ in records], np.int64),
             np.array([sent.place.file for _, sent in records], np.int64),
             np.array([sent.place.offset for _, sent in records], np.int64),

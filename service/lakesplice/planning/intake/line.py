@@ -30,7 +30,7 @@ from lakesplice.planning.schema.ignored_type_changes import with_kept_types
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.planning.shape.metadata_columns import Origin
 from lakesplice.planning.shape.shaping import Shape, shaped
-from lakesplice.planning.sources.epochs import EpochPath, Places, epochs_of_late
+from lakesplice.planning.sources.epochs import ChangePositions, EpochPath, epochs_of_late
 
 # A topic of another format names no schemas; of one not known yet any record may.
 _NAMING_SCHEMAS = (None, FormatName.AVRO, FormatName.FLATTENED_AVRO)
@@ -70,7 +70,7 @@ class _LateIntake(PartitionIntake):
 
     def _follow(
         self,
-        places: Places,
+        places: ChangePositions,
         blocks: Sequence[Block],  # noqa: ARG002  # the caller's
     ) -> EpochPath:
         epochs = epochs_of_late(places, self._partition, self._epochs)

@@ -60,7 +60,7 @@ from lakesplice.planning.schema.shard_columns import (
     sighted_after,
     stays_after,
 )
-from lakesplice.planning.sources.epochs import EpochPath, Opening, Places, follow
+from lakesplice.planning.sources.epochs import ChangePositions, EpochPath, Opening, follow
 from lakesplice.planning.sources.position_order import accept_repetitions
 from lakesplice.planning.sources.snapshots import SnapshotMet, is_lossy, snapshot_met
 
@@ -221,7 +221,7 @@ class PartitionIntake:
         )
         return course, limit, found, positions
 
-    def _follow(self, places: Places, blocks: Sequence[Block]) -> EpochPath:
+    def _follow(self, places: ChangePositions, blocks: Sequence[Block]) -> EpochPath:
         known = self._known.ordering or Ordering.BINLOG
         orderings = {block.ordering for block in blocks} or {known}
         if Ordering.BINLOG not in orderings:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from lakesplice.model.arrays import Integers, Marks
 from lakesplice.model.position import FILE_BITS, Ordering, Position
 from lakesplice.planning.intake.decoded_records import Block, Decoded, Fences
-from lakesplice.planning.sources.epochs import EpochPath, Places
+from lakesplice.planning.sources.epochs import ChangePositions, EpochPath
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class RecordOrder:
     """
 
     rows: Integers
-    places: Places
+    places: ChangePositions
     order: Integers
     parts: Sequence[Block | Fences]
     blocks: Sequence[Block]
@@ -39,7 +39,9 @@ class RecordOrder:
         gtid = pa.concat_arrays([part.gtid for part in parts])
         if len(decoded.blocks) > 1 or len(decoded.fences.rows):
             gtid = gtid.take(pa.array(order))
-        return cls(rows, Places(offsets[rows], file, offset, gtid), order, parts, decoded.blocks)
+        return cls(
+            rows, ChangePositions(offsets[rows], file, offset, gtid), order, parts, decoded.blocks
+        )
 
     def marks(self) -> Marks:
         """Return which changes are rows of a snapshot, marked as `sources/snapshots.py` says."""

@@ -39,7 +39,7 @@ _RESOLVE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class ChangePositions:
     """Changes of one partition in offset order: the records' offsets, their places in the binlog as
     positions of epoch 0, and their GTIDs.
     """
@@ -52,11 +52,11 @@ class Places:
     def __len__(self) -> int:
         return len(self.record)
 
-    def between(self, start: int, stop: int) -> Places:
+    def between(self, start: int, stop: int) -> ChangePositions:
         """Return the changes from `start` up to `stop`."""
         part = slice(start, stop)
         gtid = self.gtid.slice(start, stop - start)
-        return Places(self.record[part], self.file[part], self.offset[part], gtid)
+        return ChangePositions(self.record[part], self.file[part], self.offset[part], gtid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class EpochPath:
 
 
 def follow(
-    places: Places, partition: int, state: PartitionState, epochs: Sequence[Epoch]
+    places: ChangePositions, partition: int, state: PartitionState, epochs: Sequence[Epoch]
 ) -> EpochPath:
     """Return the epochs of a partition's changes; `epochs` are those of the table, ascending."""
     walk = _Walk(places, partition, state, epochs)
@@ -101,7 +101,7 @@ def follow(
     return walk.course()
 
 
-def epochs_of_late(places: Places, partition: int, epochs: Sequence[Epoch]) -> Integers:
+def epochs_of_late(places: ChangePositions, partition: int, epochs: Sequence[Epoch]) -> Integers:
     """Return the epoch of each change of a partition, taken late and judged for itself: the one
     recorded for its offset, or a later one of which it is by its GTID.
 
@@ -157,7 +157,11 @@ class _Walk:
     """The path through the changes, leg by leg: a leg lies in one epoch."""
 
     def __init__(
-        self, places: Places, partition: int, state: PartitionState, epochs: Sequence[Epoch]
+        self,
+        places: ChangePositions,
+        partition: int,
+        state: PartitionState,
+        epochs: Sequence[Epoch],
     ) -> None:
         self._places = places
         self._partition = partition
@@ -214,7 +218,7 @@ class _Walk:
         later = [int(np.searchsorted(record, offset)) for offset in known if offset > first]
         return min([len(record), *later])
 
-    def _check(self, ahead: Places) -> OrderCheck:
+    def _check(self, ahead: ChangePositions) -> OrderCheck:
         state = self._state
         file = ahead.file + (self._now << FILE_BITS)
         known = ahead.record < state.met_until
@@ -236,7 +240,7 @@ class _Walk:
             )
         self.at += rows
 
-    def _next_entry(self, ahead: Places, until: int) -> tuple[int, int] | None:
+    def _next_entry(self, ahead: ChangePositions, until: int) -> tuple[int, int] | None:
         """Return the first row up to `until`, itself included, that is under the GTIDs of an epoch
         still to enter, and the newest such epoch.
         """
@@ -266,7 +270,7 @@ class _Walk:
             if epoch.number > self._now and self._partition not in epoch.entered
         ]
 
-    def _fallen_into(self, ahead: Places, row: int) -> int | None:
+    def _fallen_into(self, ahead: ChangePositions, row: int) -> int | None:
         """Return the epoch that a row which fell back enters; None if there is none."""
         place = Position(int(ahead.file[row]), int(ahead.offset[row]))
         name = GtidStreams.of(ahead.gtid.slice(row, 1), self._state.gtids).at(0)
@@ -283,7 +287,7 @@ class _Walk:
         self._detail = "" if self._opening else f"{detail}; {_RESOLVE}"
 
 
-def _under(epoch: Epoch, places: Places, streams: GtidStreams) -> Mask:
+def _under(epoch: Epoch, places: ChangePositions, streams: GtidStreams) -> Mask:
     """Mark the changes under an epoch's GTIDs."""
     marked = np.zeros(len(places), np.bool_)
     for at, name in enumerate(streams.names):
