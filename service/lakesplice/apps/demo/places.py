@@ -39,7 +39,7 @@ logging:
 
 
 @dataclass(frozen=True)
-class Places:
+class DemoFolders:
     """Where the demo keeps what."""
 
     folder: Path
@@ -60,7 +60,7 @@ class Places:
         return self.folder / "lakesplice.yaml"
 
 
-def prepare(places: Places) -> Settings:
+def prepare(places: DemoFolders) -> Settings:
     """Make the folder, empty, and return the settings that the demo runs with.
 
     An earlier demo in it is removed; `UsageError` if anything else is there.

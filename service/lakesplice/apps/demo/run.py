@@ -15,7 +15,7 @@ from rich.table import Table as Shown
 
 from lakesplice.apps.demo import proof
 from lakesplice.apps.demo.generator import Generator
-from lakesplice.apps.demo.places import Places, prepare
+from lakesplice.apps.demo.places import DemoFolders, prepare
 from lakesplice.apps.demo.progress import Progress
 from lakesplice.apps.demo.stopping import Stopper
 from lakesplice.apps.service import Service
@@ -39,14 +39,14 @@ def run(folder: Path, seconds: int, rate: int) -> int:
     0: both views of every table equal the truth; 1: one differs; 130: it was interrupted. An
     earlier demo in the folder is replaced; any other folder with something in it is refused.
     """
-    places = Places(folder.absolute())
+    places = DemoFolders(folder.absolute())
     settings = prepare(places)
     configure_logs(settings.logging.level, settings.logging.format)
     return _Demo(places, settings, seconds, rate).run()
 
 
 class _Demo:
-    def __init__(self, places: Places, settings: Settings, seconds: int, rate: int) -> None:
+    def __init__(self, places: DemoFolders, settings: Settings, seconds: int, rate: int) -> None:
         self._places = places
         self._settings = settings
         self._seconds = seconds
