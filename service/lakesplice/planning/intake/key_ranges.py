@@ -25,7 +25,7 @@ RANGES_MAX = 1 << 31
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Share:
+class KeyRange:
     """One key-hash range of one table: number `range` of `ranges`."""
 
     table: TableName
@@ -52,7 +52,9 @@ def range_of(high: Unsigned, ranges: int) -> Integers:
     return owner.astype(np.int64)
 
 
-def place(expected_changes: Mapping[TableName, int], cores: int, targets: int) -> dict[Share, int]:
+def place(
+    expected_changes: Mapping[TableName, int], cores: int, targets: int
+) -> dict[KeyRange, int]:
     """Return for every range of every table the shuffle target, 0 to `targets` - 1, that takes it.
 
     The greatest expectation goes first, always to the target with the least so far; equal ones by
@@ -60,15 +62,15 @@ def place(expected_changes: Mapping[TableName, int], cores: int, targets: int) -
     """
     if targets < 1:
         raise UsageError("there must be at least one shuffle target", targets=targets)
-    weights: list[tuple[float, Share]] = []
+    weights: list[tuple[float, KeyRange]] = []
     for table, changes in expected_changes.items():
         ranges = ranges_for(changes, cores)
-        weights += [(changes / ranges, Share(table, at, ranges)) for at in range(ranges)]
+        weights += [(changes / ranges, KeyRange(table, at, ranges)) for at in range(ranges)]
     weights.sort(key=lambda weighted: (-weighted[0], weighted[1]))
     return _pack(weights, targets)
 
 
-def _pack(weights: Sequence[tuple[float, Share]], targets: int) -> dict[Share, int]:
+def _pack(weights: Sequence[tuple[float, KeyRange]], targets: int) -> dict[KeyRange, int]:
     # The number of shares breaks ties, so tables without expectation spread evenly too.
     loads = [(0.0, 0, target) for target in range(targets)]
     placed = {}
