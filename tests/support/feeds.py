@@ -12,7 +12,7 @@ from lakesplice.table.reading.changes import (
     CHANGE_TYPE,
     COMMIT_TIME,
     COMMIT_VERSION,
-    Share,
+    ChangesPart,
     changes_of,
     read_version,
 )
@@ -68,6 +68,8 @@ def _positions(store: Store, version: int) -> dict[int, tuple[int, int]]:
 
 def _require_shares(store: Store, version: int, told: list[dict[str, Any]], of: int) -> None:
     schema = open_snapshot(store).manifest.schema
-    parts = [changes_of(store, version, schema.key, schema, Share(at, of)) for at in range(of)]
+    parts = [
+        changes_of(store, version, schema.key, schema, ChangesPart(at, of)) for at in range(of)
+    ]
     keys = [row["id"] for part in parts for table in part for row in table.to_pylist()]
     assert sorted(keys) == sorted(row["id"] for row in told)

@@ -26,7 +26,7 @@ from lakesplice.table.reading.changes import (
     COMMIT_VERSION,
     INSERT,
     WHOLE,
-    Share,
+    ChangesPart,
     changes_of,
     feed_schema,
     sizes_of_changes,
@@ -70,7 +70,7 @@ class Changes:
 class _Commits(InputPartition):
     """The changes of some versions, one after another, or a share of one version's."""
 
-    def __init__(self, versions: range, share: Share = WHOLE) -> None:
+    def __init__(self, versions: range, share: ChangesPart = WHOLE) -> None:
         super().__init__((versions, share))
         self.versions, self.share = versions, share
 
@@ -169,7 +169,7 @@ def _parts(store: Store, versions: range, known: Iterable[Snapshot]) -> list[_Co
             parts.append(_Commits(held))
             held, weight = versions[:0], 0
         if shares > 1:
-            parts += [_Commits(_only(version), Share(at, shares)) for at in range(shares)]
+            parts += [_Commits(_only(version), ChangesPart(at, shares)) for at in range(shares)]
         else:
             held = range(held.start if held else version, version + 1)
             weight += sum(files)

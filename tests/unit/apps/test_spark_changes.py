@@ -15,7 +15,7 @@ from lakesplice.apps.spark_changes import ChangesStream
 from lakesplice.apps.spark_source import LakespliceSource
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.protocol.snapshot import open_snapshot
-from lakesplice.table.reading.changes import Share, changes_of
+from lakesplice.table.reading.changes import ChangesPart, changes_of
 
 
 def versions_per_task(folder: Path, first: int, end: int) -> list[list[int]]:
@@ -75,7 +75,7 @@ def test_shares_of_any_number_are_the_whole_together(tmp_path: Path, of: int) ->
     told = [
         key
         for at in range(of)
-        for rows in changes_of(store, table.version, ["id"], schema, Share(at, of))
+        for rows in changes_of(store, table.version, ["id"], schema, ChangesPart(at, of))
         for key in rows.column("id").to_pylist()
     ]
     assert sorted(told) == [1, 3, 5, 7, 8, 9]

@@ -53,7 +53,7 @@ _OF_OP = {Op.CREATE: INSERT, Op.UPDATE: UPDATE, Op.READ: UPDATE, Op.DELETE: DELE
 
 
 @dataclass(frozen=True)
-class Share:
+class ChangesPart:
     """One of `of` parts of what a version changed, by the files that say it; each row is in one."""
 
     index: int = 0
@@ -64,7 +64,7 @@ class Share:
         return frozenset(sorted(paths)[self.index :: self.of])
 
 
-WHOLE = Share()
+WHOLE = ChangesPart()
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def changes_of(
     number: int,
     columns: Sequence[str],
     schema: TableSchema,
-    share: Share = WHOLE,
+    share: ChangesPart = WHOLE,
 ) -> Iterator[pa.Table]:
     """Yield what a version changed: FEED_FIELDS, then `columns`, stored names of `schema`.
 
@@ -185,7 +185,7 @@ class _Feed:
     before: Manifest
     layout: pa.Schema
     schema: TableSchema
-    share: Share
+    share: ChangesPart
 
     @property
     def columns(self) -> list[str]:
