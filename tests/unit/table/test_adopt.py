@@ -31,7 +31,7 @@ from lakesplice.table.by_hand.adopted_files import look_into
 from lakesplice.table.by_hand.adopted_keys import indexed
 from lakesplice.table.protocol.intents import Adopt
 from lakesplice.table.protocol.layout import commit_path
-from lakesplice.table.protocol.transitions import Moment, transition
+from lakesplice.table.protocol.transitions import CommitPoint, transition
 from lakesplice.table.reading.changes import changes_of
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.faulty_store import Call, Fault, FaultyStore, How
@@ -332,7 +332,7 @@ def test_it_is_said_from_where_on_commits_have_their_times(version: int, were_ke
     had = {"delta.enableInCommitTimestamps": "true", f"{name}Version": "1"} if were_kept else {}
     schema = adopted_schema(TWO.schema, ["id"])
     intent = Adopt(1, schema, (), (), (), had, log_retention_hours=24)
-    moment = Moment(version, 77, TableMetadata("id", "{}"))
+    moment = CommitPoint(version, 77, TableMetadata("id", "{}"))
     (metadata,) = (
         action
         for action in transition(Manifest(1), intent, moment).actions

@@ -51,7 +51,7 @@ from lakesplice.table.protocol.snapshot import (
     open_snapshot,
     require_ours_to_write,
 )
-from lakesplice.table.protocol.transitions import Moment, Transition, transition
+from lakesplice.table.protocol.transitions import CommitPoint, Transition, transition
 
 __all__ = ["PRECONDITIONS", "Committed", "Conflict", "ConflictCode", "adopt", "commit", "create"]
 
@@ -160,17 +160,19 @@ def _attempt(
     return Snapshot(moment.version, moment.timestamp_ms, log, change.manifest)
 
 
-def _moment(before: Snapshot | None, clock: Clock, entropy: Entropy) -> Moment:
+def _moment(before: Snapshot | None, clock: Clock, entropy: Entropy) -> CommitPoint:
     now_ms = clock.now_ms()
     if before is None:
         digits = f"{entropy.bits(_ID_BITS):032x}"
         table_id = "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
-        return Moment(0, now_ms, TableMetadata(table_id, "", created_ms=now_ms))
+        return CommitPoint(0, now_ms, TableMetadata(table_id, "", created_ms=now_ms))
     timestamp_ms = max(now_ms, before.timestamp_ms + 1)
-    return Moment(before.version + 1, timestamp_ms, before.log.metadata)
+    return CommitPoint(before.version + 1, timestamp_ms, before.log.metadata)
 
 
-def _put_manifest(store: Store, manifest: Manifest, moment: Moment, entropy: Entropy) -> Action:
+def _put_manifest(
+    store: Store, manifest: Manifest, moment: CommitPoint, entropy: Entropy
+) -> Action:
     data = encode_manifest(manifest)
     ref = FileRef(manifest_path(moment.version, entropy), len(data), checksum(data))
     if not store.put_new(ref.path, data):
@@ -193,7 +195,7 @@ def _put_commit(store: Store, version: int, data: bytes, commit_id: str) -> bool
 
 
 def _commit_info(
-    change: Transition, moment: Moment, commit_id: str, told: Mapping[str, str]
+    change: Transition, moment: CommitPoint, commit_id: str, told: Mapping[str, str]
 ) -> CommitInfo:
     manifest = change.manifest
     offsets = {topic: next_offsets(source) for topic, source in manifest.sources.items()}

@@ -58,7 +58,7 @@ _COMMIT_TIMES = "delta.enableInCommitTimestamps"
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class CommitPoint:
     """Where and when a commit stands: its version, its time, and the table's metadata before it."""
 
     version: int
@@ -76,7 +76,7 @@ class Transition:
     counts: Counts | None = None
 
 
-def transition(before: Manifest, intent: Intent, moment: Moment) -> Transition:
+def transition(before: Manifest, intent: Intent, moment: CommitPoint) -> Transition:
     """Return what `intent` makes of `before`; `UsageError` if it contradicts itself."""
     if not isinstance(intent, Upsert):  # which comes without a driver and deposes none
         before = replace(before, generation=intent.generation)
@@ -103,17 +103,19 @@ def transition(before: Manifest, intent: Intent, moment: Moment) -> Transition:
             return _of_versions(before, intent, moment)
 
 
-def _born(intent: Create | Adopt, moment: Moment) -> Transition:
+def _born(intent: Create | Adopt, moment: CommitPoint) -> Transition:
     return _create(intent, moment) if isinstance(intent, Create) else _adopt(intent, moment)
 
 
-def _of_source(before: Manifest, intent: Redirect | Replay, moment: Moment) -> Transition:
+def _of_source(before: Manifest, intent: Redirect | Replay, moment: CommitPoint) -> Transition:
     if isinstance(intent, Redirect):
         return _redirect(before, intent, moment)
     return _replay(before, intent, moment)
 
 
-def _of_versions(before: Manifest, intent: Expire | Sweep | Restore, moment: Moment) -> Transition:
+def _of_versions(
+    before: Manifest, intent: Expire | Sweep | Restore, moment: CommitPoint
+) -> Transition:
     match intent:
         case Expire():
             return _expire(before, intent)
@@ -123,7 +125,7 @@ def _of_versions(before: Manifest, intent: Expire | Sweep | Restore, moment: Mom
             return _restore(before, intent, moment)
 
 
-def _create(intent: Create, moment: Moment) -> Transition:
+def _create(intent: Create, moment: CommitPoint) -> Transition:
     manifest = Manifest(
         intent.generation,
         intent.schema,
@@ -149,7 +151,7 @@ def _properties(log_retention_hours: int) -> dict[str, str]:
     }
 
 
-def _adopt(intent: Adopt, moment: Moment) -> Transition:
+def _adopt(intent: Adopt, moment: CommitPoint) -> Transition:
     """The files are named once more, for statistics that say what ours say.
 
     Versions from before the adoption are not ours to read, nor what only they name ours to keep.
@@ -177,7 +179,7 @@ def _adopt(intent: Adopt, moment: Moment) -> Transition:
     return Transition(manifest, ADOPT, (OUR_PROTOCOL, metadata, *gone, *adds), intent.counts)
 
 
-def _ingest(before: Manifest, intent: Ingest, moment: Moment) -> Transition:
+def _ingest(before: Manifest, intent: Ingest, moment: CommitPoint) -> Transition:
     _require_addressed(intent)
     files, removes, adds = _replaced(before, intent.replaced, moment)
     files |= {new.base.path: new.base for new in intent.files}
@@ -206,7 +208,7 @@ def _ingest(before: Manifest, intent: Ingest, moment: Moment) -> Transition:
     return Transition(manifest, "INGEST", (*removes, *adds, *new), intent.counts)
 
 
-def _upsert(before: Manifest, intent: Upsert, moment: Moment) -> Transition:
+def _upsert(before: Manifest, intent: Upsert, moment: CommitPoint) -> Transition:
     _require_addressed(intent)
     manifest = replace(
         before,
@@ -224,7 +226,7 @@ def _upsert(before: Manifest, intent: Upsert, moment: Moment) -> Transition:
     return Transition(manifest, "UPSERT", actions, intent.counts)
 
 
-def _splice(before: Manifest, intent: Splice, moment: Moment) -> Transition:
+def _splice(before: Manifest, intent: Splice, moment: CommitPoint) -> Transition:
     files, removes, adds = _replaced(before, intent.replaced, moment)
     deltas = (_without(delta, intent.consumed) for delta in before.deltas)
     manifest = replace(before, files=files, deltas=tuple(d for d in deltas if d.waiting))
@@ -232,7 +234,7 @@ def _splice(before: Manifest, intent: Splice, moment: Moment) -> Transition:
 
 
 def _replaced(
-    before: Manifest, replaced: Mapping[str, NewFile], moment: Moment
+    before: Manifest, replaced: Mapping[str, NewFile], moment: CommitPoint
 ) -> tuple[dict[str, BaseFile], tuple[Remove, ...], tuple[Add, ...]]:
     files = dict(before.files)
     for path, new in replaced.items():
@@ -245,7 +247,7 @@ def _replaced(
     return files, removes, adds
 
 
-def _file_merge(before: Manifest, intent: FileMerge, moment: Moment) -> Transition:
+def _file_merge(before: Manifest, intent: FileMerge, moment: CommitPoint) -> Transition:
     files, new = dict(before.files), intent.output
     merged = [files.pop(path) for path in intent.inputs]
     segments = tuple(segment for file in merged for segment in file.segments)
@@ -259,7 +261,7 @@ def _file_merge(before: Manifest, intent: FileMerge, moment: Moment) -> Transiti
     return Transition(manifest, "FILE MERGE", (*removes, *adds), intent.counts)
 
 
-def _purge(before: Manifest, intent: Purge, moment: Moment) -> Transition:
+def _purge(before: Manifest, intent: Purge, moment: CommitPoint) -> Transition:
     """Readers who hide deleted rows see no change."""
     files = {path: file for path, file in before.files.items() if path not in intent.inputs}
     files |= {new.base.path: new.base for new in intent.outputs}
@@ -281,7 +283,7 @@ def _index_merge(before: Manifest, intent: IndexMerge) -> Transition:
     return Transition(manifest, "INDEX MERGE", counts={"numRuns": len(intent.inputs)})
 
 
-def _evolve(before: Manifest, intent: Evolve, moment: Moment) -> Transition:
+def _evolve(before: Manifest, intent: Evolve, moment: CommitPoint) -> Transition:
     metadata = _with_schema(moment.metadata, intent.schema)
     files, removes, adds = _replaced(before, intent.replaced, moment)
     manifest = replace(before, schema=intent.schema, files=files)
@@ -300,12 +302,12 @@ def _with_schema(metadata: TableMetadata, schema: TableSchema) -> TableMetadata:
     )
 
 
-def _redirect(before: Manifest, intent: Redirect, moment: Moment) -> Transition:
+def _redirect(before: Manifest, intent: Redirect, moment: CommitPoint) -> Transition:
     runs = before.runs if intent.runs is None else _stamped(intent.runs, moment.version)
     return Transition(replace(redirected(before, intent, moment.version), runs=runs), "REDIRECT")
 
 
-def _replay(before: Manifest, intent: Replay, moment: Moment) -> Transition:
+def _replay(before: Manifest, intent: Replay, moment: CommitPoint) -> Transition:
     before, source = replayed(before, intent, moment.version)
     floor, now_ms = offsets_from(source, {}), moment.timestamp_ms
     topic = stamp(before, intent.topic)
@@ -334,7 +336,7 @@ def _expire(before: Manifest, intent: Expire) -> Transition:
     return Transition(replace(before, retention=retention), "VACUUM", counts=intent.counts)
 
 
-def _sweep(before: Manifest, intent: Sweep, moment: Moment) -> Transition:
+def _sweep(before: Manifest, intent: Sweep, moment: CommitPoint) -> Transition:
     asked = moment.version if intent.writers_from is None else intent.writers_from
     retention = replace(
         before.retention,
@@ -345,7 +347,7 @@ def _sweep(before: Manifest, intent: Sweep, moment: Moment) -> Transition:
     return Transition(replace(before, retention=retention), "SWEEP")
 
 
-def _restore(before: Manifest, intent: Restore, moment: Moment) -> Transition:
+def _restore(before: Manifest, intent: Restore, moment: CommitPoint) -> Transition:
     """The old content, but what was promised of older versions stays promised.
 
     Writers of this moment located rows in a state that no longer exists: all have to write again.
