@@ -165,7 +165,7 @@ def sizes_of_changes(
 
 
 @dataclass(frozen=True)
-class Moved:
+class MovedRows:
     """Rows that a version moved between partitions: by key and position, which `names` name."""
 
     names: tuple[str, ...]
@@ -192,7 +192,7 @@ class _Feed:
         """The table's columns that are asked for."""
         return list(self.layout.names[len(FEED_FIELDS) :])
 
-    def moved(self) -> Moved | None:
+    def moved(self) -> MovedRows | None:
         """The rows that came to another partition; None where there are no partitions.
 
         Nothing else deletes a row, and adds one of its key, at one position.
@@ -211,9 +211,9 @@ class _Feed:
                     for at, (first, last) in enumerate(reader.row_groups):
                         new = reader.read(at, names).filter(pa.array(rows[first:last]))
                         found |= places & _named(new, names)
-        return Moved(tuple(names), found)
+        return MovedRows(tuple(names), found)
 
-    def added(self, moved: Moved | None) -> Iterator[pa.Table]:
+    def added(self, moved: MovedRows | None) -> Iterator[pa.Table]:
         """The rows of new file groups, but for those that the same version deletes at once."""
         ours, old = self._mine(), self.before.groups
         for file in _in_order(self.version.manifest.files):
@@ -244,14 +244,14 @@ class _Feed:
         rows[Waiting.of(changes).place(file.segments, file.path).rows] = False
         return rows
 
-    def changed(self, moved: Moved | None) -> Iterator[pa.Table]:
+    def changed(self, moved: MovedRows | None) -> Iterator[pa.Table]:
         """The rows that changes of new deltas took effect on."""
         ours = self._mine()
         for delta in self._new():
             if delta.file.path in ours:
                 yield from self._changed_by(self._changes([delta], self._read), moved)
 
-    def _changed_by(self, changes: pa.Table, moved: Moved | None) -> Iterator[pa.Table]:
+    def _changed_by(self, changes: pa.Table, moved: MovedRows | None) -> Iterator[pa.Table]:
         if moved is not None and moved.found:
             left = pc.and_(moved.among(changes), pc.equal(changes.column(OP), Op.DELETE))
             changes = changes.filter(pc.invert(left))
