@@ -9,8 +9,8 @@ from lakesplice.model.manifest import DeltaRef, FileRef, Manifest
 from lakesplice.planning.upkeep.compaction import (
     Backlog,
     CompactionPolicy,
+    PlannedRewrite,
     Pressure,
-    Work,
     backlog,
     ingest_must_wait,
     next_tables,
@@ -91,7 +91,7 @@ def test_the_most_overdue_table_comes_first_and_one_that_runs_not_again() -> Non
 
 
 def test_work_is_the_files_with_waiting_changes_the_densest_first() -> None:
-    assert work(MANIFEST) == (Work("b", 15, 100), Work("a", 10, 5_000))
+    assert work(MANIFEST) == (PlannedRewrite("b", 15, 100), PlannedRewrite("a", 10, 5_000))
 
 
 def test_too_many_waiting_deltas_make_ingest_wait() -> None:
@@ -115,7 +115,7 @@ def test_touched_pages_are_bounded_by_pages_and_changes(rows: int, changes: int,
 def test_tasks_share_every_file_once_and_evenly(
     sizes: list[int], bytes_max: int, tasks_max: int
 ) -> None:
-    files = [Work(f"f{at}", 1, size) for at, size in enumerate(sizes)]
+    files = [PlannedRewrite(f"f{at}", 1, size) for at, size in enumerate(sizes)]
     shares = tasks(files, bytes_max, tasks_max)
     assert sorted(path for share in shares for path in share) == sorted(f.path for f in files)
     assert len(shares) <= tasks_max

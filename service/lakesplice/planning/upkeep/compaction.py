@@ -81,7 +81,7 @@ class Pressure:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class PlannedRewrite:
     """One file to rewrite and what that is expected to cost, in bytes read."""
 
     path: str
@@ -141,11 +141,12 @@ def next_tables(
     return tuple(sorted(due, key=lambda name: (-pressures[name].score, name))[:free])
 
 
-def work(manifest: Manifest) -> tuple[Work, ...]:
+def work(manifest: Manifest) -> tuple[PlannedRewrite, ...]:
     """Return the base files with waiting changes, those with the most changes per byte first."""
     waiting = _waiting(manifest)
     found = [
-        Work(file.path, _changes_in(file, waiting), file.bytes) for file in manifest.files.values()
+        PlannedRewrite(file.path, _changes_in(file, waiting), file.bytes)
+        for file in manifest.files.values()
     ]
     return tuple(
         sorted(
@@ -155,7 +156,9 @@ def work(manifest: Manifest) -> tuple[Work, ...]:
     )
 
 
-def tasks(files: Sequence[Work], bytes_max: int, tasks_max: int) -> tuple[tuple[str, ...], ...]:
+def tasks(
+    files: Sequence[PlannedRewrite], bytes_max: int, tasks_max: int
+) -> tuple[tuple[str, ...], ...]:
     """Share out files to at most `tasks_max` tasks, each of some `bytes_max` unless they are too
     few.
 
