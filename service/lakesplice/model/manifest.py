@@ -11,8 +11,8 @@ from lakesplice.model.address import BaseFile
 from lakesplice.model.epochs import Epoch
 from lakesplice.model.formats import FormatName
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
+from lakesplice.model.presences import ColumnPresences
 from lakesplice.model.schema import TableSchema
-from lakesplice.model.stays import Stays
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ class SourceState:
     good. `shard` has the key columns in which the source's rows, and no others, have these values;
     without it all rows are the source's.
 
-    `stays` is what is known of the columns of a source with a shard.
+    `presences` is what is known of the columns of a source with a shard.
 
     Where the table has several sources, `keys_version` is the version of the log that added the
     newest of this one's keys, and `parked` says why it alone takes no changes.
@@ -188,12 +188,12 @@ class SourceState:
     shard: tuple[tuple[str, str], ...] = ()
     keys_version: int = 0
     parked: ParkReason | None = None
-    stays: Stays = field(default_factory=dict)
+    presences: ColumnPresences = field(default_factory=dict)
 
     @property
-    def own_stays(self) -> Stays | None:
+    def own_presences(self) -> ColumnPresences | None:
         """What is known of its columns; None if the table's are its own."""
-        return self.stays if self.shard else None
+        return self.presences if self.shard else None
 
 
 @dataclass(frozen=True, slots=True)

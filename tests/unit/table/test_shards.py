@@ -322,8 +322,10 @@ def test_a_drop_that_is_followed_leaves_the_other_shards_column_and_is_never_hid
     found = values(scene, "n")
     assert found["shop_1", 32] is None
     assert found["shop_1", 31] == 4
-    stays = scene.first.driver.table.manifest.sources
-    assert all(any(stay.gone for stay in one.stays.values()) for one in stays.values())
+    presences = scene.first.driver.table.manifest.sources
+    assert all(
+        any(presence.gone for presence in one.presences.values()) for one in presences.values()
+    )
 
 
 def test_a_partition_column_that_a_shard_drops_parks_it_whatever_else_is_followed(
@@ -365,8 +367,8 @@ def test_a_drop_is_noticed_when_its_images_come_in_one_batch_with_the_columns_in
     put_narrow(scene.first, 30, "narrow", partition=1)
     scene.first.driver.batch()
     assert "column='n'" in parked(scene, 0)
-    stays = scene.first.driver.table.manifest.sources[scene.first.topic.name].stays
-    assert all(stay.gone is None for stay in stays.values())
+    presences = scene.first.driver.table.manifest.sources[scene.first.topic.name].presences
+    assert all(presence.gone is None for presence in presences.values())
 
 
 def test_columns_that_are_gone_while_others_are_new_may_be_renamed(scene: Scene) -> None:
@@ -462,4 +464,4 @@ def test_what_a_manifest_says_of_columns_is_read_back_and_an_older_one_says_noth
     for source in older["sources"]:
         del source["columns"]
     sources = decode_manifest(json.dumps(older).encode(), "m").sources.values()
-    assert [source.own_stays for source in sources] == [{}, {}]
+    assert [source.own_presences for source in sources] == [{}, {}]

@@ -19,7 +19,7 @@ from lakesplice.model.manifest import (
     SourceState,
 )
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
-from lakesplice.model.stays import Stay, Stays
+from lakesplice.model.presences import ColumnPresence, ColumnPresences
 
 
 def source_out(source: SourceState) -> dict[str, Any]:
@@ -51,29 +51,29 @@ def source_out(source: SourceState) -> dict[str, Any]:
         value["keys_version"] = source.keys_version
     if source.parked is not None:
         value["parked"] = parked_out(source.parked)
-    if source.stays:
-        value["columns"] = _stays_out(source.stays)
+    if source.presences:
+        value["columns"] = _presences_out(source.presences)
     return value
 
 
-def _stays_out(stays: Stays) -> list[dict[str, Any]]:
+def _presences_out(presences: ColumnPresences) -> list[dict[str, Any]]:
     """Most columns came together, so they stand together."""
-    alike: dict[Stay, list[int]] = {}
-    for column, stay in sorted(stays.items()):
-        alike.setdefault(stay, []).append(column)
+    alike: dict[ColumnPresence, list[int]] = {}
+    for column, presence in sorted(presences.items()):
+        alike.setdefault(presence, []).append(column)
     return [
         {
             "ids": columns,
-            "first": [stay.first.file, stay.first.offset],
-            **({"gone": [stay.gone.file, stay.gone.offset]} if stay.gone else {}),
+            "first": [presence.first.file, presence.first.offset],
+            **({"gone": [presence.gone.file, presence.gone.offset]} if presence.gone else {}),
         }
-        for stay, columns in alike.items()
+        for presence, columns in alike.items()
     ]
 
 
-def _stays_in(value: Any) -> dict[int, Stay]:
+def _presences_in(value: Any) -> dict[int, ColumnPresence]:
     return {
-        int(column): Stay(
+        int(column): ColumnPresence(
             position_in(one["first"]), position_in(one["gone"]) if "gone" in one else None
         )
         for one in value
@@ -152,7 +152,7 @@ def source_in(value: Any) -> SourceState:
         shard=tuple((str(name), str(text)) for name, text in value.get("shard", {}).items()),
         keys_version=int(value.get("keys_version", 0)),
         parked=parked_in(value["parked"]) if "parked" in value else None,
-        stays=_stays_in(value.get("columns", ())),
+        presences=_presences_in(value.get("columns", ())),
     )
 
 

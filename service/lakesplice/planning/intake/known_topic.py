@@ -9,7 +9,7 @@ from lakesplice.model.epochs import Epoch
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode, PartitionState
 from lakesplice.model.position import BEFORE_ALL, Ordering
-from lakesplice.model.stays import Stays
+from lakesplice.model.presences import ColumnPresences
 from lakesplice.planning.intake.decoded_records import Decoded
 from lakesplice.planning.intake.shared_positions import SHARED, SharedPositions
 
@@ -20,8 +20,8 @@ _ANEW = "give `lakesplice reset --anew` to reload the table from the topic"
 class KnownTopic:
     """What is known of a topic: what its table's changes were written in and ordered by, None if it
     has none yet, its number of partitions, the epochs after the first, ascending, and whether a
-    snapshot has all rows of the table. `stays` is what is known of its own columns, None where the
-    table's are its own.
+    snapshot has all rows of the table. `presences` is what is known of its own columns, None where
+    the table's are its own.
     """
 
     format: FormatName | None = None
@@ -29,7 +29,7 @@ class KnownTopic:
     partitions: int = 1
     epochs: tuple[Epoch, ...] = ()
     whole_snapshots: bool = True
-    stays: Stays | None = None
+    presences: ColumnPresences | None = None
 
 
 @dataclass(frozen=True, slots=True)

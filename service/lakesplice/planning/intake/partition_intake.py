@@ -57,8 +57,8 @@ from lakesplice.planning.schema.shard_columns import (
     Fitting,
     ObservedColumn,
     judge,
+    presences_after,
     sighted_after,
-    stays_after,
 )
 from lakesplice.planning.sources.epochs import ChangePositions, EpochPath, Opening, follow
 from lakesplice.planning.sources.position_order import accept_repetitions
@@ -101,7 +101,7 @@ class PartitionIntake:
         self._entered: dict[int, int] = {}
         self._fence = BEFORE_ALL
         self._snapshot: SnapshotMet | None = None
-        self._stays = known.stays
+        self._presences = known.presences
         self._sighted: dict[int, ObservedColumn] = {}
         self._suspect_settings: frozenset[str] = frozenset()
         self.stopped = False
@@ -278,7 +278,7 @@ class PartitionIntake:
         The driver makes the table by what all partitions met, and retries the batch if that comes
         to another schema. Which columns a shard has is known to the driver only.
         """
-        if self._schema.columns or self._known.stays is not None:
+        if self._schema.columns or self._known.presences is not None:
             return
         met = [(int(b.rows[0]), at) for at, b in enumerate(blocks) if int(b.rows[0]) < limit]
         if not met:
@@ -295,7 +295,7 @@ class PartitionIntake:
         self, blocks: Sequence[Block], files: Sequence[Integers], limit: int
     ) -> list[Stop]:
         """Return the records of a shard before `limit` that show what its own columns forbid."""
-        if self._stays is None:
+        if self._presences is None:
             return []
         images = []
         for block, file in zip(blocks, files, strict=False):
@@ -304,15 +304,17 @@ class PartitionIntake:
                 offset = block.position_offset[:count]
                 fitting = block.schema, verdict.mapping, block.rows[:count], file[:count], offset
                 images.append(Fitting(*fitting))
-        judged = judge(self._schema, images, self._stays, self._policy)
-        self._stays = stays_after(self._stays, [judged.sighted])
+        judged = judge(self._schema, images, self._presences, self._policy)
+        self._presences = presences_after(self._presences, [judged.sighted])
         self._sighted = sighted_after(self._sighted, judged.sighted)
         return [Stop(row, *why) for row, why in judged.stops]
 
     def _fit(self, image: SourceSchema) -> SchemaFit:
         verdict = self._fits.get(image)
         if verdict is None:
-            verdict = self._fits[image] = fit(self._schema, image, self._policy, self._known.stays)
+            verdict = self._fits[image] = fit(
+                self._schema, image, self._policy, self._known.presences
+            )
         return verdict
 
     def _meet_snapshots(
@@ -350,7 +352,7 @@ class PartitionIntake:
                     verdict.mapping,
                     file,
                     partial=verdict.partial,
-                    stays=self._stays,
+                    presences=self._presences,
                 )
                 found.append((block.rows[:count], changes.slice(0, count)))
         return found

@@ -26,9 +26,9 @@ from lakesplice.model.names import (
     ROW_DIGEST,
     SOURCE_TS,
 )
+from lakesplice.model.presences import ColumnPresences
 from lakesplice.model.promotions import promoted
 from lakesplice.model.schema import Column, TableSchema
-from lakesplice.model.stays import Stays
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.planning.rows.backfill import filled_column
 from lakesplice.planning.rows.changed_columns import bitmap_bytes, bitmaps
@@ -92,7 +92,7 @@ def to_changes(
     position_file: Integers | None = None,
     *,
     partial: bool = False,
-    stays: Stays | None = None,
+    presences: ColumnPresences | None = None,
 ) -> pa.Table:
     """Return the images as changes in `changes_schema(schema)`, row for row.
 
@@ -103,13 +103,15 @@ def to_changes(
     without columns and no digest of its own. `position_file` takes the place of that of the images,
     which know nothing of epochs. Of `partial` images the columns outside `mapping` are unknown, and
     so are digests and changed sets; a delete is whole. A shard has columns
-    with a fill from where `stays` says. `UsageError` if a column is missing or not of its stored
-    type, or a row lacks the image that its operation needs.
+    with a fill from where `presences` says. `UsageError` if a column is missing or not of its
+    stored type, or a row lacks the image that its operation needs.
     """
     delete = images.op == Op.DELETE
     _require_images(images, delete)
     file = images.position_file if position_file is None else position_file
-    fills = {} if partial else _fills(file, images.position_offset, schema, mapping, stays or {})
+    fills = (
+        {} if partial else _fills(file, images.position_offset, schema, mapping, presences or {})
+    )
     before = _stored(images.before, mapping, schema, fills)
     after = _stored(images.after, mapping, schema, fills)
     values = _values(before, after, delete)
@@ -158,11 +160,11 @@ def _fills(
     offset: Integers,
     schema: TableSchema,
     mapping: Mapping[str, Column],
-    stays: Stays,
+    presences: ColumnPresences,
 ) -> Mapping[Column, pa.Array]:
     """Return the columns that images from before they were added get all the same."""
     sent = {column.id for column in mapping.values()}
-    since = {i: stays[i].first if i in stays else at for i, at in schema.filled.items()}
+    since = {i: presences[i].first if i in presences else at for i, at in schema.filled.items()}
     return {
         column: filled_column(column, since[column.id], file, offset)
         for column in schema.columns

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lakesplice.model.presences import ColumnPresences, is_there
 from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
-from lakesplice.model.stays import Stays, is_there
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.planning.schema.source_names import column_of, formerly
 from lakesplice.planning.schema.type_changes import accepts, keeps_key_hash, widened
@@ -53,11 +53,14 @@ class ColumnMatch:
 
 
 def matched(
-    current: TableSchema, image: SourceSchema, policy: SchemaPolicy, stays: Stays | None = None
+    current: TableSchema,
+    image: SourceSchema,
+    policy: SchemaPolicy,
+    presences: ColumnPresences | None = None,
 ) -> ColumnMatch:
     """Match the fields of an image with a table's columns. A key's columns aren't renamed.
 
-    Where the table has shards (`stays`), only columns are missing that the image's own had.
+    Where the table has shards (`presences`), only columns are missing that the image's own had.
     """
     renamed = _renamed(current, image, policy) if policy.follows_renames else {}
     taken = {column.id for column in renamed.values()}
@@ -70,7 +73,9 @@ def matched(
         kept,
         renamed,
         new,
-        tuple(c for c in current.by_source.values() if c.id not in known and is_there(stays, c.id)),
+        tuple(
+            c for c in current.by_source.values() if c.id not in known and is_there(presences, c.id)
+        ),
         any(
             formerly(current, field) is not None or not (field.tenures or field.told_new)
             for field in new

@@ -23,8 +23,8 @@ from typing import TypeAlias
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import column_name
 from lakesplice.model.position import Position
+from lakesplice.model.presences import ColumnPresence, ColumnPresences
 from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
-from lakesplice.model.stays import Stay, Stays
 from lakesplice.planning.schema import policy_refusals
 from lakesplice.planning.schema.column_mapping import followed_as, matched
 from lakesplice.planning.schema.image_fit import other_key, unusable
@@ -83,15 +83,15 @@ def fit(
     current: TableSchema,
     image: SourceSchema,
     policy: SchemaPolicy = DEFAULT_POLICY,
-    stays: Stays | None = None,
+    presences: ColumnPresences | None = None,
 ) -> SchemaFit:
     """Decide how `image` stands to `current`, which has no columns while the table isn't born.
 
     The order of the image's fields and of its key doesn't matter; the table keeps the key order
     that it was born with. What is added has no position yet: `plan_evolution` gives it one.
 
-    `stays` is, where the table has shards, what is known of the columns of the image's own: what
-    others have it may lack, and what it had before `planning/schema/shard_columns.py` judges.
+    `presences` is, where the table has shards, what is known of the columns of the image's own:
+    what others have it may lack, and what it had before `planning/schema/shard_columns.py` judges.
     """
     asked = asked_otherwise(current, policy.partition_by)
     if asked is not None:
@@ -102,9 +102,9 @@ def fit(
         return unfit
     if taken.key_alone and _has_key(current, taken):
         return _mapped(current, taken, current.version)
-    version = _version_of(current, taken.whole if taken.partial else taken, stays)
+    version = _version_of(current, taken.whole if taken.partial else taken, presences)
     if version is None:
-        return anew(current, image, policy, stays)
+        return anew(current, image, policy, presences)
     positions = _positions(current, taken)
     if taken.left_out <= current.left_out and not positions:
         return _mapped(current, taken, version)
@@ -116,7 +116,7 @@ def anew(
     current: TableSchema,
     image: SourceSchema,
     policy: SchemaPolicy = DEFAULT_POLICY,
-    stays: Stays | None = None,
+    presences: ColumnPresences | None = None,
 ) -> SchemaFit:
     """Decide how an image stands to `current` that is of no earlier version, whatever it has.
 
@@ -124,10 +124,10 @@ def anew(
     back holds other values than before.
     """
     taken = _taken(current, image, policy)
-    unfit = _unfit(current, image, taken, policy) or _differing(current, taken, policy, stays)
+    unfit = _unfit(current, image, taken, policy) or _differing(current, taken, policy, presences)
     if unfit is not None:
         return unfit
-    next_one = _grown(current, taken, policy, stays).next
+    next_one = _grown(current, taken, policy, presences).next
     grown = partitioned(current, next_one, policy.partition_by)
     return Grows(grown) if isinstance(grown, TableSchema) else Unfit(*grown)
 
@@ -157,14 +157,14 @@ def plan_evolution(
     current: TableSchema,
     seen: Sequence[tuple[Position, SourceSchema]],
     policy: SchemaPolicy = DEFAULT_POLICY,
-    stays: Stays | None = None,
+    presences: ColumnPresences | None = None,
 ) -> tuple[TableSchema, dict[SourceSchema, Fits | Unfit]]:
     """Return the schema after all sightings and how each image's schema stands to it.
 
     `seen` holds schemas of images with positions where they occurred, in any order: of each run of
     images of one schema the first and the last position at least. They are taken in the order of
     positions; what adds columns evolves the schema. Once a schema is found unfit it stays so, also
-    for images at lower positions. `stays` is as for `fit`.
+    for images at lower positions. `presences` is as for `fit`.
     """
     schema = current
     reached = 0
@@ -173,12 +173,12 @@ def plan_evolution(
     for position, image in sorted(seen, key=lambda met: (met[0], len(met[1].fields))):
         if isinstance(verdicts.get(image), Unfit):
             continue
-        verdict = fit(schema, image, policy, stays)
+        verdict = fit(schema, image, policy, presences)
         if isinstance(verdict, Fits):
             late = verdict.until is not None and position >= verdict.until
             # An image of the later version may have been met lower than any known before.
             if late or verdict.version < reached:
-                verdict = anew(schema, image, policy, stays)
+                verdict = anew(schema, image, policy, presences)
             else:
                 reached = verdict.version
         verdict = in_time(verdict, schema, image, position, policy)
@@ -186,8 +186,10 @@ def plan_evolution(
             schema = replace(verdict.next, since=(*schema.since, position))
             reached = schema.version
             verdict = _mapped(schema, _taken(schema, image, policy), reached)
-        if stays is not None and isinstance(verdict, Fits):
-            stays = {c.id: Stay(position) for c in verdict.mapping.values()} | dict(stays)
+        if presences is not None and isinstance(verdict, Fits):
+            presences = {c.id: ColumnPresence(position) for c in verdict.mapping.values()} | dict(
+                presences
+            )
         verdicts[image] = verdict
     return schema, {
         image: verdict
@@ -274,7 +276,9 @@ def _names(image: SourceSchema) -> set[str]:
     return {field.name for field in image.fields}
 
 
-def _version_of(current: TableSchema, image: SourceSchema, stays: Stays | None) -> int | None:
+def _version_of(
+    current: TableSchema, image: SourceSchema, presences: ColumnPresences | None
+) -> int | None:
     """Return the latest version of which the image is, or between which and the next it lies: it
     has what both have, and nothing that neither has. That of a shard may lack whatever it likes.
     """
@@ -282,7 +286,7 @@ def _version_of(current: TableSchema, image: SourceSchema, stays: Stays | None) 
         schemas = current.at(version), current.at(version + 1)
         had, following = (schema.by_source.keys() for schema in schemas)
         names = {known_as(field, *schemas) for field in image.fields}
-        both = had & following if stays is None else set[str]()
+        both = had & following if presences is None else set[str]()
         if both <= names <= had | following:
             met = {_met(schemas, field) for field in image.fields}
             # Of a column that was renamed both names may be known, but one image has one of them.
@@ -292,14 +296,17 @@ def _version_of(current: TableSchema, image: SourceSchema, stays: Stays | None) 
 
 
 def _differing(
-    current: TableSchema, image: SourceSchema, policy: SchemaPolicy, stays: Stays | None
+    current: TableSchema,
+    image: SourceSchema,
+    policy: SchemaPolicy,
+    presences: ColumnPresences | None,
 ) -> Unfit | None:
     """Return which difference between the image and the table the policy doesn't allow, if any."""
     if not current.columns:
         return None
     if image.partial:
         image = image.whole
-    match = matched(current, image, policy, stays)
+    match = matched(current, image, policy, presences)
     declared = {field.name for field in image.unsent}
     unsent = [c.source_name for c in match.missing if c.source_name in declared]
     if unsent:
@@ -329,22 +336,29 @@ def _differing(
 
 
 def _grown(
-    current: TableSchema, image: SourceSchema, policy: SchemaPolicy, stays: Stays | None
+    current: TableSchema,
+    image: SourceSchema,
+    policy: SchemaPolicy,
+    presences: ColumnPresences | None,
 ) -> Grows:
     positions = _positions(current, image)
     image = image.whole if image.partial else image
-    match = matched(current, image, policy, stays)
+    match = matched(current, image, policy, presences)
     new = list(match.new)
     # Of a table's first columns too: images that lack one, which come later, are from before it.
     filled = (
         {field.name for field in new} - {*image.key, *current.left_out} if policy.fills else set()
     )
-    hidden = policy.hides_dropped and not match.maybe_renamed and stays is None
+    hidden = policy.hides_dropped and not match.maybe_renamed and presences is None
     # Other shards have the column still, so it keeps its name unless that is another's now.
-    released = [c for c in match.missing if stays is None or c.source_name in match.handed_on]
+    released = [c for c in match.missing if presences is None or c.source_name in match.handed_on]
     changed = [replace(column, source_name="", hidden=hidden) for column in released]
     changed += [replace(kept, source_name=name) for name, kept in match.renamed.items()]
-    both = renamed_beside(current, match, image) if policy.keeps_old_names and stays is None else ()
+    both = (
+        renamed_beside(current, match, image)
+        if policy.keeps_old_names and presences is None
+        else ()
+    )
     beside = []
     for field in image.fields:
         column = match.kept.get(field.name)

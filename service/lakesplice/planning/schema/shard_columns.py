@@ -22,9 +22,9 @@ from lakesplice.model.arrays import Integers
 from lakesplice.model.fills import fill_value
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import Position
+from lakesplice.model.presences import ColumnPresence, ColumnPresences, united
 from lakesplice.model.promotions import promoted
 from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
-from lakesplice.model.stays import Stay, Stays, united
 from lakesplice.planning.schema import policy_refusals
 from lakesplice.planning.schema.missing_columns import Why, declared_yet_unsent
 from lakesplice.planning.schema.policy import SchemaPolicy
@@ -66,18 +66,18 @@ class Fitting:
 
 @dataclass(frozen=True, slots=True)
 class ObservedColumn:
-    """What a partition's images showed of a column: its stay by all that was known there, and the
+    """What a partition's images showed of a column: its presence by all that was known there, and the
     highest positions of an image that has it and of one that lacks it.
     """
 
-    stay: Stay | None
+    presence: ColumnPresence | None
     last: Position | None = None
     lacked: Position | None = None
 
     def then(self, other: ObservedColumn) -> ObservedColumn:
         """Return what was sighted in both; the other one came later."""
         return ObservedColumn(
-            other.stay or self.stay,
+            other.presence or self.presence,
             _highest(self.last, other.last),
             _highest(self.lacked, other.lacked),
         )
@@ -92,33 +92,35 @@ class ShardVerdict:
 
 
 def judge(
-    schema: TableSchema, images: Sequence[Fitting], known: Stays, policy: SchemaPolicy
+    schema: TableSchema, images: Sequence[Fitting], known: ColumnPresences, policy: SchemaPolicy
 ) -> ShardVerdict:
     """Judge images of one source by what is `known` of its columns and what they show themselves.
 
     A record to stop at comes with the reason; the first one counts.
     """
-    first = [dict.fromkeys(image.ids, Stay(image.ends[0])) for image in images]
-    stays = united(known, *first)
-    stops = [*_other_defaults(schema, images, known, stays, policy)]
+    first = [dict.fromkeys(image.ids, ColumnPresence(image.ends[0])) for image in images]
+    presences = united(known, *first)
+    stops = [*_other_defaults(schema, images, known, presences, policy)]
     for image in images:
-        for number in stays.keys() - image.ids:
+        for number in presences.keys() - image.ids:
             column = schema.by_id.get(number)
-            late = image.from_on(stays[number].first)
+            late = image.from_on(presences[number].first)
             if column is None or late is None or _is_unsent(image.schema, column):
                 continue
             why = (
                 dropped(column)
                 if column.name in schema.partitioned_by
-                else _drop_refused(column, late, stays, policy)
+                else _drop_refused(column, late, presences, policy)
             )
             if why is None:
-                stays[number] = stays[number].united(Stay(stays[number].first, late.ends[0]))
+                presences[number] = presences[number].united(
+                    ColumnPresence(presences[number].first, late.ends[0])
+                )
             else:
                 stops.append((int(late.rows[0]), why))
     for image in images:
         for column in image.mapping.values():
-            gone = stays[column.id].gone
+            gone = presences[column.id].gone
             back = None if gone is None else image.from_on(gone)
             if back is not None:
                 why = (ParkCode.SCHEMA_CHANGE, policy_refusals.came_back(column))
@@ -127,7 +129,7 @@ def judge(
     for image in images:
         high = image.ends[1]
         sides = {i: (high, None) if i in image.ids else (None, high) for i in schema.by_id}
-        seen = {i: ObservedColumn(stays.get(i), *side) for i, side in sides.items()}
+        seen = {i: ObservedColumn(presences.get(i), *side) for i, side in sides.items()}
         sighted = sighted_after(sighted, seen)
     return ShardVerdict(tuple(stops), sighted)
 
@@ -140,17 +142,19 @@ def sighted_after(
     return {**before, **both}
 
 
-def stays_after(known: Stays, several: Sequence[Mapping[int, ObservedColumn]]) -> dict[int, Stay]:
+def presences_after(
+    known: ColumnPresences, several: Sequence[Mapping[int, ObservedColumn]]
+) -> dict[int, ColumnPresence]:
     """Return what is known of a source's columns after what its partitions sighted."""
-    shown = [{i: one.stay for i, one in sighted.items() if one.stay} for sighted in several]
+    shown = [{i: one.presence for i, one in sighted.items() if one.presence} for sighted in several]
     return united(known, *shown)
 
 
-def judged_alike(after: Stays, several: Sequence[Mapping[int, ObservedColumn]]) -> bool:
+def judged_alike(after: ColumnPresences, several: Sequence[Mapping[int, ObservedColumn]]) -> bool:
     """Whether each partition judged its images as it would have by what all of them know."""
     return all(
-        _same_side(one.lacked, one.stay.first if one.stay else None, after[number].first)
-        and _same_side(one.last, one.stay.gone if one.stay else None, after[number].gone)
+        _same_side(one.lacked, one.presence.first if one.presence else None, after[number].first)
+        and _same_side(one.last, one.presence.gone if one.presence else None, after[number].gone)
         for sighted in several
         for number, one in sighted.items()
         if number in after
@@ -171,17 +175,19 @@ def _is_unsent(image: SourceSchema, column: Column) -> bool:
     return image.partial and any(field.name == column.source_name for field in image.unsent)
 
 
-def _drop_refused(column: Column, late: Fitting, stays: Stays, policy: SchemaPolicy) -> Why | None:
+def _drop_refused(
+    column: Column, late: Fitting, presences: ColumnPresences, policy: SchemaPolicy
+) -> Why | None:
     """Return why the source's drop of a column isn't followed, if so."""
     if any(field.name == column.source_name for field in late.schema.unsent):
         return declared_yet_unsent([column.source_name])
-    if stays[column.id].gone is not None or not column.source_name:
+    if presences[column.id].gone is not None or not column.source_name:
         return None
     low = late.ends[0]
     new = [
         field
         for field in late.schema.fields
-        if field.name in late.mapping and stays[late.mapping[field.name].id].first >= low
+        if field.name in late.mapping and presences[late.mapping[field.name].id].first >= low
     ]
     may_go = policy.keeps_renamed if new else policy.follows_drops
     return None if may_go else (ParkCode.SCHEMA_CHANGE, policy_refusals.gone(column, new))
@@ -190,8 +196,8 @@ def _drop_refused(column: Column, late: Fitting, stays: Stays, policy: SchemaPol
 def _other_defaults(
     schema: TableSchema,
     images: Sequence[Fitting],
-    known: Stays,
-    stays: Stays,
+    known: ColumnPresences,
+    presences: ColumnPresences,
     policy: SchemaPolicy,
 ) -> Iterator[tuple[int, Why]]:
     """Yield records that show a column which came with another default than the one that rows of
@@ -206,7 +212,7 @@ def _other_defaults(
                 continue
             if column.source_name in schema.left_out or _is_default(column, field):
                 continue
-            first = stays[column.id].first
+            first = presences[column.id].first
             earlier = (one for one in images if column.id not in one.ids)
             if known or any(one.ends[0] < first for one in earlier):
                 why = (ParkCode.SCHEMA_CHANGE, policy_refusals.other_default(column, field))

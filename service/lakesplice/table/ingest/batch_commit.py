@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from lakesplice.model.manifest import DeadLetterRef, ParkCode, ParkReason, SourceState
+from lakesplice.model.presences import ColumnPresences
 from lakesplice.model.schema import TableSchema
-from lakesplice.model.stays import Stays
 from lakesplice.planning.intake.dead_letter_limit import NO_LIMIT, LetterLimit, excess
 from lakesplice.planning.intake.report import PartitionReport
 from lakesplice.planning.schema.evolution import Fits, plan_evolution
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
-from lakesplice.planning.schema.shard_columns import judged_alike, stays_after
+from lakesplice.planning.schema.shard_columns import judged_alike, presences_after
 from lakesplice.planning.sources.epochs import open_epoch
 from lakesplice.planning.sources.shards import unplaced
 from lakesplice.table.files.dead_letters import letters_of
@@ -77,7 +77,7 @@ def settle(
     batch. Blocks; errors as `DriverTable.commit`.
     """
     sightings = [seen for report in brought.reports for seen in report.sightings]
-    own = table.source.own_stays
+    own = table.source.own_presences
     schema, verdicts = plan_evolution(table.schema, sightings, policy, own)
     schema = unplaced(schema, table.schema, table.source.shard)
     if schema != table.schema:
@@ -119,8 +119,8 @@ def _commit(
             return recorded
         # Whatever was committed in between, the next round meets the same change again.
         return CommitOutcome.AGAIN
-    if stays := _judged_apart(table.source, brought.reports):
-        recorded = table.record_stays(stays)
+    if presences := _judged_apart(table.source, brought.reports):
+        recorded = table.record_presences(presences)
         if isinstance(recorded, Conflict) and recorded.reason is not ConflictCode.VERSION:
             return recorded
         return CommitOutcome.AGAIN
@@ -189,12 +189,12 @@ def _overtaken(table: DriverTable, conflict: Conflict) -> Conflict | CommitOutco
     return CommitOutcome.AGAIN if again else conflict
 
 
-def _judged_apart(source: SourceState, reports: Sequence[PartitionReport]) -> Stays:
+def _judged_apart(source: SourceState, reports: Sequence[PartitionReport]) -> ColumnPresences:
     """Return what a shard's partitions know of its columns together, if one of them would have
     judged what it met otherwise by that; else nothing.
     """
     sighted = [report.sighted for report in reports]
-    after = stays_after(source.stays, sighted)
+    after = presences_after(source.presences, sighted)
     return {} if judged_alike(after, sighted) else after
 
 

@@ -131,7 +131,7 @@ class LetterBox:
             self.snapshot.manifest.schema,
             [seen for part in again for seen in part.replayed.sightings],
             reading.policy,
-            self._source().own_stays,
+            self._source().own_presences,
         )
         schema = unplaced(schema, self.snapshot.manifest.schema, self._source().shard)
         if schema != self.snapshot.manifest.schema:
@@ -172,7 +172,7 @@ class LetterBox:
             max(1, len(source.partitions)),
             source.epochs,
             False,
-            source.own_stays,
+            source.own_presences,
         )
         parts = []
         for (topic, partition), share in _by_partition(letters):

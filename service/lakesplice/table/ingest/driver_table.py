@@ -13,8 +13,8 @@ from lakesplice.errors import RetryableError, TableNotFoundError, UsageError
 from lakesplice.model.epochs import Epoch
 from lakesplice.model.manifest import Manifest, ParkCode, ParkReason, PartitionState, SourceState
 from lakesplice.model.position import Position
+from lakesplice.model.presences import ColumnPresences
 from lakesplice.model.schema import TableSchema
-from lakesplice.model.stays import Stays
 from lakesplice.planning.intake.known_topic import KnownTopic
 from lakesplice.planning.sources.shards import joining_problem
 from lakesplice.table.ingest.fence import lives_below, with_fence
@@ -121,7 +121,9 @@ class DriverTable:
         count = len({*source.partitions, *partitions})
         ordering = source.ordering or self.manifest.met_ordering
         whole = self.whole_snapshots
-        return KnownTopic(source.format, ordering, count, source.epochs, whole, source.own_stays)
+        return KnownTopic(
+            source.format, ordering, count, source.epochs, whole, source.own_presences
+        )
 
     def next_offsets(self, partitions: Iterable[int]) -> dict[int, int]:
         """Return where the table stands in each partition, as `states` has it."""
@@ -178,9 +180,9 @@ class DriverTable:
         began = planned_on if replaced else None
         return self.commit(Evolve.of(self.generation, read, schema, replaced, began))
 
-    def record_stays(self, stays: Stays) -> Committed | Conflict:
+    def record_presences(self, presences: ColumnPresences) -> Committed | Conflict:
         """Record what is known of the columns of the source."""
-        source = replace(self.source, stays=stays)
+        source = replace(self.source, presences=presences)
         return self.commit(Redirect(self.generation, self.version, source))
 
     def fenced(self, intent: Ingest) -> Ingest:

@@ -15,7 +15,7 @@ from lakesplice.model.manifest import (
     SourceState,
 )
 from lakesplice.planning.intake.report import PartitionReport
-from lakesplice.planning.schema.shard_columns import stays_after
+from lakesplice.planning.schema.shard_columns import presences_after
 from lakesplice.planning.sources.snapshots import snapshot_after
 from lakesplice.table.ingest.append import Appended
 from lakesplice.table.protocol.intents import Ingest
@@ -92,9 +92,13 @@ def _source_to(
         end = report.state.next_offset if report.stopped else ends[report.partition]
         states[report.partition] = replace(report.state, next_offset=end)
     fence = max([source.fence, *(report.fence for report in reports)])
-    stays = stays_after(source.stays, [report.sighted for report in reports])
+    presences = presences_after(source.presences, [report.sighted for report in reports])
     source = replace(
-        source, partitions=states, epochs=_entered(source, reports), fence=fence, stays=stays
+        source,
+        partitions=states,
+        epochs=_entered(source, reports),
+        fence=fence,
+        presences=presences,
     )
     seen = {report.partition: report.snapshot for report in reports if report.snapshot}
     source = snapshot_after(source, states, seen, open_letters=open_letters)
