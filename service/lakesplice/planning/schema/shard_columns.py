@@ -66,8 +66,8 @@ class Fitting:
 
 @dataclass(frozen=True, slots=True)
 class ObservedColumn:
-    """What a partition's images showed of a column: its presence by all that was known there, and the
-    highest positions of an image that has it and of one that lacks it.
+    """What a partition's images showed of a column: its presence by all that was known there, and
+    the highest positions of an image that has it and of one that lacks it.
     """
 
     presence: ColumnPresence | None
