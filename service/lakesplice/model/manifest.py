@@ -11,8 +11,8 @@ from lakesplice.model.address import BaseFile
 from lakesplice.model.epochs import Epoch
 from lakesplice.model.formats import FormatName
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
-from lakesplice.model.presences import ColumnPresences
 from lakesplice.model.schema import TableSchema
+from lakesplice.model.stays import ColumnPresences
 
 
 @dataclass(frozen=True, slots=True)

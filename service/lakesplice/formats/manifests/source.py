@@ -19,7 +19,7 @@ from lakesplice.model.manifest import (
     SourceState,
 )
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
-from lakesplice.model.presences import ColumnPresence, ColumnPresences
+from lakesplice.model.stays import ColumnPresence, ColumnPresences
 
 
 def source_out(source: SourceState) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from lakesplice.model.epochs import Epoch
 from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode, PartitionState
 from lakesplice.model.position import BEFORE_ALL, Ordering
-from lakesplice.model.presences import ColumnPresences
+from lakesplice.model.stays import ColumnPresences
 from lakesplice.planning.intake.decoded_records import Decoded
 from lakesplice.planning.intake.shared_positions import SHARED, SharedPositions
 

@@ -26,9 +26,9 @@ from lakesplice.model.names import (
     ROW_DIGEST,
     SOURCE_TS,
 )
-from lakesplice.model.presences import ColumnPresences
 from lakesplice.model.promotions import promoted
 from lakesplice.model.schema import Column, TableSchema
+from lakesplice.model.stays import ColumnPresences
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.planning.rows.backfill import filled_column
 from lakesplice.planning.rows.changed_columns import bitmap_bytes, bitmaps
