@@ -354,11 +354,8 @@ def _grown(
     released = [c for c in match.missing if presences is None or c.source_name in match.handed_on]
     changed = [replace(column, source_name="", hidden=hidden) for column in released]
     changed += [replace(kept, source_name=name) for name, kept in match.renamed.items()]
-    both = (
-        renamed_beside(current, match, image)
-        if policy.keeps_old_names and presences is None
-        else ()
-    )
+    keeps = policy.keeps_old_names and presences is None
+    both = renamed_beside(current, match, image) if keeps else ()
     beside = []
     for field in image.fields:
         column = match.kept.get(field.name)
