@@ -14,7 +14,7 @@ from lakesplice.apps.service.tables import ServiceTable
 from lakesplice.apps.service.upkeep.vacuums import Vacuums
 from lakesplice.model.names import TableName
 from lakesplice.table.driver.generation import Generation
-from lakesplice.table.ingest.driver_table import HeldTable
+from lakesplice.table.ingest.driver_table import DriverTable
 from lakesplice.table.upkeep.expiry import Expiry
 from lakesplice.table.upkeep.log_maintenance import Maintenance
 from lakesplice.telemetry import catalogue as metric
@@ -29,7 +29,7 @@ HOUR, DAY = 3_600, 86_400
 NAME = "shop.goods"
 
 
-def show(table: HeldTable, other: HeldTable) -> None:
+def show(table: DriverTable, other: DriverTable) -> None:
     """Show a table the version that another handle of it made."""
     assert other.snapshot is not None
     table._hold(other.snapshot)
