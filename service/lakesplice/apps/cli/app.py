@@ -29,9 +29,9 @@ EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_CODES = {
     0: "done",
-    EXIT_FAILED: "not done, for what was met: no such lake or table, a store that fails, an index"
-    " that is not sound, `run --once` with a topic that no table took; the message says what to do",
-    EXIT_USAGE: "nothing was tried: the command, an argument or the configuration is wrong",
+    EXIT_FAILED: "not done: no such lake or table, a failing store, a faulty index, `run --once`"
+    " with a topic that no table took; the message says what to do",
+    EXIT_USAGE: "not started: the command, an argument or the configuration is wrong",
 }
 
 app = typer.Typer(
