@@ -13,10 +13,9 @@ from confluent_kafka import Producer
 from kafka import KafkaConsumer
 
 from lakesplice.errors import TableNotFoundError
-from lakesplice.testing.compare import compare
 from lakesplice.testing.producer import create_topics
 from tests.support.ledgers import PARTITIONS, Ledger, send
-from tests.support.running import Lake, ends_of, environment, take_in
+from tests.support.running import Lake, ends_of, environment, require_table, take_in
 from tests.support.topics import Sender, make_topics
 
 LETTERS, TOO_SMALL = "letters-dead", "letters-dead-too-small"
@@ -67,7 +66,7 @@ def test_letters_of_a_wrong_setting_are_replayed_once_it_is_mended(
         answer = dlq("replay", path)
         assert "20 dead letters replayed, 1 still" in answer
         assert answer.endswith("(by the running driver)")
-        holds(lake, table)
+        require_table(lake, table.topic, table.truth)
         place = f"{odd['partition']}:{odd['offset']}"
         dropped = dlq("drop", path, "--letter", place, "--why", "a probe")
         assert dropped == "1 dead letters dropped (by the running driver)"
@@ -82,7 +81,7 @@ def test_letters_of_a_wrong_setting_are_replayed_once_it_is_mended(
     whys = [info.parameters["why"] for info in commits if info.operation == "DROP LETTERS"]
     assert whys == ["a probe", "a probe"], "with upkeep's commits before and after them"
     assert dlq("replay", path, "--config", str(lake.config)) == "0 dead letters replayed"
-    holds(lake, table)
+    require_table(lake, table.topic, table.truth)
 
 
 def declared(columns: dict[str, str]) -> dict[str, Any]:
@@ -160,9 +159,3 @@ def listed(path: str) -> list[dict[str, Any]]:
     return [
         json.loads(line) for line in dlq("list", path, "--values", "--format", "json").splitlines()
     ]
-
-
-def holds(lake: Lake, table: Ledger) -> None:
-    stored = lake.table(table.topic)
-    assert stored.snapshot.manifest.parked is None
-    assert compare(table.truth, stored.read(), ["id"]) is None

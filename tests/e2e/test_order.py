@@ -24,7 +24,7 @@ from lakesplice.testing.compare import compare
 from lakesplice.testing.oracle import Record
 from lakesplice.testing.shop import Event
 from tests.support.ledgers import PARTITIONS, Ledger, partition_of, send
-from tests.support.running import Lake, RunningService, ends_of, take_in
+from tests.support.running import Lake, RunningService, ends_of, require_table, take_in
 from tests.support.topics import Sender, make_topics
 
 
@@ -50,9 +50,7 @@ class Scene:
 
     def holds_the_truth(self, table: Ledger) -> None:
         """The table is what its source is, in the real-time view, and not parked."""
-        stored = self.lake.table(table.topic)
-        assert stored.snapshot.manifest.parked is None
-        assert compare(table.truth, stored.read(), ["id"]) is None
+        require_table(self.lake, table.topic, table.truth)
 
     def repeated(self, table: Ledger) -> int:
         """How many changes the service has recognised as sent before."""

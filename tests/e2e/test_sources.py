@@ -17,10 +17,9 @@ from kafka.admin import KafkaAdminClient
 
 from lakesplice.model.manifest import ParkCode
 from lakesplice.testing.broker import LocalBroker
-from lakesplice.testing.compare import compare
 from lakesplice.testing.oracle import Record
 from tests.support.ledgers import PARTITIONS, Ledger, partition_of, send
-from tests.support.running import Lake, RunningService, ends_of, environment, take_in
+from tests.support.running import Lake, RunningService, ends_of, environment, require_table, take_in
 from tests.support.topics import Sender, make_topics
 
 SECONDS_MAX = 60.0
@@ -77,7 +76,7 @@ def outlives_its_broker(
     records = send(Sender(servers), [e for t in tables.all for e in t.update(range(9), "back")])
     take_in(service, lake, ends_of(records))
     for table in tables.all:
-        holds(lake, table)
+        require_table(lake, table.topic, table.truth)
 
 
 def needs_no_checkpoint(service: RunningService, lake: Lake, servers: str, table: Ledger) -> None:
@@ -89,7 +88,7 @@ def needs_no_checkpoint(service: RunningService, lake: Lake, servers: str, table
             tear(checkpoint)
         records = send(Sender(servers), table.update(range(20), what))
         take_in(service, lake, ends_of(records))
-        holds(lake, table)
+        require_table(lake, table.topic, table.truth)
 
 
 def tear_offsets(checkpoint: Path) -> None:
@@ -145,16 +144,10 @@ def goes_on(service: RunningService, lake: Lake, servers: str, tables: Tables) -
     )
     take_in(service, lake, ends_of(records))
     for table in (tables.steady, tables.fallen):
-        holds(lake, table)
+        require_table(lake, table.topic, table.truth)
     for table, code in parked.items():
         reason = lake.parked(table.topic)
         assert reason is not None
         assert reason.code is code
         texts = set(lake.table(table.topic).read()["text"].to_pylist())
         assert texts == {"back", *(f"row {key}" for key in range(9, 20))}
-
-
-def holds(lake: Lake, table: Ledger) -> None:
-    stored = lake.table(table.topic)
-    assert stored.snapshot.manifest.parked is None
-    assert compare(table.truth, stored.read(), ["id"]) is None

@@ -5,10 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import operator
-import shutil
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +22,7 @@ from lakesplice.table.reading.table import Table
 from tests.support.drawing import examples
 from tests.support.every_type import EVERY_TYPE, HIGH, LOW, TYPES
 from tests.support.made import MadeTable, Row
-from tests.support.simulated import memory_folder
+from tests.support.simulated import folder
 
 FLOATS = (math.nan, -0.0, 0.0, 6.0, -1.5, math.inf, -math.inf)
 SMALL = {
@@ -98,15 +95,6 @@ def cases(
     files = draw(st.lists(st.lists(value, min_size=1, max_size=3), min_size=1, max_size=5))
     changed = draw(st.lists(value, max_size=1))
     return name, files, changed, draw(st.lists(conditions_on(name), min_size=8, max_size=16))
-
-
-@contextmanager
-def folder() -> Iterator[Path]:
-    made = Path(tempfile.mkdtemp(dir=memory_folder()))
-    try:
-        yield made
-    finally:
-        shutil.rmtree(made)
 
 
 def shown(rows: pa.Table) -> list[str]:

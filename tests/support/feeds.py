@@ -19,8 +19,6 @@ from lakesplice.table.reading.changes import (
 from lakesplice.table.reading.table import Table
 from tests.support.simulated import rows_of
 
-States = dict[int, dict[str, Any]]
-
 
 def require_feed(store: Store, shares: int = 3) -> None:
     """Changes from any version on give each later one, a change per row that became another.

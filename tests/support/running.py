@@ -14,12 +14,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import yaml
 
 from lakesplice import Table
 from lakesplice.errors import TableNotFoundError
 from lakesplice.model.manifest import ParkReason
 from lakesplice.model.names import TableName
+from lakesplice.testing.compare import compare
 from lakesplice.testing.oracle import Record
 from tests.support import machine, short_jvms
 
@@ -188,6 +190,13 @@ def stands_at(lake: Lake, ends: Mapping[tuple[str, int], int]) -> bool:
 def take_in(service: RunningService, lake: Lake, ends: Mapping[tuple[str, int], int]) -> None:
     """Wait until the tables hold all before these ends."""
     service.until(lambda: stands_at(lake, ends), f"the tables stand at {ends}")
+
+
+def require_table(lake: Lake, topic: str, truth: pa.Table) -> None:
+    """The topic's table isn't parked and is the truth, in the real-time view, by `id`."""
+    stored = lake.table(topic)
+    assert stored.snapshot.manifest.parked is None
+    assert compare(truth, stored.read(), ["id"]) is None
 
 
 def ends_of(records: Iterable[Record]) -> dict[tuple[str, int], int]:
