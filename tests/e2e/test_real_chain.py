@@ -82,16 +82,21 @@ def test_tables_equal_their_database_through_kills_and_schema_changes(
 
 
 def settings_that_change_values_are_shown(chain: Chain) -> None:
-    """Apicurio's converter makes defaults of nulls, and nothing else changes values here."""
+    """Apicurio's converter makes defaults of nulls, and nothing else changes values here. Tables of
+    Sakila have foreign keys that cascade.
+    """
     status = newest_status(LocalStore(chain.lake.root))
     assert status is not None
+    cascading = "foreign-key-cascades"
+    noted = {topic.topic: [one.name for one in topic.suspect_settings] for topic in status.topics}
+    assert any(cascading in names for name, names in noted.items() if name.endswith(".film_actor"))
     for topic in status.topics:
         filled = any(
             topic.topic.startswith(chain.prefix(form)) and not form.keeps_nulls
             for form in chain.sources
         )
         shown = ["value.converter.ignore.default.for.nullables"] if filled else []
-        assert [setting.name for setting in topic.suspect_settings] == shown, topic.topic
+        assert [name for name in noted[topic.topic] if name != cascading] == shown, topic.topic
 
 
 def parks_where_rows_moved(chain: Chain, service: RunningService) -> None:

@@ -34,7 +34,8 @@ SUSPECT_SETTING = gauge(
     "suspect_setting",
     "1",
     "1 for a setting of the connector or its converter that changes values, where an event of the"
-    " topic that was read within the last day showed it.",
+    " topic that was read within the last day showed it, and for what its schema changes tell that"
+    " the binlog lacks (`foreign-key-cascades`).",
     "`lakesplice tables` says what it does; mend it at the connector, then take a new snapshot.",
     Label("topic"),
     TABLE,

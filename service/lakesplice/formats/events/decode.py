@@ -67,6 +67,8 @@ def decode(records: pa.RecordBatch, context: DecodeContext) -> Decoded:
     ledger = settle_records(records, dialect.reader(context), stranger, threads=context.threads)
     map_types(ledger, context.mappings)
     name_formerly(ledger, context.history)
+    if context.history is not None:
+        ledger.suspect_settings.update(context.history.cautions)
     decoded = ledger.result(chosen)
     if context.key:
         decoded = with_key(decoded, context.key)

@@ -122,3 +122,47 @@ def test_a_synonym_of_an_unsigned_type_sent_as_signed_shows_beside_its_definitio
     assert of_type({"type": "int32"}, ddl.format(" unsigned")) == {"INTEGER UNSIGNED"}
     assert of_type({"type": "int64"}, ddl.format(" unsigned")) == set()
     assert of_type({"type": "int32"}, ddl.format("")) == set()
+
+
+def told_of(*statements: str) -> set[str]:
+    """What is noted of a table of which the schema-change topic has these statements."""
+    changes = [
+        read_schema_change(connect_record(s, pos=n, order=n)) for n, s in enumerate(statements)
+    ]
+    history = history_of([change for change in changes if isinstance(change, SchemaChange)])
+    types = types_of(history, TABLE, Handling())
+    context = DecodeContext(TABLE, declare(DECLARED), history=types)
+    (event,) = [Flavour(schemas=True).record(payload("c", None, image(1), snapshot=None), 1)]
+    return suspected([event], context)
+
+
+CHILD = "CREATE TABLE items (id int PRIMARY KEY, o int, {})"
+PARENT = "FOREIGN KEY (o) REFERENCES orders (id)"
+
+
+@pytest.mark.parametrize(
+    ("clause", "noted"),
+    [
+        ("ON DELETE CASCADE", True),
+        ("ON DELETE SET NULL ON UPDATE NO ACTION", True),
+        ("on delete restrict on update cascade", True),
+        ("ON DELETE RESTRICT", False),
+        ("", False),
+    ],
+)
+def test_rows_that_the_server_deletes_itself_are_cautioned_of(clause: str, noted: bool) -> None:
+    plain, key = CHILD.format("KEY (o)"), f"{PARENT} {clause}"
+    expected = {"foreign-key-cascades"} if noted else set()
+    assert told_of(CHILD.format(key)) == expected
+    assert told_of(plain, f"ALTER TABLE items ADD CONSTRAINT c {key}") == expected
+    assert told_of(plain, f"ALTER TABLE items ADD COLUMN x int, ADD {key}") == expected
+    assert told_of(CHILD.format(key), "DROP TABLE items", plain) == set()
+    renamed = CHILD.replace("items", "former").format(key)
+    assert told_of(renamed, "RENAME TABLE former TO items") == expected
+
+
+def test_members_that_are_bytes_are_cautioned_of() -> None:
+    kind = "e enum('a', 'b') {}"
+    assert told_of(CHILD.format(kind.format("CHARACTER SET binary"))) == {"enum-charset-binary"}
+    assert told_of(CHILD.format(kind.format("CHARACTER SET latin1"))) == set()
+    assert told_of(CHILD.format("b varchar(3) CHARACTER SET binary")) == set()

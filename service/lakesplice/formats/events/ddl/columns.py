@@ -147,6 +147,13 @@ class RowsMoved:
 
 
 @dataclass(frozen=True, slots=True)
+class ForeignKeyCascades:
+    """The table has a foreign key by which the server changes or deletes its rows itself."""
+
+    table: TableName
+
+
+@dataclass(frozen=True, slots=True)
 class TableUnread:
     """A statement about the table couldn't be read: what its columns are isn't known from here on.
 
@@ -157,4 +164,12 @@ class TableUnread:
     reason: str
 
 
-Statement = TableDefined | TableLike | TableGone | TableAltered | RowsMoved | TableUnread
+Statement = (
+    TableDefined
+    | TableLike
+    | TableGone
+    | TableAltered
+    | RowsMoved
+    | ForeignKeyCascades
+    | TableUnread
+)

@@ -17,6 +17,7 @@ from lakesplice.formats.events.ddl.columns import (
     ColumnChanged,
     ColumnRenamed,
     DefinedColumn,
+    ForeignKeyCascades,
     RowsMoved,
     Statement,
     TableAltered,
@@ -56,6 +57,7 @@ class SchemaHistory:
         self._states: dict[TableName, TableState] = {}
         self._versions: dict[TableName, list[tuple[TableVersion, TableState | None]]] = {}
         self._before: dict[TableName, TableState | None] = {}
+        self._cascading: set[TableName] = set()
         self._marks = 0
 
     def take(self, change: SchemaChange) -> frozenset[TableName]:
@@ -81,7 +83,7 @@ class SchemaHistory:
         self._met.add(told)
         self._last = place
         self._begins = place if self._begins is None else self._begins
-        self._before = {}
+        self._before, cascading = {}, set(self._cascading)
         if not repeated:
             self._recall(change.before)
             self.unread += len(change.unread)
@@ -94,7 +96,7 @@ class SchemaHistory:
         }
         for table in changed:
             self._note(table, place)
-        return frozenset(changed)
+        return frozenset(changed | (self._cascading ^ cascading))
 
     def table(self, name: TableName) -> tuple[TableVersion, ...]:
         """Return a table's versions in the topic's order, of one place only the last; none if
@@ -105,6 +107,12 @@ class SchemaHistory:
         """
         meant = _meant(name, self._versions)
         return () if meant is None else tuple(version for version, _ in self._versions[meant])
+
+    def cascades(self, name: TableName) -> bool:
+        """Whether the table was told to have a foreign key by which the server changes its rows
+        itself; names as for `table`. Stays true when the key is dropped, whose name may not tell.
+        """
+        return _meant(name, self._versions) in self._cascading
 
     def drops(self, name: TableName) -> tuple[TableDrop, ...]:
         """Return where a table was dropped, in the topic's order; names as for `table`."""
@@ -163,6 +171,8 @@ class SchemaHistory:
         elif isinstance(statement, RowsMoved):
             if not change.of_snapshot:
                 self._drops.moved(statement.table, place, change.gtid, statement.what)
+        elif isinstance(statement, ForeignKeyCascades):
+            self._cascading.add(statement.table)
         else:
             self._forget(statement, change.ddl)
 
@@ -208,6 +218,7 @@ class SchemaHistory:
             self._drops.gone(name, place, change.gtid, None if state is None else state.columns)
         for name in there:
             self._put(name, None)
+            self._cascading.discard(name)
 
     def _put(
         self, table: TableName, state: TableState | None, *, former: TableName | None = None
@@ -222,6 +233,8 @@ class SchemaHistory:
         else:
             self._states[table] = state
             self._drops.there(table, state.created if former is not None else None, former)
+            if former in self._cascading:
+                self._cascading.add(table)
 
     def _renamed(
         self, former: TableName, to: TableName, change: SchemaChange, place: Position

@@ -17,6 +17,7 @@ from lakesplice.formats.events.ddl.columns import (
     ColumnGone,
     ColumnRenamed,
     DefinedColumn,
+    ForeignKeyCascades,
     RowsMoved,
     Statement,
     TableAltered,
@@ -43,6 +44,12 @@ _MOVING = (
     ("CONVERT", "PARTITION"), ("CONVERT", "TABLE"),
     ("IMPORT", "TABLESPACE"), ("IMPORT", "PARTITION"),
 )  # fmt: skip
+# By these InnoDB changes child rows below the binlog.
+_CASCADING = tuple(
+    ("ON", event, *does)
+    for event in ("DELETE", "UPDATE")
+    for does in (("CASCADE",), ("SET", "NULL"), ("SET", "DEFAULT"))
+)
 # Parts of an ALTER TABLE that leave its columns as they are.
 _OTHERS = frozenset(
     ("ALGORITHM", "ALTER", "ANALYZE", "AUTO_INCREMENT", "AUTOEXTEND_SIZE", "AVG_ROW_LENGTH",
@@ -121,10 +128,17 @@ def _create(words: Words, database: str) -> Iterator[Statement]:
     table = _table(words, database)
     if replaces:
         yield TableGone(table.database, table.table)
+    cascades = list(_cascades(words, table))
     try:
         yield _created(words, table, database, unless_there=unless_there)
+        yield from cascades
     except UnreadableError as error:
         yield TableUnread(table, str(error))
+
+
+def _cascades(words: Words, table: TableName) -> Iterator[Statement]:
+    if any(words.has(*clause) for clause in _CASCADING):
+        yield ForeignKeyCascades(table)
 
 
 def _created(words: Words, table: TableName, database: str, *, unless_there: bool) -> Statement:
@@ -170,6 +184,7 @@ def _alter(words: Words, database: str) -> list[Statement]:
     _patience(words)
     actions: list[Action] = []
     to = None
+    cascades = list(_cascades(words, table))
     moved = next((RowsMoved(table, " ".join(w)) for w in _MOVING if words.follow(*w)), None)
     if moved is not None:
         return [moved, *_moved_beside(words, database, moved)]
@@ -189,7 +204,7 @@ def _alter(words: Words, database: str) -> list[Statement]:
                 actions += _actions(part)
     except UnreadableError as error:
         return [TableUnread(table, str(error))]
-    return [TableAltered(table, tuple(actions), to)] if actions or to else []
+    return [*cascades, *([TableAltered(table, tuple(actions), to)] if actions or to else [])]
 
 
 def _moved_beside(words: Words, database: str, moved: RowsMoved) -> Iterator[Statement]:

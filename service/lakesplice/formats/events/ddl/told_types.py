@@ -4,7 +4,7 @@ values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -17,6 +17,15 @@ from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.schema import Tenure
 from lakesplice.model.types import ColumnType, Kind
 
+CASCADES = (
+    "foreign-key-cascades: the table has a foreign key with CASCADE, SET NULL or SET DEFAULT; the"
+    " binlog lacks what the server changes by it; change child rows by statements of their own, or"
+    " take a new snapshot after the parent's rows changed"
+)
+BYTES_AS_MEMBERS = (
+    "enum-charset-binary: the connector changes values of ENUM and SET with CHARACTER SET binary;"
+    " give the columns another character set (ALTER TABLE ... MODIFY), then take a new snapshot"
+)
 # How a column's values are written; None if no exact column can be made of them.
 Written = Callable[[DefinedColumn], DeclaredType | None]
 
@@ -50,7 +59,18 @@ def told_types(
         tuple(replace(version, tenures=tenures) for version, tenures in held),
         history.ordered,
         source,
+        tuple(_cautions(history, table, versions)),
     )
+
+
+def _cautions(
+    history: SchemaHistory, table: TableName, versions: Sequence[TableVersion]
+) -> Iterator[str]:
+    if history.cascades(table):
+        yield CASCADES
+    columns = (versions[-1].columns or {}).values()
+    if any(column.type in ("ENUM", "SET") and column.charset == "binary" for column in columns):
+        yield BYTES_AS_MEMBERS
 
 
 def _typed(versions: Sequence[TableVersion], written: Written) -> list[TypeVersion]:

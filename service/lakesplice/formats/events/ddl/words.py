@@ -123,6 +123,13 @@ class Words:
         following = self._words[self._at : self._at + len(keys)]
         return [word.key for word in following] == list(keys)
 
+    def has(self, *keys: str) -> bool:
+        """Whether these keywords or signs follow one another anywhere from here on."""
+        found = [word.key for word in self._words[self._at :]]
+        return any(
+            found[at : at + len(keys)] == list(keys) for at in range(len(found) - len(keys) + 1)
+        )
+
     def expect(self, *keys: str) -> None:
         """Go on behind these keywords or signs."""
         if not self.accept(*keys):

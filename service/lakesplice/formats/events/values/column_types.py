@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from lakesplice.formats.events.values.declared import DeclaredType
@@ -69,12 +69,14 @@ class TypeVersion:
 class TypeHistory:
     """A table's versions; ascending by place if `ordered`, which says whether places tell them.
 
-    `source` names where they are from, in words for an operator.
+    `source` names where they are from, in words for an operator. `cautions` say what the connector
+    can't tell of the table's changes, each as "name: what it does and what to do".
     """
 
     versions: tuple[TypeVersion, ...]
     ordered: bool = True
     source: str = "the schema-change topic"
+    cautions: tuple[str, ...] = ()
 
     def at(self, place: Position | None) -> tuple[TypeVersion, PositionRange]:
         """Return the version at a place, and the places where it is in force."""
@@ -108,7 +110,7 @@ class TypeHistory:
 
     def placeless(self) -> TypeHistory:
         """Return the same history for changes whose positions aren't comparable with it."""
-        return TypeHistory(self.versions, ordered=False, source=self.source)
+        return replace(self, ordered=False)
 
     @cached_property
     def handed_on(self) -> frozenset[str]:
