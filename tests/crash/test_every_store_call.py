@@ -76,13 +76,13 @@ Numbers = Callable[..., list[int]]
 
 @pytest.fixture
 def numbers(request: pytest.FixtureRequest) -> Numbers:
-    """The calls that one way of failing tries, each of which takes a life of a second: every fourth
-    write, each way others, and every eighth read; nightly every one.
+    """The calls that one way of failing tries, each of which takes a life of a second: every sixth
+    write, each way others, and every twelfth read; nightly every one.
     """
     nightly = request.config.getoption("--nightly")
 
     def chosen(way: int, group: int, *methods: str) -> list[int]:
-        every = 1 if nightly else 4 if set(methods) <= {*WRITES} else 8
+        every = 1 if nightly else 6 if set(methods) <= {*WRITES} else 12
         found = [call.number for call in calls() if call.method in methods]
         return found[way % every :: every][group::GROUPS]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
@@ -11,11 +12,14 @@ from lakesplice.testing.s3_server import S3Server, options
 from tests.property.test_state_machine import TableMachine
 from tests.support.clocked import StampedStore
 
-LIVES, STEPS = 15, 30
+LIVES, LIVES_NIGHTLY, STEPS = 8, 50, 30
 
 
-def test_whatever_happens_to_a_table_in_a_bucket_it_holds(s3_server: S3Server) -> None:
+def test_whatever_happens_to_a_table_in_a_bucket_it_holds(
+    s3_server: S3Server, request: pytest.FixtureRequest
+) -> None:
     bucket = s3_server.make_bucket()
+    wanted = LIVES_NIGHTLY if request.config.getoption("--nightly") else LIVES
     lives = 0
 
     class InABucket(TableMachine):
@@ -36,10 +40,10 @@ def test_whatever_happens_to_a_table_in_a_bucket_it_holds(s3_server: S3Server) -
 
     # Without shrinking: a life takes seconds, and its steps are printed.
     bounded = settings(
-        max_examples=LIVES,
+        max_examples=wanted,
         stateful_step_count=STEPS,
         print_blob=True,
         phases=(Phase.explicit, Phase.reuse, Phase.generate),
     )
     run_state_machine_as_test(InABucket, settings=bounded)
-    assert lives >= LIVES
+    assert lives >= wanted

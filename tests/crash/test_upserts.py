@@ -123,8 +123,14 @@ def broken_off(fault: Fault) -> None:
         finish(path, play(FaultyStore(LocalStore(path), [fault])))
 
 
-def numbers(*methods: str) -> list[int]:
-    return [call.number for call in calls() if call.method in methods]
+@pytest.fixture
+def every(request: pytest.FixtureRequest) -> int:
+    """Of the calls one in so many is tried, for each way of failing others; nightly every one."""
+    return 1 if request.config.getoption("--nightly") else 3
+
+
+def numbers(every: int, way: int, *methods: str) -> list[int]:
+    return [call.number for call in calls() if call.method in methods][way % every :: every]
 
 
 def _nth_writer(at: int) -> Callable[[Call], bool]:
@@ -141,27 +147,27 @@ def _nth_writer(at: int) -> Callable[[Call], bool]:
 
 
 @pytest.mark.parametrize("how", [How.CRASH_BEFORE, How.CRASH_AFTER])
-def test_a_process_that_dies_at_any_write_leaves_a_whole_state(how: How) -> None:
-    for number in numbers(*WRITES):
+def test_a_process_that_dies_at_any_write_leaves_a_whole_state(every: int, how: How) -> None:
+    for number in numbers(every, list(How).index(how), *WRITES):
         broken_off(Fault.at(number, how))
 
 
 @pytest.mark.parametrize("how", [How.LOST, How.ANSWER_LOST])
-def test_any_write_may_fail_once_before_or_after_its_effect(how: How) -> None:
-    for number in numbers(*WRITES):
+def test_any_write_may_fail_once_before_or_after_its_effect(every: int, how: How) -> None:
+    for number in numbers(every, list(How).index(how), *WRITES):
         broken_off(Fault.at(number, how))
 
 
-def test_any_file_under_way_may_be_cut_off() -> None:
-    for at in range(len(numbers("writer"))):
+def test_any_file_under_way_may_be_cut_off(every: int) -> None:
+    for at in range(2 % every, len(numbers(1, 0, "writer")), every):
         broken_off(Fault(_nth_writer(at), How.CUT))
 
 
-def test_any_read_may_fail_once() -> None:
-    for number in numbers(*READS):
+def test_any_read_may_fail_once(every: int) -> None:
+    for number in numbers(every, 0, *READS):
         broken_off(Fault.at(number, How.LOST))
 
 
-def test_a_store_may_fail_for_good_from_any_write_on() -> None:
-    for number in numbers(*WRITES):
+def test_a_store_may_fail_for_good_from_any_write_on(every: int) -> None:
+    for number in numbers(every, 1, *WRITES):
         broken_off(Fault.since(number, How.LOST))

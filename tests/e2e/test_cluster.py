@@ -43,6 +43,9 @@ def kill_in_a_batch(
     return killed
 
 
+# In the gate the crash tests show what becomes of a task that dies, and integration/test_cluster.py
+# that executors elsewhere run ours.
+@pytest.mark.nightly
 def test_a_cluster_that_loses_executors_and_a_worker_loses_and_doubles_nothing(
     kafka_broker: str, topic_name: str, cluster: Cluster, tmp_path: Path
 ) -> None:

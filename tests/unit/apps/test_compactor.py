@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
+from lakesplice.apps.service.upkeep import compactor
 from lakesplice.apps.service.upkeep.compactor import Compactor
+from lakesplice.apps.service.upkeep.table_upkeep import Upkeep
 from lakesplice.errors import CorruptFileError, FencedError, StorageError
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.manifest import Manifest, ParkCode
+from lakesplice.planning.upkeep.compaction import Backlog, backlog
 from lakesplice.spark.rewrites import RewriteTask
 from lakesplice.table.protocol.layout import generation_path
 from lakesplice.table.protocol.ports import Store
@@ -230,3 +233,27 @@ def test_threads_compact_until_they_are_stopped(scene: Compacting) -> None:
     for at, waits in enumerate(scene.waiting()):
         if not waits:
             scene.require_compacted(at)
+
+
+def test_a_turn_sums_up_only_tables_that_changed_and_a_start_makes_no_upkeep_due(
+    scene: Compacting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With hundreds of tables each turn looks at all of them, and a start finds all of them old."""
+    summed: list[Manifest] = []
+
+    def counted(manifest: Manifest, rows_per_page: int) -> Backlog:
+        summed.append(manifest)
+        return backlog(manifest, rows_per_page)
+
+    monkeypatch.setattr(compactor, "backlog", counted)
+    scene.change(0, 1, 2, times=12)
+    started = Compactor(scene.driver, scene.tables, scene.compactor._session, scene.rewrites)
+    started.finish()
+    assert len(summed) == 6  # of each table before its compaction and after it
+    assert len(scene.rewrites.done) == 3
+    started.finish()
+    assert len(summed) == 6
+    seen: list[str] = []
+    monkeypatch.setattr(Upkeep, "see_to", lambda _, table: seen.append(str(table.name)))
+    Compactor(scene.driver, scene.tables, scene.compactor._session, scene.rewrites).finish()
+    assert not seen

@@ -22,6 +22,7 @@ from lakesplice.errors import CorruptFileError, FencedError, LakespliceError
 from lakesplice.formats.parquet import ROWS_PER_PAGE
 from lakesplice.model.manifest import Manifest, ParkCode, ParkReason
 from lakesplice.planning.upkeep.compaction import (
+    Backlog,
     CompactionPolicy,
     Pressure,
     backlog,
@@ -80,6 +81,7 @@ class Compactor:
         self._lock = threading.Lock()
         self._running: set[str] = set()
         self._rests: dict[str, RetryPauses] = {}
+        self._backlogs: dict[str, tuple[Manifest, Backlog]] = {}
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
 
@@ -177,10 +179,20 @@ class Compactor:
         return free[chosen[0]] if chosen else None
 
     def _pressure(self, table: ServiceTable) -> Pressure:
-        if table.parked is not None and table.parked.code is ParkCode.CORRUPT:
+        found = pressure(self._backlog(table), self._policy, self._driver.clock.now_ms())
+        if found.score and table.parked is not None and table.parked.code is ParkCode.CORRUPT:
             return Pressure(0.0, 0.0, 0.0, 0.0, 0.0)
-        waiting = backlog(table.manifest, ROWS_PER_PAGE)
-        return pressure(waiting, self._policy, self._driver.clock.now_ms())
+        return found
+
+    def _backlog(self, table: ServiceTable) -> Backlog:
+        """Return what waits in the table, summed up once for each of its manifests: every turn
+        looks at every table.
+        """
+        name, manifest = str(table.name), table.manifest
+        known = self._backlogs.get(name)
+        if known is None or known[0] is not manifest:
+            known = self._backlogs[name] = manifest, backlog(manifest, ROWS_PER_PAGE)
+        return known[1]
 
     def _is_paused(self, table: ServiceTable) -> bool:
         rest = self._rests.get(str(table.name))

@@ -15,6 +15,7 @@ from lakesplice.apps.service.tables import ServiceTable
 from lakesplice.apps.service.upkeep.purges import Purges
 from lakesplice.apps.service.upkeep.vacuums import Vacuums
 from lakesplice.errors import FencedError, LakespliceError
+from lakesplice.model.manifest import Manifest
 from lakesplice.planning.rows.index_merge import plan_merge
 from lakesplice.planning.upkeep.file_merge import FileMergePolicy, plan_file_merge
 from lakesplice.spark.rewrites import FileMergeTask, MergeTask, merge_files, merge_runs, purge_table
@@ -40,6 +41,7 @@ class Upkeep:
         self._session = session
         self._logs: dict[str, Maintenance] = {}
         self._seen: dict[str, int] = {}
+        self._file_merges: dict[str, tuple[Manifest, tuple[str, ...] | None]] = {}
         self._no_file_merge_until: dict[str, float] = {}
         self._rests: dict[str, RetryPauses] = {}
         self._vacuums = Vacuums(driver)
@@ -52,8 +54,9 @@ class Upkeep:
         rest = self._rests.get(str(table.name))
         if table.snapshot is None or (rest is not None and rest.is_on):
             return False
-        grown = table.snapshot.version - self._seen.get(str(table.name), 0)
-        every = self._driver.settings.log.checkpoint_every
+        every, version = self._driver.settings.log.checkpoint_every, table.snapshot.version
+        # After a start, from the last multiple on: else hundreds of tables are due at once.
+        grown = version - self._seen.setdefault(str(table.name), version - version % every)
         merges = self._merge_plan(table) is not None or self._file_merge_plan(table) is not None
         timed = self._vacuums.is_due(table) or self._purges.is_due(table)
         return merges or grown >= every or timed
@@ -94,9 +97,18 @@ class Upkeep:
         table.commit(IndexMerge(self._driver.generation.number, inputs, output, planned_on))
 
     def _file_merge_plan(self, table: ServiceTable) -> tuple[str, ...] | None:
-        settings, now = self._driver.settings.merge, self._driver.clock.monotonic()
-        if now < self._no_file_merge_until.get(str(table.name), now):
+        now = self._driver.clock.monotonic()
+        name, manifest = str(table.name), table.manifest
+        if now < self._no_file_merge_until.get(name, now):
             return None
+        # Planned once for each manifest: every turn of a compactor looks at every table.
+        known = self._file_merges.get(name)
+        if known is None or known[0] is not manifest:
+            known = self._file_merges[name] = manifest, self._plan_file_merge(table)
+        return known[1]
+
+    def _plan_file_merge(self, table: ServiceTable) -> tuple[str, ...] | None:
+        settings = self._driver.settings.merge
         policy = FileMergePolicy(settings.small_bytes, settings.files_max, settings.target_bytes)
         files = table.manifest.files.values()
         small = sum(file.bytes < settings.small_bytes for file in files)

@@ -15,8 +15,9 @@ from lakesplice.table.upkeep.orphans import Orphans
 from lakesplice.table.upkeep.vacuum import orphans_before_ms
 from lakesplice.telemetry import catalogue as metric
 
-# Listing every table would delay the service's start.
-_FIRST_SWEEP = 1 / 24
+# The first look at a table comes after this share of the time between two: looking at every table
+# would delay the service's start.
+_FIRST = 1 / 24
 
 
 class Vacuums:
@@ -30,9 +31,10 @@ class Vacuums:
     def is_due(self, table: ServiceTable) -> bool:
         """Whether it is time to look for files to delete."""
         name, now = str(table.name), self._driver.clock.monotonic()
-        first_sweep = now + self._driver.settings.vacuum.orphans_every * _FIRST_SWEEP
-        sweep = self._next_sweep.setdefault(name, first_sweep)
-        return now >= min(sweep, self._next_expiry.get(name, now))
+        vacuum = self._driver.settings.vacuum
+        sweep = self._next_sweep.setdefault(name, now + vacuum.orphans_every * _FIRST)
+        expiry = self._next_expiry.setdefault(name, now + vacuum.every * _FIRST)
+        return now >= min(sweep, expiry)
 
     def see_to(self, table: ServiceTable, log: Maintenance) -> None:
         """Do what is due; errors are the caller's, and what failed is tried again in its turn."""
@@ -55,7 +57,7 @@ class Vacuums:
             now = self._driver.clock.now_ms() / 1000
             self._driver.metrics.since(metric.LAST_VACUUM, now, table=str(table.name))
         else:
-            self._next_expiry.pop(str(table.name), None)
+            self._next_expiry[str(table.name)] = self._driver.clock.monotonic()
 
     def _sweep(self, table: ServiceTable) -> None:
         driver, name = self._driver, str(table.name)
