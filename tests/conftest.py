@@ -27,6 +27,8 @@ from tests.support.apicurio import Apicurio
 if TYPE_CHECKING:
     from xdist.remote import Producer
 
+    from tests.support.command_line import CommandLine
+
 pytest_plugins = ("tests.support.skips",)
 
 MARKED_FOLDERS = ("integration", "e2e", "crash")
@@ -189,6 +191,15 @@ def topic_name(request: pytest.FixtureRequest) -> str:
     """A topic name that nobody else uses, telling which test made it."""
     test = re.sub(r"[^A-Za-z0-9]+", "-", request.node.name)[:80].strip("-")
     return f"{test}.{secrets.token_hex(4)}"
+
+
+@pytest.fixture
+def lakesplice(capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    """The command line, within this process."""
+    # Here, since most processes of a run never need what the command line imports.
+    from tests.support.command_line import CommandLine
+
+    return CommandLine(capsys)
 
 
 @pytest.fixture

@@ -13,10 +13,16 @@ import duckdb
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
+from lakesplice import Table
+from lakesplice.errors import (
+    LakespliceError,
+)
 from tests.support.readers import READERS
 
 ROWS = 3000
+TWO = pa.table({"id": [1, 2], "name": ["a", "b"]})
 START = dt.datetime(2020, 2, 29, 23, 59, 59, 123456, tzinfo=dt.UTC)
 
 
@@ -130,3 +136,21 @@ def files_of(path: Path) -> dict[str, bytes]:
         for file in path.rglob("*.parquet")
         if "_delta_log" not in file.parts and "base" not in file.parts
     }
+
+
+def folder(path: Path, **files: pa.Table) -> Path:
+    path.mkdir(exist_ok=True)
+    for name, rows in files.items():
+        pq.write_table(rows, path / f"{name}.parquet")
+    return path
+
+
+def refusal(path: Path, key: str = "id") -> str:
+    before = sorted(path.rglob("*"))
+    with pytest.raises(LakespliceError) as planned:
+        Table.adoption(path, key=[key])
+    with pytest.raises(type(planned.value)) as done:
+        Table.adopt(path, key=[key])
+    assert str(done.value) == str(planned.value)
+    assert [file for file in sorted(path.rglob("*")) if file in before] == before
+    return str(done.value)

@@ -136,3 +136,11 @@ class Scene:
 
 def by_key(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda found: (found["database_name"], found["id"]))
+
+
+def filled(scene: Scene, rows: int = 5) -> Scene:
+    """Equal keys at equal positions in both shards."""
+    for shard in scene.shards:
+        shard.put(*range(rows))
+    scene.settle()
+    return scene

@@ -6,14 +6,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 from tests.support.command_line import CommandLine
-
-
-@pytest.fixture
-def lakesplice(capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    return CommandLine(capsys)
 
 
 def test_a_folder_is_adopted_and_a_dry_run_tells_beforehand(

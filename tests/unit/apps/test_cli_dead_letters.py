@@ -17,11 +17,6 @@ PAYLOADS = (b"\x1b[2J not json\n\x00\xff", None, b"x" * 10_000)
 
 
 @pytest.fixture
-def lakesplice(capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    return CommandLine(capsys)
-
-
-@pytest.fixture
 def table(tmp_path: Path) -> MadeTable:
     made = MadeTable(tmp_path / "lake" / "shop" / "orders", TableSchema())
     for offset, value in enumerate(PAYLOADS):

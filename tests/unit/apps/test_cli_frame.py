@@ -23,11 +23,6 @@ from lakesplice.storage.access import Bucket
 from tests.support.command_line import CommandLine
 
 
-@pytest.fixture
-def lakesplice(capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    return CommandLine(capsys)
-
-
 def test_help_names_every_command(lakesplice: CommandLine) -> None:
     ended = lakesplice("--help")
     assert ended.code == 0

@@ -15,11 +15,6 @@ TABLE = some_table(500)
 
 
 @pytest.fixture
-def lakesplice(capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    return CommandLine(capsys)
-
-
-@pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "a.parquet"
     path.write_bytes(parquet(TABLE))

@@ -55,11 +55,6 @@ def item(key: int, name: str | None, price: str = "1.50") -> dict[str, Any]:
 
 
 @pytest.fixture
-def lakesplice(capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    return CommandLine(capsys)
-
-
-@pytest.fixture
 def lake(tmp_path: Path) -> Path:
     return tmp_path / "lake"
 

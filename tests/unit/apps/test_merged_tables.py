@@ -23,8 +23,7 @@ from lakesplice.table.reading.table import Table
 from lakesplice.telemetry.registry import Metrics
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from tests.support.service_settings import settings_of
-from tests.support.shards import Scene
-from tests.unit.table.test_shards import filled
+from tests.support.shards import Scene, filled
 
 ROUTE = {"match": r"/shop_(\d+)\.goods/", "to": "shop.goods"}
 KEY = {"shape": {"key": ["database_name"]}}

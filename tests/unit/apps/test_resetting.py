@@ -30,11 +30,6 @@ NOTHING = Reset({}, None, "", anew=False, skip=False, dry_run=False, why="a prob
 
 
 @pytest.fixture
-def lakesplice(capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    return CommandLine(capsys)
-
-
-@pytest.fixture
 def table(tmp_path: Path) -> MadeTable:
     made = MadeTable(tmp_path / "shop" / "orders", TableSchema())
     partitions = {0: PartitionState(100), 1: PartitionState(50)}

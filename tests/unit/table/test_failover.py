@@ -25,11 +25,6 @@ PARTITIONS = 2
 FIRST_FILES = {1: 400, 2: 1, 3: 7}
 
 
-@pytest.fixture
-def lakesplice(capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    return CommandLine(capsys)
-
-
 class Scene:
     """A ledger's events as one of several servers has them in its binlog, and a driver."""
 

@@ -2,69 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakesplice.formats.events import DecodeContext, Decoded, TypeHistory, declare
-from lakesplice.formats.events.ddl import SchemaChange, SchemaHistory, read_schema_change
-from lakesplice.formats.events.json_reading.strict import Flaw
-from lakesplice.formats.events.maxwell.told_types import types_of
-from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import DEFAULT_DATABASE, TableName
-from lakesplice.model.position import Position
-from lakesplice.model.types import ColumnType
-from tests.support.debezium import TABLE, Record, compact, dead, decode_all, images
+from tests.support.debezium import Record, compact, dead, images
 from tests.support.maxwell import row_record, schema_record
-
-BORN = {"id": "bigint", "price": "decimal"}
-CREATED = "CREATE TABLE items (id bigint primary key, price decimal(10,2))"
-RETYPED = "ALTER TABLE items MODIFY price decimal(12,4)"
-NOTED = "ALTER TABLE items ADD note varchar(20)"
-
-
-def told(*records: bytes, whole: bool = True) -> SchemaHistory:
-    history = SchemaHistory(whole=whole)
-    for value in records:
-        change = read_schema_change(value)
-        assert isinstance(change, SchemaChange), change
-        history.take(change)
-    return history
-
-
-def types(*records: bytes, table: TableName = TABLE, whole: bool = True) -> TypeHistory:
-    found = types_of(told(*records, whole=whole), table)
-    assert found is not None
-    return found
-
-
-def at(pos: int) -> Position:
-    return Position.of(0, 3, pos, 0, 1)
-
-
-def written(history: TypeHistory, pos: int) -> dict[str, str]:
-    version, _ = history.at(at(pos))
-    return {name: type_.written for name, type_ in version.columns.items()}
-
-
-def decode(
-    records: Sequence[Record],
-    history: TypeHistory | None,
-    declared: Mapping[str, str] | None = None,
-) -> Decoded:
-    known = None if declared is None else declare(declared)
-    return decode_all(records, DecodeContext(TABLE, known, history=history))
-
-
-def stopped(decoded: Decoded) -> str:
-    (stop,) = decoded.stops
-    assert stop.code is ParkCode.TYPES_UNDECLARED
-    return stop.detail
-
+from tests.support.maxwell_types import (
+    BORN,
+    CREATED,
+    NOTED,
+    RETYPED,
+    at,
+    decode,
+    stopped,
+    types,
+    written,
+)
 
 EVERY_TYPE = {
     "tinyint": "tinyint", "smallint unsigned": "smallintunsigned", "int": "int",
@@ -184,53 +142,6 @@ def test_of_a_topic_that_lost_its_beginning_it_is_told_from_the_first_record_on(
     )
     assert written(history, 14) == {}
     assert written(history, 15) == {"id": "int"}
-
-
-def altered(sql: str, after: Mapping[str, str], before: Mapping[str, str] = BORN) -> TypeHistory:
-    """A table that was there before Maxwell, and the first change of it."""
-    return types(schema_record(sql, 20, before=before, after=after))
-
-
-def test_digits_that_nobody_told_are_taken_as_declared() -> None:
-    history = altered(NOTED, {**BORN, "note": "varchar"})
-    event = {"id": 1, "price": 1.5}
-    records = [
-        row_record("insert", event, 10),
-        row_record("insert", {**event, "note": "x"}, 30),
-    ]
-    assert "price: DECIMAL, whose digits are not known" in stopped(decode(records, history))
-    decoded = decode(records, history, {"price": "decimal(10,2)"})
-    assert decoded.stops == ()
-    assert [image[1]["price"] for image in images(decoded).values() if image[1]] == [
-        Decimal("1.50"),
-        Decimal("1.50"),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("declared", "why"),
-    [("decimal(12,4)", "which a later statement made it"), ("int", "which isn't a type")],
-)
-def test_a_declaration_that_cannot_be_of_before_the_alteration_counts_for_nothing_there(
-    declared: str, why: str
-) -> None:
-    history = altered(RETYPED, BORN)
-    row = {"id": 1, "price": 1.5}
-    detail = stopped(decode([row_record("insert", row, 10)], history, {"price": declared}))
-    assert why in detail
-    after = decode([row_record("insert", row, 30)], history, {"price": declared})
-    assert after.blocks[0].schema.fields[1].source_type == "declared:decimal(12,4)"
-
-
-def test_a_declaration_of_before_the_alteration_counts_before_it_only() -> None:
-    rows = [row_record("insert", {"id": at, "price": 1.5}, at) for at in (10, 30, 11)]
-    decoded = decode(rows, altered(RETYPED, BORN), {"price": "decimal(10,2)"})
-    assert decoded.stops == ()
-    found = {
-        row: block.schema.fields[1].type for block in decoded.blocks for row in block.rows.tolist()
-    }
-    before, after = ColumnType.parse("decimal(10,2)"), ColumnType.parse("decimal(12,4)")
-    assert found == {0: before, 1: after, 2: before}
 
 
 def test_a_renamed_column_keeps_its_digits_and_its_next_type_is_known_by_its_new_name() -> None:
@@ -412,37 +323,6 @@ def test_a_topic_that_names_no_database_finds_the_table_if_only_one_has_its_name
     assert written(history, 10) == {"id": "bigint", "price": "decimal(10,2)"}
 
 
-CHANGED = "ALTER TABLE items ADD at_ time, ADD yes tinyint(1) not null default 1"
-FLAGGED = {"id": "bigint", "at_": "time", "yes": "tinyint"}
-
-
-def test_a_declaration_may_say_more_than_a_definition_can() -> None:
-    history = altered(CHANGED, FLAGGED, {"id": "bigint"})
-    records = [row_record("insert", {"id": 1, "at_": "23:59:59", "yes": 1}, 30)]
-    (stop,) = decode(records, history).stops
-    assert stop.code is ParkCode.UNSUPPORTED
-    decoded = decode(records, history, {"at_": "time_of_day", "yes": "boolean"})
-    assert images(decoded)[0][1] == {"id": 1, "at_": 86_399_000_000, "yes": True}
-    fills = {field.name: field.fill for field in decoded.blocks[0].schema.fields}
-    assert fills == {"id": None, "at_": None, "yes": "true"}
-
-
-def test_a_column_that_was_added_has_its_default_in_the_rows_that_were_there() -> None:
-    history = altered(
-        "ALTER TABLE items ADD n int not null, ADD t varchar(9) default 'x'",
-        {"id": "bigint", "n": "int", "t": "varchar"},
-        {"id": "bigint"},
-    )
-    decoded = decode([row_record("insert", {"id": 1, "n": 1, "t": "y"}, 30)], history)
-    assert [field.fill for field in decoded.blocks[0].schema.fields] == [None, "0", "x"]
-
-
-def test_a_column_that_the_table_has_and_the_row_lacks_was_not_sent() -> None:
-    history = types(schema_record(CREATED, 10, after=BORN))
-    decoded = decode([row_record("insert", {"id": 1}, 30)], history, {"gone": "int"})
-    assert [field.name for field in decoded.blocks[0].schema.unsent] == ["price"]
-
-
 def test_schema_changes_among_the_rows_are_passed_over() -> None:
     rows: list[Record] = [row_record("insert", {"id": n, "price": 1.5}, 30 + n) for n in range(3)]
     changes: list[Record] = [
@@ -459,55 +339,3 @@ def test_schema_changes_among_the_rows_are_passed_over() -> None:
     assert sorted(images(decoded)) == [1, 3, 5]
     assert decoded.ignored == {"schema-change": 4}
     assert dead(decoded) == {}
-
-
-@pytest.mark.parametrize(
-    "damage", [{"sql": None}, {"def": {"columns": 1}}, {"def": {"columns": []}}]
-)
-def test_a_damaged_record_is_a_flaw(damage: dict[str, Any]) -> None:
-    record = {"type": "table-create", "database": "shop", "table": "items", "sql": "x", **damage}
-    assert isinstance(read_schema_change(compact(record)), Flaw)
-
-
-_MEMBERS = st.sampled_from(("type", "sql", "def", "old", "position", "database"))
-_ANYTHING: st.SearchStrategy[object] = (
-    st.none() | st.integers() | st.text() | st.just({}) | st.just([])
-)
-
-
-@given(st.dictionaries(_MEMBERS, _ANYTHING))
-def test_whatever_stands_in_a_record_it_is_read_or_a_flaw(members: dict[str, object]) -> None:
-    record = {"type": "table-alter", "table": "items", "database": "shop", "sql": "x", **members}
-    change = read_schema_change(compact(record))
-    assert change is None or isinstance(change, Flaw | SchemaChange)
-
-
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "ALTER TABLE items ADD INDEX i (id)",
-        "ALTER TABLE items COMMENT='new'",
-        "ALTER TABLE items ORDER BY id, price",
-        "ALTER TABLE items DROP PARTITION p1, p2",
-        "ALTER TABLE items /*!50100 PARTITION BY HASH(id) PARTITIONS 4 */",
-        "CREATE INDEX i ON items (id)",
-    ],
-)
-def test_a_statement_that_changes_no_column_leaves_the_types_known(sql: str) -> None:
-    made = "CREATE TABLE items (id bigint primary key, price decimal(9,3))"
-    columns = {"id": "bigint", "price": "decimal"}
-    history = types(
-        schema_record(made, 10, after=columns),
-        schema_record(sql, 20, before=columns, after=columns),
-    )
-    assert written(history, 30) == {"id": "bigint", "price": "decimal(9,3)"}
-
-
-def test_a_statement_that_says_nothing_of_a_column_that_changed_is_unread() -> None:
-    made = "CREATE TABLE items (id bigint primary key, price decimal(9,3))"
-    columns = {"id": "bigint", "price": "decimal"}
-    history = types(
-        schema_record(made, 10, after=columns),
-        schema_record("ALTER TABLE items COMMENT=''", 20, before=columns, after={"id": "bigint"}),
-    )
-    assert "price" not in written(history, 30)
