@@ -76,7 +76,7 @@ class Table(HandFedTable):
         options: Mapping[str, str] | None = None,
     ) -> Self:
         """Make a Delta table, or a folder of Parquet files, a table that is fed by hand, where it
-        stands; its files stay as they are until rows of them change.
+        stands; its files are unchanged until rows of them change.
 
         `uri` and `options` are as for `open`, `key` and `insert_only` as for `create`. Nobody else
         may write it meanwhile, nor afterwards. Blocks; reads every key. One commit makes it ours,

@@ -66,7 +66,7 @@ def splice_file(
     `changes` is a Parquet file or an Arrow table, one row for each row to change. They are found by
     the columns of `key`, or by their position, from 0, in the column `by_position`. Every other
     column of `changes` replaces the values of the file's column of that name, nulls included;
-    columns that `changes` lacks stay as they are. A change whose key no row has is counted, or with
+    columns that `changes` lacks are unchanged. A change whose key no row has is counted, or with
     `require_all` refused. `threads` columns are encoded at a time, by default one per core up to 8;
     `verify` reads back what was encoded. With `erase` nothing remains of the
     values that are replaced, in dictionaries either.

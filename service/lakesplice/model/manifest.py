@@ -93,7 +93,7 @@ class PartitionState:
     highest sequence number. Both are the partition's own: another one may be ahead, under GTIDs
     that this one has still to bring. Records below `met_until` were read before and are read again.
     While `repeating`, an operator has said that what stands below `position` was sent again. It is
-    `lossy` if since its last change that is of no snapshot records were passed over or became dead
+    `lossy` if since its last change that is of no snapshot records were skipped or became dead
     letters. `highest` is its highest change, None before the first one and in older manifests.
     """
 

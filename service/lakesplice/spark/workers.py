@@ -36,4 +36,4 @@ def keep_zip_directories() -> None:
 
 
 def _keep(_importer: zipimporter) -> None:
-    """Do nothing: the directory stays as it was read."""
+    """Do nothing: the directory is kept as it was read."""

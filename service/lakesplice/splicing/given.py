@@ -22,7 +22,7 @@ from lakesplice.splicing.whole import arrow_schema
 
 @dataclass(frozen=True, slots=True)
 class NewColumn:
-    """A column to be: its field, what all rows hold (None: null), and before which column it goes
+    """A column to add: its field, what all rows hold (None: null), and before which column it goes
     (None: behind the last).
     """
 

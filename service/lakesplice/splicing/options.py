@@ -36,7 +36,7 @@ class Options:
 
     @property
     def verify_copies(self) -> bool:
-        """Whether checksums of pages that stay as they are get checked."""
+        """Whether checksums of pages that are unchanged get checked."""
         return self.verify and self.read_copies
 
     def for_copies(self, sink: Sink, sources: Iterable[pa.NativeFile]) -> Options:

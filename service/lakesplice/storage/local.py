@@ -280,7 +280,7 @@ _REMEDIES = {
     errno.EMFILE: "raise the limit of open files",
     errno.ENFILE: "raise the limit of open files",
     errno.ENAMETOOLONG: "give the table a shorter name",
-    errno.EIO: "mend the disk",
+    errno.EIO: "repair the disk",
 }
 
 

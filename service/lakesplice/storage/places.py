@@ -72,7 +72,7 @@ def require_place(store: AnyStore) -> None:
     No folder above it may be a table, and its path may have no `%41`, which libraries that read
     Delta's log take for `A`: they would find no table, and no checkpoint could be written. Blocks
     on a bucket, which is asked about each folder above. What may not be looked at, since
-    credentials often allow a prefix alone, is passed over.
+    credentials often allow a prefix alone, is skipped.
     """
     if isinstance(store, ObjectStore):
         _require_no_table_above(store)

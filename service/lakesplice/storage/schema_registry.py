@@ -102,7 +102,7 @@ class _Client:
         )
 
     def schema(self, number: int) -> SchemaText | None:
-        """Return one schema, None if the registry says that it has none of the number."""
+        """Return one schema, None if the registry says that it has no schema of that number."""
         if number not in self._known:
             own = _OWN.get(self._access.numbers)
             found = self._confluent(number) if own is None else self._apicurio(own, number)

@@ -1,1 +1,1 @@
-"""What a running service tells: logs, metrics, health."""
+"""What a running service reports: logs, metrics, health."""

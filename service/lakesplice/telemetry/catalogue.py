@@ -140,7 +140,7 @@ DEAD_LETTERS = counter(
     "dead_letters",
     "records",
     "Records that could not be decoded and were set aside, by reason.",
-    "Look at them with `lakesplice dlq list`; mend the source.",
+    "Look at them with `lakesplice dlq list`; correct the source.",
     TABLE,
     Label("reason"),
 )
@@ -162,7 +162,7 @@ PARKED = gauge(
     "table_parked",
     "1",
     "1 for a table that is parked, with the reason's code, and doesn't move; else 0 and `none`.",
-    "`lakesplice tables` says why; mend it, then `lakesplice unpark`.",
+    "`lakesplice tables` says why; correct it, then `lakesplice unpark`.",
     TABLE,
     Label("code"),
 )

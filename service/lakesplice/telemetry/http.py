@@ -160,7 +160,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_HEAD = do_GET  # noqa: N815  the parent's name
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the parent's name
-        """Say nothing: a scrape every few seconds is no news."""
+        """Log nothing: a scrape every few seconds isn't worth a line."""
 
     def _judge(self, question: str, reasons: dict[str, str], **told: dict[str, str]) -> None:
         status = HTTPStatus.SERVICE_UNAVAILABLE if reasons else HTTPStatus.OK

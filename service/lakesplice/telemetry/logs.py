@@ -76,7 +76,7 @@ def error_facts(
 def mask_secrets(
     _logger: Any, _method: str, event: structlog.typing.EventDict
 ) -> structlog.typing.EventDict:
-    """Mask what goes under a secret's name, at any depth, and passwords inside texts."""
+    """Mask values under a secret's name, at any depth, and passwords inside texts."""
     return {name: _safe(name, value, _SILENT_DEPTH) for name, value in event.items()}
 
 

@@ -21,7 +21,7 @@ TABLES_NOT_MADE = gauge(
     "tables_not_made",
     "topics",
     "Topics without a table that get none, by `schema_changes.create_table: ignore`.",
-    "The log's `table-not-made` names them; they aren't read, so nothing of them is passed over.",
+    "The log's `table-not-made` names them; they aren't read, so nothing of them is skipped.",
 )
 LAG = gauge(
     "kafka_consumer_lag_records",
@@ -36,7 +36,7 @@ SUSPECT_SETTING = gauge(
     "1 for a setting of the connector or its converter that changes values, where an event of the"
     " topic that was read within the last day showed it, and for what its schema changes tell that"
     " the binlog lacks (`foreign-key-cascades`).",
-    "`lakesplice tables` says what it does; mend it at the connector, then take a new snapshot.",
+    "`lakesplice tables` says what it does; correct it at the connector, then take a new snapshot.",
     Label("topic"),
     TABLE,
     Label("setting"),

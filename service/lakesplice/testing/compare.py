@@ -51,7 +51,7 @@ class Difference:
 def compare(expected: pa.Table, actual: pa.Table, key: Sequence[str]) -> Difference | None:
     """Return the first difference, or None when both hold the same rows, whatever their order.
 
-    Columns are matched by name. System columns in `actual` alone are passed over, and so is how
+    Columns are matched by name. System columns in `actual` alone are skipped, and so is how
     Arrow stores one logical type (large strings, views, dictionaries, time units).
     Nulls equal nulls, and a NaN equals a NaN.
     """

@@ -84,7 +84,7 @@ def replay(
 
     `until` gives per (topic, partition) the first offset not to apply; a partition that it doesn't
     name is left out whole. `fields` describes the columns of topics whose events carry no schema.
-    Tombstones and records without a key are passed over.
+    Tombstones and records without a key are skipped.
     """
     states: dict[str, TableState] = {}
     for record in records:
@@ -98,7 +98,7 @@ def replay(
 
 
 def _apply(state: TableState, record: Record, fields: Sequence[JsonRow] | None) -> None:
-    assert record.key is not None  # replay passes over the others
+    assert record.key is not None  # replay skips the others
     assert record.value is not None
     value, key = json.loads(record.value), json.loads(record.key)
     if "payload" in value and "schema" in value:

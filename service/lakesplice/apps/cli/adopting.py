@@ -39,7 +39,7 @@ def adopt(
 ) -> None:
     """Make a Delta table or a folder of Parquet files a table fed by hand, where it stands.
 
-    Files stay as they are until rows of them change; those listed have columns that must be
+    Files are unchanged until rows of them change; those listed have columns that must be
     rewritten at once. Nobody else may write to it meanwhile, nor afterwards.
     """
     from lakesplice import Table
@@ -50,7 +50,7 @@ def adopt(
     options = lake_options(config)
     found = Table.adoption(path, key=names, options=options)
     rows = [{"path": file, "reason": reason} for file, reason in found.rewritten.items()]
-    show(rows, _COLUMNS, form, "every file stays as it is")
+    show(rows, _COLUMNS, form, "every file is unchanged")
     if dry_run:
         typer.echo(_told(found, "would be adopted"), err=True)
         return

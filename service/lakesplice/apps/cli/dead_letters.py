@@ -116,7 +116,7 @@ def replay(
     wait: WaitOption = WAIT_SECONDS,
     config: ConfigOption = None,
 ) -> None:
-    """Read dead letters again, all or some, after what kept them from being read was mended.
+    """Read dead letters again, all or some, after the cause was removed.
 
     What can be read now changes its row, unless something newer did; the others stay. Where no
     service runs --config is needed: it says how records are read.

@@ -38,7 +38,7 @@ def check_index(
     if report.sound:
         typer.echo("the index is sound", err=True)
         return
-    typer.echo("the index is not sound; mend it with `lakesplice index rebuild`", err=True)
+    typer.echo("the index has faults; repair it with `lakesplice index rebuild`", err=True)
     raise typer.Exit(EXIT_UNSOUND)
 
 

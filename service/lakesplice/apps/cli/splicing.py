@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def splice(
-    source: Annotated[Path, typer.Argument(help="The Parquet file; it stays as it is.")],
+    source: Annotated[Path, typer.Argument(help="The Parquet file; it isn't changed.")],
     changes: Annotated[
         Path, typer.Option("--changes", help="Parquet file with a row for each row to change.")
     ],
@@ -45,7 +45,7 @@ def splice(
     """Write a Parquet file with changed rows; only pages that change are re-encoded.
 
     Each column of the changes replaces the file's column of that name in the rows found; columns
-    that the changes lack stay as they are.
+    that the changes lack are unchanged.
     """
     from lakesplice import splice_file
 

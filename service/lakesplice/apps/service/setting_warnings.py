@@ -9,7 +9,7 @@ from lakesplice.model.driver_status import SuspectSetting
 from lakesplice.planning.intake.report import PartitionReport
 from lakesplice.table.protocol.ports import Clock
 
-# A setting is shown for so long after the last event that showed it, since whether it was mended
+# A setting is shown for so long after the last event that showed it, since whether it was corrected
 # or the source is silent nothing tells.
 SHOWN_SECONDS = 86_400
 

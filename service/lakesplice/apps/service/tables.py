@@ -30,7 +30,7 @@ from lakesplice.telemetry.catalogue import COMMIT_SECONDS, LAG
 class ServiceTable(DriverTable):
     """A table for one of its topics, which reports to metrics and logs what happens to it.
 
-    A `refused` one is passed over by the running query: it read on from elsewhere than the table
+    A `refused` one is skipped by the running query: it read on from elsewhere than the table
     stands. One that `rests` is left out of the queries for a while. `origin` is the source's name
     of it, by which the configuration knows it. `beside` holds the table for another topic.
     """

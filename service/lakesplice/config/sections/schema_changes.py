@@ -19,7 +19,7 @@ _ALTER = (
     "A column has another type. `evolve`: it takes a type that holds all old and new values, and"
     " its column of the base files is rewritten; where the source changed values too, the table"
     " is parked. `try_evolve`, `lenient`: there the new values get a column of their own,"
-    " `<name>_2`, and the old one stays as it is. `ignore`: where `evolve` would take a wider type,"
+    " `<name>_2`, and the old one is unchanged. `ignore`: where `evolve` would take a wider type,"
     " the column keeps its own; a record with a value that it doesn't hold exactly is a dead letter"
     " (`out-of-range`), which can be replayed under another policy; where the source changed"
     " values too, the table is parked. `exception`: the table is parked."
@@ -32,7 +32,7 @@ _RENAME = (
     " `add_column` says what becomes of the new. `evolve`: if the topic tells of it, the column"
     " gets its new name alone and keeps what it holds, and base files are rewritten; else the"
     " table is parked. `try_evolve`: the same, else the old ones stay as with `lenient`. `ignore`:"
-    " the old ones stay, whatever the topic tells. `exception`: the table is parked. Columns that"
+    " the old ones are always kept. `exception`: the table is parked. Columns that"
     " swap names have the source's names, but with `ignore`. If the dropped column was masked"
     " and a new one isn't, the table is parked, unless this is `ignore`."
 )
@@ -65,7 +65,7 @@ _DROP_PARTITION = (
     " as the topic of schema changes tells: no event says which rows went or came. `exception`: the"
     " table is parked (`rows-moved`). `evolve`, `try_evolve`: all rows from before are gone, at its"
     " place in the order of changes; have the connector take a new snapshot of the table."
-    " `lenient`, `ignore`: rows stay as they are."
+    " `lenient`, `ignore`: rows are unchanged."
 )
 _TRUNCATE = (
     "The table was truncated. `evolve`, `try_evolve`: all rows from before are gone, at its place"
@@ -74,7 +74,7 @@ _TRUNCATE = (
 _CREATE = (
     "A topic that is read has no table yet. `evolve`, `try_evolve`, `lenient`: it gets one;"
     " `ignore`: it gets none and isn't read (`lakesplice_tables_not_made`), so nothing of"
-    " it is passed over; `exception`: it gets one, parked (`new-table`) until `lakesplice unpark`."
+    " it is skipped; `exception`: it gets one, parked (`new-table`) until `lakesplice unpark`."
 )
 
 

@@ -123,7 +123,7 @@ class ShapeSettings(Section):
         default=(),
         max_length=16,
         description="Columns, also computed ones, by whose values the table's files are kept apart,"
-        " for readers to pass over (docs/shaping.md). Counts when the table is made and can't be"
+        " for readers to skip (docs/shaping.md). Counts when the table is made and can't be"
         " changed later.",
     )
     metadata: tuple[str, ...] | None = Field(

@@ -6,7 +6,7 @@
     blocks    ...
 
 Polars writes the blocks; it can neither add metadata nor say that a timestamp is an instant. Both
-are in the head alone, so only the head is rewritten and the blocks stay as they are.
+are in the head alone, so only the head is rewritten and the blocks are unchanged.
 """
 
 from __future__ import annotations

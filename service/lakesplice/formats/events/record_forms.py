@@ -1,4 +1,4 @@
-"""Records told apart by their form: which names stand in them, in what order, whatever the values.
+"""Records grouped by their form: which names they have, in which order, with any values.
 
 What has one form has one shape as a rule, so that records of many shapes are sorted in one pass
 rather than by trying each shape on all of them. A form is a hint only: what is read of a record

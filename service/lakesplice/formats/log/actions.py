@@ -1,6 +1,6 @@
 """The actions of the Delta protocol that a Lakesplice table is made of.
 
-Only what we write or must read is kept; actions and fields beyond it are passed over when read.
+Only what we write or must read is kept; actions and fields beyond it are skipped when read.
 Paths are kept decoded, as the store names them.
 Source: the Delta transaction log protocol, "Actions".
 """

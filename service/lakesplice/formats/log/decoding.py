@@ -106,8 +106,8 @@ def _texts(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _integers(values: Mapping[str, Any]) -> dict[str, int]:
-    # Metrics are texts by convention, and other writers put anything there: what is no number is
-    # of no use to us.
+    # Metrics are texts by convention, and other writers put anything there: a text that isn't a
+    # number is of no use to us.
     return {name: int(value) for name, value in values.items() if str(value).isdecimal()}
 
 

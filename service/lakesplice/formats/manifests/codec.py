@@ -1,7 +1,7 @@
 """Manifests: JSON, so that a table's state can be read with any tool.
 
 File groups are written as 16 hexadecimal digits, since JSON numbers lose precision in other
-readers; positions as the pair of their integers. Unknown fields are passed over; a `format` above
+readers; positions as the pair of their integers. Unknown fields are skipped; a `format` above
 ours is refused. A table fed by hand has format 2, since who does not know `upserts` would lay its
 partial changes over rows as whole ones. One with an adopted schema, or without updates, or that was
 purged, or whose source began another epoch or has a fence, or whose columns changed, have fills or

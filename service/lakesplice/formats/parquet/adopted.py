@@ -1,6 +1,6 @@
 """Parquet files that others wrote, as they stand: which of their columns need no rewriting.
 
-A file of an adopted table stays as it is until it is spliced. It may lack system columns, have its
+A file of an adopted table is unchanged until it is spliced. It may lack system columns, have its
 columns in another order, and columns outside the key that it lacks are null. What a missing system
 column stands for is a constant (`SYSTEM_VALUES`), so nobody who reads rows has to know of it.
 
@@ -70,7 +70,7 @@ def unfit_columns(
 ) -> tuple[str, ...]:
     """Return what keeps a file from being read as one of the table's, a text per column.
 
-    Empty if it may stay as it is: its columns are some of the table's, the whole key among them,
+    Empty if it may be kept: its columns are some of the table's, the whole key among them,
     each once and of its column's type as Delta readers know it. The values of columns that are
     `elsewhere` are known without the file.
     """

@@ -4,7 +4,7 @@ Only columns that always have exact bounds are covered (`stats_columns`), and th
 `delta.dataSkippingStatsColumns` names them. Left out are strings and binary (bounds may be long),
 timestamps (the log's are in milliseconds), floating point (the order of zeros and NaN differs
 between engines), booleans, and system columns (no reader prunes by them, and every commit would
-carry them). The property is no nicety: where one column of a file has bounds and another that
+carry them). The property is necessary: where one column of a file has bounds and another that
 should have them lacks them, deltalake 1.6.6 takes the missing ones for null, and a filter on that
 column finds no row. For the same reason a file with a value beyond what bounds can say has no
 statistics at all but its number of rows.

@@ -215,7 +215,7 @@ def updates(
     """Return located changes that give rows of the table new values.
 
     `rows` have stored names. Where `revived` the row was deleted: it gets every column, those not
-    given as null. Elsewhere columns not given stay as they are.
+    given as null. Elsewhere columns not given are unchanged.
     """
     count = rows.num_rows
     given = [name for name in rows.column_names if name not in schema.key]

@@ -14,7 +14,7 @@ from lakesplice.model.schema import SYSTEM_FIELDS, TableSchema
 def stored_names(schema: TableSchema) -> dict[str, str]:
     """Map every name that a reader may use to the stored one: stored, source's, and system names.
 
-    Where a source's name is another column's stored name, the stored name goes before it.
+    Where a source's name is another column's stored name, the stored name has precedence.
     """
     names = {name: column.name for name, column in schema.by_source.items()}
     return names | {name: name for name in (*schema.names, *(f.name for f in SYSTEM_FIELDS))}

@@ -1,7 +1,7 @@
 """When so many of a table's records can't be decoded that it must not go on.
 
 A wrong setting at the connector makes a dead letter of every record. The table would move past all
-of them and stay empty, or as it was, and look well.
+of them and stay empty or unchanged, and look healthy.
 """
 
 from __future__ import annotations

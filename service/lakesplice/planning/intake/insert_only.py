@@ -3,7 +3,7 @@
 A row is stored when its key first appears; later changes with that key are skipped: within a batch
 the change with the lowest position, against history whatever the row index knows. So nothing waits
 to be merged, and a repetition costs a look-up. An update, a delete or a TRUNCATE isn't a
-repetition: it contradicts what the table is said to be, and is never passed over in silence.
+repetition: it contradicts what the table is said to be, and is never skipped in silence.
 """
 
 from __future__ import annotations

@@ -57,8 +57,8 @@ def place(
 ) -> dict[KeyRange, int]:
     """Return for every range of every table the shuffle target, 0 to `targets` - 1, that takes it.
 
-    The greatest expectation goes first, always to the target with the least so far; equal ones by
-    name, so the same expectations give the same plan. A table always has at least one range.
+    The greatest expectation is placed first, always on the target with the least so far; equal ones
+    by name, so the same expectations give the same plan. A table always has at least one range.
     """
     if targets < 1:
         raise UsageError("there must be at least one shuffle target", targets=targets)

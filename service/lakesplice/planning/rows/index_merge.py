@@ -4,7 +4,7 @@ A lookup may have to ask every run, so their number is bounded; a merge rewrites
 runs are merged often and large ones seldom. Of two runs that hold a key the newer wins, which is
 why only neighbours may be merged, and why the result takes their place.
 
-No entry is dropped for its group being dead: in an older run there may be an entry of the same key
+Entries of dead groups are not dropped: in an older run there may be an entry of the same key
 that it hides (see `locate`). Entries of dead groups go when the index is rebuilt.
 """
 
@@ -26,9 +26,9 @@ def plan_merge(entries: Sequence[int], runs_max: int = RUNS_MAX) -> range | None
     """Return which runs to merge next, or None while there are fewer than `runs_max`.
 
     `entries` are the runs' sizes, oldest first; the answer is a range of at least two of their
-    places. It takes the newest run and goes back as far as a run is smaller than twice all that
-    were taken before it. So a key is rewritten only together with about as many others: 4 to 8
-    times over 1,000 to 5,000 equal batches.
+    places. It takes the newest run and continues backwards as long as a run is smaller than twice
+    all that were taken before it. So a key is rewritten only together with about as many others: 4
+    to 8 times over 1,000 to 5,000 equal batches.
     """
     if len(entries) < max(runs_max, 2):
         return None

@@ -104,7 +104,7 @@ def _folded(
     registers: Registers,
     several: Mask,
 ) -> pa.Table:
-    """Take each column from where it is; what was one change stays as it is."""
+    """Take each column from where it is; a single change is unchanged."""
     partial = partial_rows(changes, schema)[newest]
     source_of = {column.name: sources[:, column.id] for column in schema.columns}
     nothing = several & partial

@@ -105,12 +105,12 @@ class SchemaPolicy:
 
     @property
     def keeps_renamed(self) -> bool:
-        """Whether columns that are gone while others are new stay, as by a lenient drop."""
+        """Whether columns that disappear while others are new are kept, as by a lenient drop."""
         return self.rename_column not in (Behaviour.EVOLVE, Behaviour.EXCEPTION)
 
     @property
     def goes_by_names(self) -> bool:
-        """Whether a name stays one column's where nothing tells which of two it means."""
+        """Whether a name stays one column's if nothing shows which of two it means."""
         return self.rename_column is Behaviour.IGNORE
 
     @property

@@ -75,7 +75,8 @@ def stored_names(
     source has for them now, and others are `added`, by their names at the source. Those of `both`
     keep the name that they have; copies are among the added.
 
-    Of an adopted table no name is ever another column's: only names tell what others' files hold.
+    In an adopted table a name never becomes another column's: only names say what foreign files
+    hold.
     """
     before, copied = current.by_id, [column.id for column in both]
     after = _with_copies(current, changed)

@@ -143,7 +143,7 @@ def _moved(drop: TableDrop, policy: SchemaPolicy) -> DropDecision:
     detail = (
         f"{drop.moved} at the source, at {drop.place}, which moved rows that no event tells of;"
         f" set schema_changes.{kind} to evolve (rows from before go: have the connector take a new"
-        " snapshot of the table) or ignore (they stay as they are) and give `lakesplice unpark`"
+        " snapshot of the table) or ignore (they are kept) and give `lakesplice unpark`"
     )
     remedy = Remedy.PARK if drop.kind is Kind.CAME else Remedy.ASK
     if _behaviour(drop, policy) is not Behaviour.EXCEPTION:

@@ -129,7 +129,7 @@ class SchemaReports:
         what = "types" if place == retyped else "names"
         return ParkReason(
             ParkCode.SCHEMA_CHANGE,
-            f"the source changed {what} of columns at {place}; the topic of schema changes told of"
+            f"the source changed {what} of columns at {place}; the topic of schema changes reported"
             f" it when changes up to {reached} had been taken with the former {what}; reset the"
             " table",
             source.topic,

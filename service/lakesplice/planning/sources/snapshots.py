@@ -6,8 +6,8 @@ partition is read to its end, a fence just below its position (`table/ingest/fen
 is older. A partition is read to its end with the snapshot's last row, or with any change above its
 position, since what follows comes after the whole snapshot.
 
-Not so where rows of the snapshot may be missing: a record was passed over, or a letter is open.
-A snapshot that was begun again stands higher and takes the first one's place.
+This doesn't hold if rows of the snapshot may be missing: a record was skipped, or a letter is
+open. A snapshot that was begun again stands higher and takes the first one's place.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ def next_tables(
     """Choose the tables to compact next: the most overdue first, each at most once at a time.
 
     `running` are those being compacted now, `cap` the most of all tables that may be at once. Ages
-    of waiting changes grow without bound, so no table is passed over for ever.
+    of waiting changes grow without bound, so no table is skipped for ever.
     """
     free = max(0, cap - len(running))
     due = [name for name, one in pressures.items() if one.score >= 1 and name not in running]

@@ -34,7 +34,7 @@ def plan_file_merge(
     """Return the files to merge next, the smallest first; None while there are too few small ones
     in every partition. Files of several partitions stay apart.
 
-    It takes the smallest files and goes on as long as the next one is smaller than twice all that
+    It takes the smallest files and continues as long as the next one is smaller than twice all that
     were taken before it. So a row is written again only together with about as many others: some
     log2(`small_bytes` / a new file's bytes) times until its file is small no more.
     """

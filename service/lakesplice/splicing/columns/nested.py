@@ -1,7 +1,7 @@
 """A nested column edited: the chunks of its leaves are decoded together and encoded whole.
 
 Its leaves are one array of pyarrow's and their pages need not line up, so nothing would be gained
-page by page. The schema stays as it is; pyarrow must only store the same leaves at the same levels.
+page by page. The schema is unchanged; pyarrow must only store the same leaves at the same levels.
 """
 
 from __future__ import annotations

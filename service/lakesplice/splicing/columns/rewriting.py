@@ -289,7 +289,7 @@ def _spans(first_rows: Int64s, num_rows: int, rows_max: int) -> list[Int64s]:
 
 
 def _cut(first_rows: Int64s, num_rows: int, rows_max: int) -> Int64s:
-    """The first rows of pages none of which has more than a span may have."""
+    """The first rows of pages, each with at most as many rows as a span may have."""
     ends = np.append(first_rows[1:], num_rows)
     if (ends - first_rows <= rows_max).all():
         return first_rows

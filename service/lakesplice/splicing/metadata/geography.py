@@ -24,7 +24,7 @@ def unbounded(footer: Footer, columns: Collection[str]) -> Footer:
 
 
 def unbounded_value(value: bytes, columns: Collection[str]) -> bytes:
-    """Return the value of the key `geo` likewise; what isn't as specified stays as it is."""
+    """Return the value of the key `geo` likewise; a value that isn't as specified is unchanged."""
     try:
         found = json.loads(value)
     except (ValueError, RecursionError):

@@ -3,7 +3,7 @@
     decode   dictionary page + some data pages, as they lie in the source  ->  file  ->  pyarrow
     encode   one array a page  ->  pyarrow  ->  file  ->  its pages, index entries and statistics
 
-pyarrow ends a page with each chunk of a column when no byte is too few for a page, so pages get
+pyarrow ends a page with each chunk of a column when a page may have zero bytes, so pages get
 exactly the rows they are meant to have. Its dictionaries hold values in the order in which they
 came, so a first page made of the dictionary that is wanted, and then left out, gives that one: what
 keeps the old pages that refer to it valid.

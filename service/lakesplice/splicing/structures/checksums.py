@@ -33,7 +33,7 @@ _OURS = b"lakesplice"  # a key of the metadata of files that we wrote
 _BLOCK_BYTES = 16 * 1024 * 1024
 _DAMAGED = "a page's bytes are not what its checksum says"
 _ANY_ROWS = -1
-_DICTIONARY = -1  # the number of a chunk's page that is none of its data pages
+_DICTIONARY = -1  # the number of a chunk's page that isn't a data page
 
 
 @dataclass(frozen=True, eq=False, slots=True)

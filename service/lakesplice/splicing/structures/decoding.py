@@ -78,7 +78,7 @@ class RangeReader(Protocol):
     """A file that reads ranges of its bytes by itself, several by one request."""
 
     def read_ranges(self, offsets: Sequence[int], lengths: Sequence[int]) -> list[pa.Buffer]:
-        """Return the bytes of each range, fewer where it goes beyond the end.
+        """Return the bytes of each range, fewer where it extends beyond the end.
 
         Blocks; safe from several threads.
         """

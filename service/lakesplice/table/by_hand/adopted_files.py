@@ -30,7 +30,7 @@ _SUFFIX = ".parquet"
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file as its footer describes it; `unfit` is why it can't stay as it is, if so.
+    """A file as its footer describes it; `unfit` is why it can't be kept, if so.
 
     `constants` are its values of columns that it lacks; `fits_with_them`: else it could stay.
     """
@@ -156,7 +156,7 @@ def look_into(
 
 
 def data_files(store: Store) -> Iterator[str]:
-    """Yield the Parquet files of a folder, in order, none of a hidden folder. Lists it.
+    """Yield the Parquet files of a folder, in order, except those in hidden folders. Lists it.
 
     Files of an interrupted adoption are not among them.
     """

@@ -165,7 +165,7 @@ class HandFedTable(Table):
         `changes` has the key and any other columns, by stored or source names: rows with a known
         key get these values and keep the others, rows with a new key are inserted. A new row needs
         every column, or `fill_new_rows` to store null in those that `changes` lacks. `delete` has
-        the key; other columns of it are not looked at, keys that no row has are passed over. An
+        the key; other columns of it are not looked at, keys that no row has are skipped. An
         insert-only table takes new rows alone: those with a known key, and all but the first with a
         new one, are skipped and counted, and `delete` is refused.
 
@@ -245,7 +245,7 @@ class HandFedTable(Table):
         """Make an older version's rows, schema and state the table's newest ones, in one commit.
 
         `version` or `as_of` say which, as for `read`. Returns the new version, which is then open;
-        those in between stay as they are. Transactions since are as if not applied. Blocks.
+        those in between are unchanged. Transactions since are as if not applied. Blocks.
         `VersionNotFoundError` if the version is past its retention; `UsageError` for the newest
         version itself, and for a table that a source feeds: `lakesplice restore` does it while its
         service is stopped. `RetryableError`, `StorageError`.
@@ -261,7 +261,7 @@ class HandFedTable(Table):
     def merge(self, *, policy: FileMergePolicy = FILE_MERGE_POLICY) -> FilesMerged:
         """Merge small base files into larger ones, as far as there are too many by `policy`.
 
-        Rows stay as they are, and so does what waits for them. Blocks; may be called at any time.
+        Rows and their waiting changes are unchanged. Blocks; may be called at any time.
         `RetryableError` if other writers were always faster, `UsageError` for a table that a source
         feeds: its service merges. `CorruptFileError` for a damaged file, `StorageError`.
         """

@@ -62,7 +62,7 @@ class Upserted:
     """What an upsert did; `version` shows it.
 
     `repeated` if its transaction had been applied before, so that nothing was done. `deleted`
-    counts rows that there were; keys that no row has are passed over. `skipped` counts rows that an
+    counts rows that there were; keys that no row has are skipped. `skipped` counts rows that an
     insert-only table had, or that were given before within the call.
     """
 

@@ -70,7 +70,7 @@ def encode_status(status: DriverStatus) -> bytes:
 
 def decode_status(data: bytes) -> DriverStatus | None:
     """Read a document; None for one of another format, or none at all. What a newer driver added
-    is passed over.
+    is skipped.
     """
     try:
         told = json.loads(data)

@@ -73,7 +73,7 @@ def settle(
     """Commit a table's part of a batch; a `Conflict` says why it may not be. `policy` is the one
     that its tasks were given. `tell` is called with dead letters just before they are committed.
 
-    A table may be parked afterwards: with `limit` exceeded it stays where it stood before the
+    A table may be parked afterwards: with `limit` exceeded it keeps the offsets from before the
     batch. Blocks; errors as `DriverTable.commit`.
     """
     sightings = [seen for report in brought.reports for seen in report.sightings]
@@ -175,7 +175,7 @@ def _too_many_letters(
         ParkCode.DEAD_LETTERS,
         f"{found.dead} of {found.records} records can't be decoded, most of them for"
         f" {found.reason}{where}; correct the connector's settings or the table's declared types"
-        " and unpark it; nothing was passed over. To keep such records as dead letters and go on,"
+        " and unpark it; nothing was skipped. To keep such records as dead letters and go on,"
         " raise dead_letters.share_max",
         topic,
         first.partition,

@@ -1,9 +1,9 @@
 """Dead letters replayed, or dropped.
 
 A letter that can be read now becomes a change like any other: positions and digests decide what is
-left of it, so it heals its row if nothing newer did, and regresses nothing. One that still can't
-stays, with one more attempt. Each commit takes some files of letters and is valid while nothing
-was committed since it was planned; else it is planned again.
+left of it, so it corrects its row unless a newer change did, and regresses nothing. One that still
+can't stays, with one more attempt. Each commit takes some files of letters and is valid while
+nothing was committed since it was planned; else it is planned again.
 """
 
 from __future__ import annotations

@@ -231,7 +231,7 @@ class DriverTable:
         return self.commit(Redirect(self.generation, self.version, source))
 
     def park(self, reason: ParkReason) -> None:
-        """Park the table where it stands; a table that is parked already stays as it is.
+        """Park the table at its offsets; a parked table is unchanged.
 
         `RetryableError` if other writers were always faster: then it isn't parked.
         """

@@ -32,7 +32,7 @@ def without_places_left(
     """Rewrite the base files that have file groups `left`, with the deletes that new deltas have
     for these; return each one's next version by its path.
 
-    Groups that are no longer live are passed over. Blocks; raises as `compact_files`.
+    Groups that are no longer live are skipped. Blocks; raises as `compact_files`.
     """
     files = [
         file

@@ -73,7 +73,7 @@ def groups_left(appended: Sequence[Appended]) -> frozenset[int]:
 
 
 def moves_nothing(intent: Ingest, manifest: Manifest) -> bool:
-    """Return whether the ingest would leave the manifest as it is: no commit is called for."""
+    """Return whether the ingest would leave the manifest unchanged, so that no commit is needed."""
     written = intent.files or intent.deltas or intent.dead_letters
     return not written and intent.parked is None and intent.source_to in manifest.sources.values()
 

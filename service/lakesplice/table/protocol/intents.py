@@ -239,7 +239,7 @@ class Redirect:
     """A new direction: park, unpark, reset of offsets, rebuilt index.
 
     `source`, which may be a further one, `parked` and `runs` replace the manifest's; a `source` or
-    `runs` of None stay as they are, a `parked` of None means running. `planned_on` is the version
+    `runs` of None are unchanged, a `parked` of None means running. `planned_on` is the version
     it was decided on.
     """
 

@@ -81,7 +81,7 @@ def offsets_continue(now: Snapshot, intent: Ingest) -> Conflict | None:
     """The topic is the same, and its offsets in the manifest equal the starts of the ingest's
     ranges.
 
-    A partition that the manifest does not know starts at 0; one without a range stays as it is.
+    A partition that the manifest does not know starts at 0; one without a range is unchanged.
     """
     to = intent.source_to
     source = now.manifest.sources.get(to.topic)
@@ -191,7 +191,7 @@ def floor_is_below_all_to_come(now: Snapshot, intent: Purge) -> Conflict | None:
     """Each topic's purge floor is below the position that each of its partitions has reached, and
     each of its dead letters.
 
-    One that stays as it is was below all when it rose.
+    One that is unchanged was below all when it rose.
     """
     for topic, floor in intent.floors.items():
         source, bound = now.manifest.sources.get(topic), purge_bound(now.manifest, topic)

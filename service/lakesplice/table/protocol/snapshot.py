@@ -135,7 +135,9 @@ def _offsets(info: CommitInfo) -> Mapping[str, Mapping[int, int]]:
 def _moved_by_topic(
     before: Mapping[str, Mapping[int, int]], after: Mapping[str, Mapping[int, int]]
 ) -> dict[str, dict[int, tuple[int, int]]]:
-    """Topics stand in the order in which they came, so what had no name is the first one's."""
+    """Topics are in the order in which they joined, so content without a topic's name is the first
+    one's.
+    """
     topics = [topic for topic in after if topic]
     known = {**dict(zip(topics[:1], [before.get("", {})], strict=False)), **before}
     moves = {topic: _moved(known.get(topic, {}), after[topic]) for topic in topics}

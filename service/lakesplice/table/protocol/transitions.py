@@ -348,7 +348,7 @@ def _sweep(before: Manifest, intent: Sweep, moment: CommitPoint) -> Transition:
 
 
 def _restore(before: Manifest, intent: Restore, moment: CommitPoint) -> Transition:
-    """The old content, but what was promised of older versions stays promised.
+    """The old content, but promises about older versions are kept.
 
     Writers of this moment located rows in a state that no longer exists: all have to write again.
     """

@@ -1,6 +1,6 @@
 """File merge: small base files become one, with their segments one after another.
 
-No row's address changes, so index and waiting deltas stay as they are, also those that come in
+No row's address changes, so index and waiting deltas are unchanged, also those that come in
 meanwhile. Row groups that are large enough are copied as bytes; of smaller ones, which would make
 the new file as slow to read as the old ones, the rows are gathered into new row groups.
 """

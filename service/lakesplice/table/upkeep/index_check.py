@@ -73,8 +73,8 @@ class IndexReport:
     place that a row left, whose later one was purged, needs none),
     `wrong` ones an entry for another row, `stray` ones an entry and no row. `duplicates` are rows
     whose key stands in another row too, at a higher position; that is a fault of the table, which
-    a rebuild doesn't heal, but for deleted ones where rows move between partitions. `damaged` names
-    the runs that can't be read, and why; the other runs are compared without them. `examples`
+    a rebuild doesn't repair, but for deleted ones where rows move between partitions. `damaged`
+    names the runs that can't be read, and why; the other runs are compared without them. `examples`
     describes the first faults of each kind.
     """
 

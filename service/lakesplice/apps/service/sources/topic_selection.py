@@ -114,7 +114,7 @@ class Sources:
     def any_due(self) -> bool:
         """Return whether something that rested, and is left out of the queries, can go on now.
 
-        What can't be written to yet, or opened, rests on: no query is restarted for it.
+        A table that can't be written to or opened yet keeps resting: no query is restarted for it.
         """
         due = [table.may_go_on() for table in self._tables.of_topics()]
         opened = [bool(self._try_to_start(one.topic)) for one in self._resting_unopened()]
@@ -261,7 +261,7 @@ class Sources:
             self._driver.log.warning("topic-begins-late", topic=topic.name, earliest=dropped)
 
     def _report(self, topic: Topic, error: Exception) -> None:
-        """Note why a topic's table isn't there; what may be mended elsewhere is tried again."""
+        """Note why a topic's table isn't there; what can be repaired elsewhere is retried."""
         reason = str(error) or repr(error)
         known = self._unopened.get(topic.name)
         if known is None or known.reason != reason:

@@ -94,8 +94,8 @@ def tidb_positions(commit: pa.Array, op: Marks) -> Positions:
 
 
 def tidb_place(commit: object) -> Position | None:
-    """Return the position of one event that is no row's, at a commit timestamp of TiDB; None if it
-    is none.
+    """Return the position of one event that isn't a row's, at a commit timestamp of TiDB; None if
+    it isn't one.
     """
     if type(commit) is not int or not 0 <= commit < 1 << TIMESTAMP_BITS:
         return None

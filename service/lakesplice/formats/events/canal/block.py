@@ -194,7 +194,7 @@ def _key_before(
 ) -> tuple[pa.Table, Mask]:
     """Return the rows with the key that they had, and which of them changed it.
 
-    Of `old` only the key is read: it is never null, so an absent column is one that stayed. `told`
+    Of `old` only the key is read: it is never null, so an absent column is an unchanged one. `told`
     marks the rows whose message has an `old`.
     """
     moved = np.zeros(len(ops), np.bool_)

@@ -205,8 +205,8 @@ class SchemaHistory:
         self._put(shown.table, replace(state, columns=columns, born=born))
 
     def _drop(self, gone: TableGone, change: SchemaChange, place: Position) -> None:
-        """Let tables be gone. What a statement dropped is noted, but not of a name that no table is
-        known to have: MySQL tells of that too (IF EXISTS).
+        """Mark tables as dropped. What a statement dropped is noted, but not of a name that no
+        table is known to have: MySQL tells of that too (IF EXISTS).
         """
         there = [name for name in self._states if _is_meant(gone, name)]
         dropped = there
@@ -265,7 +265,7 @@ class SchemaHistory:
             self._renamed(told.former, told.table, change, place)
 
     def _mark(self) -> str:
-        """A mark that no name is: MySQL's have no such character."""
+        """A mark that can't be a name: MySQL's names have no such character."""
         self._marks += 1
         return f"\0{self._marks}"
 

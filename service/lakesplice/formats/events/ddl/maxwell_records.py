@@ -30,7 +30,7 @@ MARK = r'"type"\s*:\s*"(table|database)-(create|alter|drop)"'
 _KIND = re.compile(r"(table|database)-(create|alter|drop)")
 _PLACE = re.compile(r"(.+):([0-9]{1,15})")
 _WITHOUT_DIGITS = frozenset(("DECIMAL", "BIT", "FLOAT"))
-# No database is called so: of names that are in the one a session was in, which nothing tells.
+# No database has this name: it stands for the session's database, which records don't have.
 _SOMEWHERE = "\0"
 
 

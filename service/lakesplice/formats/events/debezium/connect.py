@@ -123,8 +123,8 @@ def shape_of_schema(text: str) -> EventShape | NoShape:
 
 @lru_cache(maxsize=1024)
 def shape_of_row(text: str, beside: Callable[[str], bool]) -> EventShape | NoShape:
-    """Read the `schema` member of an event that is a row; `beside` says which members are none of
-    its columns.
+    """Read the `schema` member of an event that is a row; `beside` says which members aren't part
+    of its columns.
     """
     try:
         members = _fields(json.loads(text))

@@ -1,7 +1,7 @@
 """How Debezium writes MySQL's types into JSON without schemas, by its own documents.
 
 Some of it hangs on settings of the connector and its converter, which no record tells
-(`Handling`). The connector's `binary.handling.mode` stays as it is by default.
+(`Handling`). The connector's `binary.handling.mode` keeps its default.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class NumericShape(EventShape):
 
     @cached_property
     def check(self) -> Check:
-        """As of any shape; a decimal in quotes is none of it."""
+        """As for any shape; a decimal in quotes isn't one."""
         whole = super().check
         names = _decimals(self.cells, Encoding.DECIMAL_NUMBER)
 

@@ -24,7 +24,7 @@ _DECODER = json.JSONDecoder()
 
 def with_texts(values: pa.Array, context: DecodeContext) -> pa.Array:
     """Return records' values in which JSON stands as text in columns that are JSON; as they are if
-    the table has none. Other bytes than an event's stay as they are.
+    the table has none. Other bytes than an event's are unchanged.
     """
     names = _columns(context)
     if not names:

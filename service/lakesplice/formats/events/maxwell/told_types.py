@@ -110,7 +110,7 @@ class KnownTypes:
         return tuple(name for name in names if name not in self.columns)
 
     def why(self, names: Iterable[str]) -> str:
-        """Return why columns have no type, as far as something was told; may be empty."""
+        """Return why columns have no type, as far as the DDL shows it; may be empty."""
         reasons = [f"{name}: {self._untyped[name]}" for name in names if name in self._untyped]
         return "; ".join(filter(None, (self._gap, *reasons)))
 
@@ -122,7 +122,7 @@ def _finest(told: DeclaredType, declared: DeclaredType | None) -> DeclaredType:
 
 
 def _contradicts(declared: DeclaredType, known: PartialType) -> str:
-    """Why a declared type can't be that of a column of which only the kind was told; or nothing."""
+    """Why a declared type can't be that of a column whose DDL has only the kind; or nothing."""
     what = f"{known.kind}, whose digits are not known, and declared as {declared.written}"
     if known.kind == "BIT":
         fits = declared.written.startswith("bit(") or declared.type.kind is Kind.BOOLEAN

@@ -34,7 +34,8 @@ class ImageBlock:
     row of theirs means something only where the `_present` mask says so. Every create, update and
     read has an after-image, every delete a before-image; where the source sent only a delete's key,
     the image's other columns are null. `ordering` says what the positions are. `snapshot` has 1
-    for a row of a snapshot of the whole table, 2 for its last, else 0; None: no row is of one.
+    for a row of a snapshot of the whole table, 2 for its last, else 0; None: no row is from a
+    snapshot.
     """
 
     schema: SourceSchema
@@ -117,7 +118,7 @@ class Decoded:
     `blocks` may interleave: order by `rows`, or better by position. `stops` are ascending by row.
     `ignored` counts records that are no changes, by kind: `tombstone`, `message`, … Those
     that truncated the table are among them, and are the `fences`. `format` is what they were read
-    as, None where nothing told it. `suspect_settings` names settings of the source's tools that
+    as, None where it isn't known. `suspect_settings` names settings of the source's tools that
     change values, where the records show them.
     """
 

@@ -35,8 +35,8 @@ EVERYWHERE = PositionRange()
 
 @dataclass(frozen=True, slots=True)
 class PartialType:
-    """Of a column it was told what kind of type it has (`DECIMAL`), but not its digits. `next` is
-    the type that it was told to have later, as a declaration spells it; empty if there is none.
+    """The DDL of a column has the kind of its type (`DECIMAL`), but not its digits. `next` is
+    its later type by the DDL, as a declaration spells it; empty if there is none.
     """
 
     kind: str
@@ -46,7 +46,7 @@ class PartialType:
 @dataclass(frozen=True)
 class TypeVersion:
     """A table's columns from a place on: their types, and of those without one why, in words.
-    `partly` has those of which something was told all the same.
+    `partly` has those of which the DDL says a part.
 
     `formerly` has, of columns that were renamed, their earlier names, the latest first, and `later`
     their later ones, the next first. `came` has columns that a statement added of which the source

@@ -1,4 +1,4 @@
-"""What decoding is told beside the records."""
+"""The input of decoding beside the records."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class SchemaText:
 class DecodeContext:
     """The table that the records' topic feeds, and how its columns are written where the records
     don't say (`declared`: by source column name; None: nothing was declared). `history` has the
-    types that the source told elsewhere, by the place of a change; what it knows counts before what
+    types from the source's DDL, by the place of a change; they count before what
     is declared.
 
     `format` is what the records are written in where that is known, because it was set or was seen
-    before; else it is told from the records. `schemas` are those of a schema registry that the
+    before; otherwise the records show it. `schemas` are those of a schema registry that the
     records' heads name, without the numbers that it doesn't know; None: there is no registry.
     `mappings` are the types' that the user chose. `key` are columns to tell rows by, instead of
     what the records say. `threads` lets the JSON reader use all cores; in an executor the cores are

@@ -3,5 +3,5 @@
 `expression.py` reads and spells them, `evaluation.py` has their types and values, `functions.py`
 which functions there are, `casts.py` and `moments.py` those that are more than a kernel of Arrow.
 
-No expression fails on a value: what has no result is null.
+No expression fails on a value: an impossible result is null.
 """
