@@ -148,7 +148,7 @@ OPEN_LETTERS = gauge(
     "dead_letters_open",
     "records",
     "Dead letters that the table holds now, neither replayed nor dropped.",
-    "Mend what keeps them from being read, then `lakesplice dlq replay`, or drop them.",
+    "Remove the cause, then `lakesplice dlq replay`, or drop them.",
     TABLE,
 )
 UNSENT_LETTERS = counter(
