@@ -88,7 +88,11 @@ class Life:
     """A topic of two partitions and its driver."""
 
     def __init__(
-        self, lake: LocalStore, history: TypeHistory | None, policy: SchemaPolicy = FOLLOWING
+        self,
+        lake: LocalStore,
+        history: TypeHistory | None,
+        policy: SchemaPolicy = FOLLOWING,
+        read_tasks: int = 2,
     ) -> None:
         self.topic = SimulatedTopic("t.s.t", 2)
         self.driver = SimulatedDriver(
@@ -97,7 +101,7 @@ class Life:
             FixedClock(),
             SeededEntropy(1),
             ranges=2,
-            read_tasks=2,
+            read_tasks=read_tasks,
             policy=policy,
             history=history,
         )

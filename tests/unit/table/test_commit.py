@@ -251,18 +251,22 @@ def test_of_many_whose_commits_do_not_touch_each_other_all_win(tmp_path: Path) -
     assert after.manifest.groups == before.manifest.groups
 
 
-def test_a_race_that_is_never_won_is_a_conflict(tmp_path: Path) -> None:
-    table = local_table(tmp_path)
-    table.create()
-    table.committed(table.ingest(files=(table.file(1), table.file(2))))
-    rival = local_table(tmp_path)
+def _always_overtaken(table: TableUnderTest, rival: TableUnderTest) -> FaultyStore:
+    """The table's store, in which the rival commits just before every commit."""
     rival.entropy = type(rival.entropy)(99)
 
     def commit_first(call: Call) -> None:
         if call.method == "put_new" and "_delta_log" in call.path:
             rival.committed(rival.ingest())
 
-    store = FaultyStore(table.store, before_call=commit_first)
+    return FaultyStore(table.store, before_call=commit_first)
+
+
+def test_a_race_that_is_never_won_is_a_conflict(tmp_path: Path) -> None:
+    table = local_table(tmp_path)
+    table.create()
+    table.committed(table.ingest(files=(table.file(1), table.file(2))))
+    store = _always_overtaken(table, local_table(tmp_path))
     outcome = commit(
         store, table.now(), table.splice(), clock=table.clock, entropy=table.entropy, attempts=3
     )
@@ -273,14 +277,7 @@ def test_a_race_that_is_never_won_is_a_conflict(tmp_path: Path) -> None:
 def test_a_parking_that_never_wins_its_race_is_an_error(tmp_path: Path) -> None:
     table = local_table(tmp_path)
     table.create()
-    rival = local_table(tmp_path)
-    rival.entropy = type(rival.entropy)(99)
-
-    def commit_first(call: Call) -> None:
-        if call.method == "put_new" and "_delta_log" in call.path:
-            rival.committed(rival.ingest())
-
-    store = FaultyStore(table.store, before_call=commit_first)
+    store = _always_overtaken(table, local_table(tmp_path))
     held = DriverTable(store, SOURCE, 1, table.clock, table.entropy)
     with pytest.raises(RetryableError, match="committed first every time"):
         held.park(ParkReason(ParkCode.CORRUPT, "a file is damaged"))
