@@ -36,7 +36,7 @@ def take(step: Step, source: Source, driver: SimulatedDriver) -> None:
         assert table.snapshot is not None
         older = table.version * key // 3
         if older < table.version:
-            restore(table.store, table.snapshot, older, table.commit)
+            restore(table.store, table.snapshot, older, table.commit, retries=table.retries())
     else:
         take_step(step, source, driver)
 

@@ -194,7 +194,14 @@ def test_a_restore_takes_the_floor_back_with_the_rows(tmp_path: Path) -> None:
     driver.purge(ALL)
     table = driver.table
     assert table.snapshot is not None
-    restore(table.store, table.snapshot, before, table.commit, table.generation)
+    restore(
+        table.store,
+        table.snapshot,
+        before,
+        table.commit,
+        table.generation,
+        retries=table.retries(),
+    )
     assert table.manifest.purge_floor == BEFORE_ALL
     assert stored(driver) == rows
     read_again(driver)

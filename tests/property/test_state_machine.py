@@ -395,7 +395,14 @@ class TableMachine(RuleBasedStateMachine):
     def restore_now(self, table: DriverTable, version: int) -> None:
         assert table.snapshot is not None
         try:
-            restore(table.store, table.snapshot, version, table.commit, table.generation)
+            restore(
+                table.store,
+                table.snapshot,
+                version,
+                table.commit,
+                table.generation,
+                retries=table.retries(),
+            )
         except VersionNotFoundError:
             self.require_expired(version)
         except UsageError:

@@ -54,4 +54,11 @@ class Hourly:
     def restore(self, version: int) -> int:
         table = self.driver.table
         assert table.snapshot is not None
-        return restore(table.store, table.snapshot, version, table.commit, table.generation).version
+        return restore(
+            table.store,
+            table.snapshot,
+            version,
+            table.commit,
+            table.generation,
+            retries=table.retries(),
+        ).version

@@ -37,6 +37,9 @@ class FixedClock:
     def monotonic(self) -> float:
         return 0.0
 
+    def wait(self, seconds: float) -> None:
+        """No time passes."""
+
 
 class SeededEntropy:
     def __init__(self, seed: int = 0) -> None:

@@ -95,7 +95,14 @@ class Scenario:
                 return None
             # Where the store failed, that version may never have been, or be the newest one.
             with suppress(UsageError, VersionNotFoundError):
-                restore(store, table.snapshot, max(0, table.version - 2), table.commit, 1)
+                restore(
+                    store,
+                    table.snapshot,
+                    max(0, table.version - 2),
+                    table.commit,
+                    1,
+                    retries=table.retries(),
+                )
             return None
 
         return [

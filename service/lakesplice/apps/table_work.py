@@ -115,7 +115,14 @@ def _rebuild(table: Workplace) -> Done:
 
 
 def _restore(table: Workplace, version: int) -> Done:
-    made = restore(table.store, table.snapshot, version, table.commit, table.generation)
+    made = restore(
+        table.store,
+        table.snapshot,
+        version,
+        table.commit,
+        table.generation,
+        retries=table.retries(),
+    )
     return Done(
         f"version {version} restored as version {made.version}; the service reads again what came"
         " since"

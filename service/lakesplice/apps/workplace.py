@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from lakesplice.errors import RetryableError
 from lakesplice.formats.events import TypeHistory
 from lakesplice.model.manifest import ParkReason, RunRef, SourceState
 from lakesplice.model.names import TableName
@@ -14,6 +13,7 @@ from lakesplice.table.ingest.reset import TopicStart
 from lakesplice.table.protocol.commit import Committed, Conflict
 from lakesplice.table.protocol.intents import Intent, Redirect
 from lakesplice.table.protocol.ports import Clock, Entropy, Store
+from lakesplice.table.protocol.retries import Retries
 from lakesplice.table.protocol.snapshot import Snapshot, latest
 
 _ATTEMPTS_MAX = 20
@@ -63,14 +63,16 @@ class Workplace:
 
         None if there was nothing to do. `RetryableError` if others are always faster.
         """
-        for _ in range(_ATTEMPTS_MAX):
+        retries = self.retries()
+        while True:
             intent = plan()
             if intent is None or isinstance(self.commit(intent), Committed):
                 return intent
-        raise RetryableError(
-            "other writers committed first every time; try again later",
-            attempts=_ATTEMPTS_MAX,
-        )
+            retries.require_another("other writers committed first every time; try again later")
+
+    def retries(self) -> Retries:
+        """Return the attempts at something that another writer of the table may prevent."""
+        return Retries(self.clock, self.entropy, _ATTEMPTS_MAX)
 
     def redirected(
         self,

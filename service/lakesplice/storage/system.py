@@ -17,6 +17,10 @@ class SystemClock:
         """See `Clock.monotonic`."""
         return time.monotonic()
 
+    def wait(self, seconds: float) -> None:
+        """See `Clock.wait`."""
+        time.sleep(seconds)
+
 
 class SystemEntropy:
     """`Entropy` of the operating system."""

@@ -21,6 +21,10 @@ class FixedClock:
         """See `Clock.monotonic`."""
         return self._monotonic
 
+    def wait(self, seconds: float) -> None:
+        """See `Clock.wait`: the time passes at once."""
+        self.advance(seconds)
+
     def advance(self, seconds: float) -> bool:
         """Let time pass; True, so that it can stand for a wait that was not broken off."""
         self._monotonic += seconds

@@ -485,7 +485,7 @@ def test_an_older_version_comes_back_with_its_partitions(life: Life) -> None:
     life.driver.compact()
     table = life.driver.table
     assert table.snapshot is not None
-    restore(life.store, table.snapshot, version, table.commit)
+    restore(life.store, table.snapshot, version, table.commit, retries=table.retries())
     assert life.rows == before
     assert elsewhere(life, "a") == [1, 2]
     life.drive()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lakesplice.errors import RetryableError, StorageError, UsageError
+from lakesplice.errors import StorageError, UsageError
 from lakesplice.model.manifest import Manifest, UpsertState
 from lakesplice.planning.by_hand.hand_fed import checked_transaction, hand_fed_schema
 from lakesplice.planning.rows.index_merge import plan_merge
@@ -35,6 +35,7 @@ from lakesplice.table.files.inner_tables import require_no_inner_tables
 from lakesplice.table.protocol.commit import Committed, Conflict, commit, create
 from lakesplice.table.protocol.intents import Create, IndexMerge, Intent, Splice
 from lakesplice.table.protocol.ports import Clock, Entropy, LogKeeper, Rewriter, Store
+from lakesplice.table.protocol.retries import Retries
 from lakesplice.table.reading.table import Moment, Table, asked_version
 from lakesplice.table.upkeep import compact
 from lakesplice.table.upkeep.expiry import Expiry
@@ -56,6 +57,7 @@ THREADS = 2
 _TASK_BYTES = 1
 _LOG_RETENTION_HOURS = 168
 _CHECKPOINT_EVERY = 20
+_OVERTAKEN = "other writers committed first every time; try again later"
 
 
 @dataclass(frozen=True)
@@ -201,7 +203,8 @@ class HandFedTable(Table):
         """
         _require_threads(threads)
         total = Compacted(self.version)
-        for _ in range(ATTEMPTS_MAX):
+        retries = self._retries()
+        while True:
             self.refresh()
             manifest = self.snapshot.manifest
             require_fed_by_hand(manifest)
@@ -213,7 +216,7 @@ class HandFedTable(Table):
                 total = _summed(self.version, splice)
                 self._upkeep()
                 return total
-        raise RetryableError("other writers committed first every time; try again later")
+            retries.require_another(_OVERTAKEN)
 
     def vacuum(
         self,
@@ -255,7 +258,9 @@ class HandFedTable(Table):
         wanted = asked_version(self._store, version, as_of)
         if wanted is None:
             raise UsageError("say which version to restore, or as of when")
-        self._snapshot = restore(self._store, self.snapshot, wanted, self._make)
+        self._snapshot = restore(
+            self._store, self.snapshot, wanted, self._make, retries=self._retries()
+        )
         return self.version
 
     def merge(self, *, policy: FileMergePolicy = FILE_MERGE_POLICY) -> FilesMerged:
@@ -265,8 +270,8 @@ class HandFedTable(Table):
         `RetryableError` if other writers were always faster, `UsageError` for a table that a source
         feeds: its service merges. `CorruptFileError` for a damaged file, `StorageError`.
         """
-        files = conflicts = 0
-        while conflicts < ATTEMPTS_MAX:
+        retries, files = self._retries(), 0
+        while True:
             self.refresh()
             manifest = self.snapshot.manifest
             require_fed_by_hand(manifest)
@@ -280,8 +285,7 @@ class HandFedTable(Table):
             if self._commit(intent):
                 files += len(inputs)
             else:
-                conflicts += 1
-        raise RetryableError("other writers committed first every time; try again later")
+                retries.require_another(_OVERTAKEN)
 
     def purge(self, *, older_than_hours: float = PURGE_SECONDS / 3600) -> Purged:
         """Rewrite base files without the rows that were deleted longer ago than that.
@@ -293,8 +297,8 @@ class HandFedTable(Table):
         """
         require_hours(older_than_hours)
         rules = PurgeRules(int((self._tools.clock.now_ms() - older_than_hours * 3_600_000) * 1000))
-        files = rows = conflicts = 0
-        while conflicts < ATTEMPTS_MAX:
+        retries, files, rows = self._retries(), 0, 0
+        while True:
             manifest = self.refresh().snapshot.manifest
             require_fed_by_hand(manifest)
             number, entropy = manifest.generation, self._tools.entropy
@@ -304,8 +308,7 @@ class HandFedTable(Table):
             if self._commit(intent):
                 files, rows = files + len(intent.inputs), rows + intent.counts["rows"]
             else:
-                conflicts += 1
-        raise RetryableError("other writers committed first every time; try again later")
+                retries.require_another(_OVERTAKEN)
 
     def _splice(self, manifest: Manifest, threads: int) -> Splice:
         shares = tasks(work(manifest), _TASK_BYTES, max(1, threads))
@@ -336,6 +339,9 @@ class HandFedTable(Table):
         paths = tuple(run.file.path for run in inputs)
         # Lost against another writer it is done the next time.
         self._commit(IndexMerge(manifest.generation, paths, output, self.version))
+
+    def _retries(self) -> Retries:
+        return Retries(self._tools.clock, self._tools.entropy, ATTEMPTS_MAX)
 
     def _commit(self, intent: Intent) -> bool:
         return isinstance(self._make(intent), Committed)

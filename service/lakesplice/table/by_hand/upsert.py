@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from lakesplice.errors import ParkedTableError, RetryableError, UsageError
+from lakesplice.errors import ParkedTableError, UsageError
 from lakesplice.model.arrays import Integers, Mask, Unsigned
 from lakesplice.model.manifest import DeltaRef, Manifest, UpsertState
 from lakesplice.model.names import GROUP, ROW
@@ -30,9 +30,10 @@ from lakesplice.table.by_hand.new_rows import NewRows, write_new_rows
 from lakesplice.table.files.index_runs import RunCache
 from lakesplice.table.files.tombstones import deleted_rows
 from lakesplice.table.ingest.append import write_delta
-from lakesplice.table.protocol.commit import Committed, Conflict, commit
+from lakesplice.table.protocol.commit import Committed, commit
 from lakesplice.table.protocol.intents import Upsert
 from lakesplice.table.protocol.ports import Clock, Entropy, Store
+from lakesplice.table.protocol.retries import Retries
 from lakesplice.table.protocol.snapshot import Snapshot, latest
 
 ATTEMPTS_MAX = 20
@@ -117,7 +118,8 @@ class Upserter:
         rows, deleted = self._keyed(
             given.rows, given.deleted, snapshot.manifest.schema, only_inserts=only_inserts
         )
-        for _ in range(ATTEMPTS_MAX):
+        retries = Retries(self._clock, self._entropy, ATTEMPTS_MAX)
+        while True:
             snapshot = latest(self._store, snapshot)
             manifest = snapshot.manifest
             upserts = require_fed_by_hand(manifest)
@@ -134,11 +136,9 @@ class Upserter:
             if isinstance(outcome, Committed):
                 done = outcome.snapshot
                 return done, _upserted(done.version, intent.counts)
-        raise RetryableError(
-            "other upserts committed first every time; try again later",
-            attempts=ATTEMPTS_MAX,
-            last=outcome.detail if isinstance(outcome, Conflict) else "",
-        )
+            retries.require_another(
+                "other upserts committed first every time; try again later", last=outcome.detail
+            )
 
     def _keyed(
         self, rows: pa.Table, deleted: pa.Table, schema: TableSchema, *, only_inserts: bool

@@ -10,7 +10,7 @@ first batch of a new table runs once, as long as all of its partitions found the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -29,6 +29,7 @@ from lakesplice.table.ingest.append import Appended
 from lakesplice.table.ingest.driver_table import DriverTable
 from lakesplice.table.ingest.reports import groups_left, ingest_intent, moves_nothing
 from lakesplice.table.protocol.commit import Conflict, ConflictCode
+from lakesplice.table.protocol.intents import Ingest
 
 # The next round plans on what compaction left. Any other conflict would be met again, and again.
 _MOVED_BY_COMPACTION = {ConflictCode.FILES, ConflictCode.DELTAS}
@@ -144,14 +145,22 @@ def _commit(
     intent = table.fenced(intent)
     if moves_nothing(intent, table.manifest):
         return CommitOutcome.DONE
-    left = groups_left(brought.appended)
-    for _ in range(_ATTEMPTS_MAX):
+    return _commit_intent(table, intent, groups_left(brought.appended))
+
+
+def _commit_intent(table: DriverTable, intent: Ingest, left: Collection[int]) -> CommitOutcome | Conflict:
+    """Commit a batch; `left` are file groups that moved rows leave, rewritten again whenever a
+    compaction was quicker, up to a bound.
+    """
+    retries = table.retries(_ATTEMPTS_MAX)
+    while True:
         outcome = table.commit(table.without_places_left(intent, left) if left else intent)
         if not isinstance(outcome, Conflict):
             return CommitOutcome.DONE
         if not left or outcome.reason is not ConflictCode.FILES:
             return _overtaken(table, outcome)
-    return CommitOutcome.AGAIN
+        if not retries.allow_another():
+            return CommitOutcome.AGAIN  # the tasks plan on what compaction left by then
 
 
 def _too_many_letters(

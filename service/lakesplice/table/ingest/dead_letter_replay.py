@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from lakesplice.errors import RetryableError, UsageError
+from lakesplice.errors import UsageError
 from lakesplice.formats.events import schema_ids
 from lakesplice.model.manifest import DeadLetterRef, Manifest, SourceState
 from lakesplice.model.position import Position
@@ -37,6 +37,7 @@ from lakesplice.table.ingest.reshape import reshape
 from lakesplice.table.protocol.commit import Committed, Conflict
 from lakesplice.table.protocol.intents import Evolve, Intent, Replay
 from lakesplice.table.protocol.ports import Clock, Entropy, SchemaSource, Store
+from lakesplice.table.protocol.retries import Retries
 from lakesplice.table.protocol.snapshot import Snapshot, latest
 
 DROP = "DROP LETTERS"
@@ -100,17 +101,16 @@ class LetterBox:
     ) -> LetterCounts:
         total = LetterCounts()
         for paths in _shares(refs_of(self.snapshot.manifest, self._source().topic)):
-            for _ in range(_ATTEMPTS_MAX):
+            retries = Retries(self.clock, self.entropy, _ATTEMPTS_MAX)
+            while True:
                 self.snapshot = latest(self.store, self.snapshot)
                 live = self.snapshot.manifest.dead_letters
                 done = work([ref for ref in live if ref.file.path in paths])
                 if done is not None:
                     total += done
                     break
-            else:
-                raise RetryableError(
-                    "other writers committed first every time; replay the dead letters later",
-                    attempts=_ATTEMPTS_MAX,
+                retries.require_another(
+                    "other writers committed first every time; replay the dead letters later"
                 )
         return total
 

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
-from lakesplice.errors import RetryableError, TableNotFoundError, UsageError
+from lakesplice.errors import TableNotFoundError, UsageError
 from lakesplice.model.epochs import Epoch
 from lakesplice.model.manifest import Manifest, ParkCode, ParkReason, PartitionState, SourceState
 from lakesplice.model.position import Position
@@ -23,6 +23,7 @@ from lakesplice.table.ingest.reshape import reshape
 from lakesplice.table.protocol.commit import NOTHING_TOLD, Committed, Conflict, commit, create
 from lakesplice.table.protocol.intents import Create, Evolve, Ingest, Intent, Redirect
 from lakesplice.table.protocol.ports import Clock, Entropy, Store
+from lakesplice.table.protocol.retries import Retries
 from lakesplice.table.protocol.snapshot import Snapshot, latest, open_snapshot
 
 LOG_RETENTION_HOURS = 168
@@ -149,6 +150,10 @@ class DriverTable:
             self._hold(latest(self.store, self.snapshot))
         return outcome
 
+    def retries(self, attempts_max: int = _ATTEMPTS_MAX) -> Retries:
+        """Return the attempts at something that another writer of the table may prevent."""
+        return Retries(self._clock, self._entropy, attempts_max)
+
     def be_born(self, schema: TableSchema, parked: ParkReason | None = None) -> None:
         """Make version 0, at the start of the source, or take up what another driver made; let the
         source be one of the table's. `UsageError` if it can't be.
@@ -158,17 +163,17 @@ class DriverTable:
             intent = Create(self.generation, schema, source, parked, hours)
             if isinstance(self.commit(intent), Conflict):
                 self._hold(open_snapshot(self.store))
-        for _ in range(_ATTEMPTS_MAX):
-            if not self._is_further():
-                return
+        retries = self.retries()
+        while self._is_further():
             if problem := joining_problem(self.manifest, self._unborn_source):
                 raise UsageError(problem, topic=self._unborn_source.topic)
             joined = self.manifest.with_source(self._unborn_source)
-            self.commit(Redirect(self.generation, self.version, self._unborn_source, joined.parked))
-        raise RetryableError(
-            "other writers committed first every time, so the topic did not join the table",
-            topic=self._unborn_source.topic,
-        )
+            joining = Redirect(self.generation, self.version, self._unborn_source, joined.parked)
+            if isinstance(self.commit(joining), Conflict):
+                retries.require_another(
+                    "other writers committed first every time, so the topic did not join the table",
+                    topic=self._unborn_source.topic,
+                )
 
     def evolve(self, schema: TableSchema) -> Committed | Conflict:
         """Make `schema`, which extends the present one, the table's schema.
@@ -212,7 +217,8 @@ class DriverTable:
 
         No batch of the source may be running: its rows would be written by the fence before.
         """
-        for _ in range(_ATTEMPTS_MAX):
+        retries = self.retries()
+        while True:
             if self.snapshot is None or self.source.fence >= place:
                 return 0
             source = replace(self.source, fence=place)
@@ -221,9 +227,10 @@ class DriverTable:
             )
             if isinstance(self.commit(intent), Committed):
                 return int(intent.counts.get("fenced", 0))
-        raise RetryableError(
-            "other writers committed first every time, so no fence was set", topic=self.source.topic
-        )
+            retries.require_another(
+                "other writers committed first every time, so no fence was set",
+                topic=self.source.topic,
+            )
 
     def record_epoch(self, epoch: Epoch) -> Committed | Conflict:
         """Record that an epoch is open for all partitions of the source."""
@@ -237,17 +244,16 @@ class DriverTable:
         """
         if self.snapshot is None:
             self.be_born(TableSchema(), reason)
-        for _ in range(_ATTEMPTS_MAX):
-            if self.snapshot is None or self.parked is not None:
-                return
+        retries = self.retries()
+        while self.snapshot is not None and self.parked is None:
             if isinstance(self.commit(self._parking(reason)), Committed):
                 return
-        raise RetryableError(
-            "other writers committed first every time, so the table is not parked yet; the next"
-            " batch tries again",
-            topic=self.source.topic,
-            reason=reason.code,
-        )
+            retries.require_another(
+                "other writers committed first every time, so the table is not parked yet; the next"
+                " batch tries again",
+                topic=self.source.topic,
+                reason=reason.code,
+            )
 
     def _parking(self, reason: ParkReason) -> Redirect:
         """Return what parks the table, or this topic of several."""

@@ -45,6 +45,7 @@ from lakesplice.table.protocol.layout import commit_path, manifest_path
 from lakesplice.table.protocol.offsets import next_offsets, view_floor
 from lakesplice.table.protocol.ports import Clock, Entropy, Store
 from lakesplice.table.protocol.preconditions import PRECONDITIONS, Conflict, ConflictCode
+from lakesplice.table.protocol.retries import Retries
 from lakesplice.table.protocol.snapshot import (
     Snapshot,
     latest,
@@ -82,13 +83,15 @@ def commit(
     """Make `intent` the table's next version, or say why it no longer can be.
 
     `snapshot` is any version already read; newer ones are read here. `told` is written into the
-    history: who wanted it. Up to `attempts` lost races are made good. Blocks on the store.
+    history: who wanted it. A lost race is retried; after `attempts` of them the answer is a
+    `Conflict` (CONTENTION). Blocks on the store.
     `FencedError` if a higher generation committed; `StorageError` if the store fails, with the
     effect unknown: the intent can be committed again as it is, since one that took effect does not
     meet its own preconditions a second time.
     """
     require_ours_to_write(snapshot.log)
-    for _ in range(attempts):
+    retries = Retries(clock, entropy, attempts)
+    while True:
         snapshot = latest(store, snapshot)
         conflict = broken_precondition(snapshot, intent)
         if conflict is not None:
@@ -96,7 +99,9 @@ def commit(
         committed = _attempt(store, snapshot, intent, clock, entropy, told)
         if committed is not None:
             return Committed(committed)
-    return Conflict(ConflictCode.CONTENTION, f"lost the race {attempts} times; try again later")
+        if not retries.allow_another():
+            detail = f"lost the race {attempts} times; try again later"
+            return Conflict(ConflictCode.CONTENTION, detail)
 
 
 def create(store: Store, intent: Create, *, clock: Clock, entropy: Entropy) -> Committed | Conflict:
@@ -154,7 +159,8 @@ def _attempt(
     commit_id = f"{entropy.bits(_ID_BITS):032x}"
     pointer = _put_manifest(store, change.manifest, moment, entropy)
     actions = (_commit_info(change, moment, commit_id, told), *change.actions, pointer)
-    if not _put_commit(store, moment.version, encode_commit(actions), commit_id):
+    retries = Retries(clock, entropy, _PUTS_MAX)
+    if not _put_commit(store, moment.version, encode_commit(actions), commit_id, retries):
         return None
     log = start(0, actions) if before is None else replay(before.log, [(moment.version, actions)])
     return Snapshot(moment.version, moment.timestamp_ms, log, change.manifest)
@@ -180,15 +186,18 @@ def _put_manifest(
     return DomainMetadata(DOMAIN, encode_pointer(Pointer(moment.version, moment.timestamp_ms, ref)))
 
 
-def _put_commit(store: Store, version: int, data: bytes, commit_id: str) -> bool:
+def _put_commit(store: Store, version: int, data: bytes, commit_id: str, retries: Retries) -> bool:
+    """Create the entry of the log; False if another commit has it. A store that fails is asked
+    again, at the bound its `StorageError` is raised.
+    """
     path = commit_path(version)
-    for put in range(_PUTS_MAX):
+    while True:
         try:
             if store.put_new(path, data):
                 return True
             break
         except StorageError:
-            if put == _PUTS_MAX - 1:
+            if not retries.allow_another():
                 raise
     ours = decode_commit(store.read(path), path)[:1]
     return any(isinstance(info, CommitInfo) and info.id == commit_id for info in ours)

@@ -128,6 +128,10 @@ class Clock(Protocol):
         """Seconds that never go back, from an arbitrary start."""
         ...
 
+    def wait(self, seconds: float) -> object:
+        """Block the calling thread until so many seconds have passed on this clock."""
+        ...
+
 
 class Entropy(Protocol):
     """Randomness, so that a test can replay a run from its seed."""

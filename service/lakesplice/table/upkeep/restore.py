@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lakesplice.errors import RetryableError, UsageError, VersionNotFoundError
+from lakesplice.errors import UsageError, VersionNotFoundError
 from lakesplice.table.protocol.commit import Committed, Conflict
 from lakesplice.table.protocol.intents import Intent, Restore
 from lakesplice.table.protocol.ports import Store
+from lakesplice.table.protocol.retries import Retries
 from lakesplice.table.protocol.snapshot import Snapshot, latest, open_snapshot
-
-ATTEMPTS_MAX = 20
 
 
 def plan_restore(
@@ -47,15 +46,17 @@ def restore(
     version: int,
     commit: Callable[[Intent], Committed | Conflict],
     generation: int | None = None,
+    *,
+    retries: Retries,
 ) -> Snapshot:
     """Make the state of `version` the table's newest one and return it.
 
     `commit` makes an intent the next version. Errors as `plan_restore`; `RetryableError` if others
-    were always faster.
+    were always faster, as often as `retries` allow.
     """
-    for _ in range(ATTEMPTS_MAX):
+    while True:
         snapshot = latest(store, snapshot)
         outcome = commit(plan_restore(store, snapshot, version, generation))
         if isinstance(outcome, Committed):
             return outcome.snapshot
-    raise RetryableError("other writers committed first every time; try again later")
+        retries.require_another("other writers committed first every time; try again later")

@@ -57,6 +57,10 @@ class SimulatedClock:
         """The same in seconds."""
         return self.now_ms() / 1000
 
+    def wait(self, seconds: float) -> None:
+        """Let time pass at once."""
+        self._micros += round(seconds * 1_000_000)
+
 
 class Binlog:
     """Hands out moments in strictly rising order of (file, offset).

@@ -21,12 +21,13 @@ from lakesplice.planning.intake.key_ranges import place
 from lakesplice.spark.plan import BatchPlan, TopicPlan, TopicResult
 from lakesplice.spark.topics import TopicCatalogue
 from lakesplice.table.ingest.append import AppendPlan
+from lakesplice.table.protocol.retries import Retries
 
 RunJob = Callable[[DataFrame, BatchPlan], dict[str, TopicResult]]
 # As the last line of a traceback names what was raised.
 _RAISED = re.compile(r"(?:\w+\.)*\w+(?:Error|Exception): ")
 _READ_TASKS_PER_CORE = 1
-_ATTEMPTS = 2
+_ATTEMPTS_MAX = 2
 
 
 @dataclass(frozen=True)
@@ -47,15 +48,21 @@ class BatchJob:
         which has no result.
         """
         plan = self._plan(spans)
-        last: Exception | None = None
-        for _ in range(_ATTEMPTS):
+        retries = Retries(self.driver.clock, self.driver.entropy, _ATTEMPTS_MAX)
+        while True:
             try:
                 return {name: TopicResult(name) for name in spans} | self.run_job(frame, plan)
             except Exception as error:
                 if self.is_ending():
                     raise
-                last = error
                 self.driver.log.warning("job-died", tables=len(spans), error=error_line(error))
+                if not retries.allow_another():
+                    return self._by_halves(frame, spans, error)
+
+    def _by_halves(
+        self, frame: DataFrame, spans: Mapping[str, Span], error: Exception
+    ) -> dict[str, TopicResult]:
+        """Run each half of the tables apart; a table that is alone parks for the error."""
         # Asked before any table is blamed: without its broker every job fails.
         topics = self.catalogue.describe(spans)
         if len(spans) > 1:
@@ -68,7 +75,7 @@ class BatchJob:
             }
         for name, span in spans.items():
             if continues(span.table, topics.get(name), self.restart):
-                detail = f"the job died twice with this table alone: {error_line(last)}"
+                detail = f"the job died twice with this table alone: {error_line(error)}"
                 span.table.park(ParkReason(ParkCode.JOB_DIED, detail, name))
                 self.restart.ask(RestartReason.REDIRECT)
         return {}
