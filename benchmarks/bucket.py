@@ -106,7 +106,15 @@ class Bench:
         schema, entropy = self.sales.schema, SystemEntropy()
         store, file = self._store, self.base
         with store.open(file.path, file.tail_bytes) as source:
-            _, counts = rewrite_base(store, source, file, edits, schema, rewriter, entropy)
+            _, counts = rewrite_base(
+                store=store,
+                source=source,
+                file=file,
+                edits=edits,
+                schema=schema,
+                rewriter=rewriter,
+                entropy=entropy,
+            )
         return self._seen(started, counts)
 
     def _seen(self, started: float, counts: Mapping[str, int]) -> Mapping[str, Any]:

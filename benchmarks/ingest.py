@@ -47,8 +47,10 @@ def measure(work: Path, rows: int, sizes: Sequence[int], batches: int) -> list[d
         create_topics(servers, [sales.topic], partitions=PARTITIONS)
         _say(f"loading {rows:,} rows")
         fill(servers, sales.snapshot())
-        _run("load", servers, work, rows, 250_000, 0, rows)
-        _run("seed", servers, work, rows, 0, 0, 0)
+        _run(
+            contender="load", servers=servers, work=work, rows=rows, size=250_000, start=0, end=rows
+        )
+        _run(contender="seed", servers=servers, work=work, rows=rows, size=0, start=0, end=0)
         skip = rows
         chosen = np.random.default_rng(7)
         for size in sizes:
@@ -58,7 +60,15 @@ def measure(work: Path, rows: int, sizes: Sequence[int], batches: int) -> list[d
             for _ in range(batches + 1):
                 fill(servers, sales.updates(chosen.choice(rows, size, replace=False) + 1))
             for contender in CONTENDERS:
-                moments = _run(contender, servers, work, rows, size, skip, skip + count)
+                moments = _run(
+                    contender=contender,
+                    servers=servers,
+                    work=work,
+                    rows=rows,
+                    size=size,
+                    start=skip,
+                    end=skip + count,
+                )
                 # Proportional shares are rounded down, so a small batch may be left at the end.
                 seconds = [b - a for a, b in pairwise(moments)][:batches]
                 found.append(_figures(contender, size, seconds))

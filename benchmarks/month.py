@@ -136,18 +136,18 @@ class Month:
         lake = {path: self.store.size(path) or 0 for path in self.store.list("")}
         snapshot = open_snapshot(self.store)
         return Reading(
-            day,
-            snapshot.version,
-            round(self.open_seconds(), 6),
-            self.open_calls(),
-            resident,
-            len(lake),
-            sum(lake.values()),
-            sum(path.startswith("_delta_log/") for path in lake),
-            sum(path.startswith(f"{MANIFESTS}/") for path in lake),
-            manifest_ref(snapshot).bytes,
-            len(snapshot.manifest.files),
-            len(snapshot.manifest.runs),
+            day=day,
+            version=snapshot.version,
+            open_seconds=round(self.open_seconds(), 6),
+            open_calls=self.open_calls(),
+            resident_bytes=resident,
+            files=len(lake),
+            bytes=sum(lake.values()),
+            log_files=sum(path.startswith("_delta_log/") for path in lake),
+            manifests=sum(path.startswith(f"{MANIFESTS}/") for path in lake),
+            manifest_bytes=manifest_ref(snapshot).bytes,
+            base_files=len(snapshot.manifest.files),
+            index_runs=len(snapshot.manifest.runs),
         )
 
     def open_seconds(self) -> float:

@@ -266,6 +266,14 @@ def _columns(elements: Sequence[Fields]) -> Iterator[Column]:
         repetition = element.get(3, 0)
         if 1 in element:
             flat = outermost and repetition != 2
-            yield Column(name, top, element[1], element.get(2), flat, repetition == 1, element)
+            yield Column(
+                name=name,
+                top=top,
+                physical=element[1],
+                width=element.get(2),
+                flat=flat,
+                nullable=repetition == 1,
+                element=element,
+            )
         else:
             open_groups.append([element.get(5, 0), name])

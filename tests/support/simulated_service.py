@@ -85,13 +85,13 @@ class Scene:
         self.metrics = Metrics()
         self.clock = FixedClock()
         self.driver = Driver(
-            Settings.model_validate(given),
-            self.store(),
-            self.clock,
-            SeededEntropy(1),
-            Generation(self.lake, 1),
-            self.metrics,
-            structlog.get_logger(),
+            settings=Settings.model_validate(given),
+            lake=self.store(),
+            clock=self.clock,
+            entropy=SeededEntropy(1),
+            generation=Generation(self.lake, 1),
+            metrics=self.metrics,
+            log=structlog.get_logger(),
         )
         self.tables = ServiceTables(self.driver)
         for source in self.sources:

@@ -14,6 +14,9 @@ from tests.support.machine import ROOT
 
 MODULE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
+ARGUMENTS_WITHOUT_NAME_MAX = 6
+# They take any number of labels or parts behind their other arguments.
+TAKE_ANY_NUMBER = {"counter", "gauge"}
 NAMES_THAT_SAY_NOTHING = {"utils", "util", "helpers", "manager", "common", "misc"}
 MODULES = sorted((ROOT / "service").rglob("*.py"))
 
@@ -51,3 +54,15 @@ def test_a_line_that_mypy_skips_says_why() -> None:
         if skipped.search(line) and path != Path(__file__)
     ]
     assert not silent
+
+
+@pytest.mark.parametrize("folder", ["service", "benchmarks", "tools"])
+def test_calls_with_many_arguments_name_them(folder: str) -> None:
+    unnamed = [
+        f"{_name(path)}:{node.lineno} {ast.unparse(node.func)}"
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and len(node.args) > ARGUMENTS_WITHOUT_NAME_MAX
+        if ast.unparse(node.func) not in TAKE_ANY_NUMBER
+    ]
+    assert not unnamed

@@ -88,7 +88,17 @@ class _Finder(ast.NodeVisitor):
         start = self._starts[node.lineno - 1] + node.col_offset
         end = self._starts[node.end_lineno - 1] + node.end_col_offset
         function = self._functions[-1] if self._functions else ""
-        self.found.append(Mutant(self._path, node.lineno, function, kind, start, end, text))
+        self.found.append(
+            Mutant(
+                path=self._path,
+                line=node.lineno,
+                function=function,
+                kind=kind,
+                start=start,
+                end=end,
+                text=text,
+            )
+        )
 
     # Scopes
 

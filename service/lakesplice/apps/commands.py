@@ -127,7 +127,15 @@ def workplace(
         generation.check()
         return commit(store, known, intent, clock=clock, entropy=entropy, told=told)
 
-    return Workplace(store, known, generation.number, clock, entropy, committing, told_by(request))
+    return Workplace(
+        store=store,
+        snapshot=known,
+        generation=generation.number,
+        clock=clock,
+        entropy=entropy,
+        committing=committing,
+        told=told_by(request),
+    )
 
 
 def told_by(request: Request) -> dict[str, str]:

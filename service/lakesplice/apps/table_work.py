@@ -212,7 +212,15 @@ def _drop(table: Workplace, chosen: LetterSelection, why: str) -> Done:
 
 def _letters(table: Workplace, topic: str) -> LetterBox:
     now, number = table.snapshot, table.generation
-    return LetterBox(table.store, now, table.commit, number, table.clock, table.entropy, topic)
+    return LetterBox(
+        store=table.store,
+        snapshot=now,
+        commit=table.commit,
+        generation=number,
+        clock=table.clock,
+        entropy=table.entropy,
+        topic=topic,
+    )
 
 
 def _topics(table: Workplace, chosen: LetterSelection) -> list[str]:

@@ -142,7 +142,16 @@ def add_columns(
         footer = inserted(footer, at, leaf, field)
         numbers = {old: new + (new >= at) for old, new in numbers.items()}
         groups = [
-            _with_column(file, group, row_group, at, leaf, column, style, part)
+            _with_column(
+                file=file,
+                group=group,
+                row_group=row_group,
+                at=at,
+                leaf=leaf,
+                column=column,
+                style=style,
+                edit=part,
+            )
             for row_group, (group, part) in enumerate(
                 zip(groups, _parts(file, edits.columns.get(field.name)), strict=True)
             )
@@ -200,7 +209,15 @@ def replace_column(
     others = {other.column: other.column for other in file.footer.leaves if other.column != at}
     groups, held = [], Memory(options).held()
     for row_group, group in enumerate(_copied(file, options)):
-        image = _replaced(file, row_group, at, leaf, style, field, change)
+        image = _replaced(
+            file=file,
+            row_group=row_group,
+            column=at,
+            leaf=leaf,
+            style=style,
+            field=field,
+            change=change,
+        )
         kept = replace(image, pieces=tuple(held.put(piece) for piece in image.pieces))
         makers = [*group.chunks]
         makers[at] = MakeImageFunction(partial(_same, kept), 0)

@@ -74,4 +74,12 @@ def age(name: str, meaning: str, remedy: str, *labels: Label) -> Metric:
 
 def durations(name: str, meaning: str, remedy: str, *labels: Label) -> Metric:
     """How long something takes."""
-    return Metric(PREFIX + name, Kind.HISTOGRAM, "seconds", meaning, remedy, labels, _SECONDS)
+    return Metric(
+        name=PREFIX + name,
+        kind=Kind.HISTOGRAM,
+        unit="seconds",
+        meaning=meaning,
+        remedy=remedy,
+        labels=labels,
+        buckets=_SECONDS,
+    )

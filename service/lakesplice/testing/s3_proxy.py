@@ -135,14 +135,14 @@ class S3Proxy:
         with self._lock:
             self.requests.append(
                 Request(
-                    request.method,
-                    request.path,
-                    request.query,
-                    request.copied,
-                    request.conditional,
-                    length,
-                    len(data),
-                    status,
+                    method=request.method,
+                    path=request.path,
+                    query=request.query,
+                    copied=request.copied,
+                    conditional=request.conditional,
+                    sent=length,
+                    received=len(data),
+                    status=status,
                 )
             )
         if fault is Fault.ANSWER_LOST:

@@ -91,16 +91,16 @@ class Requests:
             found = workplace(driver.lake, request, driver.generation, driver.clock, driver.entropy)
             return replace(found, starts=self._sources.starts, origin=self._tables.names.of)
         return Workplace(
-            held.store,
-            held.snapshot,
-            held.generation,
-            driver.clock,
-            driver.entropy,
-            held.commit,
-            told_by(request),
-            self._history,
-            self._sources.starts,
-            self._tables.names.of,
+            store=held.store,
+            snapshot=held.snapshot,
+            generation=held.generation,
+            clock=driver.clock,
+            entropy=driver.entropy,
+            committing=held.commit,
+            told=told_by(request),
+            history=self._history,
+            starts=self._sources.starts,
+            origin=self._tables.names.of,
         )
 
     def _history(self, source: SourceState) -> TypeHistory | None:

@@ -39,6 +39,7 @@ from lakesplice.apps.service.status.status_reporter import StatusReporter
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.apps.service.upkeep.compactor import Compactor
 from lakesplice.config import KafkaSettings, Settings
+from lakesplice.model.driver_status import DriverStatus
 from lakesplice.spark.first_records import FirstRecordReader
 from lakesplice.spark.folders import remove_leftovers
 from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars
@@ -170,15 +171,15 @@ class Service:
         """Drive the lake until asked to stop or, with `once`, done."""
         settings, clock, entropy = self._settings, SystemClock(), SystemEntropy()
         driver = Driver(
-            settings,
-            lake,
-            clock,
-            entropy,
-            generation,
-            self._metrics,
-            self._log,
-            registry_of(settings.schema_registry),
-            _schema_topics(settings, session, self._log),
+            settings=settings,
+            lake=lake,
+            clock=clock,
+            entropy=entropy,
+            generation=generation,
+            metrics=self._metrics,
+            log=self._log,
+            schemas=registry_of(settings.schema_registry),
+            schema_topics=_schema_topics(settings, session, self._log),
         )
         at_once = partial(cores, session)
         # Beside the first look at topics and tables, which is not Spark's work.
@@ -197,24 +198,45 @@ class Service:
         letters = _letter_topic(session, kafka)
         if letters is not None:
             stack.callback(letters.close)
-        drops, held = TableDrops(driver, tables, catalogue), compactor.hold_back
-        runners = (
-            BatchRunner(driver, tables, catalogue, at_once, held, drops, letters),
-            BatchRunner(driver, tables, catalogue, at_once, held, drops, letters),
-        )
+        drops = TableDrops(driver, tables, catalogue)
         sources = Sources(driver, tables, catalogue)
         reporter = StatusReporter(driver, tables, sources, self._health)
-        loop = QueryLoop(
-            driver, session, sources, runners, self._health, self._stopping, tables, drops, reporter
+        runner = partial(
+            BatchRunner,
+            driver=driver,
+            tables=tables,
+            catalogue=catalogue,
+            cores=at_once,
+            hold_back=compactor.hold_back,
+            drops=drops,
+            letters=letters,
         )
+        loop = QueryLoop(
+            driver=driver,
+            session=session,
+            sources=sources,
+            runners=(runner(), runner()),
+            health=self._health,
+            stopping=self._stopping,
+            tables=tables,
+            drops=drops,
+            reporter=reporter,
+        )
+        self._run_loop(loop, compactor)
+        self._tell_end(reporter.close(), tables)
+
+    def _tell_end(self, status: DriverStatus, tables: ServiceTables) -> None:
+        """Say what was done, if it was to be done once and was done."""
+        if self._once and not self._stopping.is_set():
+            self.exit_code = 0 if say_what_was_done(self._log, status, tables) else EXIT_NOT_ALL
+
+    def _run_loop(self, loop: QueryLoop, compactor: Compactor) -> None:
+        """Run the queries, and finish what they and the compaction are at."""
         loop.run(self._started.set, once=self._once)
         if self._stopping.is_set():
             loop.drain(self._stop_timeout)
         elif self._once:
             compactor.finish()
-        status = reporter.close()
-        if self._once and not self._stopping.is_set():
-            self.exit_code = 0 if say_what_was_done(self._log, status, tables) else EXIT_NOT_ALL
 
     def _start_workers(self, session: SparkSession, count: int) -> None:
         try:
@@ -276,15 +298,19 @@ def _status(table: ServiceTable, now: float) -> TableStatus:
     manifest = table.manifest
     fresh = table.freshness()
     return TableStatus(
-        str(table.name),
-        -1 if table.snapshot is None else table.snapshot.version,
-        sum(file.rows for file in manifest.files.values()),
-        table.changes_in,
-        len(manifest.deltas),
-        None if fresh.real_time is None else max(0.0, now - fresh.real_time),
-        None if fresh.read_optimised is None else max(0.0, now - fresh.read_optimised),
-        table.compactions,
-        next((f"{parked.code}: {parked.detail}" for parked in manifest.parkings), None),
+        name=str(table.name),
+        version=-1 if table.snapshot is None else table.snapshot.version,
+        rows=sum(file.rows for file in manifest.files.values()),
+        changes_in=table.changes_in,
+        deltas_waiting=len(manifest.deltas),
+        freshness_real_time_seconds=None
+        if fresh.real_time is None
+        else max(0.0, now - fresh.real_time),
+        freshness_read_optimised_seconds=None
+        if fresh.read_optimised is None
+        else max(0.0, now - fresh.read_optimised),
+        compactions=table.compactions,
+        parked=next((f"{parked.code}: {parked.detail}" for parked in manifest.parkings), None),
     )
 
 

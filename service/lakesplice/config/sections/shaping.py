@@ -240,12 +240,12 @@ def shape_of(
     from lakesplice.planning.shape.shaping import Shape
 
     return Shape(
-        given.include,
-        given.exclude,
-        _masks(given.masks),
-        secret or "",
-        given.raw_dead_letters,
-        tuple((general.prefix + what, what) for what in _metadata(names)),
-        _computed(given.computed),
-        tuple(general.prefix + name for name in given.key),
+        include=given.include,
+        exclude=given.exclude,
+        masks=_masks(given.masks),
+        secret=secret or "",
+        raw_letters=given.raw_dead_letters,
+        metadata=tuple((general.prefix + what, what) for what in _metadata(names)),
+        computed=_computed(given.computed),
+        key=tuple(general.prefix + name for name in given.key),
     )

@@ -222,14 +222,14 @@ def _schema_in(value: Any) -> TableSchema:
 
 def _column_in(column: Any) -> Column:
     return Column(
-        int(column["id"]),
-        str(column["name"]),
-        str(column["source_name"]),
-        ColumnType.parse(column["type"]),
-        str(column["source_type"]),
-        None if column.get("fill") is None else str(column["fill"]),
-        bool(column.get("hidden", False)),
-        None if column.get("copy_of") is None else int(column["copy_of"]),
+        id=int(column["id"]),
+        name=str(column["name"]),
+        source_name=str(column["source_name"]),
+        type=ColumnType.parse(column["type"]),
+        source_type=str(column["source_type"]),
+        fill=None if column.get("fill") is None else str(column["fill"]),
+        hidden=bool(column.get("hidden", False)),
+        copy_of=None if column.get("copy_of") is None else int(column["copy_of"]),
     )
 
 
@@ -272,13 +272,13 @@ def _base_in(value: Any) -> BaseFile:
     segments = tuple(Segment(int(group, 16), int(rows)) for group, rows in value["segments"])
     size, tail = value["tail"]
     return BaseFile(
-        str(value["path"]),
-        int(value["bytes"]),
-        segments,
-        int(value["splices"]),
-        int(size),
-        str(tail),
-        tuple(None if part is None else str(part) for part in value.get("partition", ())),
+        path=str(value["path"]),
+        bytes=int(value["bytes"]),
+        segments=segments,
+        splices=int(value["splices"]),
+        tail_bytes=int(size),
+        tail_checksum=str(tail),
+        partition=tuple(None if part is None else str(part) for part in value.get("partition", ())),
     )
 
 

@@ -223,7 +223,16 @@ def updates(
         rows = _widened(rows, schema)
     op = np.where(revived, Op.CREATE, Op.UPDATE)
     sets = _named_columns(count, given, ~revived, schema)
-    return _changes(rows, pa.array(op, pa.int8()), sets, group, row, position, now, schema)
+    return _changes(
+        rows=rows,
+        op=pa.array(op, pa.int8()),
+        changed=sets,
+        group=group,
+        row=row,
+        position=position,
+        now=now,
+        schema=schema,
+    )
 
 
 def deletes(
@@ -238,7 +247,16 @@ def deletes(
     count = keys.num_rows
     op = pa.repeat(pa.scalar(int(Op.DELETE), pa.int8()), count)
     sets = _named_columns(count, (), np.ones(count, np.bool_), schema)
-    return _changes(keys, op, sets, group, row, position, now, schema)
+    return _changes(
+        rows=keys,
+        op=op,
+        changed=sets,
+        group=group,
+        row=row,
+        position=position,
+        now=now,
+        schema=schema,
+    )
 
 
 def base_rows(rows: pa.Table, position: int, now: pa.Scalar, schema: TableSchema) -> pa.Table:

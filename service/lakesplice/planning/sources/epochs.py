@@ -198,13 +198,13 @@ class _Walk:
         """Return what was found."""
         end = self.at
         return EpochPath(
-            self._epoch[:end],
-            end,
-            self._state,
-            self._detail,
-            self._opening,
-            self._entered,
-            self._repetitions,
+            epoch=self._epoch[:end],
+            end=end,
+            state=self._state,
+            detail=self._detail,
+            opening=self._opening,
+            entered=self._entered,
+            repetitions=self._repetitions,
         )
 
     def _recorded(self, row: int) -> int:

@@ -76,7 +76,15 @@ def _empty_chunk(leaf: Leaf, style: Style) -> ChunkImage:
         compressed_size=0,
         data_page_offset=0,
     )
-    return ChunkImage(chunk, (), 0, None, None, None, Tally())
+    return ChunkImage(
+        chunk=chunk,
+        pieces=(),
+        dictionary_bytes=0,
+        index=None,
+        column_index=None,
+        bloom=None,
+        tally=Tally(),
+    )
 
 
 def pages_like(source: SourceFile, row_group: int) -> Int64s:

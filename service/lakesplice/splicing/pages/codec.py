@@ -157,7 +157,9 @@ def joined(parts: Sequence[bytes | pa.Buffer]) -> pa.Buffer:
 def decoded(leaf: Leaf, chunk: Chunk, pages: EncodedPages, rows: int, place: Place) -> pa.Array:
     """Return the values of pages that were encoded for `chunk`."""
     described = replace(chunk, encodings=pages.chunk.encodings)
-    return decode_pages(leaf, described, pages.dictionary, [pages.pages], rows, None, place)
+    return decode_pages(
+        leaf, described, pages.dictionary, [pages.pages], rows=rows, created_by=None, place=place
+    )
 
 
 def decode_dictionary(
@@ -182,7 +184,9 @@ def decode_dictionary(
     required = replace(leaf, element=leaf.element.replaced({3: (Wire.I32, Repetition.REQUIRED)}))
     plain = replace(chunk, encodings=(Encoding.PLAIN, Encoding.RLE))
     body = [pa.py_buffer(as_data.encode()), page.slice(start, header.compressed_size)]
-    return decode_pages(required, plain, None, body, header.num_values, created_by, place)
+    return decode_pages(
+        required, plain, None, body, rows=header.num_values, created_by=created_by, place=place
+    )
 
 
 def encode_pages(

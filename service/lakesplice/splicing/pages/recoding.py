@@ -137,13 +137,13 @@ class Recoder:
         as_dictionary: bool,
     ) -> pa.Array:
         return decode_pages(
-            self._leaf,
-            self._chunk,
-            dictionary,
-            pages,
-            rows,
-            self._source.footer.created_by,
-            self._place,
+            leaf=self._leaf,
+            chunk=self._chunk,
+            dictionary=dictionary,
+            pages=pages,
+            rows=rows,
+            created_by=self._source.footer.created_by,
+            place=self._place,
             as_dictionary=as_dictionary,
         )
 

@@ -119,13 +119,13 @@ def _of_pages(
         moved = np.cumsum(held) - held - firsts
         at = mine + np.repeat(moved, rows_in_pages(firsts, mine))
         values = decode_pages(
-            source.leaf(column),
-            chunk,
-            dictionary,
-            span.buffers,
-            int(held.sum()),
-            source.footer.created_by,
-            place,
+            leaf=source.leaf(column),
+            chunk=chunk,
+            dictionary=dictionary,
+            pages=span.buffers,
+            rows=int(held.sum()),
+            created_by=source.footer.created_by,
+            place=place,
             as_dictionary=span.as_dictionary,
         ).take(pa.array(at))
         yield values.dictionary_decode() if span.as_dictionary else values

@@ -105,7 +105,15 @@ def _usual(data: pa.Buffer, starts: Int64s) -> tuple[HeaderArrays, Mask]:
     encodings, at, usual = _number(whole, at, usual)
     at, ends = _expected(whole, at, _END)
     kinds = np.full(len(starts), _DATA, np.int64)
-    headers = HeaderArrays(kinds, uncompressed, compressed, crcs, values, encodings, at)
+    headers = HeaderArrays(
+        kinds=kinds,
+        uncompressed=uncompressed,
+        compressed=compressed,
+        crcs=crcs,
+        values=values,
+        encodings=encodings,
+        bodies=at,
+    )
     return headers, usual & ends & (np.minimum(np.minimum(uncompressed, compressed), values) >= 0)
 
 

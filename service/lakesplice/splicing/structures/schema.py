@@ -111,12 +111,12 @@ def _node(element: Struct, parent: _Group, column: int, place: Place) -> Leaf | 
     if physical == Physical.FIXED_LEN_BYTE_ARRAY and not length:
         raise place.corrupt("a value of fixed length has no length", name=path[-1])
     return Leaf(
-        column,
-        path,
-        Physical(physical),
-        length,
-        Repetition(repetition),
-        definition,
-        repeated,
-        element,
+        column=column,
+        path=path,
+        physical=Physical(physical),
+        type_length=length,
+        repetition=Repetition(repetition),
+        max_definition=definition,
+        max_repetition=repeated,
+        element=element,
     )

@@ -122,7 +122,15 @@ class ForeignFile:
         )
         stats = "" if unfit else delta_stats(footer, schema)
         rows, sum_ = footer.num_rows, checksum(tail)
-        found = FoundFile(self._path, size, rows, len(tail), sum_, stats, unfit)
+        found = FoundFile(
+            path=self._path,
+            bytes=size,
+            rows=rows,
+            tail_bytes=len(tail),
+            tail_checksum=sum_,
+            stats=stats,
+            unfit=unfit,
+        )
         return replace(found, constants=constants, fits_with_them=fits_with_them)
 
 

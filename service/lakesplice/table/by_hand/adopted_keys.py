@@ -40,7 +40,15 @@ def indexed(
         pieces = [
             piece
             for group, file in files.items()
-            for piece in _keys_of(store, schema, file, group, part, bits, faults)
+            for piece in _keys_of(
+                store=store,
+                schema=schema,
+                found=file,
+                group=group,
+                part=part,
+                bits=bits,
+                faults=faults,
+            )
         ]
         entries, first = sorted_entries(concatenated(pieces))
         faults.repeated(take(entries, ~first))

@@ -178,7 +178,15 @@ class Upserter:
             skipped = given.rows.num_rows - len(rows.high)
         if not given.fills:
             _require_whole(rows.rows, at, manifest.schema)
-        deltas = self._write_deltas(manifest.schema, rows, at, deleted, gone, position, now)
+        deltas = self._write_deltas(
+            schema=manifest.schema,
+            rows=rows,
+            at=at,
+            deleted=deleted,
+            gone=gone,
+            position=position,
+            now=now,
+        )
         new = NewRows()
         if len(at.known) and not at.known.all():
             inserts = rows.rows.filter(pa.array(~at.known)) if at.known.any() else rows.rows
@@ -200,17 +208,17 @@ class Upserter:
             transactions = {**state.transactions, application: number}
             state = replace(state, transactions=transactions)
         return Upsert(
-            manifest.generation,
-            snapshot.version,
-            upserts.position,
-            state,
-            manifest.schema.version,
-            frozenset(group for delta in deltas for group in delta.waiting),
-            new.files,
-            deltas,
-            new.runs,
-            application,
-            {name: count for name, count in counts.items() if count},
+            generation=manifest.generation,
+            planned_on=snapshot.version,
+            read=upserts.position,
+            upserts=state,
+            schema_version=manifest.schema.version,
+            addressed_groups=frozenset(group for delta in deltas for group in delta.waiting),
+            files=new.files,
+            deltas=deltas,
+            runs=new.runs,
+            application=application,
+            counts={name: count for name, count in counts.items() if count},
         )
 
     def _found(self, manifest: Manifest, keyed: _Keyed) -> _Found:

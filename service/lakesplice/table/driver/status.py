@@ -91,20 +91,20 @@ def decode_status(data: bytes) -> DriverStatus | None:
 def _topic(told: Mapping[str, Any]) -> TopicStatus:
     standing = told["standing"]
     return TopicStatus(
-        str(told["topic"]),
-        str(told["table"]),
-        TopicCondition(
+        topic=str(told["topic"]),
+        table=str(told["table"]),
+        standing=TopicCondition(
             TopicState(standing["state"]),
             str(standing["reason"]),
             str(standing["code"]),
             _moment(standing["retry_ms"]),
         ),
-        int(told["since_ms"]),
-        _moment(told["lag_records"]),
-        _moment(told["real_time_ms"]),
-        _moment(told["read_optimised_ms"]),
+        since_ms=int(told["since_ms"]),
+        lag_records=_moment(told["lag_records"]),
+        real_time_ms=_moment(told["real_time_ms"]),
+        read_optimised_ms=_moment(told["read_optimised_ms"]),
         # Which older drivers don't tell.
-        tuple(map(_suspect, told.get("suspect_settings", ()))),
+        suspect_settings=tuple(map(_suspect, told.get("suspect_settings", ()))),
     )
 
 

@@ -47,7 +47,15 @@ def create_base(
         size = source.size()
         source.seek(written.pages_end)
         tail = source.read_buffer(size - written.pages_end)
-        base = BaseFile(path, size, tuple(segments), splices, len(tail), checksum(tail), partition)
+        base = BaseFile(
+            path=path,
+            bytes=size,
+            segments=tuple(segments),
+            splices=splices,
+            tail_bytes=len(tail),
+            tail_checksum=checksum(tail),
+            partition=partition,
+        )
         if base.rows != written.rows:
             raise CorruptFileError(
                 "a base file was written with other rows than its segments say; this is a defect",

@@ -132,15 +132,15 @@ def _commit(
         tell(brought.dead_letters)
     assert table.snapshot is not None
     intent = ingest_intent(
-        table.generation,
-        table.snapshot,
-        brought.planned_on,
-        table.source.topic,
-        brought.starts,
-        brought.ends,
-        brought.reports,
-        brought.appended,
-        brought.dead_letters,
+        generation=table.generation,
+        snapshot=table.snapshot,
+        planned_on=brought.planned_on,
+        topic=table.source.topic,
+        starts=brought.starts,
+        ends=brought.ends,
+        reports=brought.reports,
+        appended=brought.appended,
+        dead_letters=brought.dead_letters,
     )
     intent = table.fenced(intent)
     if moves_nothing(intent, table.manifest):
@@ -148,7 +148,9 @@ def _commit(
     return _commit_intent(table, intent, groups_left(brought.appended))
 
 
-def _commit_intent(table: DriverTable, intent: Ingest, left: Collection[int]) -> CommitOutcome | Conflict:
+def _commit_intent(
+    table: DriverTable, intent: Ingest, left: Collection[int]
+) -> CommitOutcome | Conflict:
     """Commit a batch; `left` are file groups that moved rows leave, rewritten again whenever a
     compaction was quicker, up to a bound.
     """

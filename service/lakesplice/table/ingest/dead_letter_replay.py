@@ -232,7 +232,13 @@ class LetterBox:
             return intent
         brought, now, source = intent.deltas, self.clock.now_ms(), replace(source, fence=fence)
         deltas, counts = fence_deltas(
-            self.store, manifest, source, intent.files, brought, now, self.entropy
+            store=self.store,
+            manifest=manifest,
+            source=source,
+            files=intent.files,
+            deltas=brought,
+            now_ms=now,
+            entropy=self.entropy,
         )
         return replace(
             intent,

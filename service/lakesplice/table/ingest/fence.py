@@ -54,7 +54,15 @@ def with_fence(
     before = manifest.sources.get(to.topic)
     if before is None or to.fence <= before.fence:
         return intent
-    deltas, counts = fence_deltas(store, manifest, to, intent.files, intent.deltas, now_ms, entropy)
+    deltas, counts = fence_deltas(
+        store=store,
+        manifest=manifest,
+        source=to,
+        files=intent.files,
+        deltas=intent.deltas,
+        now_ms=now_ms,
+        entropy=entropy,
+    )
     groups = frozenset(group for delta in deltas for group in delta.waiting)
     return replace(
         intent,

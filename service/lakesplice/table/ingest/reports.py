@@ -45,19 +45,21 @@ def ingest_intent(
     kept = (ref for ref in snapshot.manifest.dead_letters if ref.topic in ("", topic))
     open_letters = any(kept) or bool(dead_letters)
     return Ingest(
-        generation,
-        planned_on,
-        dict(starts),
-        _source_to(source, ends, reports, open_letters=open_letters),
-        snapshot.manifest.schema.version,
-        frozenset(group for part in appended if part.delta for group in part.delta.waiting),
-        tuple(file for part in appended for file in part.files),
-        tuple(part.delta for part in appended if part.delta),
-        tuple(part.run for part in appended if part.run),
-        tuple(dead_letters),
-        _parked(reports),
-        _counts(reports, appended),
-        read_to_move(appended),
+        generation=generation,
+        planned_on=planned_on,
+        source_from=dict(starts),
+        source_to=_source_to(source, ends, reports, open_letters=open_letters),
+        schema_version=snapshot.manifest.schema.version,
+        addressed_groups=frozenset(
+            group for part in appended if part.delta for group in part.delta.waiting
+        ),
+        files=tuple(file for part in appended for file in part.files),
+        deltas=tuple(part.delta for part in appended if part.delta),
+        runs=tuple(part.run for part in appended if part.run),
+        dead_letters=tuple(dead_letters),
+        parked=_parked(reports),
+        counts=_counts(reports, appended),
+        read=read_to_move(appended),
     )
 
 

@@ -102,7 +102,15 @@ def rewrite_with(
             unlinked += edits.unlinked
             if not len(edits.rows):
                 continue
-            new, more = rewrite_base(store, source, file, edits, manifest.schema, rewriter, entropy)
+            new, more = rewrite_base(
+                store=store,
+                source=source,
+                file=file,
+                edits=edits,
+                schema=manifest.schema,
+                rewriter=rewriter,
+                entropy=entropy,
+            )
         replaced[file.path] = new
         counts.update(more)
         counts["rows"] += len(edits.rows)

@@ -60,7 +60,15 @@ def purge(
     if not files:
         return None
     paths = [file.path for file in files]
-    return purge_files(store, manifest, paths, rules, planned_on, generation, entropy)
+    return purge_files(
+        store=store,
+        manifest=manifest,
+        paths=paths,
+        rules=rules,
+        planned_on=planned_on,
+        generation=generation,
+        entropy=entropy,
+    )
 
 
 def find_purgeable(store: Store, manifest: Manifest, rules: PurgeRules) -> Sequence[BaseFile]:
@@ -110,19 +118,19 @@ def purge_files(
         for topic, highest in keeping.highest.items():
             floors[topic] = max(highest, floors.get(topic, highest))
     return Purge(
-        generation,
-        tuple(paths),
-        tuple(outputs),
-        _run(store, pieces, entropy),
-        floors,
-        planned_on,
-        {
+        generation=generation,
+        inputs=tuple(paths),
+        outputs=tuple(outputs),
+        run=_run(store, pieces, entropy),
+        floors=floors,
+        planned_on=planned_on,
+        counts={
             "files": len(paths),
             "rows": gone,
             "bytes_read": sum(manifest.files[path].bytes for path in paths),
             "bytes_written": sum(new.base.bytes for new in outputs),
         },
-        manifest.schema.version,
+        schema_version=manifest.schema.version,
     )
 
 

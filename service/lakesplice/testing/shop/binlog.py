@@ -105,7 +105,15 @@ class Binlog:
 
     def _moment(self, gtid: str, server_id: int, snapshot: str) -> Moment:
         second = self._micros // 1_000_000
-        return Moment(self.file, self._pos, gtid, server_id, snapshot, second, self._micros)
+        return Moment(
+            file=self.file,
+            pos=self._pos,
+            gtid=gtid,
+            server_id=server_id,
+            snapshot=snapshot,
+            second=second,
+            micros=self._micros,
+        )
 
     def _tick(self) -> None:
         self._micros = max(self._micros + 1, self._clock.now_ms() * 1000)

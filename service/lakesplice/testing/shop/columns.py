@@ -174,13 +174,13 @@ def blob(name: str, *, optional: bool = True) -> Column:
 def bits(name: str, length: int, *, optional: bool = True) -> Column:
     """BIT(length) beyond one bit: bytes, least significant first."""
     return Column(
-        name,
-        ColumnType(Kind.BINARY),
-        "bytes",
-        _or_null(_base64),
-        "io.debezium.data.Bits",
-        {"length": str(length)},
-        optional,
+        name=name,
+        type=ColumnType(Kind.BINARY),
+        wire="bytes",
+        encode=_or_null(_base64),
+        semantic="io.debezium.data.Bits",
+        parameters={"length": str(length)},
+        optional=optional,
     )
 
 
@@ -199,14 +199,14 @@ def decimal(
 ) -> Column:
     """DECIMAL(precision, scale); values and the default are unscaled integers."""
     return Column(
-        name,
-        ColumnType(Kind.DECIMAL, precision, scale),
-        "bytes",
-        _or_null(_unscaled),
-        "org.apache.kafka.connect.data.Decimal",
-        {"scale": str(scale), "connect.decimal.precision": str(precision)},
-        optional,
-        default,
+        name=name,
+        type=ColumnType(Kind.DECIMAL, precision, scale),
+        wire="bytes",
+        encode=_or_null(_unscaled),
+        semantic="org.apache.kafka.connect.data.Decimal",
+        parameters={"scale": str(scale), "connect.decimal.precision": str(precision)},
+        optional=optional,
+        default=default,
     )
 
 
@@ -215,81 +215,105 @@ def enum(
 ) -> Column:
     """ENUM."""
     return Column(
-        name,
-        ColumnType(Kind.STRING),
-        "string",
-        _string,
-        "io.debezium.data.Enum",
-        {"allowed": ",".join(allowed)},
-        optional,
-        default,
+        name=name,
+        type=ColumnType(Kind.STRING),
+        wire="string",
+        encode=_string,
+        semantic="io.debezium.data.Enum",
+        parameters={"allowed": ",".join(allowed)},
+        optional=optional,
+        default=default,
     )
 
 
 def enum_set(name: str, allowed: Sequence[str], *, optional: bool = True) -> Column:
     """SET; a value is its members joined by commas."""
     return Column(
-        name,
-        ColumnType(Kind.STRING),
-        "string",
-        _string,
-        "io.debezium.data.EnumSet",
-        {"allowed": ",".join(allowed)},
-        optional,
+        name=name,
+        type=ColumnType(Kind.STRING),
+        wire="string",
+        encode=_string,
+        semantic="io.debezium.data.EnumSet",
+        parameters={"allowed": ",".join(allowed)},
+        optional=optional,
     )
 
 
 def json_text(name: str, *, optional: bool = True) -> Column:
     """JSON as MySQL has it; a value is the document's text."""
     return Column(
-        name, ColumnType(Kind.STRING), "string", _string, "io.debezium.data.Json", {}, optional
+        name=name,
+        type=ColumnType(Kind.STRING),
+        wire="string",
+        encode=_string,
+        semantic="io.debezium.data.Json",
+        parameters={},
+        optional=optional,
     )
 
 
 def date(name: str, *, optional: bool = True) -> Column:
     """DATE, in days."""
     return Column(
-        name, ColumnType(Kind.DATE), "int32", _integer, "io.debezium.time.Date", {}, optional
+        name=name,
+        type=ColumnType(Kind.DATE),
+        wire="int32",
+        encode=_integer,
+        semantic="io.debezium.time.Date",
+        parameters={},
+        optional=optional,
     )
 
 
 def time(name: str, *, optional: bool = True) -> Column:
     """TIME, in microseconds, negative or beyond a day at will; the lake holds the number."""
     return Column(
-        name, ColumnType(Kind.LONG), "int64", _integer, "io.debezium.time.MicroTime", {}, optional
+        name=name,
+        type=ColumnType(Kind.LONG),
+        wire="int64",
+        encode=_integer,
+        semantic="io.debezium.time.MicroTime",
+        parameters={},
+        optional=optional,
     )
 
 
 def year(name: str, *, optional: bool = True) -> Column:
     """YEAR."""
     return Column(
-        name, ColumnType(Kind.INTEGER), "int32", _integer, "io.debezium.time.Year", {}, optional
+        name=name,
+        type=ColumnType(Kind.INTEGER),
+        wire="int32",
+        encode=_integer,
+        semantic="io.debezium.time.Year",
+        parameters={},
+        optional=optional,
     )
 
 
 def datetime_millis(name: str, *, optional: bool = True) -> Column:
     """DATETIME(0) to DATETIME(3): sent as milliseconds; values are whole milliseconds."""
     return Column(
-        name,
-        ColumnType(Kind.TIMESTAMP),
-        "int64",
-        _or_null(_millis),
-        "io.debezium.time.Timestamp",
-        {},
-        optional,
+        name=name,
+        type=ColumnType(Kind.TIMESTAMP),
+        wire="int64",
+        encode=_or_null(_millis),
+        semantic="io.debezium.time.Timestamp",
+        parameters={},
+        optional=optional,
     )
 
 
 def datetime_micros(name: str, *, optional: bool = True) -> Column:
     """DATETIME(4) to DATETIME(6): microseconds."""
     return Column(
-        name,
-        ColumnType(Kind.TIMESTAMP),
-        "int64",
-        _integer,
-        "io.debezium.time.MicroTimestamp",
-        {},
-        optional,
+        name=name,
+        type=ColumnType(Kind.TIMESTAMP),
+        wire="int64",
+        encode=_integer,
+        semantic="io.debezium.time.MicroTimestamp",
+        parameters={},
+        optional=optional,
     )
 
 
@@ -298,12 +322,12 @@ def timestamp(
 ) -> Column:
     """TIMESTAMP(digits): ISO text in UTC."""
     return Column(
-        name,
-        ColumnType(Kind.TIMESTAMP),
-        "string",
-        _or_null(_zoned(digits)),
-        "io.debezium.time.ZonedTimestamp",
-        {},
-        optional,
-        default,
+        name=name,
+        type=ColumnType(Kind.TIMESTAMP),
+        wire="string",
+        encode=_or_null(_zoned(digits)),
+        semantic="io.debezium.time.ZonedTimestamp",
+        parameters={},
+        optional=optional,
+        default=default,
     )

@@ -65,7 +65,16 @@ def build_block(
     chosen = np.flatnonzero(build.live)
     if len(chosen):
         unsent = _unsent(tuple(types), context)
-        _add(group, members, op, times, key, unsent, build, chosen)
+        _add(
+            group=group,
+            members=members,
+            op=op,
+            times=times,
+            key=key,
+            unsent=unsent,
+            messages=build,
+            chosen=chosen,
+        )
 
 
 def _refuse_others(
@@ -139,7 +148,9 @@ def _add(
     cells = group.template.shape.cells
     table = build.tables(raw, cells, {"data": np.ones(len(owner), np.bool_)})["data"]
     told = np.repeat(mask_of(old.is_valid()), lengths)
-    before, moved = _key_before(table, old, told, ops, key, group, build)
+    before, moved = _key_before(
+        table=table, old=old, told=told, ops=ops, key=key, group=group, build=build
+    )
     where, ordering = _places(members, group, owner, ops, place)
     build.refuse_places(where)
     key_alone = set(key) == {cell.name for cell in cells} and bool((ops == Op.DELETE).all())

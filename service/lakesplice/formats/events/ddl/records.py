@@ -117,14 +117,14 @@ def _column(column: Mapping[str, object]) -> DefinedColumn:
     default, charset = column.get("defaultValueExpression"), column.get("charsetName")
     optional = column.get("optional")
     return DefinedColumn(
-        str(column["name"]),
-        type_name(str(column["typeName"])),
-        _whole(column.get("length")),
-        _whole(column.get("scale")),
-        None if charset is None else str(charset).lower(),
-        True if optional is None else bool(optional),
-        None if default is None else str(default),
-        tuple(map(str, members)) if isinstance(members, Sequence) else (),
+        name=str(column["name"]),
+        type=type_name(str(column["typeName"])),
+        length=_whole(column.get("length")),
+        scale=_whole(column.get("scale")),
+        charset=None if charset is None else str(charset).lower(),
+        optional=True if optional is None else bool(optional),
+        default=None if default is None else str(default),
+        members=tuple(map(str, members)) if isinstance(members, Sequence) else (),
     )
 
 
