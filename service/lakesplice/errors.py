@@ -8,7 +8,7 @@
     +-- CorruptFileError          restore or rebuild the named file; it is never read on
     |   +-- MissingFileError      a file that a retained version names does not exist
     +-- UnsupportedError          this version cannot do it; the message names a workaround
-    +-- TableError                about one table; the others go on
+    +-- TableError                about one table; the others continue
     |   +-- TableNotFoundError
     |   +-- VersionNotFoundError  the version was never written, or is past retention
     |   +-- ParkedTableError
@@ -16,7 +16,7 @@
     +-- UsageError                fix the command or the call
 
 Expected outcomes are values, not errors: a lost commit race is a `Conflict`, a record that cannot
-be decoded is a dead letter, a table that cannot go on is parked with a `ParkReason`.
+be decoded is a dead letter, a table that cannot continue is parked with a `ParkReason`.
 
 Facts are attributes as well as `key=value` pairs in the message, so that logs can be searched.
 """

@@ -61,7 +61,7 @@ def _read_again(table: Workplace, asked: Reset) -> Done:
         source = _source_of(table.snapshot.manifest, asked.topic)
         if table.snapshot.manifest.parked_for(source.topic) is not None:
             raise ParkedTableError(
-                "the table is parked; `lakesplice unpark --from-offset` lets it go on elsewhere",
+                "the table is parked; `lakesplice unpark --from-offset` lets it continue elsewhere",
                 topic=source.topic,
             )
         return source

@@ -257,7 +257,7 @@ class Settings(Section):
         default=60.0,
         ge=0,
         le=3_600.0,
-        description="How long a running batch may go on after SIGTERM before it is dropped whole.",
+        description="How long a running batch may continue after SIGTERM before it is dropped.",
     )
     lease: Seconds = Field(
         default=LEASE_SECONDS,

@@ -1,4 +1,4 @@
-"""What a driver says of every topic that its configuration matches, for whoever is on call."""
+"""What a driver says of every topic that its configuration matches, for operators."""
 
 from __future__ import annotations
 

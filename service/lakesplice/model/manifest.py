@@ -72,7 +72,7 @@ class DeadLetterRef:
 
 @dataclass(frozen=True, slots=True)
 class HighestChange:
-    """The change of the highest position that a partition brought, rows of snapshots aside: what
+    """The change of the highest position that a partition had, rows of snapshots aside: what
     tells it from another change at that position. `digest` is its row's under `schema_version`, 0
     where it has none.
     """
@@ -145,7 +145,9 @@ class ParkCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ParkReason:
-    """Why a table does not go on, in words that say what to do, and the record that showed it."""
+    """Why a table does not continue, in words that say what to do, and the record that showed
+    it.
+    """
 
     code: ParkCode
     detail: str
@@ -155,7 +157,7 @@ class ParkReason:
 
     @property
     def is_of_topic(self) -> bool:
-        """Whether the table could go on with its other topics, if it had any."""
+        """Whether the table could continue with its other topics, if it had any."""
         return self.code is not ParkCode.CORRUPT
 
 
@@ -217,7 +219,7 @@ class Retention:
 
     `retained_from` is the oldest version none of whose files may be deleted; what only versions
     below `vacuumed` named is deleted. `restores` holds the versions from `retained_from` on that
-    brought an older one back. `swept` is the version of the newest sweep for orphans and `swept_ms`
+    restored an older one. `swept` is the version of the newest sweep for orphans and `swept_ms`
     its time; a commit is refused whose writer began on a version below `writers_from`.
     """
 
@@ -278,7 +280,7 @@ class Manifest:
 
     @property
     def met_ordering(self) -> Ordering | None:
-        """What the positions of its sources are, None until any of them brought a change."""
+        """What the positions of its sources are, None until any of them had a change."""
         return next((one.ordering for one in self.sources.values() if one.ordering), None)
 
     @property

@@ -110,7 +110,7 @@ class _TopicTask:
         started = time.perf_counter()
         try:
             self._take(partition, records)
-        except Exception as error:  # noqa: BLE001  # errors become values here: other tables go on
+        except Exception as error:  # noqa: BLE001  # errors become values here: other tables continue
             self._error = self._error or self._failure(error)
         self._seconds += time.perf_counter() - started
 

@@ -48,7 +48,7 @@ def _removed(lock: Path) -> bool:
     try:
         descriptor = os.open(lock, os.O_RDWR | os.O_NOFOLLOW)
     except OSError:
-        return False  # somebody else's, or gone meanwhile
+        return False  # another process's, or deleted meanwhile
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         shutil.rmtree(_folder_of(lock), ignore_errors=True)

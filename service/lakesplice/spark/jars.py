@@ -216,7 +216,7 @@ def _publish(filled: Path, folder: Path) -> None:
     try:
         filled.rename(folder)
     except OSError:
-        # Somebody else was first; what they put there is the same.
+        # Another process was first; its file is the same.
         if not folder.is_dir():
             raise
         shutil.rmtree(filled, ignore_errors=True)

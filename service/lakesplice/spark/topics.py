@@ -210,7 +210,7 @@ class TopicCatalogue:
             ) from error
 
     def _made(self) -> Any:
-        """Return a client; it asks nobody yet, so what fails here is what it was given."""
+        """Return a client; it contacts no server yet, so an error here concerns its input."""
         admin = self._jvm.org.apache.kafka.clients.admin.AdminClient
         try:
             return admin.create(self._properties)

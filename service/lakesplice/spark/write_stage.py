@@ -73,6 +73,6 @@ def _write(plan: BatchPlan, number: int, payloads: list[pa.Buffer], runs: RunCac
         told = replace(topic.append, schema=schemas[0])
         store = plan.lake.within(topic.table.path)
         appended = append(store, told, [_plain(part) for part in changes], runs, plan.entropy)
-    except Exception as error:  # noqa: BLE001  # errors become values here: other tables go on
+    except Exception as error:  # noqa: BLE001  # errors become values here: other tables continue
         return RangeWritten(topic.topic, None, time.perf_counter() - started, task_error(error))
     return RangeWritten(topic.topic, appended, time.perf_counter() - started)

@@ -47,7 +47,7 @@ def is_there(store: AnyStore) -> bool:
 def drop_temporaries(store: Store, before_ms: int) -> int:
     """Delete what dead processes left half written before a moment; how many files. Blocks.
 
-    0 for a bucket, where nobody sees a file before it is whole, and the store's own rules end
+    0 for a bucket, where no reader sees a file before it is whole, and the store's own rules end
     uploads that were given up. `StorageError` as `LocalStore.drop_temporaries`.
     """
     return store.drop_temporaries(before_ms) if isinstance(store, LocalStore) else 0

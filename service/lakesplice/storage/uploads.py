@@ -20,7 +20,7 @@ from lakesplice.storage.object_files import ObjectFile, ObjectSink
 
 PART_BYTES_MIN = 5 * 1024 * 1024
 _PART_BYTES = 8 * 1024 * 1024
-# The store copies a range as one piece of work; several go on side by side.
+# The store copies a range as one piece of work; several run side by side.
 _COPIED_BYTES_MAX = 256 * 1024 * 1024
 _PARTS_MAX = 10_000
 # A request more costs about as much as this many bytes; the marks of formats have four.

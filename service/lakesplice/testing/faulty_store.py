@@ -138,7 +138,7 @@ class FaultyStore:
                         yield sink
                     except Crash:
                         sink.flush()
-                        # In a bucket nobody sees a file before it is whole.
+                        # In a bucket no reader sees a file before it is whole.
                         with suppress(MissingFileError):
                             leftover = self._inner.read(path)
                         raise

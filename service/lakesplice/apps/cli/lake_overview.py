@@ -1,4 +1,4 @@
-"""How a lake is doing, for people: a line per table in 80 columns, and why some don't go on."""
+"""How a lake is doing, for people: a line per table in 80 columns, and why some don't continue."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _SILENT_SECONDS = 60.0
 def print_overview(
     rows: Sequence[Row], status: DriverStatus | None, now_ms: int, lake: str
 ) -> None:
-    """Print a lake's tables to standard output, then each topic that doesn't go on, with its whole
-    reason, and each setting that changes values. Notes that concern no table are written to
+    """Print a lake's tables to standard output, then each topic that doesn't continue, with its
+    whole reason, and each setting that changes values. Notes that concern no table are written to
     standard error.
     """
     lines = [_line(row) for row in rows]

@@ -1,4 +1,4 @@
-"""Commands about whole tables: what a lake holds, what a table went through, let one go on."""
+"""Commands about whole tables: what a lake holds, what a table went through, let one continue."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def unpark(
     wait: WaitOption = WAIT_SECONDS,
     config: ConfigOption = None,
 ) -> None:
-    """Let a parked table go on, from where it stopped or from the offsets given."""
+    """Let a parked table continue, from where it stopped or from the offsets given."""
     from lakesplice.apps.commands import RequestWait, give
     from lakesplice.apps.table_work import UNPARK
     from lakesplice.planning.sources.operator_directions import FallBack

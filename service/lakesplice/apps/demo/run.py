@@ -131,7 +131,7 @@ class _Demo:
             look(what)
             if self._clock.monotonic() > until:
                 # Not an error of its own: the comparison that follows says what is missing.
-                self._say(f"{what} took longer than {_CATCH_UP_SECONDS:.0f} s; going on without")
+                self._say(f"{what} took longer than {_CATCH_UP_SECONDS:.0f} s; continuing without")
                 return
 
     def _compare(self, shop: Shop) -> bool:

@@ -101,7 +101,7 @@ class QueryLoop:
         while not self._stopping.is_set():
             self._tick()
             try:
-                # First: they are done also while the broker is away, and say where tables go on.
+                # First: they are done also while the broker is away, and say where tables continue.
                 self._requests.execute()
                 outlook = self._look()
                 behind = frozenset() if once else self._behind(outlook, frozenset())

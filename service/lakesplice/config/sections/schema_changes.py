@@ -25,7 +25,7 @@ _ALTER = (
     " values too, the table is parked. `exception`: the table is parked."
 )
 _RENAME = (
-    "Columns are gone and others new at once, as a rename looks. `lenient`: where the topic of"
+    "Columns disappear and others are new at once, as in a rename. `lenient`: where the topic of"
     " schema changes (`schema_change_topics`) tells that it is one, the column is there under both"
     " names, with the same value in each row, old and new, as long as the source has no other"
     " column of the old name; else the old ones stay, null in rows that change from then on, and"
@@ -45,7 +45,7 @@ _DROP = (
 )
 _DROP_TABLE = (
     "The table was dropped, as the topic of schema changes (`schema_change_topics`) tells, or Canal"
-    " among its messages. `evolve`, `try_evolve`: all rows from before are gone, at its place in"
+    " among its messages. `evolve`, `try_evolve`: all earlier rows are deleted, at its place in"
     " the order of changes; `lenient`: they stay until the source has a table of the name again,"
     " then they are deleted (Canal's at once); `ignore`: they stay, among those of a table that is"
     " made later under the name; `exception`: the table is parked if there are any. A table that an"
@@ -55,7 +55,7 @@ _RENAME_TABLE = (
     "The table got another name, or its name was given to another table, as the topic of schema"
     " changes (`schema_change_topics`) tells: rows that no event tells of are under a name now"
     " under which they weren't. `exception`: both tables are parked (`rows-moved`). `evolve`,"
-    " `try_evolve`: of both all rows from before are gone, at its place in the order of changes;"
+    " `try_evolve`: of both all earlier rows are deleted, at its place in the order of changes;"
     " have the connector take a new snapshot of them. `lenient`, `ignore`: rows stay where they"
     " are, in both. A table that an online tool (gh-ost, pt-online-schema-change) replaced by its"
     " copy has its rows still."
@@ -63,12 +63,12 @@ _RENAME_TABLE = (
 _DROP_PARTITION = (
     "Partitions were dropped, truncated, exchanged or imported (`ALTER TABLE ... DROP PARTITION`),"
     " as the topic of schema changes tells: no event says which rows went or came. `exception`: the"
-    " table is parked (`rows-moved`). `evolve`, `try_evolve`: all rows from before are gone, at its"
+    " table is parked (`rows-moved`). `evolve`, `try_evolve`: all earlier rows are deleted, at its"
     " place in the order of changes; have the connector take a new snapshot of the table."
     " `lenient`, `ignore`: rows are unchanged."
 )
 _TRUNCATE = (
-    "The table was truncated. `evolve`, `try_evolve`: all rows from before are gone, at its place"
+    "The table was truncated. `evolve`, `try_evolve`: all earlier rows are deleted, at its place"
     " in the order of changes; `lenient`, `ignore`: they stay; `exception`: the table is parked."
 )
 _CREATE = (

@@ -2,7 +2,7 @@
 
 A file of an adopted table is unchanged until it is spliced. It may lack system columns, have its
 columns in another order, and columns outside the key that it lacks are null. What a missing system
-column stands for is a constant (`SYSTEM_VALUES`), so nobody who reads rows has to know of it.
+column stands for is a constant (`SYSTEM_VALUES`), so readers of rows needn't know of it.
 
 A column is taken as it stands if its physical and logical type are those by which every Delta
 reader knows the column's type; INT96, as Spark writes times, is one of them. Source: the Delta

@@ -1,4 +1,4 @@
-"""When so many of a table's records can't be decoded that it must not go on.
+"""When so many of a table's records can't be decoded that it must not continue.
 
 A wrong setting at the connector makes a dead letter of every record. The table would move past all
 of them and stay empty or unchanged, and look healthy.
@@ -48,7 +48,7 @@ def excess(
     """Return what makes a batch have too many dead letters, or None if it hasn't.
 
     `counts` are those of `PartitionReport`, summed. `open_letters` are in the lake already. Of a
-    table that never took a change (`is_empty`) one is enough where the batch brings no change.
+    table that never took a change (`is_empty`) one is enough where the batch has no change.
     """
     reasons = Counter(
         {name.removeprefix(_DEAD): n for name, n in counts.items() if name.startswith(_DEAD)}

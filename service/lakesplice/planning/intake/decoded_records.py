@@ -64,7 +64,7 @@ class Refused(Protocol):
 
 
 class Halt(Protocol):
-    """A record that its table can't go on with."""
+    """A record that its table can't continue with."""
 
     @property
     def row(self) -> int:
@@ -128,7 +128,7 @@ class Decoded(Protocol):
 
     @property
     def stops(self) -> Sequence[Halt]:
-        """Records that their table can't go on with."""
+        """Records that their table can't continue with."""
         ...
 
     @property

@@ -17,7 +17,7 @@ from lakesplice.model.position import BEFORE_ALL, ROW_BITS, Ordering, Position
 from lakesplice.planning.intake.decoded_records import Block
 
 ADVICE = (
-    "a further snapshot brings rows that the table may have already, and without a key nothing"
+    "a further snapshot has rows that the table may have already, and without a key nothing"
     " tells which; give `lakesplice reset --anew` once the topic holds the new snapshot alone, or"
     " name unique columns as `key` instead of mode: append"
 )

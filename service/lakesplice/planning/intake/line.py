@@ -63,7 +63,7 @@ class RecordReading:
 
 
 class _LateIntake(PartitionIntake):
-    """Takes records whose positions lie below others that the partition has brought meanwhile.
+    """Takes records whose positions lie below others that the partition has had meanwhile.
 
     That needs no check: a change at or below its row's position does nothing, whenever it comes.
     """

@@ -1,8 +1,8 @@
 """Intake: the changes that one topic partition has for its table in a batch, and where it has to
 stop.
 
-Records are taken in offset order. The first one that its table can't go on with (no usable key, a
-type nobody declared, a schema that doesn't fit, a position that falls back unexplained) stops the
+Records are taken in offset order. The first one that its table can't continue with (no usable key,
+an undeclared type, a schema that doesn't fit, a position that falls back unexplained) stops the
 partition: everything before it is applied, nothing from it on. A schema that only adds columns
 stops it too, until the table has them and the batch is retried; so does a change that opens an
 epoch, until the epoch is recorded. A table that has no columns yet takes those of its first image

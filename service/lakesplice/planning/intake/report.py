@@ -42,9 +42,9 @@ class PartitionReport:
     `counts` has changes by operation under `create`, `update`, `delete` and `read`, what was passed
     over under `ignored:<reason>`, dead letters under `dead:<reason>`, and changes that repeat
     earlier ones under `repeated`. `source_ts_ms` is the newest source time met, or None. `format`
-    and `ordering` are those of its changes, None if it brought none. `opening` is what it stopped
+    and `ordering` are those of its changes, None if it had none. `opening` is what it stopped
     at if that opens an epoch; `entered` maps epochs that it entered to the first offset under them.
-    No row at or below `fence` lives. `snapshot` is the newest one of which it brought rows.
+    No row at or below `fence` lives. `snapshot` is the newest one of which it had rows.
     `sighted` is what a shard's images showed of their columns, by their identities. `first_schema`
     is, where the table has no columns yet, the schema that the changes are made for.
     `suspect_settings` are as in `Decoded`.

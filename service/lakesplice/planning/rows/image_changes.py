@@ -256,7 +256,7 @@ def _changed(
             differ = _differ(before.column(name).chunk(0), after.column(name).chunk(0), column.type)
             rows[:, column.id // 8] |= differ.astype(np.uint8) << np.uint8(column.id % 8)
         for column in schema.columns:
-            # Also one that the source brings no more: it is null from now on, as no digest tells.
+            # Also one that the source no longer sends: it is null from now on, as no digest tells.
             if column.of_change:
                 rows[:, column.id // 8] |= np.uint8(1 << column.id % 8)
         rows[~compared] = 0

@@ -1,11 +1,11 @@
 """Locate: key hashes -> row addresses, through the runs of the row index.
 
 **The newest run that holds a key decides**, whether or not the entry's group is live. An entry of a
-dead group means "unknown" and the search does not go on to older runs: an older entry is a place
+dead group means "unknown" and the search does not continue to older runs: an older entry is a place
 that the row has left (it moved on, and its group was then purged), where at most an old tombstone
-stands. To go on would revive that row at a place, and below a position, that it had passed; to stop
-makes the next change an insert, which is right. What the index must never lose is therefore the
-newest entry of a key, so merges keep entries of dead groups (see `index_merge`).
+stands. To continue would revive that row at a place, and below a position, that it had passed; to
+stop makes the next change an insert, which is right. What the index must never lose is therefore
+the newest entry of a key, so merges keep entries of dead groups (see `index_merge`).
 
 A rebuilt index replaces all runs and holds entries of live groups only. Runs stay valid while a
 table is parked, since nothing moves rows then.

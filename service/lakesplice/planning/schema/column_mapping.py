@@ -16,7 +16,7 @@ def followed_as(
     current: TableSchema, column: Column, field: SourceField, policy: SchemaPolicy
 ) -> Column | SourceField | None:
     """Return the column as it has to be for an image's field, the field if it needs a column of its
-    own, or None if the table can't go on with it.
+    own, or None if the table can't continue with it.
     """
     if accepts(column, field):
         return column

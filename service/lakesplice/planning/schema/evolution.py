@@ -70,7 +70,7 @@ class Grows:
 
 @dataclass(frozen=True, slots=True)
 class Unfit:
-    """The table can't go on with this image; `detail` names what differs and what to do."""
+    """The table can't continue with this image; `detail` names what differs and what to do."""
 
     code: ParkCode
     detail: str
@@ -220,7 +220,7 @@ def _met(between: tuple[TableSchema, TableSchema], field: SourceField) -> Column
 def _unfit(
     current: TableSchema, image: SourceSchema, taken: SourceSchema, policy: SchemaPolicy
 ) -> Unfit | None:
-    """Return why the table can't go on with the image, whatever columns either has, if so."""
+    """Return why the table can't continue with the image, whatever columns either has, if so."""
     why = (
         unusable(current, taken)
         or _unplaced(current, image, policy)

@@ -31,7 +31,9 @@ def refusal(image: SourceSchema, policy: SchemaPolicy) -> Why | None:
 
 
 def declared_yet_unsent(names: Sequence[str]) -> Why:
-    """Return why a table can't go on without columns that it has, and that are declared for it."""
+    """Return why a table can't continue without columns that it has, and that are declared for
+    it.
+    """
     return _unsent(
         names,
         "the table has and the configuration declares; if it was dropped at the source, declare it"

@@ -1,7 +1,7 @@
 """What a table makes of the source's schema changes, per kind of change.
 
 Kinds and behaviours have Flink CDC's names. What events alone can't tell apart, they can't treat
-apart: where columns are gone and others new, it may be a rename.
+apart: where columns disappear and others are new, it may be a rename.
 """
 
 from __future__ import annotations

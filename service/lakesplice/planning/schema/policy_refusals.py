@@ -19,7 +19,7 @@ def gone(column: Column, new: Sequence[SourceField], follows_renames: bool = Fal
     follow = f" to follow a rename, set {evolve}schema_change_topics;" if new else ""
     return (
         f"column={column.source_name!r} of type {described(column)} isn't in the source any more"
-        f"{came}: dropped or renamed;{follow} to keep what it held and go on, set"
+        f"{came}: dropped or renamed;{follow} to keep what it held and continue, set"
         f" schema_changes.{kind}: lenient and give `lakesplice unpark`; or bring it back under its"
         f" name, or {RESET}"
     )
@@ -70,7 +70,7 @@ def retyped(column: Column, found: Column | SourceField) -> str:
     """A column whose new type changes values."""
     return (
         f"column={column.source_name!r} changed its type from {described(column)} to"
-        f" {described(found)}; to go on with a column of its own for the new values, set"
+        f" {described(found)}; to continue with a column of its own for the new values, set"
         " schema_changes.alter_column_type: lenient and give `lakesplice unpark`; or change it back"
         f" at the source, or {RESET}"
     )

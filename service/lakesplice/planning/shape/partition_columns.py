@@ -75,7 +75,7 @@ def partitioned(
 
 
 def asked_otherwise(current: TableSchema, by: Sequence[str]) -> Problem | None:
-    """Return why a table that is there can't go on with other partition columns, if so."""
+    """Return why a table that is there can't continue with other partition columns, if so."""
     names = {column.name: column.source_name for column in current.columns}
     is_by = [names[stored] for stored in current.partitioned_by]
     if not current.columns or is_by == list(by):
@@ -107,7 +107,7 @@ def _born(schema: TableSchema, by: Sequence[str]) -> TableSchema | Problem:
 
 
 def dropped(column: Column) -> Problem:
-    """Return why a table can't go on without one of its partition columns."""
+    """Return why a table can't continue without one of its partition columns."""
     return (
         ParkCode.SCHEMA_CHANGE,
         f"column={column.source_name!r} is what the table is partitioned by, and it was renamed,"

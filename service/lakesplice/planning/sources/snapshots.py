@@ -27,7 +27,7 @@ OF_NONE, OF_SNAPSHOT, LAST_OF_SNAPSHOT = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class SnapshotMet:
-    """The newest snapshot of which a partition brought rows.
+    """The newest snapshot of which a partition had rows.
 
     `ended`: its last row was among them; `renewing`: the partition had met something older;
     `whole`: no record of it is known to be missing.

@@ -16,10 +16,10 @@ def check_source(
     earliest: Mapping[int, int],
     latest: Mapping[int, int],
 ) -> ParkReason | None:
-    """Return why the table can't go on with the topic as the broker has it, or None if it can.
+    """Return why the table can't continue with the topic as the broker has it, or None if it can.
 
     `earliest` and `latest` give, per partition, the first offset that is there and the next one to
-    come. Offsets that are gone were never applied: going on without them would lose changes.
+    come. Offsets that are gone were never applied: continuing without them would lose changes.
     """
     if topic_name != source.topic:
         return ParkReason(

@@ -38,7 +38,7 @@ def named_files(manifest: Manifest) -> dict[str, int]:
 def gone_files(expired: Iterable[Manifest], kept: Iterable[Manifest]) -> dict[str, int]:
     """Return the files that expired versions name and no kept one does, in the order of names.
 
-    A file's name is never used again, and only a restore brings a file back. So of the retained
+    A file's name is never used again, and only a restore uses a file again. So of the retained
     versions the oldest one and the restores are enough to keep: what any other names is named by
     one of these, or was written later than the expired versions.
     """

@@ -31,7 +31,7 @@ def believed(chunk: Chunk, leaf: Leaf, created_by: str | None, place: Place) -> 
     if writer is None:
         if leaf.physical not in _BYTES or (statistics.min_legacy, statistics.max_legacy) == _NONE:
             return chunk
-        # Of a writer nobody knows, bounds in the fields that say how they compare are believed.
+        # Of an unknown writer, bounds in the fields that say how they compare are believed.
         kept = replace(statistics, min_legacy=None, max_legacy=None)
         return replace(chunk, statistics=kept.to_struct())
     name, version = writer

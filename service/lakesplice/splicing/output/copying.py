@@ -32,7 +32,9 @@ class Sink(Protocol):
         ...
 
     def copies_inside(self, source: pa.NativeFile) -> bool:
-        """Whether copies from the file stay inside the store, so that nobody here sees them."""
+        """Whether copies from the file stay inside the store, so that this process doesn't see
+        them.
+        """
         ...
 
     def tell(self) -> int:

@@ -84,7 +84,7 @@ class EncodedPages:
     dictionary: pa.Buffer | None
     dictionary_entries: int
     dictionary_uncompressed: int
-    pages: Any  # a buffer, or None where somebody else keeps them
+    pages: Any  # a buffer, or None where another object keeps them
     sizes: Int64s
     uncompressed: int
     column_index: ColumnIndex | None

@@ -171,7 +171,7 @@ class SourceFile:
         return Reason.NO_PAGE_INDEX if chunk.offset_index is None else None
 
     def needs_its_name(self, row_group: int, column: int) -> Reason | None:
-        """Say why the chunk's pages can't stand in a file that somebody else signs.
+        """Say why the chunk's pages can't stand in a file that another writer signs.
 
         Reads no more than a page's header. Readers work round what its writer got wrong, by name.
         """

@@ -6,8 +6,8 @@
                of partitions, which get the partition's values as columns beside their pages
     commit     one version that names the files as they are; for a folder it is version 0
 
-A crash before the commit leaves files that nothing names. Nobody else may write meanwhile: to a
-Delta table that would make the commit impossible, and a folder is listed again before it.
+A crash before the commit leaves files that nothing names. No other process may write meanwhile: to
+a Delta table that would make the commit impossible, and a folder is listed again before it.
 """
 
 from __future__ import annotations

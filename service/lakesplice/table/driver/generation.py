@@ -63,7 +63,7 @@ class Generation:
         """Move the heartbeat counter on; `FencedError` as `check`. Called by one thread."""
         self.check()
         self._beats += 1
-        # A False is a beat of ours whose answer was lost: nobody else writes under our number.
+        # A False is a beat of ours whose answer was lost: no other process writes under our number.
         self._lake.put_new(heartbeat_path(self.number, self._beats), b"")
         self._lake.delete(heartbeat_path(self.number, self._beats - 1))
 
@@ -187,7 +187,7 @@ def _newest_beat(lake: Store, number: int) -> str:
 
 
 def _forget_heartbeats(lake: Store, up_to: int) -> None:
-    """Delete what earlier drivers left; a leftover harms nobody."""
+    """Delete what earlier drivers left; leftovers are harmless."""
     with suppress(StorageError):
         for path in lake.list(f"{HEARTBEATS}/"):
             if path < heartbeat_path(up_to + 1, 0):

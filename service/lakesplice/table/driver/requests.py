@@ -107,7 +107,7 @@ def answer(lake: Store, request: Request, given: Answer) -> None:
 
 
 def forget_answers(lake: Store, now_ms: int) -> None:
-    """Remove the answers that nobody took for a day."""
+    """Remove the answers that no command fetched for a day."""
     for path in lake.list(f"{ANSWERS}/"):
         with suppress(MissingFileError, ValueError, KeyError, TypeError):
             if json.loads(lake.read(path))["expires_ms"] < now_ms:

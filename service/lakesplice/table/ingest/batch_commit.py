@@ -1,4 +1,4 @@
-"""Settling: what the tasks of a batch brought of one topic becomes its table's next version, or
+"""Settling: the result of a batch's tasks for one topic becomes its table's next version, or
 versions.
 
 An image with further columns makes the schema grow first, a change of another server that took over
@@ -41,7 +41,7 @@ _MOVED_BY_TOPICS = {ConflictCode.SCHEMA, ConflictCode.DELTAS}
 
 @dataclass(frozen=True)
 class CommitContribution:
-    """What a batch's tasks brought of one topic; it covers the offsets `starts` to `ends`
+    """The result of a batch's tasks for one topic; it covers the offsets `starts` to `ends`
     (exclusive). `planned_on` is the version that the tasks were given.
     """
 
@@ -186,7 +186,7 @@ def _too_many_letters(
         ParkCode.DEAD_LETTERS,
         f"{found.dead} of {found.records} records can't be decoded, most of them for"
         f" {found.reason}{where}; correct the connector's settings or the table's declared types"
-        " and unpark it; nothing was skipped. To keep such records as dead letters and go on,"
+        " and unpark it; nothing was skipped. To keep such records as dead letters and continue,"
         " raise dead_letters.share_max",
         topic,
         first.partition,
@@ -210,7 +210,7 @@ def _judged_apart(source: SourceState, reports: Sequence[PartitionReport]) -> Co
 
 
 def _mixed(reports: Sequence[PartitionReport]) -> ParkReason | None:
-    """Return why a table can't take what its partitions brought, if that differs in kind.
+    """Return why a table can't take the changes of its partitions, if that differs in kind.
 
     Later batches find in the manifest what the first one met; that one's tasks each saw
     their own partitions only.

@@ -1,6 +1,6 @@
 """What commits make of the sources that a manifest has.
 
-Where there are several, what a commit brings is stamped with its topic, and parking is the topic's.
+Where there are several, a commit's content is stamped with its topic, and parking is the topic's.
 """
 
 from __future__ import annotations
@@ -60,5 +60,5 @@ def purged(before: Manifest, intent: Purge) -> Manifest:
 
 
 def stamp(after: Manifest, topic: str) -> str:
-    """Return the topic that what a commit brings is stamped with."""
+    """Return the topic that a commit's content is stamped with."""
     return topic if after.is_merged else ""

@@ -86,8 +86,8 @@ class LocalConnect(LocalServer):
         return str(failed[0].get("trace", "no trace")) if failed else None
 
     def kept(self, name: str) -> tuple[str, int]:
-        """Return the binlog's file and position from which the connector would go on after a kill;
-        the first of all while none is kept.
+        """Return the binlog's file and position from which the connector would continue after a
+        kill; the first of all while none is kept.
         """
         places = [kept["offset"] for kept in self._asked(name, "offsets").get("offsets", [])]
         return max(((at["file"], int(at["pos"])) for at in places), default=("", 0))
@@ -96,7 +96,7 @@ class LocalConnect(LocalServer):
         return all(self._tasks(name, "RUNNING") for name in self._connectors)
 
     def _tasks(self, name: str, state: str) -> list[dict[str, Any]]:
-        """Return the tasks of a connector that are in this state; none while nobody answers."""
+        """Return the tasks of a connector that are in this state; none while no server answers."""
         tasks = self._asked(name, "status").get("tasks", [])
         return [task for task in tasks if task["state"] == state]
 

@@ -42,7 +42,7 @@ class Moment(NamedTuple):
 
 
 class SimulatedClock:
-    """Time that passes only when somebody asks for it: a run is the same on any machine."""
+    """Time that passes only when a test asks for it: a run is the same on any machine."""
 
     def __init__(self, start_ms: int, random: Random) -> None:
         self._micros = start_ms * 1000

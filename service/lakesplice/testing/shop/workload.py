@@ -219,7 +219,7 @@ def order(desk: Desk) -> None:
 
 
 def advance_orders(desk: Desk) -> None:
-    """Orders go on to their next state, several in one statement."""
+    """Orders continue to their next state, several in one statement."""
 
     def following(state: Value) -> Value:
         return ORDER_STATES[min(ORDER_STATES.index(str(state)) + 1, len(ORDER_STATES) - 1)]

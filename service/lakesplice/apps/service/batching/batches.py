@@ -1,7 +1,8 @@
 """One batch: check the topics, run the job, commit each table it touched.
 
-A table that cannot go on is parked or refused here and the others go on. Nothing here decides by
-time; whatever dies in the middle leaves the tables at offsets that the next start continues from.
+A table that cannot continue is parked or refused here and the others continue. Nothing here decides
+by time; whatever dies in the middle leaves the tables at offsets that the next start continues
+from.
 """
 
 from __future__ import annotations

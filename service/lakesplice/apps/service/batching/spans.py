@@ -30,7 +30,7 @@ class Span:
 
 
 class BatchSpans:
-    """Chooses the tables of one lane's batches. What can't go on is parked or refused, and the
+    """Chooses the tables of one lane's batches. What can't continue is parked or refused, and the
     query asked to restart.
     """
 

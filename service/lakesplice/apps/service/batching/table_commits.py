@@ -27,7 +27,7 @@ class PartOutcome(Enum):
     """How a table's part of a batch ended."""
 
     COMMITTED = auto()
-    """Committed as far as its table could take it; a table that must not go on is parked."""
+    """Committed as far as its table could take it; a table that must not continue is parked."""
     RUN_AGAIN = auto()
     """Its table's schema grew: its tasks run again with that."""
     REFUSED = auto()
@@ -74,7 +74,7 @@ class TableCommits:
             outcome = settle(table, brought, policy, limit, partial(self._send, table))
         except FencedError:
             raise
-        except Exception as error:  # whatever it is concerns one table, and the others go on
+        except Exception as error:  # whatever it is concerns one table, and the others continue
             return self._failed(table, TaskError.of(error, traceback.format_exc(limit=8)))
         if isinstance(outcome, Conflict):
             return self._overtaken(table, f"{outcome.reason}: {outcome.detail}")

@@ -112,7 +112,7 @@ class Sources:
         return TopicCondition(TopicState.WAITING, "it is new") if table is None else table.standing
 
     def any_due(self) -> bool:
-        """Return whether something that rested, and is left out of the queries, can go on now.
+        """Return whether something that rested, and is left out of the queries, can continue now.
 
         A table that can't be written to or opened yet keeps resting: no query is restarted for it.
         """
@@ -219,7 +219,7 @@ class Sources:
         return topic not in self._excluded
 
     def _try_to_start(self, topic: Topic) -> dict[int, int]:
-        """Return where the topic is read from; nothing if its table can't go on now."""
+        """Return where the topic is read from; nothing if its table can't continue now."""
         before = self._unopened.get(topic.name)
         if before is not None and before.rests:
             return {}
@@ -227,7 +227,7 @@ class Sources:
             offsets = self._start(topic)
         except FencedError:
             raise
-        except Exception as error:  # whatever it is concerns one table, and the others go on
+        except Exception as error:  # whatever it is concerns one table, and the others continue
             self._report(topic, error)
             return {}
         self._unopened.pop(topic.name, None)

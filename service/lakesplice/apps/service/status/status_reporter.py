@@ -153,7 +153,7 @@ class StatusReporter:
 
 
 def _before(driver: Driver) -> dict[str, TopicStatus]:
-    """What the driver before said, so that states go on from when they began."""
+    """What the driver before said, so that states continue from when they began."""
     with suppress(LakespliceError):
         status = newest_status(driver.lake)
         if status is not None:

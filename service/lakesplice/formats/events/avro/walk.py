@@ -203,7 +203,7 @@ class _Walk:
         return np.flatnonzero(which == chosen), at
 
     def _skip(self, node: Node, at: Integers, rows: Integers, path: str) -> Integers:
-        """Return the cursors behind a value that nobody wants."""
+        """Return the cursors behind an unused value."""
         if isinstance(node, Union):
             chosen = _branch(node)
             here, at = self._here(node, chosen, at, rows, path)

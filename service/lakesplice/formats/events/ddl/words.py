@@ -104,7 +104,7 @@ class Words:
         return self._words[self._at] if self else Word(Kind.SIGN, "")
 
     def take(self) -> Word:
-        """Return the word and go on."""
+        """Return the word and continue."""
         word = self.next
         if not self:
             raise UnreadableError("the statement ends too soon")
@@ -136,14 +136,14 @@ class Words:
             raise UnreadableError(f"{self.next.text!r} where {' '.join(keys)} was expected")
 
     def name(self) -> str:
-        """Return a name and go on."""
+        """Return a name and continue."""
         word = self.take()
         if word.kind not in (Kind.WORD, Kind.QUOTED):
             raise UnreadableError(f"{word.text!r} where a name was expected")
         return word.text
 
     def number(self) -> int:
-        """Return a whole number and go on."""
+        """Return a whole number and continue."""
         word = self.take()
         if word.kind is not Kind.NUMBER or not word.text.isdecimal():
             raise UnreadableError(f"{word.text!r} where a number was expected")
@@ -173,7 +173,7 @@ class Words:
         return [Words(part) for part in found]
 
     def bracketed(self) -> Words:
-        """Return what stands in the brackets that open here, and go on behind them."""
+        """Return what stands in the brackets that open here, and continue behind them."""
         self.expect(_OPEN)
         inner: list[Word] = []
         depth = 1

@@ -71,7 +71,7 @@ class FlattenedAvroReader(AvroReader):
     """Reads rows by the schemas that their heads name."""
 
     def inspect(self, value: bytes) -> Template | Verdict:
-        """Read one record's head; without `__deleted` in its schema the table can't go on."""
+        """Read one record's head; without `__deleted` in its schema the table can't continue."""
         template = super().inspect(value)
         if isinstance(template, Template):
             members = template.shape.payload

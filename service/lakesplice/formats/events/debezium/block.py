@@ -197,7 +197,7 @@ def settle_operations(
 ) -> Marks:
     """Return operations; rows whose operation changes no row are settled.
 
-    `source` says where a truncation stands; without it the table can't go on.
+    `source` says where a truncation stands; without it the table can't continue.
     """
     op, known = operations(named)
     for row in map(int, np.flatnonzero(~known & build.live)):

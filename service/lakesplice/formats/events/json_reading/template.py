@@ -73,7 +73,7 @@ class Ignored:
 
 @dataclass(frozen=True, slots=True)
 class Halt:
-    """The record says that its table can't go on."""
+    """The record says that its table can't continue."""
 
     code: ParkCode
     detail: str

@@ -10,9 +10,9 @@ in which an unknown field is an error. Why a row then is its text's:
   one each.
 - A line that is one row `{"i":…,"p":…}` without an unknown or repeated field has the text as the
   one value of `p`. Column `i` must equal 0..n-1 besides.
-- A text could still close the wrapper early and go on with `null`, which the reader of pyarrow 26
-  takes for a row, and on which it crashes where nothing stands before it. So `}` followed by what
-  could start a row is unsafe too, though legal within a string.
+- A text could still close the wrapper early and continue with `null`, which the reader of pyarrow
+  26 takes for a row, and on which it crashes where nothing stands before it. So `}` followed by
+  what could start a row is unsafe too, though legal within a string.
 
 Unsafe texts are read one by one first (`strict.py`). An absent field reads as null, like a null
 one: `proof.py` tells them apart.
