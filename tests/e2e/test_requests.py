@@ -98,7 +98,7 @@ def test_a_running_service_reads_a_topic_again_as_it_is_told_to(
         assert f" to {ends[0]}" not in said
         take_in(service, lake, ends_of([*first, *later]))
         assert compare(goods.truth, lake.table(goods.topic).read(), ["id"]) is None
-        assert f"{200} rows would leave" in reset("--anew", "--dry-run")
+        assert f"{200} rows would be deleted" in reset("--anew", "--dry-run")
         made = reset("--anew")
         assert "rows left in version" in made
         take_in(service, lake, ends_of(send(sender, goods.insert(200, 220))))
