@@ -187,4 +187,4 @@ def test_an_alteration_that_is_told_of_too_late_parks_the_table(scene: Scene) ->
     parked = scene.lake.parked(topic)
     assert parked is not None
     assert parked.code is ParkCode.SCHEMA_CHANGE
-    assert "the topic of schema changes told of it" in parked.detail
+    assert "the topic of schema changes reported it" in parked.detail
