@@ -11,13 +11,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
+from lakesplice.errors import FencedError
 from tests.support.drawing import examples
 from tests.support.simulated import folder
 from tests.support.simulated_loop import SimulatedService, Step
 from tests.support.traps import CRASHES, FAULTS
 
 SOURCES = st.integers(0, 2)
+BACKOFF = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 BESIDE = ("write_beside", "write_beside_during_a_job", "write_beside_once_broker_answered")
 EVENTS = st.one_of(
     st.tuples(st.just("put"), SOURCES, st.integers(0, 5), st.integers(0, 5)),
@@ -86,5 +89,111 @@ def test_what_has_to_be_read_once_is_read_to_the_end_whatever_fails(
     service: SimulatedService,
 ) -> None:
     service.run([service.break_query, lambda: service.write_beside_during_a_job(2)], once=True)
+    assert not service.stopping.is_set()
+    service.require_all_arrived()
+
+
+def far_behind(service: SimulatedService) -> None:
+    """The first topic is so far behind that it is read by a query of its own."""
+    service.put(0, *range(20))
+
+
+def another_writer(service: SimulatedService) -> Step:
+    """What makes the service restart its queries: a table is further than its query."""
+
+    def write() -> None:
+        service.put(1, 4)
+        service.write_beside(1)
+        service.put(1, 5)
+
+    return write
+
+
+def pauses(service: SimulatedService) -> list[float]:
+    """How long the loop paused after failures."""
+    return [seconds for seconds in service.stopping.seconds if seconds in BACKOFF]
+
+
+def test_what_is_far_behind_is_read_by_the_query_that_catches_up(service: SimulatedService) -> None:
+    far_behind(service)
+    with capture_logs() as logged:
+        service.run()
+    started = [entry for entry in logged if entry["event"] == "query-started"]
+    assert [(e["lane"], e["topics"]) for e in started[:2]] == [("main", 2), ("catch-up", 1)]
+    assert service.queries[1].topics == {service.sources[0].topic.name}
+    assert (started[-1]["lane"], started[-1]["topics"]) == ("main", 3)
+    service.require_all_arrived()
+
+
+def test_a_service_that_ends_stops_all_queries_also_after_one_that_does_not_stop(
+    service: SimulatedService,
+) -> None:
+    far_behind(service)
+
+    def end() -> None:
+        service.stop_fails = True
+        service.stopping.set()
+
+    with capture_logs() as logged:
+        service.run([end])
+    assert [query.is_stopped for query in service.queries] == [True, True]
+    assert [e["lane"] for e in logged if e["event"] == "query-not-stopped"] == ["main"]
+
+
+def test_a_restart_ends_each_query_between_two_batches(service: SimulatedService) -> None:
+    far_behind(service)
+    service.run([nothing, another_writer(service)])
+    assert len(service.queries) > 2
+    assert all(query.is_stopped and query.is_drained for query in service.queries)
+    service.require_all_arrived()
+
+
+def test_pauses_after_failures_grow_up_to_a_bound(service: SimulatedService) -> None:
+    service.run([service.broker_goes, *[nothing] * 9, service.broker_comes])
+    assert pauses(service)[:7] == [*BACKOFF, BACKOFF[-1]]
+    service.require_all_arrived()
+
+
+def test_pauses_after_failures_begin_again_once_a_query_ended_well(
+    service: SimulatedService,
+) -> None:
+    service.run(
+        [
+            service.break_query,
+            *[nothing] * 3,
+            another_writer(service),
+            *[nothing] * 3,
+            service.break_query,
+        ]
+    )
+    assert pauses(service) == [BACKOFF[0]] * 2
+    service.require_all_arrived()
+
+
+def test_a_driver_that_finds_itself_fenced_in_a_batch_ends(service: SimulatedService) -> None:
+    with pytest.raises(FencedError):
+        service.run([lambda: service.fence_during_a_job(1)])
+
+
+@pytest.mark.parametrize("once", [False, True])
+def test_a_table_that_rests_is_read_on_once_its_rest_is_over(
+    service: SimulatedService, once: bool
+) -> None:
+    service.fail_tasks_of(0)
+    # By then its rests are longer than what the loop does between two looks at it.
+    service.run([*[nothing] * 7, service.mend_tasks], once=once)
+    assert service.stopping.is_set() != once
+    service.require_all_arrived()
+
+
+def test_what_has_to_be_read_once_is_read_on_after_a_restart(service: SimulatedService) -> None:
+    def write_during_a_job() -> None:
+        def write() -> None:
+            service.job.meanwhile = nothing
+            another_writer(service)()
+
+        service.job.meanwhile = write
+
+    service.run([write_during_a_job], once=True)
     assert not service.stopping.is_set()
     service.require_all_arrived()

@@ -27,7 +27,7 @@ from lakesplice.apps.service.status.status_reporter import StatusReporter
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.apps.service.upkeep.compactor import Compactor
 from lakesplice.config import Settings
-from lakesplice.errors import RetryableError, SourceUnavailable
+from lakesplice.errors import RetryableError, SourceUnavailable, StorageError
 from lakesplice.spark.query import QueryPlan
 from lakesplice.spark.rewrites import RewriteTask
 from lakesplice.spark.topics import Topic
@@ -52,6 +52,7 @@ TICK_SECONDS = 4.0
 # Longer than the longest pause after failures, and several looks at the broker.
 QUIET_TICKS = 60
 TICKS_MAX = 1000
+TURNS_MAX = 100
 
 
 class LookedAtBroker(Broker):
@@ -86,15 +87,19 @@ class LookedAtBroker(Broker):
 
 
 class SimulatedQuery:
-    """A query of the simulated service: a batch is run when it is waited for."""
+    """A query of the simulated service: a batch is run when it is waited for. `is_stopped` once it
+    was told to stop, `is_drained` if no batch could begin any more by then.
+    """
 
     def __init__(self, service: SimulatedService, plan: QueryPlan, runner: BatchRunner) -> None:
         self._service = service
-        self._runner = runner
+        self.runner = runner
         self._once = plan.trigger_seconds is None
         self._most = plan.offsets_per_batch_max
         self._at = {topic: dict(offsets) for topic, offsets in plan.starts.items()}
         self._batches = 0
+        self.topics = frozenset(plan.starts)
+        self.is_stopped = self.is_drained = False
 
     def wait(self, seconds: float) -> bool:
         """Run a batch, if there is anything to read."""
@@ -114,7 +119,7 @@ class SimulatedQuery:
         if ends != self._at:
             frame: Any = (service.broker, self._at, ends)
             try:
-                self._runner(frame, self._batches, self._at, ends)
+                self.runner(frame, self._batches, self._at, ends)
             except AssertionError:
                 raise
             except Exception as error:
@@ -125,6 +130,7 @@ class SimulatedQuery:
 
     def stop(self) -> None:
         """End; it may fail once if the test says so."""
+        self.is_stopped, self.is_drained = True, self.runner._ending.is_set()
         if self._service.stop_fails:
             self._service.stop_fails = False
             raise RetryableError("the query did not stop", cause="told to")
@@ -140,8 +146,10 @@ class _Stopping(threading.Event):
     def __init__(self, tick: Callable[[float], None]) -> None:
         super().__init__()
         self._tick = tick
+        self.seconds: list[float] = []
 
     def wait(self, timeout: float | None = None) -> bool:
+        self.seconds.append(timeout or 0.0)
         self._tick(timeout or 0.0)
         return self.is_set()
 
@@ -156,7 +164,7 @@ class SimulatedService:
         self.clock = FixedClock()
         self.query_fails = self.stop_fails = False
         self.lives = self.writers = self.ticks = 0
-        self._query: SimulatedQuery | None = None
+        self.queries: list[SimulatedQuery]
         self._steps: list[Step] = []
         self._quiet = 0
         self.metrics: Metrics
@@ -165,6 +173,7 @@ class SimulatedService:
     def start_anew(self) -> None:
         """Let another driver take over; what the one before held is lost."""
         self.lives += 1
+        self.queries = []
         self.trap.disarm()
         assert self.lake.put_new(generation_path(self.lives), b"")
         kafka = {
@@ -264,8 +273,7 @@ class SimulatedService:
 
     def run_a_batch(self) -> None:
         """The query that was started last runs a batch, beside whatever the loop does."""
-        assert self._query is not None
-        self._query.run_batch()
+        self.queries[-1].run_batch()
 
     def break_query(self) -> None:
         """The next wait for a query finds it failed."""
@@ -274,6 +282,26 @@ class SimulatedService:
     def break_stop(self) -> None:
         """The query fails, and then doesn't stop."""
         self.query_fails = self.stop_fails = True
+
+    def fail_tasks_of(self, at: int) -> None:
+        """From now on the tasks of a table fail, so that it rests."""
+        self.job.errors = {self.sources[at].topic.name: StorageError("the disk is full")}
+
+    def mend_tasks(self) -> None:
+        """No task fails any more."""
+        self.job.errors = {}
+
+    def fence_during_a_job(self, at: int) -> None:
+        """A driver that this one hasn't heard of commits to a table while a batch's job runs."""
+
+        def commit() -> None:
+            self.job.meanwhile = lambda: None
+            seed, newer = 1000, self.lives + 1
+            driver_of(
+                self.sources[at], self.lake, generation=newer, seed=seed, clock=self.clock
+            ).batch()
+
+        self.job.meanwhile = commit
 
     def broker_goes(self) -> None:
         """The broker doesn't answer, until it comes back."""
@@ -332,12 +360,18 @@ class SimulatedService:
 
     def _compact(self) -> None:
         """What a thread of the compactor does, without its pauses."""
-        while self.compactor._turn():
-            pass
+        for _ in range(TURNS_MAX):
+            if not self.compactor._turn():
+                return
+        raise AssertionError("compaction does not end")
 
     def _open_query(self, _session: Any, plan: QueryPlan, runner: BatchRunner) -> SimulatedQuery:
-        self._query = SimulatedQuery(self, plan, runner)
-        return self._query
+        query = SimulatedQuery(self, plan, runner)
+        beside = [other for other in self.queries if not other.is_stopped]
+        assert all(other.runner is not runner for other in beside), "a lane has one query at a time"
+        assert not any(other.topics & query.topics for other in beside), "a topic is read twice"
+        self.queries.append(query)
+        return query
 
 
 def _rewrite(_session: Any, tasks: Sequence[RewriteTask]) -> list[Compacted]:

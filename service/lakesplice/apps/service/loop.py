@@ -119,14 +119,26 @@ class QueryLoop:
                 self._stopping.wait(_TICK_SECONDS)
 
     def drain(self, seconds: float) -> None:
-        """Finish the running batches within `seconds`, or drop them whole."""
+        """Finish the running batches within `seconds`, or drop them whole; all queries are stopped,
+        also after one that doesn't stop, which is logged.
+        """
         until = self._driver.clock.monotonic() + seconds
         for lane in self._lanes:
             lane.runner.end()
         for lane in self._lanes:
             if not self._drained(lane, until):
                 self._driver.log.warning("batch-dropped", lane=lane.name, stop_timeout=seconds)
-            lane.end_query()
+        self._end_queries()
+
+    def _end_queries(self) -> None:
+        """Stop what runs; a query that doesn't stop keeps neither the other lane's nor an end of
+        the service from being dealt with.
+        """
+        for lane in self._lanes:
+            try:
+                lane.end_query()
+            except RetryableError as unstopped:
+                self._driver.log.warning("query-not-stopped", lane=lane.name, error=str(unstopped))
 
     def _drained(self, lane: Lane, until: float) -> bool:
         """Wait for a lane's batch up to a moment; meanwhile health checks see that the loop
@@ -252,11 +264,7 @@ class QueryLoop:
             raise fatal
         self._driver.metrics.add(metric.QUERY_RESTARTS, reason=RestartReason.ERROR)
         self._driver.log.error("query-failed", error=str(error))
-        for lane in self._lanes:
-            try:
-                lane.end_query()
-            except RetryableError as unstopped:
-                self._driver.log.warning("query-not-stopped", lane=lane.name, error=str(unstopped))
+        self._end_queries()
         if once and self._failures >= len(_BACKOFF_SECONDS):
             raise error
         seconds = _BACKOFF_SECONDS[min(self._failures, len(_BACKOFF_SECONDS) - 1)]
