@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakesplice.errors import UsageError
+from lakesplice.formats.events import ImageBlock
 from lakesplice.model.change import Op, changes_schema
-from lakesplice.model.schema import Column, TableSchema
+from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
 from lakesplice.model.types import ColumnType
 from lakesplice.planning.rows.image_changes import to_changes
 from lakesplice.planning.rows.keyhash import key_hash
@@ -46,20 +46,6 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 Row = tuple[Any, ...]
 
 
-@dataclass(frozen=True)
-class Block:
-    """The parts of a decoded block that changes are made of."""
-
-    op: npt.NDArray[np.int8]
-    position_file: npt.NDArray[np.int64]
-    position_offset: npt.NDArray[np.int64]
-    source_ts: pa.Array
-    before: pa.Table
-    before_present: npt.NDArray[np.bool_]
-    after: pa.Table
-    after_present: npt.NDArray[np.bool_]
-
-
 def images(rows: list[Row | None], columns: tuple[Column, ...]) -> pa.Table:
     """The images by source name; where there is none the values are nulls."""
     return pa.table(
@@ -73,10 +59,15 @@ def images(rows: list[Row | None], columns: tuple[Column, ...]) -> pa.Table:
 Event = tuple[Op, Row | None, Row | None]
 
 
-def block(events: list[Event], columns: tuple[Column, ...] = COLUMNS) -> Block:
+def block(events: list[Event], columns: tuple[Column, ...] = COLUMNS) -> ImageBlock:
     count = len(events)
     before, after = [e[1] for e in events], [e[2] for e in events]
-    return Block(
+    return ImageBlock(
+        schema=SourceSchema(
+            tuple(SourceField(one.source_name, one.type, one.source_type) for one in columns), ()
+        ),
+        rows=np.arange(count),
+        gtid=pa.nulls(count, pa.string()),
         op=np.array([e[0] for e in events], np.int8),
         position_file=np.full(count, 1, np.int64),
         position_offset=np.arange(count, dtype=np.int64),
@@ -182,5 +173,5 @@ def test_a_mapping_without_the_key_is_refused() -> None:
         to_changes(sent, SCHEMA, mapping(COLUMNS[1:]))
 
 
-def _with_after(sent: Block, after: pa.Table) -> Block:
-    return Block(**{**vars(sent), "after": after})
+def _with_after(sent: ImageBlock, after: pa.Table) -> ImageBlock:
+    return replace(sent, after=after)

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from lakesplice.errors import ConfigurationError
+from lakesplice.formats.events import ImageBlock
 from lakesplice.model.change import Op
 from lakesplice.model.schema import SourceField, SourceSchema, TableSchema
 from lakesplice.model.types import ColumnType
@@ -37,25 +38,30 @@ def grown(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -> Ta
 BORN = grown(TableSchema(), shaped_schema(SOURCE, shape(*Metadata)), SchemaPolicy())
 
 
-class Updates:
-    """Updates of one row each from 'a' to 'a', as shaped with one moment and letter or others."""
-
-    def __init__(self, moment: int, topic: str = "t") -> None:
-        own = {
-            "op_ts": pa.array([moment], pa.timestamp("us", "UTC")),
-            "op": pa.array(["u"]),
-            "gtid": pa.array([f"0-1-{moment}"]),
-            "database_name": pa.array(["shop"]),
-            "table_name": pa.array(["orders"]),
-            "topic": pa.array([topic]),
-        }
-        self.before = self.after = pa.table(
-            {"id": pa.array([1], pa.int64()), "v": pa.array(["a"]), **own}
-        )
-        self.before_present = self.after_present = np.array([True])
-        self.op = np.array([Op.UPDATE], np.int8)
-        self.position_file = self.position_offset = np.array([moment], np.int64)
-        self.source_ts = own["op_ts"]
+def update(moment: int, topic: str = "t") -> ImageBlock:
+    """An update of one row from 'a' to 'a', as shaped with one moment and topic or others."""
+    own = {
+        "op_ts": pa.array([moment], pa.timestamp("us", "UTC")),
+        "op": pa.array(["u"]),
+        "gtid": pa.array([f"0-1-{moment}"]),
+        "database_name": pa.array(["shop"]),
+        "table_name": pa.array(["orders"]),
+        "topic": pa.array([topic]),
+    }
+    image = pa.table({"id": pa.array([1], pa.int64()), "v": pa.array(["a"]), **own})
+    return ImageBlock(
+        schema=SOURCE,
+        rows=np.array([0], np.int64),
+        op=np.array([Op.UPDATE], np.int8),
+        position_file=np.array([moment], np.int64),
+        position_offset=np.array([moment], np.int64),
+        source_ts=own["op_ts"],
+        gtid=own["gtid"],
+        before=image,
+        before_present=np.array([True]),
+        after=image,
+        after_present=np.array([True]),
+    )
 
 
 def changed(row: dict[str, object], schema: TableSchema) -> set[str]:
@@ -66,7 +72,7 @@ def changed(row: dict[str, object], schema: TableSchema) -> set[str]:
 
 def test_what_a_change_brings_is_in_every_changed_set_and_in_no_digest() -> None:
     mapping = BORN.by_source
-    first, second = (to_changes(Updates(moment), BORN, mapping).to_pylist()[0] for moment in (1, 2))
+    first, second = (to_changes(update(moment), BORN, mapping).to_pylist()[0] for moment in (1, 2))
     assert changed(first, BORN) == set(OF_CHANGE)
     assert first["op_ts"] != second["op_ts"]
     assert first["_row_digest"] == second["_before_digest"]
@@ -75,7 +81,7 @@ def test_what_a_change_brings_is_in_every_changed_set_and_in_no_digest() -> None
 def test_what_a_topic_brings_is_a_value_like_any_other() -> None:
     mapping = BORN.by_source
     one, other = (
-        to_changes(Updates(1, topic), BORN, mapping).to_pylist()[0] for topic in ("t", "u")
+        to_changes(update(1, topic), BORN, mapping).to_pylist()[0] for topic in ("t", "u")
     )
     assert one["_row_digest"] != other["_row_digest"]
 
@@ -83,7 +89,7 @@ def test_what_a_topic_brings_is_a_value_like_any_other() -> None:
 def test_a_column_of_the_change_that_is_given_up_is_null_in_rows_that_change() -> None:
     lenient = SchemaPolicy(drop_column=Behaviour.LENIENT)
     later = grown(BORN, shaped_schema(SOURCE, shape()), lenient)
-    (row,) = to_changes(Updates(1), later, later.by_source).to_pylist()
+    (row,) = to_changes(update(1), later, later.by_source).to_pylist()
     assert row["op_ts"] is None
     assert changed(row, later) >= set(OF_CHANGE)
 

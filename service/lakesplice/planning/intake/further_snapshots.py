@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from lakesplice.formats.events.values.blocks import ImageBlock
 from lakesplice.model.arrays import Integers
 from lakesplice.model.change import Op
 from lakesplice.model.modes import APPENDED
 from lakesplice.model.position import BEFORE_ALL, ROW_BITS, Ordering, Position
-from lakesplice.planning.intake.decoded_records import Block
 
 ADVICE = (
     "a further snapshot has rows that the table may have already, and without a key nothing"
@@ -24,7 +24,7 @@ ADVICE = (
 
 
 def further_snapshots(
-    blocks: Sequence[Block], files: Sequence[Integers], reached: Position
+    blocks: Sequence[ImageBlock], files: Sequence[Integers], reached: Position
 ) -> Iterator[int]:
     """Yield the first record of each block of a table without a key that a further snapshot read:
     one above all changes before it, and not at the place that the snapshot before has for all its

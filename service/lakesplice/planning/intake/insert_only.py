@@ -9,12 +9,12 @@ repetition: it contradicts what the table is said to be, and is never skipped in
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from lakesplice.model.arrays import Integers, Marks, Unsigned
+from lakesplice.formats.events.values.blocks import ImageBlock
+from lakesplice.model.arrays import Integers, Unsigned
 from lakesplice.model.change import Op
 from lakesplice.model.modes import NotInserts
 from lakesplice.model.names import KEY_HIGH, KEY_LOW, POSITION_FILE, POSITION_OFFSET
@@ -23,22 +23,8 @@ NOT_AN_INSERT = "not-an-insert"
 _INSERTS = (int(Op.CREATE), int(Op.READ))
 
 
-class Operations(Protocol):
-    """Decoded changes: per change its operation and the index of its record, ascending."""
-
-    @property
-    def op(self) -> Marks:
-        """The operations, `Op`."""
-        ...
-
-    @property
-    def rows(self) -> Integers:
-        """Indexes among the records, ascending."""
-        ...
-
-
 def parking_others(
-    policy: NotInserts | None, blocks: Sequence[Operations], fences: Integers
+    policy: NotInserts | None, blocks: Sequence[ImageBlock], fences: Integers
 ) -> Iterator[tuple[int, str]]:
     """Yield the first record of each block that isn't an insert, and the first of `fences`, and why
     the table has to park there; none under another policy.
@@ -54,7 +40,7 @@ def parking_others(
 
 
 def dead_others(
-    policy: NotInserts | None, blocks: Sequence[Operations], fences: Integers, limit: int
+    policy: NotInserts | None, blocks: Sequence[ImageBlock], fences: Integers, limit: int
 ) -> dict[int, str]:
     """Return the records before `limit` that are no inserts and become dead letters, with why;
     none under another policy.
@@ -74,7 +60,7 @@ def without(changes: pa.Table, rows: Integers, refused: Collection[int]) -> Iter
         yield changes
 
 
-def _others(changes: Operations) -> dict[int, Op]:
+def _others(changes: ImageBlock) -> dict[int, Op]:
     """The records that hold a change other than an insert, each with its first one's operation."""
     at = np.flatnonzero(~np.isin(changes.op, _INSERTS))
     found: dict[int, Op] = {}

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lakesplice.formats.events import DecodeContext, SchemaText, decode, schema_ids
+from lakesplice.formats.events.values.blocks import ImageBlock
 from lakesplice.formats.events.values.column_types import TypeHistory
 from lakesplice.formats.events.values.declared import DeclaredType
 from lakesplice.model.formats import FormatName
@@ -21,7 +22,6 @@ from lakesplice.model.mappings import TypeMapping
 from lakesplice.model.modes import NotInserts
 from lakesplice.model.names import TableName
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.intake.decoded_records import Block
 from lakesplice.planning.intake.known_topic import KnownTopic
 from lakesplice.planning.intake.partition_intake import PartitionIntake
 from lakesplice.planning.intake.report import IntakeResult, PartitionReport
@@ -71,7 +71,7 @@ class _LateIntake(PartitionIntake):
     def _follow(
         self,
         places: ChangePositions,
-        blocks: Sequence[Block],  # noqa: ARG002  # the caller's
+        blocks: Sequence[ImageBlock],  # noqa: ARG002  # the caller's
     ) -> EpochPath:
         epochs = epochs_of_late(places, self._partition, self._epochs)
         return EpochPath(epochs, len(places), self._state)

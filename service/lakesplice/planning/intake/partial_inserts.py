@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from lakesplice.formats.events.values.blocks import ImageBlock
 from lakesplice.model.change import Op
 from lakesplice.model.schema import SourceSchema
-from lakesplice.planning.intake.decoded_records import Block
 from lakesplice.planning.schema.evolution import Fits, SchemaFit
 
 PARTIAL_INSERT = "partial-insert"
@@ -20,7 +20,7 @@ _INSERTS = (int(Op.CREATE), int(Op.READ))
 
 
 def partial_inserts(
-    blocks: Sequence[Block], fit: Callable[[SourceSchema], SchemaFit], limit: int
+    blocks: Sequence[ImageBlock], fit: Callable[[SourceSchema], SchemaFit], limit: int
 ) -> dict[int, tuple[str, str]]:
     """Return the records before `limit` that insert a row of which columns are unknown, each with
     the reason and the detail of its dead letter.

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakesplice.formats.events.values.blocks import Decoded, ImageBlock
 from lakesplice.model.arrays import Integers
 from lakesplice.model.change import Op
 from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState
@@ -27,7 +28,6 @@ from lakesplice.model.names import OP, SOURCE_TS
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.schema import SourceSchema, TableSchema
 from lakesplice.planning.intake import insert_only
-from lakesplice.planning.intake.decoded_records import Block, Decoded
 from lakesplice.planning.intake.further_snapshots import ADVICE, further_snapshots
 from lakesplice.planning.intake.known_topic import (
     NOTHING_KNOWN,
@@ -221,7 +221,7 @@ class PartitionIntake:
         )
         return course, limit, found, positions
 
-    def _follow(self, places: ChangePositions, blocks: Sequence[Block]) -> EpochPath:
+    def _follow(self, places: ChangePositions, blocks: Sequence[ImageBlock]) -> EpochPath:
         known = self._known.ordering or Ordering.BINLOG
         orderings = {block.ordering for block in blocks} or {known}
         if Ordering.BINLOG not in orderings:
@@ -264,14 +264,14 @@ class PartitionIntake:
             detail = verdict.detail if isinstance(verdict, Unfit) else ""
             yield Stop(int(block.rows[first]), unfit_code, detail)
 
-    def _sight(self, block: Block, file: Integers, places: Sequence[int]) -> Position:
+    def _sight(self, block: ImageBlock, file: Integers, places: Sequence[int]) -> Position:
         """Note that images of a schema were met at these places; return the last one's position."""
         positions = [Position(int(file[at]), int(block.position_offset[at])) for at in places]
         self._sightings += [(position, block.schema) for position in positions]
         return positions[-1]
 
     def _take_first_schema(
-        self, blocks: Sequence[Block], files: Sequence[Integers], limit: int
+        self, blocks: Sequence[ImageBlock], files: Sequence[Integers], limit: int
     ) -> None:
         """Take the schema of the first image before `limit` for that of a table without columns.
 
@@ -292,7 +292,7 @@ class PartitionIntake:
             self._fits.clear()
 
     def _column_stops(
-        self, blocks: Sequence[Block], files: Sequence[Integers], limit: int
+        self, blocks: Sequence[ImageBlock], files: Sequence[Integers], limit: int
     ) -> list[Stop]:
         """Return the records of a shard before `limit` that show what its own columns forbid."""
         if self._presences is None:
@@ -338,7 +338,7 @@ class PartitionIntake:
         return lossy
 
     def _found(
-        self, blocks: Sequence[Block], files: Sequence[Integers], limit: int
+        self, blocks: Sequence[ImageBlock], files: Sequence[Integers], limit: int
     ) -> list[tuple[Integers, pa.Table]]:
         """Return the changes that may be applied, per block, with their records' indexes."""
         found = []
@@ -385,7 +385,7 @@ class PartitionIntake:
             self._parked = ParkReason(stop.code, stop.detail, self._topic, self._partition, offset)
 
 
-def _records_in(blocks: Sequence[Block], limit: int) -> int:
+def _records_in(blocks: Sequence[ImageBlock], limit: int) -> int:
     """Return how many records before `limit` are changes; one may be two, as an update of a key."""
     rows = [block.rows[: int(np.searchsorted(block.rows, limit))] for block in blocks]
     return sum(1 + int(np.count_nonzero(np.diff(part))) for part in rows if len(part))

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from lakesplice.formats.events.values.blocks import Decoded, ImageBlock
+from lakesplice.formats.events.values.fences import Fences
 from lakesplice.model.arrays import Integers, Marks
 from lakesplice.model.position import FILE_BITS, Ordering, Position
-from lakesplice.planning.intake.decoded_records import Block, Decoded, Fences
 from lakesplice.planning.sources.epochs import ChangePositions, EpochPath
 
 
@@ -24,13 +25,13 @@ class RecordOrder:
     rows: Integers
     places: ChangePositions
     order: Integers
-    parts: Sequence[Block | Fences]
-    blocks: Sequence[Block]
+    parts: Sequence[ImageBlock | Fences]
+    blocks: Sequence[ImageBlock]
 
     @classmethod
     def of(cls, offsets: Integers, decoded: Decoded) -> RecordOrder:
         """Bring what was decoded of records with these offsets into their order."""
-        parts: Sequence[Block | Fences] = (*decoded.blocks, decoded.fences)
+        parts: Sequence[ImageBlock | Fences] = (*decoded.blocks, decoded.fences)
         rows = np.concatenate([part.rows for part in parts])
         order = np.argsort(rows, kind="stable")
         rows = rows[order]

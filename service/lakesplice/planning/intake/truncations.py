@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from lakesplice.formats.events.values.fences import Fences
 from lakesplice.model.arrays import Integers
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import BEFORE_ALL, Position
-from lakesplice.planning.intake.decoded_records import Fences
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.planning.sources.dropped_tables import ADVICE
 

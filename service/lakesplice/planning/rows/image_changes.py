@@ -6,14 +6,14 @@ Nothing is converted here but what was sent under an earlier or narrower type of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.errors import UsageError
-from lakesplice.model.arrays import Integers, Marks, Mask
+from lakesplice.formats.events.values.blocks import ImageBlock
+from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.change import Op, changes_schema
 from lakesplice.model.names import (
     BEFORE_DIGEST,
@@ -37,56 +37,8 @@ from lakesplice.planning.rows.partial_fold import spelt_positions
 from lakesplice.planning.rows.row_digest import column_words, contiguous, row_digest
 
 
-class Images(Protocol):
-    """Decoded changes of one source schema, a row per change, in offset order.
-
-    `before` and `after` have a column per source field, by source name; a row of theirs means
-    something only where the `_present` mask says so.
-    """
-
-    @property
-    def op(self) -> Marks:
-        """The operations, `Op`."""
-        ...
-
-    @property
-    def position_file(self) -> Integers:
-        """The upper halves of the positions."""
-        ...
-
-    @property
-    def position_offset(self) -> Integers:
-        """The lower halves of the positions."""
-        ...
-
-    @property
-    def source_ts(self) -> pa.Array:
-        """When the source made the change, as timestamp[us, UTC]."""
-        ...
-
-    @property
-    def before(self) -> pa.Table:
-        """The before-images."""
-        ...
-
-    @property
-    def before_present(self) -> Mask:
-        """Which rows have a before-image."""
-        ...
-
-    @property
-    def after(self) -> pa.Table:
-        """The after-images."""
-        ...
-
-    @property
-    def after_present(self) -> Mask:
-        """Which rows have an after-image."""
-        ...
-
-
 def to_changes(
-    images: Images,
+    images: ImageBlock,
     schema: TableSchema,
     mapping: Mapping[str, Column],
     position_file: Integers | None = None,
@@ -146,7 +98,7 @@ def to_changes(
     )
 
 
-def _require_images(images: Images, delete: Mask) -> None:
+def _require_images(images: ImageBlock, delete: Mask) -> None:
     present = np.where(delete, images.before_present, images.after_present)
     if not present.all():
         raise UsageError(
@@ -227,7 +179,7 @@ def _values(before: pa.Table, after: pa.Table, delete: Mask) -> pa.Table:
 
 
 def _digests(
-    images: Images, before: pa.Table, after: pa.Table, delete: Mask, schema: TableSchema
+    images: ImageBlock, before: pa.Table, after: pa.Table, delete: Mask, schema: TableSchema
 ) -> tuple[pa.Array, pa.Array]:
     count = len(delete)
     unknown = pa.nulls(count, pa.int64())
@@ -240,7 +192,7 @@ def _digests(
 
 
 def _changed(
-    images: Images, before: pa.Table, after: pa.Table, delete: Mask, schema: TableSchema
+    images: ImageBlock, before: pa.Table, after: pa.Table, delete: Mask, schema: TableSchema
 ) -> pa.Array:
     """Return the bitmap of columns that differ between the images, and of those that every change
     rewrites; null without both.

@@ -75,7 +75,9 @@ def mapped(source: pa.NativeFile) -> pa.Buffer | None:
 
 
 class RangeReader(Protocol):
-    """A file that reads ranges of its bytes by itself, several by one request."""
+    """A file that reads ranges of its bytes by itself, several by one request: those of buckets,
+    which nothing here may import.
+    """
 
     def read_ranges(self, offsets: Sequence[int], lengths: Sequence[int]) -> list[pa.Buffer]:
         """Return the bytes of each range, fewer where it extends beyond the end.

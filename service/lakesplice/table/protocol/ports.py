@@ -107,7 +107,9 @@ class Rewriter(Protocol):
 
 
 class LogKeeper(Protocol):
-    """Writes checkpoints of one table's log, in the form that every Delta reader knows."""
+    """Writes checkpoints of one table's log, in the form that every Delta reader knows. A port
+    although one adapter has it: a store's library writes them, which the protocol may not import.
+    """
 
     def checkpoint(self, version: int) -> None:
         """Write the checkpoint of `version` and the hint to it, durably; may be called twice.
@@ -143,7 +145,7 @@ class Entropy(Protocol):
 
 class SchemaSource(Protocol):
     """Schemas by the numbers under which a registry keeps them. Sent to tasks, so it is pickled;
-    calls block.
+    calls block. A port although one adapter has it: planning and table may not ask a server.
     """
 
     def schemas(self, numbers: Iterable[int]) -> Mapping[int, SchemaText]:
