@@ -36,6 +36,7 @@ COPY service service
 RUN pip install --no-cache-dir --no-deps --no-build-isolation . \
  && pip check \
  && python -m lakesplice.spark.jars /opt/lakesplice/jars java spark-kafka \
+ && python -m lakesplice.spark.class_archive /opt/lakesplice/jars \
  && pip uninstall --yes setuptools pip
 
 FROM runtime

@@ -148,12 +148,14 @@ def _read(configured: Settings, lake: Path | None) -> Iterator[int]:
     )
     options = {
         "kafka.bootstrap.servers": configured.kafka.bootstrap_servers,
+        # As the service has it: the default makes Spark wait half a second per topic.
+        "kafka.fetch.max.wait.ms": "10",
         "subscribePattern": _PATTERN,
         "startingOffsets": "earliest",
     }
     frame = spark.read.format("kafka").options(**options).load()
     if lake is None:
-        yield frame.selectExpr("sum(length(value))").collect()[0][0]
+        yield frame.coalesce(2).selectExpr("sum(length(value))").collect()[0][0]
     else:
         yield _append_each(frame.select("topic", "key", "value", "offset").toArrow(), lake)
     spark.stop()

@@ -15,7 +15,12 @@ from runtime_lock import named, runtime_names
 from tests.support import machine
 
 PROVED = machine.ROOT / "tests" / "e2e" / "image.sha256"
-_FILES = ("Dockerfile", "tools/runtime_lock.py", "service/lakesplice/spark/jars.py")
+_FILES = (
+    "Dockerfile",
+    "tools/runtime_lock.py",
+    "service/lakesplice/spark/jars.py",
+    "service/lakesplice/spark/class_archive.py",
+)
 
 
 def digest() -> str:

@@ -93,6 +93,9 @@ class Query:
         options = {
             # Spark waits this long once per topic partition; the default is half a second.
             "kafka.fetch.max.wait.ms": "10",
+            # There is a consumer per topic partition, and nobody looks at the metrics of any.
+            "kafka.auto.include.jmx.reporter": "false",
+            "kafka.enable.metrics.push": "false",
             "kafka.max.partition.fetch.bytes": str(_fetch_bytes(plan.starts)),
             **{f"kafka.{name}": value for name, value in plan.options.items()},
             "kafka.bootstrap.servers": plan.bootstrap_servers,

@@ -49,9 +49,14 @@ _SETTINGS = {
 
 
 def build_session(
-    master: str, driver_memory: str, jars: Sequence[Path], options: Mapping[str, str]
+    master: str,
+    driver_memory: str,
+    jars: Sequence[Path],
+    options: Mapping[str, str],
+    java_options: str = "",
 ) -> SparkSession:
     """Start the session, or return the one that runs in this process; `options` win over ours.
+    `java_options` are the driver's JVM's.
 
     Blocks for some seconds. `ConfigurationError` where there is no Java. Workers use this
     interpreter, or what `options` name as `spark.pyspark.python`; executors of a cluster get this
@@ -64,7 +69,7 @@ def build_session(
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     log_file = Path(__file__).with_name("log4j2.properties").as_uri()
     settings = {
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log_file}",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log_file} {java_options}",
         **_RETAINED,
         **_SETTINGS,
         **(_ON_ONE_MACHINE if on_one_machine(master) else {}),

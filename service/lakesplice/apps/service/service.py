@@ -40,6 +40,7 @@ from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.apps.service.upkeep.compactor import Compactor
 from lakesplice.config import KafkaSettings, Settings
 from lakesplice.model.driver_status import DriverStatus
+from lakesplice.spark.class_archive import use_archive
 from lakesplice.spark.first_records import FirstRecordReader
 from lakesplice.spark.folders import remove_leftovers
 from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars
@@ -160,8 +161,14 @@ class Service:
     def _session(self, stack: ExitStack) -> SparkSession:
         remove_leftovers()
         settings = self._settings.spark
-        jars = ensure_jars(SPARK_KAFKA, _folder(settings.jars_dir))
-        session = build_session(settings.master, settings.driver_memory, jars, settings.options)
+        jars_dir = _folder(settings.jars_dir)
+        session = build_session(
+            settings.master,
+            settings.driver_memory,
+            ensure_jars(SPARK_KAFKA, jars_dir),
+            settings.options,
+            use_archive(jars_dir),
+        )
         stack.callback(session.stop)
         return session
 
