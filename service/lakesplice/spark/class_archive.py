@@ -9,6 +9,7 @@ another one the JVM ignores it and loads its classes as it does without.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -55,6 +56,8 @@ def make_archive(jars_dir: Path | None = None) -> Path:
             text=True,
             timeout=_SECONDS_MAX,
             check=False,
+            # The name of a machine that builds an image is in no directory.
+            env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
         )
         if done.returncode or not made.exists():
             raise ConfigurationError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -27,7 +28,7 @@ from tests.support.debezium import (
     payload,
     with_schema,
 )
-from tests.support.schema_changes import connect_record
+from tests.support.schema_changes import Change, column, connect_record
 from tests.unit.formats.events.test_flattened import CONTEXT as FLAT
 from tests.unit.formats.events.test_flattened import flat
 
@@ -124,10 +125,15 @@ def test_a_synonym_of_an_unsigned_type_sent_as_signed_shows_beside_its_definitio
     assert of_type({"type": "int32"}, ddl.format("")) == set()
 
 
-def told_of(*statements: str) -> set[str]:
-    """What is noted of a table of which the schema-change topic has these statements."""
+def told_of(*statements: str, listed: bool = False) -> set[str]:
+    """What is noted of a table of which the schema-change topic has these statements; whether each
+    record also lists the table's columns, as Debezium's do.
+    """
     changes = [
-        read_schema_change(connect_record(s, pos=n, order=n)) for n, s in enumerate(statements)
+        read_schema_change(
+            connect_record(s, pos=n, order=n, changes=LISTED[s.split()[0]] if listed else ())
+        )
+        for n, s in enumerate(statements)
     ]
     history = history_of([change for change in changes if isinstance(change, SchemaChange)])
     types = types_of(history, TABLE, Handling())
@@ -136,6 +142,12 @@ def told_of(*statements: str) -> set[str]:
     return suspected([event], context)
 
 
+_COLUMNS = [column("id", "INT", optional=False), column("o", "INT")]
+LISTED: dict[str, list[Change]] = {
+    "CREATE": [("CREATE", "items", _COLUMNS)],
+    "ALTER": [("ALTER", "items", _COLUMNS)],
+    "DROP": [("DROP", "items", None)],
+}
 CHILD = "CREATE TABLE items (id int PRIMARY KEY, o int, {})"
 PARENT = "FOREIGN KEY (o) REFERENCES orders (id)"
 
@@ -153,10 +165,12 @@ PARENT = "FOREIGN KEY (o) REFERENCES orders (id)"
 def test_rows_that_the_server_deletes_itself_are_cautioned_of(clause: str, noted: bool) -> None:
     plain, key = CHILD.format("KEY (o)"), f"{PARENT} {clause}"
     expected = {"foreign-key-cascades"} if noted else set()
-    assert told_of(CHILD.format(key)) == expected
-    assert told_of(plain, f"ALTER TABLE items ADD CONSTRAINT c {key}") == expected
-    assert told_of(plain, f"ALTER TABLE items ADD COLUMN x int, ADD {key}") == expected
-    assert told_of(CHILD.format(key), "DROP TABLE items", plain) == set()
+    for listed in (False, True):
+        told = partial(told_of, listed=listed)
+        assert told(CHILD.format(key)) == expected
+        assert told(plain, f"ALTER TABLE items ADD CONSTRAINT c {key}") == expected
+        assert told(plain, f"ALTER TABLE items ADD COLUMN x int, ADD {key}") == expected
+        assert told(CHILD.format(key), "DROP TABLE items", plain) == set()
     renamed = CHILD.replace("items", "former").format(key)
     assert told_of(renamed, "RENAME TABLE former TO items") == expected
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from lakesplice.formats.events.ddl.columns import (
     DefinedColumn,
+    ForeignKeyCascades,
     RowsMoved,
     Statement,
     TableAltered,
@@ -73,8 +74,8 @@ def _debezium(payload: Mapping[str, object], source: Mapping[str, object]) -> Sc
         told = [_told(change) for change in listed]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         return Flaw(DeadReason.MISSING_FIELD, f"tableChanges can't be read: {error!r}")
-    moved = [found for found in read if isinstance(found, RowsMoved)]
-    return _saying(change, [*_with_names(told, read), *moved])
+    unlisted = [found for found in read if isinstance(found, (RowsMoved, ForeignKeyCascades))]
+    return _saying(change, [*_with_names(told, read), *unlisted])
 
 
 def _saying(change: SchemaChange, statements: Sequence[Statement]) -> SchemaChange:
