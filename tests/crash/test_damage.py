@@ -22,7 +22,7 @@ from lakesplice.testing.doubles import SeededEntropy
 from tests.support.scenario import Scenario
 from tests.support.simulated import Rows, require_finished, require_true, rows_of
 
-FLIPS = 60
+FLIPS, FLIPS_NIGHTLY = 24, 120
 # Of the scenario's steps: something waits then, and little came after the checkpoint.
 UNTIL_CARE = 6
 KINDS = {
@@ -80,7 +80,7 @@ def require_named(path: Path, error: LakespliceError) -> None:
     assert any(name in str(error) for name in names), error
 
 
-def flipped(path: Path, seed: int, flips: int = FLIPS) -> Iterator[int]:
+def flipped(path: Path, seed: int, flips: int) -> Iterator[int]:
     """Flip one bit after another, each time put back; yields where."""
     written = path.read_bytes()
     places = random.Random(seed)
@@ -94,12 +94,20 @@ def flipped(path: Path, seed: int, flips: int = FLIPS) -> Iterator[int]:
         path.write_bytes(written)
 
 
+@pytest.fixture
+def flips(request: pytest.FixtureRequest) -> int:
+    """How many bits of a file are flipped, each of which takes a read of the table."""
+    return FLIPS_NIGHTLY if request.config.getoption("--nightly") else FLIPS
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_flipped_bit_is_named_or_changes_nothing(whole: Whole, kind: str) -> None:
+def test_a_flipped_bit_is_named_or_changes_nothing(
+    whole: Whole, kind: str, flips: int, seed: int
+) -> None:
     files = whole.live(KINDS[kind])
     assert files
     for number, path in enumerate(files):
-        for at in flipped(path, number):
+        for at in flipped(path, seed + number, flips):
             try:
                 found = whole.read()
             except (CorruptFileError, VersionNotFoundError) as error:
@@ -126,9 +134,11 @@ def test_a_file_cut_off_is_named_or_changes_nothing(whole: Whole, kind: str) -> 
             path.write_bytes(written)
 
 
-def test_compaction_copies_no_damage_on(whole: Whole, tmp_path: Path) -> None:
+def test_compaction_copies_no_damage_on(
+    whole: Whole, tmp_path: Path, flips: int, seed: int
+) -> None:
     for path in (*whole.live(KINDS["base files"]), *whole.live(KINDS["deltas"])):
-        for at in flipped(path, 7, FLIPS // 3):
+        for at in flipped(path, seed, flips // 3):
             try:
                 planned = whole.driver.plan_compaction()
             except CorruptFileError as error:
@@ -143,12 +153,14 @@ def test_compaction_copies_no_damage_on(whole: Whole, tmp_path: Path) -> None:
                 assert rows_of(driver.table.store) == whole.rows[0], (path.name, at)
 
 
-def test_a_damaged_run_is_refused_reported_and_rebuilt(whole: Whole, tmp_path: Path) -> None:
+def test_a_damaged_run_is_refused_reported_and_rebuilt(
+    whole: Whole, tmp_path: Path, flips: int, seed: int
+) -> None:
     snapshot = whole.driver.table.snapshot
     assert snapshot is not None
     for number, ref in enumerate(snapshot.manifest.runs):
         path = whole.root / ref.file.path
-        for at in flipped(path, number):
+        for at in flipped(path, seed + number, flips):
             outcome = whole.scenario.driver(LocalStore(whole.folder)).batch()
             assert isinstance(outcome, TaskError), (path.name, at)
             assert outcome.kind == "CorruptFileError"

@@ -75,16 +75,16 @@ Numbers = Callable[..., list[int]]
 
 
 @pytest.fixture
-def numbers(request: pytest.FixtureRequest) -> Numbers:
-    """The calls that one way of failing tries, each of which takes a life of a second: every sixth
-    write, each way others, and every twelfth read; nightly every one.
+def numbers(request: pytest.FixtureRequest, seed: int) -> Numbers:
+    """The calls that one way of failing tries, each of which takes a life of a second: every 12th
+    write, each way others, and every 24th read, which ones by the seed; nightly every one.
     """
     nightly = request.config.getoption("--nightly")
 
     def chosen(way: int, group: int, *methods: str) -> list[int]:
-        every = 1 if nightly else 6 if set(methods) <= {*WRITES} else 12
+        every = 1 if nightly else 12 if set(methods) <= {*WRITES} else 24
         found = [call.number for call in calls() if call.method in methods]
-        return found[way % every :: every][group::GROUPS]
+        return found[(seed + way) % every :: every][group::GROUPS]
 
     return chosen
 
@@ -205,7 +205,7 @@ def written() -> int:
 
 
 def test_the_disk_may_be_full_after_any_number_of_bytes(request: pytest.FixtureRequest) -> None:
-    total, lives = written(), 40 if request.config.getoption("--nightly") else 12
+    total, lives = written(), 40 if request.config.getoption("--nightly") else 8
     for left in range(0, total, total // lives):
         with folder() as path:
             scenario = Scenario()

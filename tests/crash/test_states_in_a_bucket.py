@@ -12,7 +12,7 @@ from lakesplice.testing.s3_server import S3Server, options
 from tests.property.test_state_machine import TableMachine
 from tests.support.clocked import StampedStore
 
-LIVES, LIVES_NIGHTLY, STEPS = 8, 50, 30
+LIVES, LIVES_NIGHTLY, STEPS = 5, 50, 30
 
 
 def test_whatever_happens_to_a_table_in_a_bucket_it_holds(

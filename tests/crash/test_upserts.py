@@ -123,14 +123,21 @@ def broken_off(fault: Fault) -> None:
         finish(path, play(FaultyStore(LocalStore(path), [fault])))
 
 
+Numbers = Callable[..., list[int]]
+
+
 @pytest.fixture
-def every(request: pytest.FixtureRequest) -> int:
-    """Of the calls one in so many is tried, for each way of failing others; nightly every one."""
-    return 1 if request.config.getoption("--nightly") else 3
+def numbers(request: pytest.FixtureRequest, seed: int) -> Numbers:
+    """The calls that one way of failing tries: every sixth, each way others, by the seed; nightly
+    every one.
+    """
+    every = 1 if request.config.getoption("--nightly") else 6
 
+    def chosen(way: int, *methods: str) -> list[int]:
+        found = [call.number for call in calls() if call.method in methods]
+        return found[(seed + way) % every :: every]
 
-def numbers(every: int, way: int, *methods: str) -> list[int]:
-    return [call.number for call in calls() if call.method in methods][way % every :: every]
+    return chosen
 
 
 def _nth_writer(at: int) -> Callable[[Call], bool]:
@@ -147,27 +154,28 @@ def _nth_writer(at: int) -> Callable[[Call], bool]:
 
 
 @pytest.mark.parametrize("how", [How.CRASH_BEFORE, How.CRASH_AFTER])
-def test_a_process_that_dies_at_any_write_leaves_a_whole_state(every: int, how: How) -> None:
-    for number in numbers(every, list(How).index(how), *WRITES):
+def test_a_process_that_dies_at_any_write_leaves_a_whole_state(numbers: Numbers, how: How) -> None:
+    for number in numbers(list(How).index(how), *WRITES):
         broken_off(Fault.at(number, how))
 
 
 @pytest.mark.parametrize("how", [How.LOST, How.ANSWER_LOST])
-def test_any_write_may_fail_once_before_or_after_its_effect(every: int, how: How) -> None:
-    for number in numbers(every, list(How).index(how), *WRITES):
+def test_any_write_may_fail_once_before_or_after_its_effect(numbers: Numbers, how: How) -> None:
+    for number in numbers(list(How).index(how), *WRITES):
         broken_off(Fault.at(number, how))
 
 
-def test_any_file_under_way_may_be_cut_off(every: int) -> None:
-    for at in range(2 % every, len(numbers(1, 0, "writer")), every):
+def test_any_file_under_way_may_be_cut_off(numbers: Numbers) -> None:
+    every_one = [call.number for call in calls() if call.method == "writer"]
+    for at in map(every_one.index, numbers(2, "writer")):
         broken_off(Fault(_nth_writer(at), How.CUT))
 
 
-def test_any_read_may_fail_once(every: int) -> None:
-    for number in numbers(every, 0, *READS):
+def test_any_read_may_fail_once(numbers: Numbers) -> None:
+    for number in numbers(0, *READS):
         broken_off(Fault.at(number, How.LOST))
 
 
-def test_a_store_may_fail_for_good_from_any_write_on(every: int) -> None:
-    for number in numbers(every, 1, *WRITES):
+def test_a_store_may_fail_for_good_from_any_write_on(numbers: Numbers) -> None:
+    for number in numbers(1, *WRITES):
         broken_off(Fault.since(number, How.LOST))

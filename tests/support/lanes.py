@@ -26,7 +26,19 @@ if TYPE_CHECKING:
 SERVICES = ("tests/e2e/", "tests/crash/test_kills.py", "tests/integration/")
 """Files whose tests start a broker, a database or the whole service: one at a time."""
 
-REST_FIRST = ("tests/conformance/", "tests/splice/", "tests/crash/", "tests/property/")
+NO_SERVICES = tuple(
+    f"tests/integration/test_{subject}.py"
+    for subject in ("bounds", "chart", "month", "object_store", "store_contract_s3")
+)
+"""Files of those folders that need none of these."""
+
+REST_FIRST = (
+    "tests/integration/",
+    "tests/conformance/",
+    "tests/splice/",
+    "tests/crash/",
+    "tests/property/",
+)
 """What the other lane begins with: a long file at the end would leave one core idle."""
 
 BUDGET_SECONDS = {
@@ -49,7 +61,7 @@ REPORTS_MIN = 1000
 
 def is_services(nodeid: str) -> bool:
     """Whether the test or file belongs to the lane of services."""
-    return nodeid.startswith(SERVICES)
+    return nodeid.startswith(SERVICES) and not nodeid.startswith(NO_SERVICES)
 
 
 class TwoLanes(LoadScopeScheduling):  # type: ignore[misc]  # xdist ships no types
