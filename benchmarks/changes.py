@@ -39,8 +39,8 @@ from pyspark.sql.types import StructType
 from benchmarks.splice.data import KEY, SEED, make_store_sales
 from lakesplice import Table
 from lakesplice.spark.jars import DELTA, ensure_jars
+from lakesplice.spark.python_workers import keep_zip_directories
 from lakesplice.spark.session import build_session
-from lakesplice.spark.workers import keep_zip_directories
 
 FIGURES = Path(__file__).parents[1] / "docs" / "benchmarks" / "figures" / "changes.json"
 OURS, DELTA_FEED, NOTHING, READY = "lakesplice", "delta", "nothing", "ready"

@@ -10,7 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lakesplice.apps.files import (
+    from lakesplice.apps.library.splice_file import SpliceSummary, splice_file
+    from lakesplice.apps.library.table import Table
+    from lakesplice.apps.library.whole_files import (
         FileSummary,
         add_column,
         append_rows,
@@ -18,8 +20,6 @@ if TYPE_CHECKING:
         merge_files,
         replace_column,
     )
-    from lakesplice.apps.library import Table
-    from lakesplice.apps.spliced import SpliceSummary, splice_file
 
 __all__ = [
     "FileSummary",
@@ -39,15 +39,15 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str) -> Any:
     if name == "Table":
-        from lakesplice.apps.library import Table  # see above
+        from lakesplice.apps.library.table import Table  # see above
 
         return Table
     if name in ("SpliceSummary", "splice_file"):
-        from lakesplice.apps import spliced
+        from lakesplice.apps.library import splice_file
 
-        return getattr(spliced, name)
+        return getattr(splice_file, name)
     if name in __all__:
-        from lakesplice.apps import files
+        from lakesplice.apps.library import whole_files
 
-        return getattr(files, name)
+        return getattr(whole_files, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

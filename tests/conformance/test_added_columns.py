@@ -16,7 +16,7 @@ from lakesplice.formats.events.debezium.connect import cell_of, with_fill
 from lakesplice.formats.events.debezium.native import Handling, types_of
 from lakesplice.formats.events.maxwell import told_types as maxwell
 from lakesplice.formats.events.values.context import SchemaText
-from lakesplice.model.fills import fill_value
+from lakesplice.model.column_values import fill_value
 from lakesplice.model.names import TableName
 from lakesplice.model.types import ColumnType
 from tests.support.column_types import Typed, every_type

@@ -16,7 +16,7 @@ from lakesplice.formats.events.ddl import SchemaChange, history_of, read_schema_
 from lakesplice.formats.events.debezium.native import Handling, types_of
 from lakesplice.formats.events.maxwell import told_types as maxwell
 from lakesplice.model.change import Op
-from lakesplice.model.formats import FormatName
+from lakesplice.model.choices import FormatName
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import TableName
 from lakesplice.model.position import Ordering, Position

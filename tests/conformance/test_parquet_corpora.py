@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lakesplice.errors import CorruptFileError, UnsupportedError
-from lakesplice.splicing.reasons import Reason
+from lakesplice.splicing.faults import Reason
 from lakesplice.splicing.structures.source import SourceFile
 from tests.support.parquet_parts import read_to_the_last_page
 

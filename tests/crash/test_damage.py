@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lakesplice.errors import CorruptFileError, LakespliceError, VersionNotFoundError
-from lakesplice.spark.plan import TaskError
+from lakesplice.spark.jobs.batch_plan import TaskError
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.protocol.commit import Committed

@@ -6,10 +6,10 @@ import struct
 from collections.abc import Callable, Set
 
 from lakesplice.errors import CorruptFileError, UnsupportedError, UsageError
+from lakesplice.splicing.faults import FilePart
 from lakesplice.splicing.structures.footer import MAGIC
-from lakesplice.splicing.structures.place import Place
 
-PLACE = Place("fuzzed.parquet", "anywhere")
+PLACE = FilePart("fuzzed.parquet", "anywhere")
 _NAMED: Set[str] = {"path", "place"}
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from benchmarks.splice.memory import anonymous_bytes, watched
 from lakesplice.formats.rowindex import Entries
 from lakesplice.planning.rows.locate import locate
-from lakesplice.spark.decode_stage import ANSWERS, decode_records
+from lakesplice.spark.jobs.decode_stage import ANSWERS, decode_records
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.files.index_runs import RunCache, write_merged, write_run
 from lakesplice.table.reading.table import Table

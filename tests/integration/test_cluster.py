@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from lakesplice.spark.python_workers import pack, ship_package
 from lakesplice.spark.session import build_session, cores
-from lakesplice.spark.shipping import pack, ship_package
 from lakesplice.testing.spark_cluster import Cluster, foreign_python
 
 
@@ -38,7 +38,7 @@ def test_executors_import_the_package_that_the_driver_sent(session: SparkSession
     def whence(_: int) -> tuple[str, str]:
         import sys
 
-        from lakesplice.spark import batch
+        from lakesplice.spark.jobs import batch
 
         return batch.__file__, sys.executable
 

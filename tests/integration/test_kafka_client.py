@@ -14,7 +14,7 @@ import time
 from lakesplice.errors import LakespliceError
 from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars
 from lakesplice.spark.session import build_session
-from lakesplice.spark.topics import TopicCatalogue
+from lakesplice.spark.kafka.topics import TopicCatalogue
 session = build_session("local[1]", "512m", ensure_jars(SPARK_KAFKA), {})
 SASL = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
 for servers, options in (

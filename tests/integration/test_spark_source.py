@@ -182,7 +182,7 @@ def test_what_is_asked_of_a_frame_once_is_not_kept_for_the_next_time(
 def test_a_table_of_many_files_is_read_by_many_tasks(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lakesplice.apps.spark_source._PARTITION_BYTES", 1)
+    monkeypatch.setattr("lakesplice.apps.spark_format.source._PARTITION_BYTES", 1)
     table = Table.create(tmp_path / "a" / "b", pa.table({"id": [1]}), key=["id"])
     for n in range(2, 6):
         table.upsert(pa.table({"id": [n]}))

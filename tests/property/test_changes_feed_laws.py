@@ -1,6 +1,6 @@
 """What a topic-fed table says that it changed is what changed, whatever its topic brings.
 
-Also for `readStream`, which reads the same changes in shares (`apps/spark_source.py`).
+Also for `readStream`, which reads the same changes in shares (`apps/spark_format/source.py`).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lakesplice.formats.events import DecodeContext, declare
 from lakesplice.formats.events.decode import DIALECTS, recognise
-from lakesplice.model.formats import FormatName
+from lakesplice.model.choices import FormatName
 from lakesplice.planning.shape.computing.expression import parse
 from lakesplice.planning.shape.metadata_columns import Metadata, Origin
 from lakesplice.planning.shape.shaping import Shape, shaped

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lakesplice.model.choices import NotInserts
 from lakesplice.model.manifest import ParkCode
-from lakesplice.model.modes import NotInserts
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.reading.table import Table

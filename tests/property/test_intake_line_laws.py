@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from lakesplice.formats.events import DecodeContext
 from lakesplice.model.manifest import PartitionState
-from lakesplice.model.modes import APPENDED
+from lakesplice.model.names import APPENDED
 from lakesplice.model.schema import TableSchema
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.planning.intake.known_topic import KnownTopic

@@ -23,7 +23,7 @@ from lakesplice.splicing.structures.page_index import (
     encode_offset_indexes,
 )
 from lakesplice.splicing.structures.source import SourceFile
-from lakesplice.splicing.structures.thrift import (
+from lakesplice.splicing.thrift.compact import (
     List,
     Map,
     Struct,
@@ -31,7 +31,7 @@ from lakesplice.splicing.structures.thrift import (
     decode_struct,
     encode_struct,
 )
-from lakesplice.splicing.structures.varints import decode_varints, encode_varints, unzigzag, zigzag
+from lakesplice.splicing.thrift.varints import decode_varints, encode_varints, unzigzag, zigzag
 from tests.fuzz.mutator import mutated
 from tests.support.parquet_parts import PLACE, opened, parquet, some_table
 

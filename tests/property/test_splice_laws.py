@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from lakesplice.errors import UnsupportedError
 from lakesplice.planning.rows.edits import Edits
+from lakesplice.splicing.faults import Reason
 from lakesplice.splicing.metadata.likeness import ORIGINAL_CREATED_BY
 from lakesplice.splicing.metadata.signing import CREATED_BY
 from lakesplice.splicing.options import Options
-from lakesplice.splicing.reasons import Reason
 from lakesplice.splicing.splice import Spliced, splice
 from lakesplice.splicing.structures.footer import Chunk
 from lakesplice.splicing.structures.source import SourceFile

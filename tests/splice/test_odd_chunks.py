@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakesplice.planning.rows.edits import ColumnEdit, Edits
+from lakesplice.splicing.faults import Reason
 from lakesplice.splicing.options import Options
 from lakesplice.splicing.output.copying import StreamSink
-from lakesplice.splicing.reasons import Reason
 from lakesplice.splicing.splice import Spliced, splice
 from lakesplice.splicing.structures.source import SourceFile
 from tests.support.mixed_pages import PLAIN, PLAIN_V2, ROWS_PER_PAGE, WITH, WITH_V2, Kind, mixed

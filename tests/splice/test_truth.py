@@ -11,15 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from lakesplice.splicing.faults import FilePart
 from lakesplice.splicing.structures.chunks import ByteRange, Chunk, EncodingCount
 from lakesplice.splicing.structures.footer import Statistics
 from lakesplice.splicing.structures.page_index import ColumnIndex, OffsetIndex
-from lakesplice.splicing.structures.place import Place
 from lakesplice.splicing.structures.source import SourceFile
 from tests.support.parquet_parts import opened, parquet
 from tests.support.parquet_truth import untruths_of
 
-PLACE = Place("lying.parquet", "")
+PLACE = FilePart("lying.parquet", "")
 ROWS = 300
 TABLE = pa.table(
     {

@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakesplice.splicing.structures.place import Place
+from lakesplice.splicing.faults import FilePart
 from lakesplice.splicing.structures.source import SourceFile
 
-PLACE = Place("some.parquet", "some part")
+PLACE = FilePart("some.parquet", "some part")
 EVERYTHING: dict[str, Any] = {
     "compression": "zstd",
     "write_page_index": True,

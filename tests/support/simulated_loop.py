@@ -28,9 +28,9 @@ from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.apps.service.upkeep.compactor import Compactor
 from lakesplice.config import Settings
 from lakesplice.errors import RetryableError, SourceUnavailable, StorageError
-from lakesplice.spark.query import QueryPlan
-from lakesplice.spark.rewrites import RewriteTask
-from lakesplice.spark.topics import Topic
+from lakesplice.spark.jobs.rewrites import RewriteTask
+from lakesplice.spark.kafka.query import QueryPlan
+from lakesplice.spark.kafka.topics import Topic
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.generation import Generation
 from lakesplice.table.protocol.layout import generation_path

@@ -15,8 +15,8 @@ from lakesplice.apps.service.batching.dropped_tables import TableDrops
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables, unborn_source
 from lakesplice.config import Settings
-from lakesplice.spark.plan import BatchPlan, TaskError, TopicRead, TopicResult
-from lakesplice.spark.topics import Topic
+from lakesplice.spark.jobs.batch_plan import BatchPlan, TaskError, TopicRead, TopicResult
+from lakesplice.spark.kafka.topics import Topic
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.generation import Generation
 from lakesplice.table.files.index_runs import RunCache

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from lakesplice.spark.folders import QueryFolder, remove_leftovers
+from lakesplice.spark.kafka.query_folders import QueryFolder, remove_leftovers
 from tests.support.running import environment
 
 OTHER = """
 import sys
-from lakesplice.spark.folders import QueryFolder
+from lakesplice.spark.kafka.query_folders import QueryFolder
 folder = QueryFolder()
 (folder.path / "offsets").mkdir()
 print(folder.path, flush=True)

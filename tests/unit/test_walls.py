@@ -33,7 +33,7 @@ PLANTED = (
     ("planning.schema.policy", "lakesplice.planning.intake.report", "Rooms of planning"),
     ("planning.upkeep.retention", "lakesplice.planning.by_hand.hand_fed", "Rooms of planning"),
     ("splicing.verify", "os", "Splicing opens nothing"),
-    ("splicing.structures.thrift", "lakesplice.splicing.columns.editing", "A splice is built"),
+    ("splicing.thrift.compact", "lakesplice.splicing.columns.editing", "A splice is built"),
     ("table.protocol.layout", "time", "The protocol performs no effect"),
     ("table.upkeep.vacuum", "os", "The protocol performs no effect"),
     ("table.upkeep.purge", "lakesplice.storage.local", "Imports point down the house"),
@@ -43,7 +43,7 @@ PLANTED = (
     ("table.driver.status", "lakesplice.table.upkeep.purge", "Rooms of the protocol"),
     ("storage.local", "pyspark", "Storage knows no engine"),
     ("storage.copying", "lakesplice.telemetry.http", "Imports point down the house"),
-    ("spark.rewrites", "obstore", "Spark moves data"),
+    ("spark.jobs.rewrites", "obstore", "Spark moves data"),
     ("spark.jars", "lakesplice.storage.system", "Imports point down the house"),
     ("telemetry.http", "lakesplice.apps.lake", "Imports point down the house"),
     ("telemetry.registry", "lakesplice.model.names", "Telemetry knows names"),
@@ -53,6 +53,14 @@ PLANTED = (
     ("apps.service.tables", "lakesplice.apps.service.sources.connectors", "Rooms of the service"),
     ("config.options", "lakesplice.telemetry.logs", "Settings are values"),
     ("testing.compare", "lakesplice.apps.lake", "Imports point down the house"),
+    ("apps.lake", "lakesplice.apps.library.table", "Programs rest on what they share"),
+    ("apps.record_reading", "lakesplice.apps.service.driver", "Programs rest on what they share"),
+    ("apps.library.new_file", "pyspark", "The library starts no engine"),
+    ("apps.cli.options", "lakesplice.apps.cli.tables.listing", "Commands know no other command"),
+    ("apps.cli.tables.adopting", "lakesplice.apps.cli.tables.upkeep", "A command about tables"),
+    ("spark.jobs.batch", "lakesplice.spark.kafka.topics", "What runs in Spark"),
+    ("spark.session", "lakesplice.spark.kafka.query", "What runs in Spark"),
+    ("splicing.thrift.compact", "lakesplice.splicing.structures.footer", "A splice is built"),
 )
 
 

@@ -40,10 +40,8 @@ from lakesplice.config.sections.upkeep import (
 )
 from lakesplice.config.sections.watching import LoggingSettings, MetricsSettings
 from lakesplice.errors import ConfigurationError
-from lakesplice.model.formats import FormatName
-from lakesplice.model.mappings import TypeMapping
-from lakesplice.model.modes import APPENDED, SOURCE_POSITION, NotInserts
-from lakesplice.model.names import TableName
+from lakesplice.model.choices import FormatName, NotInserts, TypeMapping
+from lakesplice.model.names import APPENDED, SOURCE_POSITION, TableName
 from lakesplice.planning.schema.policy import PartialImages, SchemaPolicy
 from lakesplice.planning.upkeep.retention import RETENTION_SECONDS_MIN
 from lakesplice.table.driver.generation import LEASE_SECONDS, LEASE_SECONDS_MAX

@@ -8,11 +8,11 @@ from enum import StrEnum
 
 from lakesplice.errors import UsageError
 from lakesplice.model.address import BaseFile
+from lakesplice.model.choices import FormatName
+from lakesplice.model.column_presence import ColumnPresences
 from lakesplice.model.epochs import Epoch
-from lakesplice.model.formats import FormatName
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.schema import TableSchema
-from lakesplice.model.stays import ColumnPresences
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,9 @@ BEFORE_DIGEST = "_before_digest"
 CHANGED = "_changed"
 GROUP = "_group"
 ROW = "_row"
+# The key of tables that rows are appended to: a column that `planning/rows/appended_rows.py` adds.
+SOURCE_POSITION = "_source_position"
+APPENDED = (SOURCE_POSITION,)
 RESERVED = frozenset(
     (*SYSTEM_COLUMNS, COLUMN_POSITIONS, KEY_HIGH, KEY_LOW, OP, BEFORE_DIGEST, CHANGED, GROUP, ROW)
 )

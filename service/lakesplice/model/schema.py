@@ -37,7 +37,7 @@ OF_CHANGE, OF_TOPIC, COMPUTED = "of-change:", "of-topic:", "computed:"
 class Column:
     """A stored column. `id` is never reused: a column dropped and added again is a new one.
 
-    `fill` is what rows hold that were there when it was added (`model/fills.py`), None for null. A
+    `fill` is what rows hold that were there when it was added (`fill_text`), None for null. A
     `hidden` column is still in files but in no schema for readers: the source dropped it. With
     `copy_of` it has in each row what the column of that identity has, under another name that the
     source has or had for it.
@@ -296,7 +296,7 @@ class Tenure:
 class SourceField:
     """A column as one change event describes it; `type` is None where no exact type is known.
 
-    `fill` is what the source put into its rows when it added the column (`model/fills.py`), None
+    `fill` is what the source put into its rows when it added the column (`fill_text`), None
     where that was null or isn't known. `formerly` are names that the source is known to have had
     for it before, the latest first, `later` those it got since, the next first; with `told_new` the
     source reported the statement that added the column, so the column had no other name before

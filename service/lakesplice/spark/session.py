@@ -10,7 +10,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from lakesplice.spark.jvm import start_jvm
-from lakesplice.spark.shipping import ship_package
+from lakesplice.spark.python_workers import ship_package
 
 INGEST_POOL = "ingest"
 COMPACTION_POOL = "compaction"

@@ -10,11 +10,10 @@ import pyarrow as pa
 
 from lakesplice.errors import UnsupportedError, UsageError
 from lakesplice.planning.rows.edits import Edits
+from lakesplice.splicing.faults import FilePart, Reason
 from lakesplice.splicing.pages.codec import read_type, writable
 from lakesplice.splicing.pages.laying import stored
-from lakesplice.splicing.reasons import Reason
 from lakesplice.splicing.structures.footer import Leaf
-from lakesplice.splicing.structures.place import Place
 from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.splicing.values import fitted, refuse_rebased
 from lakesplice.splicing.whole import arrow_schema
@@ -100,7 +99,7 @@ def plain(kind: pa.DataType) -> pa.DataType:
 
 
 def _type_of(file: SourceFile, leaf: Leaf) -> pa.DataType:
-    place = Place(file.name, f"new rows of column {leaf.name}")
+    place = FilePart(file.name, f"new rows of column {leaf.name}")
     created_by = file.footer.created_by
     if not writable(leaf, created_by, place):
         raise UnsupportedError(

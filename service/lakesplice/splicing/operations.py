@@ -18,6 +18,7 @@ from lakesplice.errors import UnsupportedError, UsageError
 from lakesplice.planning.rows.edits import ColumnEdit, Edits
 from lakesplice.splicing.columns.fresh import cut, fresh_chunk, leaf_of, pages_like, style_like
 from lakesplice.splicing.columns.widening import wide, with_room, with_room_for
+from lakesplice.splicing.faults import FilePart, Reason
 from lakesplice.splicing.given import NewColumn, check_new, constant, fitted_plain, rows_like
 from lakesplice.splicing.metadata.agreement import disagreements
 from lakesplice.splicing.metadata.geography import unbounded
@@ -31,10 +32,8 @@ from lakesplice.splicing.pages.codec import Style
 from lakesplice.splicing.pages.laying import laid_over
 from lakesplice.splicing.pages.memory import Memory
 from lakesplice.splicing.pages.rows import read_column
-from lakesplice.splicing.reasons import Reason
 from lakesplice.splicing.splice import DEFAULTS, Spliced, check_edits, edited_groups, finished
 from lakesplice.splicing.structures.footer import Leaf, RowGroup
-from lakesplice.splicing.structures.place import Place
 from lakesplice.splicing.structures.source import SourceFile
 
 __all__ = [
@@ -136,7 +135,7 @@ def add_columns(
     style = style_like(file, 0)[0] if footer.leaves else Style(6, v2=False, checksums=True)
     for column in columns:
         field = column.field.with_type(wide(column.field.type))
-        leaf = leaf_of(field, Place(name, f"new column {field.name}"))
+        leaf = leaf_of(field, FilePart(name, f"new column {field.name}"))
         before = column.before
         at = len(footer.leaves) if before is None else column_of(footer, before, name)
         footer = inserted(footer, at, leaf, field)
@@ -203,7 +202,7 @@ def replace_column(
     known = old or field.name
     at = column_of(file.footer, known, name)
     field = field.with_type(wide(field.type))
-    leaf = leaf_of(field, Place(name, f"column {field.name}"))
+    leaf = leaf_of(field, FilePart(name, f"column {field.name}"))
     footer = inserted(removed(unbounded(file.footer, (known,)), at), at, leaf, field)
     style, _ = style_like(file, at)
     others = {other.column: other.column for other in file.footer.leaves if other.column != at}
@@ -233,7 +232,7 @@ def _copied(file: SourceFile, options: Options) -> list[GroupPlan]:
 def _appended(
     leaf: Leaf, style: Style, encoding: int | None, values: pa.ChunkedArray, name: str
 ) -> ChunkImage:
-    place = Place(name, f"new rows of column {leaf.name}")
+    place = FilePart(name, f"new rows of column {leaf.name}")
     pages = [
         values.slice(at, _ROWS_PER_PAGE).combine_chunks()
         for at in range(0, len(values), _ROWS_PER_PAGE)
@@ -261,7 +260,7 @@ def _with_column(
         if edit is not None and len(edit.rows):
             values = laid_over(values, edit.rows, fitted_plain(edit.values, column.field))
         arrays = cut(values, pages_like(file, row_group))
-        return fresh_chunk(leaf, arrays, style, Place(file.name, f"new column {leaf.name}"))
+        return fresh_chunk(leaf, arrays, style, FilePart(file.name, f"new column {leaf.name}"))
 
     making = MakeImageFunction(made, rows)
     return GroupPlan(group.like, [*group.chunks[:at], making, *group.chunks[at:]])

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from lakesplice.splicing.faults import Reason
 from lakesplice.splicing.output.copying import Scratch, Sink
-from lakesplice.splicing.reasons import Reason
 
 SPAN_BYTES = 2 * 1024 * 1024
 

@@ -13,6 +13,7 @@ from lakesplice.planning.rows.edits import Edits
 from lakesplice.splicing.columns.editing import EditedChunks, check_editable
 from lakesplice.splicing.columns.nested import NestedChunks, check_nested
 from lakesplice.splicing.columns.widening import with_room
+from lakesplice.splicing.faults import Reason
 from lakesplice.splicing.metadata.geography import unbounded
 from lakesplice.splicing.metadata.schemas import refuse_doubles
 from lakesplice.splicing.options import Options
@@ -22,7 +23,6 @@ from lakesplice.splicing.output.images import CopiedChunk, MakeImage, MakeImageF
 from lakesplice.splicing.pages.codec import read_type
 from lakesplice.splicing.pages.laying import fitting, null_refused, refused
 from lakesplice.splicing.pages.memory import Memory
-from lakesplice.splicing.reasons import Reason
 from lakesplice.splicing.structures.footer import Leaf, RowGroup
 from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.splicing.verify import verify_written

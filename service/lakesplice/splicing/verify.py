@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from lakesplice.errors import CorruptFileError
 from lakesplice.planning.rows.edits import ColumnEdit, Edits
+from lakesplice.splicing.faults import FilePart
 from lakesplice.splicing.metadata.schemas import refuse_doubles
 from lakesplice.splicing.output.assemble import Assembled
 from lakesplice.splicing.pages.laying import bits, stored
@@ -21,7 +22,6 @@ from lakesplice.splicing.pages.plan import rows_in_pages
 from lakesplice.splicing.pages.rows import read_nested_rows, read_rows
 from lakesplice.splicing.structures.checksums import check_chunks, is_ours
 from lakesplice.splicing.structures.footer import MAGIC
-from lakesplice.splicing.structures.place import Place
 from lakesplice.splicing.structures.source import SourceFile
 
 _DECODED_PAGES_MAX = 3
@@ -29,7 +29,7 @@ _DECODED_PAGES_MAX = 3
 
 def verify_written(written: Assembled, rows: int, name: str) -> None:
     """Raise `CorruptFileError` unless the footer says what was written, of so many rows."""
-    place, footer = Place(name, "footer of the new file"), written.footer
+    place, footer = FilePart(name, "footer of the new file"), written.footer
     groups = footer.row_groups
     if footer.num_rows != rows or any(len(g.chunks) != len(footer.leaves) for g in groups):
         raise place.corrupt("it describes other rows than were written; this is a defect")

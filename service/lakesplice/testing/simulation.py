@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import pyarrow as pa
 
 from lakesplice.formats.events import DeclaredType, TypeHistory
+from lakesplice.model.choices import NotInserts
 from lakesplice.model.manifest import PartitionState, SourceState
-from lakesplice.model.modes import NotInserts
 from lakesplice.model.names import TableName
 from lakesplice.planning.intake.dead_letter_limit import NO_LIMIT, LetterLimit
 from lakesplice.planning.intake.line import RecordReading
@@ -30,9 +30,9 @@ from lakesplice.planning.shape.shaping import Shape, shard_of
 from lakesplice.planning.sources.dropped_tables import DropHistory
 from lakesplice.planning.upkeep.compaction import tasks, work
 from lakesplice.planning.upkeep.file_merge import FileMergePolicy, plan_file_merge
-from lakesplice.spark.decode_stage import decode_records
-from lakesplice.spark.plan import BatchPlan, TaskError, TopicPlan, TopicResult, gather
-from lakesplice.spark.write_stage import read_answers, write_ranges
+from lakesplice.spark.jobs.batch_plan import BatchPlan, TaskError, TopicPlan, TopicResult, gather
+from lakesplice.spark.jobs.decode_stage import decode_records
+from lakesplice.spark.jobs.write_stage import read_answers, write_ranges
 from lakesplice.storage.places import open_sink
 from lakesplice.table.files.index_runs import RunCache, write_merged
 from lakesplice.table.files.page_rewriter import best_rewriter

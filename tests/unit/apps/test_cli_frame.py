@@ -16,7 +16,7 @@ import typer
 import yaml
 
 from lakesplice.apps.cli.app import EXIT_CODES, app
-from lakesplice.apps.cli.durations import duration
+from lakesplice.apps.cli.options import duration
 from lakesplice.config import lake_options
 from lakesplice.errors import ConfigurationError
 from lakesplice.storage.access import Bucket

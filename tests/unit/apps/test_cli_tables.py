@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from lakesplice.apps.cli.lake_overview import print_overview
+from lakesplice.apps.cli.tables.lake_overview import print_overview
 from lakesplice.apps.lake_listing import listing
 from lakesplice.model.change import Op
 from lakesplice.model.driver_status import (

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from lakesplice.apps.commands import RequestWait, answer_of, give, workplace
-from lakesplice.apps.table_work import (
+from lakesplice.apps.table_commands.dispatch import RequestWait, answer_of, give, workplace
+from lakesplice.apps.table_commands.work import (
     COMPACT,
     DROP,
     MERGE,

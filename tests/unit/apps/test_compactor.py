@@ -16,7 +16,7 @@ from lakesplice.apps.service.upkeep.table_upkeep import Upkeep
 from lakesplice.errors import CorruptFileError, FencedError, StorageError
 from lakesplice.model.manifest import Manifest, ParkCode
 from lakesplice.planning.upkeep.compaction import Backlog, backlog
-from lakesplice.spark.rewrites import RewriteTask
+from lakesplice.spark.jobs.rewrites import RewriteTask
 from lakesplice.table.protocol.layout import generation_path
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.reading.scan import View

@@ -11,8 +11,8 @@ import structlog
 
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTables, unborn_source
-from lakesplice.apps.table_work import DROP, REPLAY, UNPARK, do
-from lakesplice.apps.workplace import Workplace
+from lakesplice.apps.table_commands.work import DROP, REPLAY, UNPARK, do
+from lakesplice.apps.table_commands.workplace import Workplace
 from lakesplice.config import Settings
 from lakesplice.errors import UsageError
 from lakesplice.model.manifest import ParkCode, ParkReason

@@ -8,7 +8,7 @@ import pytest
 
 from lakesplice.apps.service.upkeep.purges import Purges
 from lakesplice.model.names import TableName
-from lakesplice.spark.rewrites import PurgeTask
+from lakesplice.spark.jobs.rewrites import PurgeTask
 from lakesplice.table.protocol.intents import Purge
 from lakesplice.table.upkeep.purge import purge
 from lakesplice.telemetry import catalogue as metric

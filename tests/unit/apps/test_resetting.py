@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from lakesplice.apps.commands import workplace
-from lakesplice.apps.resetting import EARLIEST, Reset, reset
-from lakesplice.apps.table_work import RESET
-from lakesplice.apps.workplace import Workplace
+from lakesplice.apps.table_commands.dispatch import workplace
+from lakesplice.apps.table_commands.resetting import EARLIEST, Reset, reset
+from lakesplice.apps.table_commands.work import RESET
+from lakesplice.apps.table_commands.workplace import Workplace
 from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState, SourceState
 from lakesplice.model.schema import TableSchema
 from lakesplice.storage.local import LocalStore

@@ -21,7 +21,7 @@ from lakesplice.model.names import TableName
 from lakesplice.model.position import Position
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
-from lakesplice.spark.topics import Topic
+from lakesplice.spark.kafka.topics import Topic
 from tests.support.maxwell import schema_record
 from tests.support.schema_changes import connect_record
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType
 
-from lakesplice.apps.library import Table
-from lakesplice.apps.spark_changes import ChangesStream
-from lakesplice.apps.spark_source import LakespliceSource
+from lakesplice.apps.library.table import Table
+from lakesplice.apps.spark_format.changes import ChangesStream
+from lakesplice.apps.spark_format.source import LakespliceSource
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.protocol.snapshot import open_snapshot
 from lakesplice.table.reading.changes import ChangesPart, changes_of

@@ -9,7 +9,7 @@ import pytest
 from lakesplice import errors
 from lakesplice.apps.service.batching.job import error_line
 from lakesplice.errors import CorruptFileError, LakespliceError, MissingFileError, RetryableError
-from lakesplice.spark.plan import TaskError
+from lakesplice.spark.jobs.batch_plan import TaskError
 
 TREE = [
     kind

@@ -15,7 +15,7 @@ from lakesplice.errors import SourceUnavailable
 from lakesplice.model.driver_status import TopicState
 from lakesplice.model.names import TableName
 from lakesplice.model.schema import TableSchema
-from lakesplice.spark.topics import Topic
+from lakesplice.spark.kafka.topics import Topic
 from tests.support.debezium import Record, compact, image, payload
 from tests.support.maxwell_events import event
 from tests.unit.apps.test_topic_states import Scene

@@ -23,8 +23,8 @@ from lakesplice.model.driver_status import TopicCondition, TopicState
 from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState
 from lakesplice.model.position import Ordering, Position
 from lakesplice.model.schema import TableSchema
-from lakesplice.spark.plan import TaskError
-from lakesplice.spark.topics import Topic, TopicCatalogue
+from lakesplice.spark.jobs.batch_plan import TaskError
+from lakesplice.spark.kafka.topics import Topic, TopicCatalogue
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.generation import Generation
 from lakesplice.table.driver.status import newest_status

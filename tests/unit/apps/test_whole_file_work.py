@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lakesplice
-from lakesplice.apps.appearing import appearing
+from lakesplice.apps.library.new_file import appearing
 from lakesplice.errors import CorruptFileError, LakespliceError, UnsupportedError, UsageError
 
 TABLE = pa.table({"id": np.arange(1000), "name": [f"n{at % 9}" for at in range(1000)]})

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakesplice.formats.events.debezium.connect import NoShape, shape_of_schema
-from lakesplice.model.fills import fill_text, fill_value
+from lakesplice.model.column_values import fill_text, fill_value
 from lakesplice.model.types import ColumnType
 
 VALUES = st.one_of(

@@ -12,7 +12,7 @@ from lakesplice.errors import UnsupportedError
 from lakesplice.splicing.metadata.trust import believed
 from lakesplice.splicing.operations import drop_column, merge_files
 from lakesplice.splicing.structures.footer import Statistics
-from lakesplice.splicing.structures.thrift import EMPTY
+from lakesplice.splicing.thrift.compact import EMPTY
 from tests.support.in_memory import look, made, signed_by, spliced
 from tests.support.parquet_parts import PLACE, opened, parquet
 

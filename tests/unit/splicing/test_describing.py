@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lakesplice.splicing.faults import FilePart
 from lakesplice.splicing.structures.chunks import Chunk
 from lakesplice.splicing.structures.enums import BoundaryOrder
 from lakesplice.splicing.structures.footer import Statistics
-from lakesplice.splicing.structures.place import Place
-from lakesplice.splicing.structures.thrift import EMPTY
+from lakesplice.splicing.thrift.compact import EMPTY
 from tests.support.in_memory import look, signed_by, spliced, with_chunk
 from tests.support.parquet_parts import parquet
 from tests.support.parquet_truth import untruths_of
@@ -34,7 +34,7 @@ def edited(data: bytes, rows: Sequence[int], values: Sequence[Any], kind: pa.Dat
 
 def statistics(data: bytes) -> Statistics:
     found = look(data).chunk(0, 0).statistics
-    return Statistics.from_struct(found or EMPTY, Place("", ""))
+    return Statistics.from_struct(found or EMPTY, FilePart("", ""))
 
 
 def number(data: bytes | None) -> int:
@@ -115,7 +115,7 @@ def test_zeros_are_bounds_of_either_sign() -> None:
 
 def test_what_was_never_counted_is_not_said() -> None:
     def changed(chunk: Chunk) -> Chunk:
-        said = Statistics.from_struct(chunk.statistics or EMPTY, Place("", ""))
+        said = Statistics.from_struct(chunk.statistics or EMPTY, FilePart("", ""))
         counted = replace(said, distinct_count=ROWS, nan_count=0, null_count=None)
         return replace(chunk, statistics=counted.to_struct())
 

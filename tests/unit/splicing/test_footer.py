@@ -21,7 +21,7 @@ from lakesplice.splicing.structures.footer import (
     Statistics,
     read_footer,
 )
-from lakesplice.splicing.structures.thrift import EMPTY, Struct, Wire, encode_struct
+from lakesplice.splicing.thrift.compact import EMPTY, Struct, Wire, encode_struct
 from tests.support.parquet_parts import PLACE, opened, parquet, some_table
 
 TABLE = some_table()

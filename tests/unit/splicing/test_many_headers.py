@@ -19,7 +19,7 @@ from lakesplice.splicing.structures.many_headers import (
     joined_headers,
 )
 from lakesplice.splicing.structures.page_headers import PageHeader
-from lakesplice.splicing.structures.thrift import Struct, Wire
+from lakesplice.splicing.thrift.compact import Struct, Wire
 from tests.support.parquet_parts import PLACE
 
 SIZES = st.one_of(st.integers(0, 200), st.integers(0, 2**31 - 1))

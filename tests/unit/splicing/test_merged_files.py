@@ -12,7 +12,7 @@ import pytest
 from lakesplice.errors import UnsupportedError
 from lakesplice.splicing.operations import merge_files
 from lakesplice.splicing.structures.footer import Footer, Statistics
-from lakesplice.splicing.structures.thrift import EMPTY
+from lakesplice.splicing.thrift.compact import EMPTY
 from tests.support.in_memory import look, made, signed_by, spliced, with_footer
 from tests.support.parquet_parts import PLACE, opened, parquet
 

@@ -7,7 +7,7 @@ import pytest
 from lakesplice.errors import CorruptFileError
 from lakesplice.splicing.structures.page_index import ColumnIndex, OffsetIndex
 from lakesplice.splicing.structures.source import SourceFile
-from lakesplice.splicing.structures.thrift import List, Struct, Wire, decode_struct, encode_struct
+from lakesplice.splicing.thrift.compact import List, Struct, Wire, decode_struct, encode_struct
 from tests.support.parquet_parts import PLACE, opened, parquet, some_table
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from lakesplice.errors import CorruptFileError, UnsupportedError
-from lakesplice.splicing.reasons import Reason
+from lakesplice.splicing.faults import Reason
 from lakesplice.splicing.structures.chunks import ByteRange, Chunk
 from lakesplice.splicing.structures.enums import Codec, Encoding
 from lakesplice.splicing.structures.source import SourceFile

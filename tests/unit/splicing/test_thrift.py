@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakesplice.errors import CorruptFileError, UnsupportedError
-from lakesplice.splicing.structures.thrift import (
+from lakesplice.splicing.thrift.compact import (
     EMPTY,
     Limits,
     List,

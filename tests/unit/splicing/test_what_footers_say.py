@@ -16,7 +16,7 @@ import pytest
 from lakesplice.splicing.structures.chunks import ByteRange, Chunk, EncodingCount
 from lakesplice.splicing.structures.enums import Encoding, PageKind
 from lakesplice.splicing.structures.footer import Footer
-from lakesplice.splicing.structures.thrift import Struct, Wire
+from lakesplice.splicing.thrift.compact import Struct, Wire
 from tests.support.in_memory import look, spliced, with_chunk, with_footer
 from tests.support.machine import shared_dir
 from tests.support.parquet_parts import opened, parquet, some_table

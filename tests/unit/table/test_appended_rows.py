@@ -11,9 +11,9 @@ import pytest
 
 from lakesplice.config import Settings
 from lakesplice.errors import ConfigurationError
+from lakesplice.model.choices import NotInserts
 from lakesplice.model.manifest import ParkCode
-from lakesplice.model.modes import APPENDED, SOURCE_POSITION, NotInserts
-from lakesplice.model.names import TableName
+from lakesplice.model.names import APPENDED, SOURCE_POSITION, TableName
 from lakesplice.planning.shape.metadata_columns import Metadata
 from lakesplice.planning.shape.shaping import Shape
 from lakesplice.storage.local import LocalStore

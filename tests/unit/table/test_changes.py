@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakesplice.apps.library import Table
+from lakesplice.apps.library.table import Table
 from lakesplice.errors import UnsupportedError, UsageError, VersionNotFoundError
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.reading import table as facade

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from lakesplice.model.choices import NotInserts
 from lakesplice.model.epochs import Epoch
 from lakesplice.model.manifest import ParkCode
-from lakesplice.model.modes import NotInserts
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.ingest.dropped_tables import DropResult

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lakesplice.model.formats import FormatName
+from lakesplice.model.choices import FormatName
 from lakesplice.model.manifest import ParkCode, PartitionState
 from lakesplice.model.position import Ordering
 from lakesplice.planning.intake.report import PartitionReport

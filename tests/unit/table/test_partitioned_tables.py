@@ -17,10 +17,10 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql.types import StructType
 
-from lakesplice.apps.spark_source import LakespliceSource
+from lakesplice.apps.spark_format.source import LakespliceSource
 from lakesplice.errors import CorruptFileError, MissingFileError
+from lakesplice.model.choices import NotInserts
 from lakesplice.model.manifest import ParkCode, PartitionState
-from lakesplice.model.modes import NotInserts
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.planning.shape.computing.expression import parse
 from lakesplice.planning.shape.shaping import Shape

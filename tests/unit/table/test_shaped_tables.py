@@ -13,7 +13,7 @@ from lakesplice.model.manifest import ParkCode
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.planning.shape.masks import masks_of
 from lakesplice.planning.shape.shaping import Shape
-from lakesplice.spark.plan import TaskError
+from lakesplice.spark.jobs.batch_plan import TaskError
 from lakesplice.table.files.dead_letters import read_dead_letters
 from lakesplice.testing.shop import Event
 from lakesplice.testing.shop.columns import integer, varchar

@@ -10,17 +10,14 @@ from typing import Annotated
 import typer
 
 from lakesplice import __version__
-from lakesplice.apps.cli import (
+from lakesplice.apps.cli import declaring, inspection, service, splicing
+from lakesplice.apps.cli.tables import (
     adopting,
     dead_letters,
-    declaring,
     indexes,
-    inspection,
+    listing,
     reading,
     resetting,
-    service,
-    splicing,
-    tables,
     upkeep,
 )
 from lakesplice.errors import ConfigurationError, LakespliceError, UsageError
@@ -51,9 +48,9 @@ app.command("read")(reading.read)
 app.command("splice")(splicing.splice)
 app.command("adopt")(adopting.adopt)
 app.command("declare")(declaring.declare)
-app.command("history")(tables.history)
-app.command("tables")(tables.tables)
-app.command("unpark")(tables.unpark)
+app.command("history")(listing.history)
+app.command("tables")(listing.tables)
+app.command("unpark")(listing.unpark)
 app.command("compact")(upkeep.compact)
 app.command("merge")(upkeep.merge)
 app.command("purge")(upkeep.purge)

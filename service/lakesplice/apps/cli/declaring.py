@@ -56,7 +56,7 @@ def declare(
     """
     import yaml
 
-    from lakesplice.apps.declaring import declarations
+    from lakesplice.apps.declarations import declarations
     from lakesplice.formats.events.debezium.native import Handling
     from lakesplice.storage.source_database import DatabaseAddress, source_columns
 

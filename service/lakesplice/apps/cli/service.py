@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lakesplice.apps.cli.configured import ConfigOption
+from lakesplice.apps.cli.options import ConfigOption
 
 
 def run(

@@ -11,7 +11,7 @@ import typer
 from lakesplice.apps.cli.output import Listing, ListingOption, json_line
 
 if TYPE_CHECKING:
-    from lakesplice.apps.spliced import SpliceSummary
+    from lakesplice.apps.library.splice_file import SpliceSummary
 
 
 def splice(

@@ -12,7 +12,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from lakesplice.apps.lake import table_names
-from lakesplice.apps.library import Table
+from lakesplice.apps.library.table import Table
 from lakesplice.errors import TableNotFoundError
 from lakesplice.model.names import IS_DELETED, SYSTEM_COLUMNS, TableName
 from lakesplice.storage.places import open_store

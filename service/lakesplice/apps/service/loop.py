@@ -20,7 +20,7 @@ from lakesplice.apps.service.status.status_reporter import StatusReporter
 from lakesplice.apps.service.tables import ServiceTables
 from lakesplice.errors import RetryableError
 from lakesplice.planning.sources.topic_lanes import catching_up
-from lakesplice.spark.query import Offsets, Query, QueryPlan
+from lakesplice.spark.kafka.query import Offsets, Query, QueryPlan
 from lakesplice.spark.session import INGEST_POOL
 from lakesplice.telemetry import catalogue as metric
 from lakesplice.telemetry.health import Health

@@ -6,12 +6,12 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 
-from lakesplice.apps.commands import answer_of, told_by, workplace
 from lakesplice.apps.service.aside import done_aside
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.sources.topic_selection import Sources
 from lakesplice.apps.service.tables import ServiceTables
-from lakesplice.apps.workplace import Workplace
+from lakesplice.apps.table_commands.dispatch import answer_of, told_by, workplace
+from lakesplice.apps.table_commands.workplace import Workplace
 from lakesplice.errors import FencedError, LakespliceError
 from lakesplice.formats.events import TypeHistory
 from lakesplice.model.manifest import SourceState

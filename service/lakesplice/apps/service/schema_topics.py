@@ -26,7 +26,7 @@ from lakesplice.model.names import TableName
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.sources.dropped_tables import DropHistory
 from lakesplice.planning.sources.schema_reports import SchemaReports, TypesOf, reporting_topic
-from lakesplice.spark.topics import Topic
+from lakesplice.spark.kafka.topics import Topic
 
 # Topic, per partition the first offset and one after the last, and what the text of records must
 # have that are asked for: their partitions, offsets and values, in order.

@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 
 from lakesplice import __version__
 from lakesplice.apps.lake import require_lake
-from lakesplice.apps.registry import registry_of
+from lakesplice.apps.record_reading import registry_of
 from lakesplice.apps.service.batching.batches import BatchRunner
 from lakesplice.apps.service.batching.dropped_tables import TableDrops
 from lakesplice.apps.service.driver import Driver
@@ -41,14 +41,14 @@ from lakesplice.apps.service.upkeep.compactor import Compactor
 from lakesplice.config import KafkaSettings, Settings
 from lakesplice.model.driver_status import DriverStatus
 from lakesplice.spark.class_archive import use_archive
-from lakesplice.spark.first_records import FirstRecordReader
-from lakesplice.spark.folders import remove_leftovers
 from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars
-from lakesplice.spark.letters import LetterTopic
-from lakesplice.spark.schema_topics import SchemaTopicReader
+from lakesplice.spark.jobs.batch import start_workers
+from lakesplice.spark.kafka.dead_letter_topic import LetterTopic
+from lakesplice.spark.kafka.first_records import FirstRecordReader
+from lakesplice.spark.kafka.query_folders import remove_leftovers
+from lakesplice.spark.kafka.schema_topics import SchemaTopicReader
+from lakesplice.spark.kafka.topics import TopicCatalogue
 from lakesplice.spark.session import build_session, cores
-from lakesplice.spark.topics import TopicCatalogue
-from lakesplice.spark.workers import start_workers
 from lakesplice.storage.places import open_store
 from lakesplice.storage.system import SystemClock, SystemEntropy
 from lakesplice.table.driver.generation import Generation, take_generation

@@ -18,7 +18,7 @@ from lakesplice.model.names import TableName
 from lakesplice.planning.shape.metadata_columns import Origin
 from lakesplice.planning.shape.shaping import shard_of
 from lakesplice.planning.sources.shards import joining_problem
-from lakesplice.spark.topics import Topic
+from lakesplice.spark.kafka.topics import Topic
 from lakesplice.table.driver.write_probe import probe_log
 from lakesplice.table.ingest.driver_table import DriverTable
 from lakesplice.table.protocol.commit import NOTHING_TOLD, Committed, Conflict

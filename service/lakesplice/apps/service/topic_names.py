@@ -14,7 +14,7 @@ from lakesplice.apps.service.driver import Driver
 from lakesplice.errors import LakespliceError, TableNotFoundError
 from lakesplice.formats.events import DeadReason, DecodeContext, decode, schema_ids
 from lakesplice.model.names import TableName
-from lakesplice.spark.topics import Topic
+from lakesplice.spark.kafka.topics import Topic
 from lakesplice.table.protocol.snapshot import open_snapshot
 
 # Of a topic's records the first ones, of one partition: columns key, value and offset.

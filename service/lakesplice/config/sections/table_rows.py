@@ -8,7 +8,7 @@ from pydantic import Field
 
 from lakesplice.config.quantities import Seconds
 from lakesplice.config.sections.section import DAY, Section
-from lakesplice.model.modes import NotInserts
+from lakesplice.model.choices import NotInserts
 from lakesplice.planning.schema.policy import PartialImages
 from lakesplice.planning.upkeep.retention import PURGE_SECONDS_MIN
 

@@ -36,8 +36,8 @@ from lakesplice.formats.deltas.decimals import (
     unname_decimals,
 )
 from lakesplice.model.change import delta_schema
+from lakesplice.model.column_values import promoted
 from lakesplice.model.names import GROUP, POSITION_FILE, POSITION_OFFSET, ROW
-from lakesplice.model.promotions import promoted
 from lakesplice.model.schema import TableSchema
 
 RECORD_NAME = "lakesplice_change"

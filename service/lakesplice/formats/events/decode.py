@@ -27,7 +27,7 @@ from lakesplice.formats.events.json_reading.template import Halt, open_record
 from lakesplice.formats.events.maxwell import MAXWELL
 from lakesplice.formats.events.values.blocks import Decoded
 from lakesplice.formats.events.values.context import DecodeContext, SchemaText
-from lakesplice.model.formats import FormatName
+from lakesplice.model.choices import FormatName
 from lakesplice.model.manifest import ParkCode
 
 DIALECTS: Mapping[FormatName, Dialect] = {

@@ -19,7 +19,7 @@ from lakesplice.formats.events.json_reading.strict import Flaw
 from lakesplice.formats.events.json_reading.template import Template, Verdict
 from lakesplice.formats.events.values.context import DecodeContext
 from lakesplice.model.arrays import Integers
-from lakesplice.model.formats import FormatName
+from lakesplice.model.choices import FormatName
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from lakesplice.model.choices import FormatName
+from lakesplice.model.column_presence import ColumnPresence, ColumnPresences
 from lakesplice.model.epochs import Epoch
-from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import (
     HighestChange,
     ParkCode,
@@ -19,7 +20,6 @@ from lakesplice.model.manifest import (
     SourceState,
 )
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
-from lakesplice.model.stays import ColumnPresence, ColumnPresences
 
 
 def source_out(source: SourceState) -> dict[str, Any]:

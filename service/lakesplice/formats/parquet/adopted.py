@@ -18,8 +18,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lakesplice.model.column_values import promoted
 from lakesplice.model.names import IS_DELETED, POSITION_FILE, POSITION_OFFSET
-from lakesplice.model.promotions import promoted
 from lakesplice.model.schema import SYSTEM_FIELDS, SYSTEM_TYPES, TableSchema
 from lakesplice.model.types import ColumnType, Kind
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from lakesplice.errors import CorruptFileError, StorageError
 from lakesplice.formats.parquet.adopted import in_layout, opened, unfit_columns
 from lakesplice.model.address import BaseFile
-from lakesplice.model.fills import fill_value
+from lakesplice.model.column_values import fill_value
 from lakesplice.model.schema import SYSTEM_FIELDS, TableSchema
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from lakesplice.formats.events.values.blocks import ImageBlock
 from lakesplice.model.arrays import Integers
 from lakesplice.model.change import Op
-from lakesplice.model.modes import APPENDED
+from lakesplice.model.names import APPENDED
 from lakesplice.model.position import BEFORE_ALL, ROW_BITS, Ordering, Position
 
 ADVICE = (

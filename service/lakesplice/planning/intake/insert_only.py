@@ -16,7 +16,7 @@ import pyarrow as pa
 from lakesplice.formats.events.values.blocks import ImageBlock
 from lakesplice.model.arrays import Integers, Unsigned
 from lakesplice.model.change import Op
-from lakesplice.model.modes import NotInserts
+from lakesplice.model.choices import NotInserts
 from lakesplice.model.names import KEY_HIGH, KEY_LOW, POSITION_FILE, POSITION_OFFSET
 
 NOT_AN_INSERT = "not-an-insert"

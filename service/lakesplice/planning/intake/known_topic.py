@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from lakesplice.formats.events.values.blocks import Decoded
+from lakesplice.model.choices import FormatName
+from lakesplice.model.column_presence import ColumnPresences
 from lakesplice.model.epochs import Epoch
-from lakesplice.model.formats import FormatName
 from lakesplice.model.manifest import ParkCode, PartitionState
 from lakesplice.model.position import BEFORE_ALL, Ordering
-from lakesplice.model.stays import ColumnPresences
 from lakesplice.planning.intake.shared_positions import SHARED, SharedPositions
 
 _ANEW = "give `lakesplice reset --anew` to reload the table from the topic"

@@ -16,10 +16,8 @@ from lakesplice.formats.events import DecodeContext, SchemaText, decode, schema_
 from lakesplice.formats.events.values.blocks import ImageBlock
 from lakesplice.formats.events.values.column_types import TypeHistory
 from lakesplice.formats.events.values.declared import DeclaredType
-from lakesplice.model.formats import FormatName
+from lakesplice.model.choices import FormatName, NotInserts, TypeMapping
 from lakesplice.model.manifest import PartitionState
-from lakesplice.model.mappings import TypeMapping
-from lakesplice.model.modes import NotInserts
 from lakesplice.model.names import TableName
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.intake.known_topic import KnownTopic

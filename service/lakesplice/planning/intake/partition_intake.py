@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 from lakesplice.formats.events.values.blocks import Decoded, ImageBlock
 from lakesplice.model.arrays import Integers
 from lakesplice.model.change import Op
+from lakesplice.model.choices import NotInserts
 from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState
-from lakesplice.model.modes import NotInserts
 from lakesplice.model.names import OP, SOURCE_TS
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.schema import SourceSchema, TableSchema

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from lakesplice.model.formats import FormatName
+from lakesplice.model.choices import FormatName
 from lakesplice.model.manifest import ParkReason, PartitionState
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.schema import SourceSchema, TableSchema

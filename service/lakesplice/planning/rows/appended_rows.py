@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from lakesplice.formats.events.values.blocks import Decoded, ImageBlock
 from lakesplice.model.arrays import Integers
 from lakesplice.model.change import Op
-from lakesplice.model.modes import APPENDED, SOURCE_POSITION
+from lakesplice.model.names import APPENDED, SOURCE_POSITION
 from lakesplice.model.position import Ordering
 from lakesplice.model.schema import SourceField
 from lakesplice.model.types import ColumnType, Kind

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.model.fills import fill_value
+from lakesplice.model.column_values import fill_value
 from lakesplice.model.names import BEFORE_DIGEST, ROW_DIGEST
 from lakesplice.model.position import Position
 from lakesplice.model.schema import Column, TableSchema

@@ -15,6 +15,8 @@ from lakesplice.errors import UsageError
 from lakesplice.formats.events.values.blocks import ImageBlock
 from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.change import Op, changes_schema
+from lakesplice.model.column_presence import ColumnPresences
+from lakesplice.model.column_values import promoted
 from lakesplice.model.names import (
     BEFORE_DIGEST,
     CHANGED,
@@ -26,9 +28,7 @@ from lakesplice.model.names import (
     ROW_DIGEST,
     SOURCE_TS,
 )
-from lakesplice.model.promotions import promoted
 from lakesplice.model.schema import Column, TableSchema
-from lakesplice.model.stays import ColumnPresences
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.planning.rows.backfill import filled_column
 from lakesplice.planning.rows.changed_columns import bitmap_bytes, bitmaps

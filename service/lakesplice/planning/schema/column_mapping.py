@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lakesplice.model.column_presence import ColumnPresences, is_there
 from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
-from lakesplice.model.stays import ColumnPresences, is_there
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.planning.schema.source_names import column_of, formerly
 from lakesplice.planning.schema.type_changes import accepts, keeps_key_hash, widened

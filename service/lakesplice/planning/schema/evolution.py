@@ -20,11 +20,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from lakesplice.model.column_presence import ColumnPresence, ColumnPresences
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import column_name
 from lakesplice.model.position import Position
 from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
-from lakesplice.model.stays import ColumnPresence, ColumnPresences
 from lakesplice.planning.schema import policy_refusals
 from lakesplice.planning.schema.column_mapping import followed_as, matched
 from lakesplice.planning.schema.image_fit import other_key, unusable

@@ -19,7 +19,7 @@ from lakesplice.formats.events.values.blocks import Decoded, ImageBlock
 from lakesplice.formats.events.values.refusals import DeadLetters, DeadReason
 from lakesplice.model.arrays import Mask
 from lakesplice.model.change import Op
-from lakesplice.model.promotions import promoted
+from lakesplice.model.column_values import promoted
 from lakesplice.model.schema import Column, SourceField, TableSchema
 from lakesplice.model.types import Kind
 from lakesplice.planning.schema.policy import SchemaPolicy

@@ -19,12 +19,11 @@ from functools import cached_property
 import pyarrow as pa
 
 from lakesplice.model.arrays import Integers
-from lakesplice.model.fills import fill_value
+from lakesplice.model.column_presence import ColumnPresence, ColumnPresences, united
+from lakesplice.model.column_values import fill_value, promoted
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import Position
-from lakesplice.model.promotions import promoted
 from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
-from lakesplice.model.stays import ColumnPresence, ColumnPresences, united
 from lakesplice.planning.schema import policy_refusals
 from lakesplice.planning.schema.missing_columns import Why, declared_yet_unsent
 from lakesplice.planning.schema.policy import SchemaPolicy

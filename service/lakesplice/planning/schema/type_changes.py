@@ -28,8 +28,7 @@ from enum import Enum, auto
 
 import pyarrow as pa
 
-from lakesplice.model.fills import fill_text, fill_value
-from lakesplice.model.promotions import promoted
+from lakesplice.model.column_values import fill_text, fill_value, promoted
 from lakesplice.model.schema import Column, SourceField
 from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Kind
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.errors import ConfigurationError
-from lakesplice.model.fills import fill_text, fill_value
+from lakesplice.model.column_values import fill_text, fill_value
 from lakesplice.model.schema import SourceField
 from lakesplice.model.types import ColumnType, Kind
 

@@ -14,7 +14,7 @@ from lakesplice.splicing.pages.recoding import Recoded
 from lakesplice.splicing.structures.footer import Leaf, Statistics
 from lakesplice.splicing.structures.page_index import ColumnIndex
 from lakesplice.splicing.structures.source import SourceFile
-from lakesplice.splicing.structures.thrift import EMPTY, Struct
+from lakesplice.splicing.thrift.compact import EMPTY, Struct
 
 # pyarrow writes a page's own bounds, whole or not at all; others cut long ones in the column index,
 # and Polars gives every page those of its chunk.

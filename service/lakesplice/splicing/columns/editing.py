@@ -18,6 +18,7 @@ import pyarrow as pa
 from lakesplice.planning.rows.edits import ColumnEdit
 from lakesplice.splicing.columns.describing import described
 from lakesplice.splicing.columns.rewriting import rewritten_chunk
+from lakesplice.splicing.faults import Reason
 from lakesplice.splicing.metadata.encodings import covering
 from lakesplice.splicing.options import Options, Tally
 from lakesplice.splicing.output.images import ChunkImage, Copied, Piece, dictionary_bytes
@@ -41,7 +42,6 @@ from lakesplice.splicing.pages.plan import (
     plan_chunk,
 )
 from lakesplice.splicing.pages.recoding import Dictionary, Recoded, Recoder
-from lakesplice.splicing.reasons import Reason
 from lakesplice.splicing.structures.checksums import check_chunks
 from lakesplice.splicing.structures.enums import Encoding, PageKind
 from lakesplice.splicing.structures.page_headers import PageHeader, read_page

@@ -11,21 +11,20 @@ import pyarrow.parquet as pq
 
 from lakesplice.errors import UnsupportedError
 from lakesplice.splicing.columns.rewriting import encoded_chunk
+from lakesplice.splicing.faults import FilePart, Reason
 from lakesplice.splicing.options import Tally
 from lakesplice.splicing.output.images import ChunkImage, dictionary_bytes
 from lakesplice.splicing.pages.codec import Style, encode_pages
-from lakesplice.splicing.reasons import Reason
 from lakesplice.splicing.structures.enums import Codec, Encoding
 from lakesplice.splicing.structures.footer import Chunk, Leaf
 from lakesplice.splicing.structures.page_headers import PageHeader, read_page
 from lakesplice.splicing.structures.page_index import Int64s
-from lakesplice.splicing.structures.place import Place
 from lakesplice.splicing.structures.source import SourceFile
 
 ROWS_PER_PAGE = 4096
 
 
-def leaf_of(field: pa.Field, place: Place) -> Leaf:
+def leaf_of(field: pa.Field, place: FilePart) -> Leaf:
     """Return the leaf that pyarrow writes a flat field as; `UnsupportedError` for a nested one."""
     if pa.types.is_nested(field.type) or pa.types.is_null(field.type):
         raise UnsupportedError(
@@ -46,7 +45,7 @@ def fresh_chunk(
     leaf: Leaf,
     arrays: Sequence[pa.Array],
     style: Style,
-    place: Place,
+    place: FilePart,
     encoding: int | None = None,
 ) -> ChunkImage:
     """Return a chunk of one data page for each array; without an `encoding` it has a dictionary."""

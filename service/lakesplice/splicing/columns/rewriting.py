@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from lakesplice.planning.rows.edits import ColumnEdit
 from lakesplice.splicing.columns.describing import Description, ordered
+from lakesplice.splicing.faults import FilePart, Reason
 from lakesplice.splicing.options import Tally
 from lakesplice.splicing.output.images import ChunkImage, Piece, dictionary_bytes
 from lakesplice.splicing.pages.codec import EncodedPages, Style, decoded, encode_pages
@@ -25,12 +26,10 @@ from lakesplice.splicing.pages.laying import bits, laid_over, refused, stored
 from lakesplice.splicing.pages.memory import Memory
 from lakesplice.splicing.pages.plan import DICTIONARY_BYTES_MAX
 from lakesplice.splicing.pages.streaming import ChunkValues, value_bytes
-from lakesplice.splicing.reasons import Reason
 from lakesplice.splicing.structures.enums import Encoding, PageKind
 from lakesplice.splicing.structures.footer import Chunk, EncodingCount, Leaf, Statistics
 from lakesplice.splicing.structures.page_headers import PageHeader, read_page
 from lakesplice.splicing.structures.page_index import ColumnIndex, Int64s, OffsetIndex
-from lakesplice.splicing.structures.place import Place
 from lakesplice.splicing.structures.source import SourceFile
 
 
@@ -120,7 +119,7 @@ def encoded_chunk(
     )
 
 
-def _verify(meant: pa.Array, found: pa.Array, place: Place) -> None:
+def _verify(meant: pa.Array, found: pa.Array, place: FilePart) -> None:
     if not bits(found).equals(bits(meant)):
         raise place.corrupt("new pages don't hold what was meant; this is a defect")
 
@@ -147,7 +146,7 @@ class _Encoder:
         leaf: Leaf,
         encoding: int | None,
         style: Style,
-        place: Place,
+        place: FilePart,
         *,
         alone: bool,
         unlike: bool,
@@ -250,7 +249,7 @@ def _joined(leaf: Leaf, done: Sequence[_Done]) -> EncodedPages:
         sizes=np.concatenate([part.sizes for part in parts]),
         uncompressed=sum(part.uncompressed for part in parts),
         column_index=index,
-        statistics=Statistics.from_struct(description.statistics(0, 0), Place("", "")),
+        statistics=Statistics.from_struct(description.statistics(0, 0), FilePart("", "")),
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from lakesplice.splicing.structures.enums import BoundaryOrder, Physical
 from lakesplice.splicing.structures.footer import Leaf
-from lakesplice.splicing.structures.thrift import Struct
+from lakesplice.splicing.thrift.compact import Struct
 
 Key = Callable[[bytes], Any]
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pyarrow as pa
 
 from lakesplice.errors import UnsupportedError, UsageError
-from lakesplice.splicing.reasons import Reason
+from lakesplice.splicing.faults import Reason
 from lakesplice.splicing.structures.footer import Footer, KeyValue, Leaf, RowGroup
-from lakesplice.splicing.structures.thrift import EMPTY, Struct, Wire
+from lakesplice.splicing.thrift.compact import EMPTY, Struct, Wire
 
 _NAME, _CHILDREN = 4, 5  # fields of SchemaElement
 ARROW_SCHEMA = b"ARROW:schema"

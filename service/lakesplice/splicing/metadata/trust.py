@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from lakesplice.splicing.faults import FilePart
 from lakesplice.splicing.metadata.bounds import numbers
 from lakesplice.splicing.structures.enums import Physical
 from lakesplice.splicing.structures.footer import Chunk, Leaf, Statistics
 from lakesplice.splicing.structures.old_writers import named
-from lakesplice.splicing.structures.place import Place
 
 # Before these, byte arrays were compared as if signed (PARQUET-686), or a bound was another value
 # altogether (PARQUET-251); those of parquet-cpp were wrong for another reason.
@@ -22,7 +22,7 @@ _BYTES = frozenset((Physical.BYTE_ARRAY, Physical.FIXED_LEN_BYTE_ARRAY))
 _NONE = (None, None)
 
 
-def believed(chunk: Chunk, leaf: Leaf, created_by: str | None, place: Place) -> Chunk:
+def believed(chunk: Chunk, leaf: Leaf, created_by: str | None, place: FilePart) -> Chunk:
     """Return a chunk without bounds that readers don't believe its writer; counts stay."""
     if chunk.statistics is None:
         return chunk

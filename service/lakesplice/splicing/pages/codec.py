@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lakesplice.splicing.faults import FilePart
 from lakesplice.splicing.metadata.bounds import is_decimal
 from lakesplice.splicing.metadata.encodings import of_version
 from lakesplice.splicing.structures.decoding import decoding
@@ -26,9 +27,8 @@ from lakesplice.splicing.structures.enums import Codec, Encoding, PageKind, Phys
 from lakesplice.splicing.structures.footer import MAGIC, Chunk, Footer, Leaf, RowGroup, Statistics
 from lakesplice.splicing.structures.page_headers import PageHeader, read_page
 from lakesplice.splicing.structures.page_index import ColumnIndex, Int64s
-from lakesplice.splicing.structures.place import Place
 from lakesplice.splicing.structures.source import SourceFile
-from lakesplice.splicing.structures.thrift import Struct, Wire
+from lakesplice.splicing.thrift.compact import Struct, Wire
 
 _NO_LIMIT = 1 << 30
 _CODECS = {
@@ -106,7 +106,7 @@ def decode_pages(
     pages: Sequence[pa.Buffer],
     rows: int,
     created_by: str | None,
-    place: Place,
+    place: FilePart,
     *,
     as_dictionary: bool = False,
 ) -> pa.Array:
@@ -154,7 +154,7 @@ def joined(parts: Sequence[bytes | pa.Buffer]) -> pa.Buffer:
     return whole
 
 
-def decoded(leaf: Leaf, chunk: Chunk, pages: EncodedPages, rows: int, place: Place) -> pa.Array:
+def decoded(leaf: Leaf, chunk: Chunk, pages: EncodedPages, rows: int, place: FilePart) -> pa.Array:
     """Return the values of pages that were encoded for `chunk`."""
     described = replace(chunk, encodings=pages.chunk.encodings)
     return decode_pages(
@@ -163,7 +163,7 @@ def decoded(leaf: Leaf, chunk: Chunk, pages: EncodedPages, rows: int, place: Pla
 
 
 def decode_dictionary(
-    leaf: Leaf, chunk: Chunk, page: pa.Buffer, created_by: str | None, place: Place
+    leaf: Leaf, chunk: Chunk, page: pa.Buffer, created_by: str | None, place: FilePart
 ) -> pa.Array:
     """Return the entries of a dictionary page in their order; raises `CorruptFileError`."""
     data = page.to_pybytes()
@@ -194,7 +194,7 @@ def encode_pages(
     pages: Sequence[pa.Array],
     encoding: int | None,
     style: Style,
-    place: Place,
+    place: FilePart,
     dictionary: pa.Array | None = None,
 ) -> EncodedPages | None:
     """Encode one data page for each array; None if pyarrow writes the type in another layout.
@@ -227,7 +227,7 @@ def encode_pages(
     return lifted if encoding != Encoding.PLAIN_DICTIONARY else _renamed(lifted, place)
 
 
-def writable(leaf: Leaf, created_by: str | None, place: Place) -> bool:
+def writable(leaf: Leaf, created_by: str | None, place: FilePart) -> bool:
     """Return whether pyarrow writes what it reads of the column in the layout it was read from."""
     footer = one_column(leaf.element, None, 0, created_by).encode()
     # A file has many columns of few types.
@@ -239,7 +239,7 @@ def writable(leaf: Leaf, created_by: str | None, place: Place) -> bool:
     return _WRITABLE[footer]
 
 
-def _writable(leaf: Leaf, kind: pa.DataType, place: Place) -> bool:
+def _writable(leaf: Leaf, kind: pa.DataType, place: FilePart) -> bool:
     if pa.types.is_null(kind) or pa.types.is_nested(kind):
         return False
     schema = pa.schema([pa.field("x", kind, leaf.nullable)])
@@ -251,7 +251,7 @@ def _writable(leaf: Leaf, kind: pa.DataType, place: Place) -> bool:
     return _same_layout(leaf, written.leaf(0))
 
 
-def read_type(leaf: Leaf, created_by: str | None, place: Place) -> pa.DataType:
+def read_type(leaf: Leaf, created_by: str | None, place: FilePart) -> pa.DataType:
     """Return the type that the column's pages are decoded to; raises `CorruptFileError`."""
     footer = one_column(leaf.element, None, 0, created_by)
     with decoding(place.within("the type")):
@@ -343,7 +343,7 @@ def _from_page(index: ColumnIndex | None, first: int) -> ColumnIndex | None:
     )
 
 
-def _renamed(pages: EncodedPages, place: Place) -> EncodedPages:
+def _renamed(pages: EncodedPages, place: FilePart) -> EncodedPages:
     """The same pages under the name that the format's first version had for their encoding."""
     out, sizes, grown = bytearray(), [], 0
     for page in pages.slices():
@@ -364,7 +364,7 @@ def _renamed(pages: EncodedPages, place: Place) -> EncodedPages:
     )
 
 
-def _check_all(chunk: Chunk, place: Place, *, with_dictionary: bool) -> None:
+def _check_all(chunk: Chunk, place: FilePart, *, with_dictionary: bool) -> None:
     """The law of a chunk's order rests on every new page having the encoding it was meant to."""
     counts = [s for s in chunk.encoding_stats or () if s.kind != PageKind.DICTIONARY]
     if not counts or any((s.encoding in _WITH_DICTIONARY) != with_dictionary for s in counts):

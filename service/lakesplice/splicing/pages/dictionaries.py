@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from lakesplice.splicing.pages.laying import bits
 from lakesplice.splicing.structures.footer import Chunk
-from lakesplice.splicing.structures.thrift import EMPTY, List, Struct, Value, Wire
+from lakesplice.splicing.thrift.compact import EMPTY, List, Struct, Value, Wire
 
 _METADATA, _KEY_VALUES = 3, 8  # fields of ColumnChunk and of ColumnMetaData
 _ENTRIES = b"lakesplice.dictionary_entries"

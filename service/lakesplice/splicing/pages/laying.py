@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from lakesplice.errors import UnsupportedError, UsageError
 from lakesplice.planning.rows.edits import ColumnEdit, Edits, apply_edits
-from lakesplice.splicing.reasons import Reason
+from lakesplice.splicing.faults import Reason
 from lakesplice.splicing.structures.page_index import Int64s
 from lakesplice.splicing.structures.source import SourceFile
 

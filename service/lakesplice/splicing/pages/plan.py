@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from lakesplice.model.arrays import Integers
+from lakesplice.splicing.faults import Reason
 from lakesplice.splicing.options import Options
-from lakesplice.splicing.reasons import Reason
 
 Int64s = Integers
 

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakesplice.planning.rows.edits import ColumnEdit
+from lakesplice.splicing.faults import Reason
 from lakesplice.splicing.pages.codec import (
     EncodedPages,
     Style,
@@ -26,7 +27,6 @@ from lakesplice.splicing.pages.memory import Memory
 from lakesplice.splicing.pages.page_runs import PageRun, read_spans
 from lakesplice.splicing.pages.plan import rows_in_pages
 from lakesplice.splicing.pages.streaming import value_bytes
-from lakesplice.splicing.reasons import Reason
 from lakesplice.splicing.structures.page_index import Int64s, OffsetIndex
 from lakesplice.splicing.structures.source import SourceFile
 

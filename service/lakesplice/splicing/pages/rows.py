@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakesplice.errors import UnsupportedError
+from lakesplice.splicing.faults import FilePart, Reason
 from lakesplice.splicing.metadata.schemas import column_of
 from lakesplice.splicing.options import SPAN_BYTES
 from lakesplice.splicing.output.images import dictionary_bytes
@@ -16,10 +17,8 @@ from lakesplice.splicing.pages.codec import decode_pages, read_type
 from lakesplice.splicing.pages.page_runs import read_spans
 from lakesplice.splicing.pages.plan import rows_in_pages, touched_pages
 from lakesplice.splicing.pages.streaming import ChunkValues
-from lakesplice.splicing.reasons import Reason
 from lakesplice.splicing.structures.decoding import decoding
 from lakesplice.splicing.structures.page_index import Int64s, OffsetIndex
-from lakesplice.splicing.structures.place import Place
 from lakesplice.splicing.structures.source import SourceFile
 
 
@@ -48,7 +47,7 @@ def read_nested_rows(source: SourceFile, name: str, rows: Int64s) -> pa.Array:
     `CorruptFileError` if they can't be decoded.
     """
     found, first = [], 0
-    with decoding(Place(source.name, f"column {name}")):
+    with decoding(FilePart(source.name, f"column {name}")):
         file = pq.ParquetFile(
             source.source, page_checksum_verification=True, arrow_extensions_enabled=False
         )

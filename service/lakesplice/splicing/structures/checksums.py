@@ -18,6 +18,7 @@ from zlib_ng import zlib_ng
 
 from lakesplice.errors import CorruptFileError
 from lakesplice.model.arrays import Mask
+from lakesplice.splicing.faults import FilePart
 from lakesplice.splicing.structures.footer import Chunk
 from lakesplice.splicing.structures.many_headers import (
     NO_CHECKSUM,
@@ -26,7 +27,6 @@ from lakesplice.splicing.structures.many_headers import (
     may_have_checksum,
 )
 from lakesplice.splicing.structures.page_index import Int64s
-from lakesplice.splicing.structures.place import Place
 from lakesplice.splicing.structures.source import ChunkId, SourceFile
 
 _OURS = b"lakesplice"  # a key of the metadata of files that we wrote
@@ -139,7 +139,7 @@ class _Sums:
             kinds, encodings = headers.kinds[mine].tolist(), headers.encodings[mine].tolist()
             self._encodings[chunk].update(zip(kinds, encodings, strict=True))
 
-    def check(self, at: int, chunk: Chunk, place: Place) -> None:
+    def check(self, at: int, chunk: Chunk, place: FilePart) -> None:
         if self._uncompressed[at] != chunk.uncompressed_size:
             raise place.corrupt("its pages have another size than the footer says")
         stats = chunk.encoding_stats
@@ -166,7 +166,7 @@ def _with_neighbours(pages: _Pages, chosen: Mask) -> _Pages:
 
 
 def _check_block(
-    data: pa.Buffer, pages: _Pages, base: int, places: Sequence[Place], *, ours: bool
+    data: pa.Buffer, pages: _Pages, base: int, places: Sequence[FilePart], *, ours: bool
 ) -> HeaderArrays:
     """Check pages of one block of bytes, and return their headers."""
     starts = pages.offsets - base
@@ -189,11 +189,11 @@ def _check_block(
     return headers
 
 
-def _corrupt(pages: _Pages, at: int, places: Sequence[Place], reason: str) -> CorruptFileError:
+def _corrupt(pages: _Pages, at: int, places: Sequence[FilePart], reason: str) -> CorruptFileError:
     place, number = _place(pages, at, places), int(pages.numbers[at])
     return place.corrupt(reason) if number == _DICTIONARY else place.corrupt(reason, page=number)
 
 
-def _place(pages: _Pages, at: int, places: Sequence[Place]) -> Place:
+def _place(pages: _Pages, at: int, places: Sequence[FilePart]) -> FilePart:
     place = places[int(pages.chunks[at])]
     return place.within("the dictionary page") if pages.numbers[at] == _DICTIONARY else place

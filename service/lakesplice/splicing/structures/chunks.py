@@ -10,7 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Self
 
-from lakesplice.splicing.structures.fields import (
+from lakesplice.splicing.faults import FilePart
+from lakesplice.splicing.thrift.compact import EMPTY, Field, Struct, Wire
+from lakesplice.splicing.thrift.fields import (
     Fields,
     binaries,
     i16,
@@ -20,11 +22,9 @@ from lakesplice.splicing.structures.fields import (
     struct,
     structs,
 )
-from lakesplice.splicing.structures.place import Place
-from lakesplice.splicing.structures.thrift import EMPTY, Field, Struct, Wire
 
 # What was read once without an error is read again without one.
-_ANYWHERE = Place("", "")
+_ANYWHERE = FilePart("", "")
 _I32, _BOOL = Wire.I32, Wire.TRUE
 # The fields that parquet.thrift has at present. What is newer, or an extension, may hold offsets,
 # which change with every splice, or describe values.
@@ -108,7 +108,7 @@ class Chunk:
         return self.start + self.compressed_size
 
     @classmethod
-    def from_struct(cls, found: Struct, place: Place) -> Self:
+    def from_struct(cls, found: Struct, place: FilePart) -> Self:
         """Read the typed fields; raises `CorruptFileError`."""
         fields = Fields(found, place)
         metadata = fields.struct(3, "meta_data")
@@ -230,7 +230,7 @@ class RowGroup:
     raw: Struct = EMPTY
 
     @classmethod
-    def from_struct(cls, found: Struct, place: Place) -> Self:
+    def from_struct(cls, found: Struct, place: FilePart) -> Self:
         """Read the typed fields, the chunks' included; raises `CorruptFileError`."""
         fields = Fields(found, place)
         return cls(
@@ -281,7 +281,7 @@ def _span(offset: int | None, length: int | None) -> ByteRange | None:
     return ByteRange(offset, length) if offset and length else None
 
 
-def _encoding_stats(metadata: Struct, place: Place) -> tuple[EncodingCount, ...] | None:
+def _encoding_stats(metadata: Struct, place: FilePart) -> tuple[EncodingCount, ...] | None:
     found = Fields(metadata, place).structs_or_none(13, "encoding_stats")
     if found is None:
         return None
@@ -292,7 +292,7 @@ def _encoding_stats(metadata: Struct, place: Place) -> tuple[EncodingCount, ...]
     )
 
 
-def _sorting_columns(group: Struct, place: Place) -> tuple[SortingColumn, ...] | None:
+def _sorting_columns(group: Struct, place: FilePart) -> tuple[SortingColumn, ...] | None:
     found = Fields(group, place).structs_or_none(4, "sorting_columns")
     if found is None:
         return None

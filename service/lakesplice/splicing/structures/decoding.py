@@ -10,8 +10,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from lakesplice.errors import StorageError, UnsupportedError
-from lakesplice.splicing.reasons import Reason
-from lakesplice.splicing.structures.place import Place
+from lakesplice.splicing.faults import FilePart, Reason
 
 _BEYOND = (pa.ArrowNotImplementedError, NotImplementedError, pa.ArrowCapacityError)
 # What doesn't fit into one Arrow array pyarrow calls invalid too.
@@ -20,7 +19,7 @@ _FAILED = (pa.ArrowException, OSError, ValueError, MemoryError, NotImplementedEr
 
 
 @contextmanager
-def decoding(place: Place) -> Iterator[None]:
+def decoding(place: FilePart) -> Iterator[None]:
     """Raise what pyarrow raises as `UnsupportedError` with a `reason` where a healthy file holds
     what it can't decode, as `StorageError` where the store failed, which an error number tells, and
     else as `CorruptFileError`.
@@ -45,11 +44,11 @@ def decoding(place: Place) -> Iterator[None]:
 @contextmanager
 def reading(name: str, part: str) -> Iterator[None]:
     """`decoding` of a part of the file `name`."""
-    with decoding(Place(name, part)):
+    with decoding(FilePart(name, part)):
         yield
 
 
-def read_at(source: pa.NativeFile, length: int, offset: int, place: Place) -> bytes:
+def read_at(source: pa.NativeFile, length: int, offset: int, place: FilePart) -> bytes:
     """Return bytes of a file, fewer at its end; `StorageError` if the store fails. Blocks."""
     try:
         data: bytes = source.read_at(length, offset)
@@ -92,7 +91,7 @@ def ranged(source: pa.NativeFile) -> RangeReader | None:
     return source if hasattr(source, "read_ranges") else None
 
 
-def buffer_at(source: pa.NativeFile, length: int, offset: int, place: Place) -> pa.Buffer:
+def buffer_at(source: pa.NativeFile, length: int, offset: int, place: FilePart) -> pa.Buffer:
     """The same as a buffer."""
     try:
         return source.get_stream(offset, length).read_buffer()
@@ -100,5 +99,5 @@ def buffer_at(source: pa.NativeFile, length: int, offset: int, place: Place) -> 
         raise _unread(place, error) from error
 
 
-def _unread(place: Place, error: BaseException) -> StorageError:
+def _unread(place: FilePart, error: BaseException) -> StorageError:
     return StorageError("a file can't be read", path=place.path, cause=str(error))

@@ -14,7 +14,7 @@ from typing import Self
 import pyarrow as pa
 
 from lakesplice.errors import UnsupportedError
-from lakesplice.splicing.reasons import Reason
+from lakesplice.splicing.faults import FilePart, Reason
 from lakesplice.splicing.structures.chunks import (
     ByteRange,
     Chunk,
@@ -23,12 +23,10 @@ from lakesplice.splicing.structures.chunks import (
     SortingColumn,
 )
 from lakesplice.splicing.structures.decoding import read_at
-from lakesplice.splicing.structures.fields import Fields, binary, i32, i64, structs
 from lakesplice.splicing.structures.old_writers import with_true_sizes
-from lakesplice.splicing.structures.place import Place
 from lakesplice.splicing.structures.schema import Leaf, columns_of, leaves_of
 from lakesplice.splicing.structures.statistics import Statistics
-from lakesplice.splicing.structures.thrift import (
+from lakesplice.splicing.thrift.compact import (
     EMPTY,
     Field,
     Struct,
@@ -36,6 +34,7 @@ from lakesplice.splicing.structures.thrift import (
     decode_struct,
     encode_struct,
 )
+from lakesplice.splicing.thrift.fields import Fields, binary, i32, i64, structs
 
 __all__ = [
     "MAGIC",
@@ -57,7 +56,7 @@ _ENCRYPTED_MAGIC = b"PARE"
 _TAIL_BYTES = 64 * 1024
 # A length is not to be believed so far that memory would run out.
 _FOOTER_BYTES_MAX = 128 * 1024 * 1024
-_NOWHERE = Place("", "footer")
+_NOWHERE = FilePart("", "footer")
 _KNOWN = range(1, 8)  # fields of FileMetaData; those behind are of encryption
 
 KeyValue = tuple[bytes, bytes | None]
@@ -92,7 +91,7 @@ class Footer:
         return columns_of(self.schema)
 
     @classmethod
-    def from_struct(cls, found: Struct, place: Place, start: int = 0) -> Self:
+    def from_struct(cls, found: Struct, place: FilePart, start: int = 0) -> Self:
         """Read the typed fields; raises what `read_footer` does."""
         _refuse_hidden(found, place)
         fields = Fields(found, place)
@@ -150,7 +149,7 @@ def read_footer(source: pa.NativeFile, name: str) -> Footer:
     `StorageError`, or `UnsupportedError` for a file with encrypted parts, with pages in other
     files, or with a footer beyond what is read at once.
     """
-    place = Place(name, "footer")
+    place = FilePart(name, "footer")
     size = source.size()
     tail = read_at(source, min(size, _TAIL_BYTES), max(0, size - _TAIL_BYTES), place)
     if len(tail) < 12:
@@ -183,7 +182,7 @@ def _mended(footer: Footer) -> Footer:
     return replace(footer, row_groups=groups, num_rows=rows)
 
 
-def _check(footer: Footer, place: Place) -> None:
+def _check(footer: Footer, place: FilePart) -> None:
     for at, group in enumerate(footer.row_groups):
         here = place.within(f"row group {at}")
         if len(group.chunks) != len(footer.leaves):
@@ -202,7 +201,7 @@ def _check(footer: Footer, place: Place) -> None:
     _check_apart(footer, place)
 
 
-def _check_chunk(chunk: Chunk, leaf: Leaf, group: RowGroup, limit: int, place: Place) -> None:
+def _check_chunk(chunk: Chunk, leaf: Leaf, group: RowGroup, limit: int, place: FilePart) -> None:
     def refuse(reason: str, **facts: object) -> None:
         raise place.within(f"column {leaf.column} ({leaf.name})").corrupt(reason, **facts)
 
@@ -223,7 +222,7 @@ def _check_chunk(chunk: Chunk, leaf: Leaf, group: RowGroup, limit: int, place: P
             refuse(f"its {what} lie outside the file", offset=span.offset, length=span.length)
 
 
-def _check_apart(footer: Footer, place: Place) -> None:
+def _check_apart(footer: Footer, place: FilePart) -> None:
     spans = sorted(
         (chunk.start, chunk.end)
         for group in footer.row_groups
@@ -235,7 +234,7 @@ def _check_apart(footer: Footer, place: Place) -> None:
             raise place.corrupt("two chunks overlap", offset=after[0], end=before[1])
 
 
-def _refuse_hidden(found: Struct, place: Place) -> None:
+def _refuse_hidden(found: Struct, place: FilePart) -> None:
     if found.get(8) is not None:
         raise _encrypted(place)
     for group in Fields(found, place).structs(4, "row_groups"):
@@ -251,7 +250,7 @@ def _refuse_hidden(found: Struct, place: Place) -> None:
                 )
 
 
-def _encrypted(place: Place) -> UnsupportedError:
+def _encrypted(place: FilePart) -> UnsupportedError:
     return UnsupportedError(
         "a Parquet file is encrypted; decrypt it first",
         path=place.path,
@@ -260,7 +259,7 @@ def _encrypted(place: Place) -> UnsupportedError:
     )
 
 
-def _key_values(found: Struct, place: Place) -> tuple[KeyValue, ...] | None:
+def _key_values(found: Struct, place: FilePart) -> tuple[KeyValue, ...] | None:
     pairs = Fields(found, place).structs_or_none(5, "key_value_metadata")
     if pairs is None:
         return None

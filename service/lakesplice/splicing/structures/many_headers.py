@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from lakesplice.model.arrays import Bytes, Mask
+from lakesplice.splicing.faults import FilePart
 from lakesplice.splicing.structures.page_headers import PageHeader
 from lakesplice.splicing.structures.page_index import Int64s
-from lakesplice.splicing.structures.place import Place
 
 NO_CHECKSUM = -1
 _MANY = 5  # fewer are faster one by one
@@ -54,7 +54,7 @@ def joined_headers(parts: Sequence[HeaderArrays]) -> HeaderArrays:
 
 
 def decode_headers(
-    data: pa.Buffer, starts: Int64s, ends: Int64s, place: Callable[[int], Place]
+    data: pa.Buffer, starts: Int64s, ends: Int64s, place: Callable[[int], FilePart]
 ) -> HeaderArrays:
     """Return the headers of pages at [start, end) of `data`; raises `CorruptFileError`.
 

@@ -9,12 +9,11 @@ from typing import Any, Self
 import pyarrow as pa
 
 from lakesplice.errors import CorruptFileError
+from lakesplice.splicing.faults import FilePart
 from lakesplice.splicing.structures.chunks import Chunk
 from lakesplice.splicing.structures.decoding import read_at
 from lakesplice.splicing.structures.enums import Encoding, PageKind
-from lakesplice.splicing.structures.fields import Fields, boolean, i32, struct
-from lakesplice.splicing.structures.place import Place
-from lakesplice.splicing.structures.thrift import (
+from lakesplice.splicing.thrift.compact import (
     EMPTY,
     Field,
     Limits,
@@ -22,6 +21,7 @@ from lakesplice.splicing.structures.thrift import (
     decode_struct,
     encode_struct,
 )
+from lakesplice.splicing.thrift.fields import Fields, boolean, i32, struct
 
 # A header without statistics has some 25 bytes; with long ones it is read again with more.
 _WINDOW_BYTES = 16 * 1024
@@ -62,7 +62,7 @@ class PageHeader:
         return self.kind in (PageKind.DATA, PageKind.DATA_V2)
 
     @classmethod
-    def decode(cls, buffer: bytes | memoryview, offset: int, place: Place) -> tuple[Self, int]:
+    def decode(cls, buffer: bytes | memoryview, offset: int, place: FilePart) -> tuple[Self, int]:
         """Return the header at `offset` and the offset behind it; raises `CorruptFileError`."""
         found, end = decode_struct(buffer, offset, place=place, limits=_LIMITS)
         fields = Fields(found, place)
@@ -126,7 +126,7 @@ class PageHeader:
         )
 
 
-def _details(kind: PageKind, fields: Fields, place: Place) -> dict[str, Any]:
+def _details(kind: PageKind, fields: Fields, place: FilePart) -> dict[str, Any]:
     if kind is PageKind.INDEX:
         return {"num_values": 0, "encoding": int(Encoding.PLAIN)}
     of = Fields(fields.struct(_HEADERS[kind], f"the header of {kind.name}"), place)
@@ -178,7 +178,7 @@ class _Window:
         self._source, self._limit = source, limit
         self._start, self._data = 0, b""
 
-    def page(self, offset: int, place: Place) -> Page:
+    def page(self, offset: int, place: FilePart) -> Page:
         at = offset - self._start
         if 0 <= at < len(self._data):
             try:
@@ -196,7 +196,7 @@ class _Window:
                     raise
             size *= 16
 
-    def _decode(self, at: int, place: Place) -> Page:
+    def _decode(self, at: int, place: FilePart) -> Page:
         header, end = PageHeader.decode(self._data, at, place)
         page = Page(self._start + at, end - at, header)
         if page.end > self._limit:
@@ -204,7 +204,7 @@ class _Window:
         return page
 
 
-def read_page(source: pa.NativeFile, offset: int, limit: int, place: Place) -> Page:
+def read_page(source: pa.NativeFile, offset: int, limit: int, place: FilePart) -> Page:
     """Return the page whose header is at `offset`; `limit` is where its chunk ends.
 
     Blocks; reads the header only, growing from 16 KiB. Raises `CorruptFileError`.
@@ -212,7 +212,7 @@ def read_page(source: pa.NativeFile, offset: int, limit: int, place: Place) -> P
     return _Window(source, limit).page(offset, place.within(f"the page at {offset}"))
 
 
-def walk(source: pa.NativeFile, chunk: Chunk, place: Place) -> Iterator[Page]:
+def walk(source: pa.NativeFile, chunk: Chunk, place: FilePart) -> Iterator[Page]:
     """Yield all pages of a chunk in their order, the dictionary first.
 
     Blocks; reads headers, no bodies. Raises `CorruptFileError` where a page ends behind its chunk,

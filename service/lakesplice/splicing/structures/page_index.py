@@ -14,9 +14,8 @@ from typing import Self
 import numpy as np
 
 from lakesplice.model.arrays import Mask
-from lakesplice.splicing.structures.fields import Fields, binaries, booleans, i32, i64s
-from lakesplice.splicing.structures.place import Place
-from lakesplice.splicing.structures.thrift import (
+from lakesplice.splicing.faults import FilePart
+from lakesplice.splicing.thrift.compact import (
     EMPTY,
     Field,
     Struct,
@@ -25,7 +24,8 @@ from lakesplice.splicing.structures.thrift import (
     encode_struct,
     put_varint,
 )
-from lakesplice.splicing.structures.varints import (
+from lakesplice.splicing.thrift.fields import Fields, binaries, booleans, i32, i64s
+from lakesplice.splicing.thrift.varints import (
     Int64s,
     decode_varints,
     encode_varints,
@@ -70,7 +70,7 @@ class OffsetIndex:
         """Return the index of the same pages `delta` bytes further on."""
         return OffsetIndex(self.offsets + delta, self.sizes, self.first_rows, self.unencoded)
 
-    def check(self, start: int, end: int, num_rows: int, place: Place) -> None:
+    def check(self, start: int, end: int, num_rows: int, place: FilePart) -> None:
         """Raise `CorruptFileError` unless the pages lie in [start, end), each at the end of the one
         before, the last to `end`, and their rows rise from 0 to below `num_rows`.
         """
@@ -82,7 +82,7 @@ class OffsetIndex:
         if len(self) and not self.touching(end):
             raise place.corrupt("its pages do not follow each other to their chunk's end", end=end)
 
-    def check_order(self, start: int, end: int, num_rows: int, place: Place) -> None:
+    def check_order(self, start: int, end: int, num_rows: int, place: FilePart) -> None:
         """Raise `CorruptFileError` unless the pages lie in [start, end) one behind the other and
         their rows don't fall: what it takes for a chunk that is only copied.
         """
@@ -104,7 +104,7 @@ class OffsetIndex:
         return not (self.offsets[1:] != ends[:-1]).any() and int(ends[-1]) == end
 
     @staticmethod
-    def decode(buffer: bytes, place: Place) -> OffsetIndex:
+    def decode(buffer: bytes, place: FilePart) -> OffsetIndex:
         """Read an OffsetIndex; raises `CorruptFileError`. It is not checked against its chunk."""
         return decode_offset_indexes([buffer], [place])[0]
 
@@ -154,13 +154,15 @@ class _Run:
     end: int
 
 
-def decode_offset_indexes(buffers: Sequence[bytes], places: Sequence[Place]) -> list[OffsetIndex]:
+def decode_offset_indexes(
+    buffers: Sequence[bytes], places: Sequence[FilePart]
+) -> list[OffsetIndex]:
     """Read many, at a fraction of the cost of one by one; see `OffsetIndex.decode`."""
     runs = _decode_runs(buffers)
     return [_decoded(*one) for one in zip(buffers, places, runs, strict=True)]
 
 
-def _decoded(buffer: bytes, place: Place, run: _Run | None) -> OffsetIndex:
+def _decoded(buffer: bytes, place: FilePart, run: _Run | None) -> OffsetIndex:
     rest = None if run is None else _behind(buffer, run.end, place)
     if run is None or rest is None or 1 in rest.fields:
         whole, _ = decode_struct(buffer, place=place)
@@ -168,7 +170,7 @@ def _decoded(buffer: bytes, place: Place, run: _Run | None) -> OffsetIndex:
     return OffsetIndex(run.offsets, run.sizes, run.first_rows, _unencoded(rest, place))
 
 
-def _behind(buffer: bytes, at: int, place: Place) -> Struct:
+def _behind(buffer: bytes, at: int, place: FilePart) -> Struct:
     """The fields behind the locations."""
     if buffer[at:] == bytes((_STOP,)):
         return EMPTY
@@ -176,7 +178,7 @@ def _behind(buffer: bytes, at: int, place: Place) -> Struct:
     return rest
 
 
-def _unencoded(index: Struct, place: Place) -> Int64s | None:
+def _unencoded(index: Struct, place: FilePart) -> Int64s | None:
     return _optional(index, 2, "unencoded_byte_array_data_bytes", place)
 
 
@@ -249,7 +251,7 @@ def _long_size(buffer: bytes, at: int) -> tuple[int, int]:
     return len(buffer), at
 
 
-def _locations(index: Struct, place: Place) -> tuple[Int64s, Int64s, Int64s]:
+def _locations(index: Struct, place: FilePart) -> tuple[Int64s, Int64s, Int64s]:
     each = [Fields(of, place) for of in Fields(index, place).structs(1, "page_locations")]
     return (
         np.array([of.i64(1, "offset") for of in each], np.int64),
@@ -258,7 +260,7 @@ def _locations(index: Struct, place: Place) -> tuple[Int64s, Int64s, Int64s]:
     )
 
 
-def _optional(index: Struct, field_id: int, name: str, place: Place) -> Int64s | None:
+def _optional(index: Struct, field_id: int, name: str, place: FilePart) -> Int64s | None:
     values = Fields(index, place).i64s_or_none(field_id, name)
     return None if values is None else np.array(values, np.int64)
 
@@ -290,7 +292,7 @@ class ColumnIndex:
         return len(self.null_pages)
 
     @classmethod
-    def decode(cls, buffer: bytes, place: Place) -> Self:
+    def decode(cls, buffer: bytes, place: FilePart) -> Self:
         """Read a ColumnIndex; raises `CorruptFileError`, also where its lists differ in length."""
         found, _ = decode_struct(buffer, place=place)
         fields = Fields(found, place)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lakesplice.splicing.faults import FilePart
 from lakesplice.splicing.structures.enums import Physical, Repetition
-from lakesplice.splicing.structures.fields import Fields
-from lakesplice.splicing.structures.place import Place
-from lakesplice.splicing.structures.thrift import Struct
+from lakesplice.splicing.thrift.compact import Struct
+from lakesplice.splicing.thrift.fields import Fields
 
 _DEPTH_MAX = 100
 _NAME, _CHILDREN = 4, 5  # fields of SchemaElement
-_NOWHERE = Place("", "schema")
+_NOWHERE = FilePart("", "schema")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class _Group:
     repetition: int
 
 
-def leaves_of(schema: tuple[Struct, ...], place: Place) -> tuple[Leaf, ...]:
+def leaves_of(schema: tuple[Struct, ...], place: FilePart) -> tuple[Leaf, ...]:
     """Return the leaves in the order of the chunks; raises `CorruptFileError`."""
     if not schema:
         raise place.corrupt("the schema is empty")
@@ -92,7 +92,7 @@ def leaves_of(schema: tuple[Struct, ...], place: Place) -> tuple[Leaf, ...]:
     return tuple(leaves)
 
 
-def _node(element: Struct, parent: _Group, column: int, place: Place) -> Leaf | _Group:
+def _node(element: Struct, parent: _Group, column: int, place: FilePart) -> Leaf | _Group:
     fields = Fields(element, place)
     path = (*parent.path, fields.text(4, "name"))
     physical, children = fields.i32_or_none(1, "type"), fields.i32_or_none(5, "num_children", 0)

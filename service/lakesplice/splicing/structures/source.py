@@ -8,7 +8,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from lakesplice.errors import UnsupportedError
-from lakesplice.splicing.reasons import Reason
+from lakesplice.splicing.faults import FilePart, Reason
 from lakesplice.splicing.structures.decoding import buffer_at, mapped, ranged
 from lakesplice.splicing.structures.enums import Codec, Encoding, PageKind
 from lakesplice.splicing.structures.footer import ByteRange, Chunk, Footer, Leaf, read_footer
@@ -22,7 +22,6 @@ from lakesplice.splicing.structures.page_index import (
     OffsetIndex,
     decode_offset_indexes,
 )
-from lakesplice.splicing.structures.place import Place
 
 _READABLE = frozenset(Encoding) - {Encoding.ALP}
 _REFUSED_CODECS = {Codec.LZ4: Reason.LEGACY_LZ4, Codec.LZO: Reason.LZO}
@@ -66,10 +65,10 @@ class SourceFile:
             yield row_group, first, first + group.num_rows
             first += group.num_rows
 
-    def place(self, row_group: int, column: int) -> Place:
+    def place(self, row_group: int, column: int) -> FilePart:
         """Return a chunk's place, for errors."""
         name = self.leaf(column).name
-        return Place(self.name, f"row group {row_group}, column {column} ({name})")
+        return FilePart(self.name, f"row group {row_group}, column {column} ({name})")
 
     def key_value(self, key: bytes) -> bytes | None:
         """Return an entry of the file's key-value metadata; the first of that key."""
@@ -91,14 +90,14 @@ class SourceFile:
             found = [self._read(offset, length) for offset, length in ranges]
         for data, (offset, length) in zip(found, ranges, strict=True):
             if data.size != length:
-                place = Place(self.name, f"bytes {offset} to {offset + length}")
+                place = FilePart(self.name, f"bytes {offset} to {offset + length}")
                 raise place.corrupt("the file ends before them", size=self.size)
         return found
 
     def _read(self, offset: int, length: int) -> pa.Buffer:
         if self._mapped is not None:
             return self._mapped[offset : offset + length]
-        place = Place(self.name, f"bytes {offset} to {offset + length}")
+        place = FilePart(self.name, f"bytes {offset} to {offset + length}")
         return buffer_at(self.source, length, offset, place)
 
     def offset_index(self, row_group: int, column: int) -> OffsetIndex | None:
@@ -184,7 +183,7 @@ class SourceFile:
         first = next(pages, None)
         return Reason.OLD_DATA_PAGE_V2 if first and first.kind is PageKind.DATA_V2 else None
 
-    def _index_place(self, row_group: int, column: int) -> Place:
+    def _index_place(self, row_group: int, column: int) -> FilePart:
         return self.place(row_group, column).within("the offset index")
 
     def _read_column_index(self, row_group: int, column: int) -> ColumnIndex | None:
@@ -205,14 +204,14 @@ class SourceFile:
             if span is not None and span.length > _INDEX_BYTES_MAX:
                 raise self._index_too_large(span, self._index_place(row_group, column))
 
-    def _index_too_large(self, span: ByteRange, place: Place) -> UnsupportedError:
+    def _index_too_large(self, span: ByteRange, place: FilePart) -> UnsupportedError:
         return place.too_large(
             "an index has more bytes than are read",
             length=span.length,
             reason=str(Reason.LARGE_INDEX),
         )
 
-    def _bytes(self, span: ByteRange, place: Place) -> bytes:
+    def _bytes(self, span: ByteRange, place: FilePart) -> bytes:
         if span.length > _INDEX_BYTES_MAX:
             raise self._index_too_large(span, place)
         data: bytes = self.read(span.offset, span.length).to_pybytes()

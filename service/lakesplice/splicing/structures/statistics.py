@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from lakesplice.splicing.structures.fields import Fields, binary, boolean, i64
-from lakesplice.splicing.structures.place import Place
-from lakesplice.splicing.structures.thrift import EMPTY, Struct
+from lakesplice.splicing.faults import FilePart
+from lakesplice.splicing.thrift.compact import EMPTY, Struct
+from lakesplice.splicing.thrift.fields import Fields, binary, boolean, i64
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Statistics:
     raw: Struct = EMPTY
 
     @classmethod
-    def from_struct(cls, struct: Struct, place: Place) -> Self:
+    def from_struct(cls, struct: Struct, place: FilePart) -> Self:
         """Read the typed fields; raises `CorruptFileError`."""
         fields = Fields(struct, place)
         return cls(

@@ -14,9 +14,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from lakesplice.model.column_presence import ColumnPresences
 from lakesplice.model.manifest import DeadLetterRef, ParkCode, ParkReason, SourceState
 from lakesplice.model.schema import TableSchema
-from lakesplice.model.stays import ColumnPresences
 from lakesplice.planning.intake.dead_letter_limit import NO_LIMIT, LetterLimit, excess
 from lakesplice.planning.intake.report import PartitionReport
 from lakesplice.planning.schema.evolution import Fits, plan_evolution

@@ -10,11 +10,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from lakesplice.errors import TableNotFoundError, UsageError
+from lakesplice.model.column_presence import ColumnPresences
 from lakesplice.model.epochs import Epoch
 from lakesplice.model.manifest import Manifest, ParkCode, ParkReason, PartitionState, SourceState
 from lakesplice.model.position import Position
 from lakesplice.model.schema import TableSchema
-from lakesplice.model.stays import ColumnPresences
 from lakesplice.planning.intake.known_topic import KnownTopic
 from lakesplice.planning.sources.shards import joining_problem
 from lakesplice.table.ingest.fence import lives_below, with_fence

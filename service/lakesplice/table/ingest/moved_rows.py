@@ -18,7 +18,7 @@ from lakesplice.errors import UnsupportedError
 from lakesplice.model.address import BaseFile
 from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.change import Op, delta_schema
-from lakesplice.model.fills import fill_value
+from lakesplice.model.column_values import fill_value
 from lakesplice.model.manifest import DeltaRef
 from lakesplice.model.names import (
     BEFORE_DIGEST,

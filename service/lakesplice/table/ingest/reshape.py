@@ -21,10 +21,9 @@ import pyarrow.parquet as pq
 from lakesplice.errors import CorruptFileError, UnsupportedError
 from lakesplice.formats.parquet import WrittenBase, delta_stats
 from lakesplice.model.address import BaseFile
-from lakesplice.model.fills import fill_value
+from lakesplice.model.column_values import fill_value, promoted
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.names import POSITION_FILE, ROW_DIGEST
-from lakesplice.model.promotions import promoted
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.planning.rows.edits import ColumnEdit, Edits
 from lakesplice.splicing.operations import NewColumn, add_columns, replace_column

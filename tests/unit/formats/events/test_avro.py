@@ -11,7 +11,7 @@ import pytest
 from lakesplice.formats.events import SchemaText
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.change import Op
-from lakesplice.model.formats import FormatName
+from lakesplice.model.choices import FormatName
 from lakesplice.model.manifest import ParkCode
 from lakesplice.testing.avro_records import frame, write_value
 from tests.support.avro import (

@@ -11,7 +11,7 @@ import pytest
 
 from lakesplice.formats.events import DecodeContext, declare
 from lakesplice.model.change import Op
-from lakesplice.model.formats import FormatName
+from lakesplice.model.choices import FormatName
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import TableName
 from lakesplice.model.position import Ordering, Position

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from lakesplice.formats.events import DecodeContext, declare
-from lakesplice.model.mappings import TypeMapping
+from lakesplice.model.choices import TypeMapping
 from lakesplice.model.types import ColumnType
 from tests.support.avro import CONTEXT, avro_record
 from tests.support.debezium import TABLE, Record, compact, dead, decode_all, image, images, payload

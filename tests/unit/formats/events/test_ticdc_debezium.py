@@ -10,7 +10,7 @@ import pytest
 from lakesplice.formats.events import DecodeContext, declare
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.change import Op
-from lakesplice.model.formats import FormatName
+from lakesplice.model.choices import FormatName
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import RANK_OTHER, Ordering
 from tests.property.test_format_laws import ticdc_debezium

@@ -22,10 +22,10 @@ from lakesplice.apps.service.batching.table_failures import TableFailures
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.errors import FencedError
-from lakesplice.spark.batch import run_batch
-from lakesplice.spark.letters import LetterTopic
-from lakesplice.spark.query import Offsets
-from lakesplice.spark.topics import Topic, TopicCatalogue
+from lakesplice.spark.jobs.batch import run_batch
+from lakesplice.spark.kafka.dead_letter_topic import LetterTopic
+from lakesplice.spark.kafka.query import Offsets
+from lakesplice.spark.kafka.topics import Topic, TopicCatalogue
 from lakesplice.telemetry import catalogue as metric
 
 _COMMIT_THREADS = 8

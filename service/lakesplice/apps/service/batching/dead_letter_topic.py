@@ -8,7 +8,7 @@ from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable
 from lakesplice.errors import SourceUnavailable
 from lakesplice.model.manifest import DeadLetterRef
-from lakesplice.spark.letters import LetterTopic
+from lakesplice.spark.kafka.dead_letter_topic import LetterTopic
 from lakesplice.table.files.dead_letters import letters_of
 from lakesplice.telemetry.catalogue import UNSENT_LETTERS
 

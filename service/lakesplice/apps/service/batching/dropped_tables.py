@@ -19,7 +19,7 @@ from lakesplice.errors import (
 from lakesplice.model.manifest import ParkCode, ParkReason
 from lakesplice.model.position import Position
 from lakesplice.planning.sources.dropped_tables import DropHistory, kept, open_after
-from lakesplice.spark.topics import TopicCatalogue
+from lakesplice.spark.kafka.topics import TopicCatalogue
 from lakesplice.table.ingest.dropped_tables import begin_again, begins_again, calls_for, deal_with
 from lakesplice.telemetry import catalogue as metric
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from lakesplice.apps.letters import reading_of
+from lakesplice.apps.record_reading import reading_of
 from lakesplice.apps.service.batching.restart import Restart, RestartReason
 from lakesplice.apps.service.batching.spans import Span, continues
 from lakesplice.apps.service.driver import Driver
@@ -18,8 +18,8 @@ from lakesplice.formats.events import TypeHistory
 from lakesplice.model.manifest import ParkCode, ParkReason
 from lakesplice.model.names import TableName
 from lakesplice.planning.intake.key_ranges import place
-from lakesplice.spark.plan import BatchPlan, TopicPlan, TopicResult
-from lakesplice.spark.topics import TopicCatalogue
+from lakesplice.spark.jobs.batch_plan import BatchPlan, TopicPlan, TopicResult
+from lakesplice.spark.kafka.topics import TopicCatalogue
 from lakesplice.table.ingest.append import AppendPlan
 from lakesplice.table.protocol.retries import Retries
 

@@ -11,8 +11,8 @@ from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.model.names import TableName
 from lakesplice.planning.sources.source_check import check_source
-from lakesplice.spark.query import Offsets
-from lakesplice.spark.topics import Topic
+from lakesplice.spark.kafka.query import Offsets
+from lakesplice.spark.kafka.topics import Topic
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable
 from lakesplice.errors import FencedError
 from lakesplice.model.manifest import DeadLetterRef
-from lakesplice.spark.letters import LetterTopic
-from lakesplice.spark.plan import TaskError, TopicResult
+from lakesplice.spark.jobs.batch_plan import TaskError, TopicResult
+from lakesplice.spark.kafka.dead_letter_topic import LetterTopic
 from lakesplice.table.ingest.batch_commit import CommitOutcome, settle
 from lakesplice.table.protocol.commit import Conflict
 

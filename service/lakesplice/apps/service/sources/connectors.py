@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from lakesplice.apps.service.driver import Driver
 from lakesplice.errors import SourceUnavailable
-from lakesplice.spark.topics import Topic, TopicCatalogue
+from lakesplice.spark.kafka.topics import Topic, TopicCatalogue
 from lakesplice.telemetry import catalogue as metric
 
 _WITHOUT_PREFIX = "(none)"

@@ -13,7 +13,7 @@ from contextlib import suppress
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTables
 from lakesplice.errors import LakespliceError
-from lakesplice.spark.topics import Topic, TopicCatalogue
+from lakesplice.spark.kafka.topics import Topic, TopicCatalogue
 from lakesplice.table.driver.status import newest_status
 
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400

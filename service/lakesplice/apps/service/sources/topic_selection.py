@@ -14,8 +14,8 @@ from lakesplice.apps.service.tables import ServiceTables, unborn_source
 from lakesplice.errors import FencedError, UnsupportedError, UsageError
 from lakesplice.model.driver_status import TopicCondition, TopicState
 from lakesplice.planning.sources.source_check import check_source
-from lakesplice.spark.query import Offsets
-from lakesplice.spark.topics import Topic, TopicCatalogue
+from lakesplice.spark.kafka.query import Offsets
+from lakesplice.spark.kafka.topics import Topic, TopicCatalogue
 from lakesplice.table.ingest.reset import TopicStart
 from lakesplice.telemetry import catalogue as metric
 

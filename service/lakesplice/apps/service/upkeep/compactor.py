@@ -32,7 +32,7 @@ from lakesplice.planning.upkeep.compaction import (
     tasks,
     work,
 )
-from lakesplice.spark.rewrites import RewriteTask, rewrite_files
+from lakesplice.spark.jobs.rewrites import RewriteTask, rewrite_files
 from lakesplice.spark.session import cores
 from lakesplice.storage.copying import ScratchFile
 from lakesplice.storage.places import open_sink

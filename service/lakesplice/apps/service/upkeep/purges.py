@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable
-from lakesplice.spark.rewrites import PurgeTask
+from lakesplice.spark.jobs.rewrites import PurgeTask
 from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.protocol.intents import Purge
 from lakesplice.table.upkeep.purge import PurgeRules

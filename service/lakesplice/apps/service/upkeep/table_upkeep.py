@@ -18,7 +18,13 @@ from lakesplice.errors import FencedError, LakespliceError
 from lakesplice.model.manifest import Manifest
 from lakesplice.planning.rows.index_merge import plan_merge
 from lakesplice.planning.upkeep.file_merge import FileMergePolicy, plan_file_merge
-from lakesplice.spark.rewrites import FileMergeTask, MergeTask, merge_files, merge_runs, purge_table
+from lakesplice.spark.jobs.rewrites import (
+    FileMergeTask,
+    MergeTask,
+    merge_files,
+    merge_runs,
+    purge_table,
+)
 from lakesplice.storage.places import log_keeper, open_sink
 from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.protocol.intents import IndexMerge

@@ -18,7 +18,7 @@ from lakesplice.formats.events.json_reading.strict import Flaw
 from lakesplice.formats.events.values.blocks import ImageBlock
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.arrays import Mask
-from lakesplice.model.mappings import TypeMapping
+from lakesplice.model.choices import TypeMapping
 from lakesplice.model.schema import SourceField
 from lakesplice.model.types import ColumnType, Kind
 

@@ -35,7 +35,7 @@ from lakesplice.formats.events.json_reading.template import (
 from lakesplice.formats.events.values.context import DecodeContext
 from lakesplice.formats.events.values.encoding import Cell
 from lakesplice.formats.events.values.refusals import DeadReason
-from lakesplice.model.formats import FormatName
+from lakesplice.model.choices import FormatName
 from lakesplice.model.manifest import ParkCode
 
 _WATERMARK = "TIDB_WATERMARK"

@@ -14,7 +14,7 @@ from base64 import b64encode
 import pyarrow as pa
 
 from lakesplice.formats.events.ddl import DefinedColumn
-from lakesplice.model.fills import fill_text, fill_value
+from lakesplice.model.column_values import fill_text, fill_value
 from lakesplice.model.types import ColumnType, Kind
 
 CHARACTERS = frozenset(("CHAR", "VARCHAR", "TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT"))
@@ -33,7 +33,7 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 def fill_of(column: DefinedColumn, of: ColumnType) -> str | None:
     """Return what rows that were there hold in an added column, which is stored as `of`, as
-    `model/fills.py` writes it; None if that is null or isn't known.
+    `model/column_values.py` writes it; None if that is null or isn't known.
     """
     if column.default is not None:
         return _given(column, column.default, of)
@@ -43,7 +43,7 @@ def fill_of(column: DefinedColumn, of: ColumnType) -> str | None:
 
 
 def as_fill(text: str, of: ColumnType) -> str | None:
-    """Return a value's text as `model/fills.py` writes it, None if the type doesn't hold it."""
+    """Return a value's text as `fill_text` writes it, None if the type doesn't hold it."""
     try:
         return fill_text(fill_value(text, of), of)
     except (pa.ArrowException, ValueError):

@@ -28,7 +28,7 @@ from lakesplice.formats.events.json_reading.strict import Flaw, shown
 from lakesplice.formats.events.json_reading.template import Halt, Template, Verdict
 from lakesplice.formats.events.values.context import DecodeContext, SchemaText
 from lakesplice.formats.events.values.refusals import DeadReason
-from lakesplice.model.formats import FormatName
+from lakesplice.model.choices import FormatName
 from lakesplice.model.manifest import ParkCode
 
 

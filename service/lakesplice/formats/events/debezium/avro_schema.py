@@ -34,7 +34,7 @@ from lakesplice.formats.events.json_reading.template import Reading, Template
 from lakesplice.formats.events.values.context import SchemaText
 from lakesplice.formats.events.values.encoding import Cell, Encoding
 from lakesplice.model.arrays import Integers
-from lakesplice.model.formats import FormatName
+from lakesplice.model.choices import FormatName
 
 _CONNECT = {
     "int": "int32",

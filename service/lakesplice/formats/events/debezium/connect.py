@@ -24,7 +24,7 @@ from lakesplice.formats.events.json_reading.strict import Flaw
 from lakesplice.formats.events.json_reading.template import Halt
 from lakesplice.formats.events.values.encoding import Cell, Encoding
 from lakesplice.formats.events.values.refusals import DeadReason
-from lakesplice.model.fills import fill_text
+from lakesplice.model.column_values import fill_text
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Kind
 

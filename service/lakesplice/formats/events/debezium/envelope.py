@@ -27,7 +27,7 @@ from lakesplice.formats.events.json_reading.template import (
 from lakesplice.formats.events.values.column_types import EVERYWHERE
 from lakesplice.formats.events.values.context import DecodeContext
 from lakesplice.formats.events.values.refusals import DeadReason
-from lakesplice.model.formats import FormatName
+from lakesplice.model.choices import FormatName
 
 # What TiCDC's own protocol calls itself in `source`; `ticdc.py` reads it.
 TICDC_CONNECTOR = "TiCDC"

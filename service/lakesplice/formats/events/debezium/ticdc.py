@@ -48,7 +48,7 @@ from lakesplice.formats.events.values.declared import DeclaredType
 from lakesplice.formats.events.values.encoding import Encoding
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.arrays import Integers, Marks
-from lakesplice.model.formats import FormatName
+from lakesplice.model.choices import FormatName
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import Ordering
 from lakesplice.model.types import Kind

@@ -34,7 +34,7 @@ from lakesplice.formats.events.values.column_types import EVERYWHERE, PositionRa
 from lakesplice.formats.events.values.context import DecodeContext
 from lakesplice.formats.events.values.encoding import Cell, Encoding
 from lakesplice.formats.events.values.refusals import DeadReason
-from lakesplice.model.formats import FormatName
+from lakesplice.model.choices import FormatName
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import Position
 

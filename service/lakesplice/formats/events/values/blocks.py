@@ -20,7 +20,7 @@ from lakesplice.formats.events.values.fences import Fences
 from lakesplice.formats.events.values.refusals import DeadLetters, Stop
 from lakesplice.model.arrays import Integers, Marks, Mask
 from lakesplice.model.change import Op
-from lakesplice.model.formats import FormatName
+from lakesplice.model.choices import FormatName
 from lakesplice.model.position import RANK_DELETE, RANK_OTHER, Ordering
 from lakesplice.model.schema import SourceSchema
 

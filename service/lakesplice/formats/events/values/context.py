@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from lakesplice.formats.events.values.column_types import TypeHistory
 from lakesplice.formats.events.values.declared import DeclaredType
-from lakesplice.model.formats import FormatName
-from lakesplice.model.mappings import TypeMapping
+from lakesplice.model.choices import FormatName, TypeMapping
 from lakesplice.model.names import TableName
 
 

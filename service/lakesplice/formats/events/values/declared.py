@@ -104,7 +104,7 @@ _DECIMALS = {
 class DeclaredType:
     """One declared column type; `name` is its canonical spelling, `written` the one that was
     declared, in small letters without spaces: where two types are one column, it tells them apart.
-    `fill` is what rows got that were there when the source added the column (`model/fills.py`).
+    `fill` is what rows got that were there when the source added the column (`fill_text`).
     `by_setting`: how it is written follows from a setting of the connector's, which may be stated
     wrongly.
     """

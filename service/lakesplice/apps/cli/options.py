@@ -1,0 +1,114 @@
+"""Arguments and options that several commands share, and how their texts are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakesplice.errors import UsageError
+
+if TYPE_CHECKING:
+    from lakesplice.config import Settings
+import math
+from collections.abc import Callable
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        "-c",
+        envvar="LAKESPLICE_CONFIG",
+        help="The YAML file with the service's settings; LAKESPLICE_… variables come on top. A"
+        " command reaches a lake by its `lake.options`.",
+        show_default=False,
+    ),
+]
+
+
+def settings_of(config: Path | None) -> Settings | None:
+    """Return the settings of the file that was named; None if none was."""
+    from lakesplice.config import load
+
+    return None if config is None else load(config)
+
+
+def lake_options(config: Path | None) -> Mapping[str, str]:
+    """Return how the store of a lake is reached: `lake.options` of the file and the environment."""
+    from lakesplice.config import lake_options as of_settings
+
+    return of_settings(config)
+
+
+def duration(least: float, most: float, unit: float = 1.0) -> Callable[[str | float], float]:
+    """Return what reads `90s`, `1h30m`, or a bare number of `unit` seconds each, as seconds.
+
+    It raises `typer.BadParameter` for anything else and for what isn't between `least` and `most`;
+    an option's default, a number, is taken as it is.
+    """
+
+    def read(given: str | float) -> float:
+        if not isinstance(given, str):
+            return given
+        # The settings take a while to import, and help needs none.
+        from lakesplice.config.quantities import duration_text
+
+        seconds = _seconds(given, unit)
+        if not (math.isfinite(seconds) and least <= seconds <= most):
+            bounds = f"{duration_text(least)} to {duration_text(most)}"
+            raise typer.BadParameter(f"{given!r} is out of range; allowed: {bounds}")
+        return seconds
+
+    read.__name__ = "duration"  # what help shows in the value's place
+    return read
+
+
+def parse_offset(text: str) -> tuple[int, int]:
+    """Read `partition:offset`; `UsageError` for anything else."""
+    partition, _, offset = text.partition(":")
+    if not (partition.isdecimal() and offset.isdecimal()):
+        raise UsageError("write offsets as partition:offset, such as 0:1234", given=text)
+    return int(partition), int(offset)
+
+
+def _seconds(text: str, unit: float) -> float:
+    from lakesplice.config.quantities import DURATION_HINT, seconds_of
+
+    try:
+        return float(text) * unit
+    except ValueError:
+        pass
+    try:
+        return seconds_of(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} isn't a duration; write {DURATION_HINT}") from None
+
+
+TableArgument = Annotated[
+    str,
+    typer.Argument(
+        help="The table: <lake>/<database>/<table>, a path or an address.", show_default=False
+    ),
+]
+LakeArgument = Annotated[
+    str, typer.Argument(help="The lake's folder, a path or an address.", show_default=False)
+]
+AsOfOption = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of",
+        help="The version that was the newest at a moment, such as 2026-11-22T08:00:00Z.",
+    ),
+]
+
+WAIT_SECONDS = 600.0
+WaitOption = Annotated[
+    float,
+    typer.Option(
+        "--wait",
+        parser=duration(1, 3_600),
+        help="How long to wait for a driver's answer, such as 90s or 10m.",
+    ),
+]

@@ -1,0 +1,66 @@
+"""The command that makes what others wrote a table of ours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakesplice.apps.cli.options import ConfigOption, lake_options
+from lakesplice.apps.cli.output import Listing, ListingOption, show
+from lakesplice.errors import UsageError
+
+if TYPE_CHECKING:
+    from lakesplice.table.by_hand.adopt import Adoption
+
+_COLUMNS = ("path", "reason")
+
+
+def adopt(
+    path: Annotated[
+        str,
+        typer.Argument(
+            help="A Delta table or a folder of Parquet files, a path or an address.",
+            show_default=False,
+        ),
+    ],
+    key: Annotated[
+        str,
+        typer.Option(help="The columns that tell its rows apart, as a,b.", show_default=False),
+    ],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Change nothing, only say what would be done.")
+    ] = False,
+    insert_only: Annotated[
+        bool, typer.Option("--insert-only", help="Its rows never change; known keys are skipped.")
+    ] = False,
+    form: ListingOption = Listing.TABLE,
+    config: ConfigOption = None,
+) -> None:
+    """Make a Delta table or a folder of Parquet files a table fed by hand, where it stands.
+
+    Files are unchanged until rows of them change; those listed have columns that must be
+    rewritten at once. Nobody else may write to it meanwhile, nor afterwards.
+    """
+    from lakesplice import Table
+
+    names = [name.strip() for name in key.split(",")]
+    if not all(names):
+        raise UsageError("write --key as names of columns, such as a,b", given=key)
+    options = lake_options(config)
+    found = Table.adoption(path, key=names, options=options)
+    rows = [{"path": file, "reason": reason} for file, reason in found.rewritten.items()]
+    show(rows, _COLUMNS, form, "every file is unchanged")
+    if dry_run:
+        typer.echo(_told(found, "would be adopted"), err=True)
+        return
+    adopted = Table.adopt(path, key=names, insert_only=insert_only, options=options)
+    typer.echo(f"{_told(found, 'adopted')} in version {adopted.version}", err=True)
+
+
+def _told(found: Adoption, what: str) -> str:
+    columns = " ".join(f"{name}:{kind}" for name, kind in found.columns)
+    return (
+        f"{found.files} files with {found.rows} rows and {found.bytes} bytes {what};"
+        f" {len(found.rewritten)} of them rewritten; columns {columns}"
+    )

@@ -1,0 +1,211 @@
+"""`lakesplice dlq`: records that could not be decoded, with the reason and their bytes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lakesplice.apps.cli.options import (
+    WAIT_SECONDS,
+    ConfigOption,
+    TableArgument,
+    WaitOption,
+    lake_options,
+    parse_offset,
+    settings_of,
+)
+from lakesplice.apps.cli.output import Listing, ListingOption, show
+from lakesplice.errors import TableNotFoundError, UsageError
+
+if TYPE_CHECKING:
+    from lakesplice.table.files.dead_letters import LetterSelection
+
+app = typer.Typer(help="Dead letters: records that could not be decoded.", no_args_is_help=True)
+_COLUMNS = (
+    *("table", "partition", "offset", "time", "first_seen", "last_seen", "attempts"),
+    "reason",
+)
+# What a record holds, or quotes of it: rows of the source, which not everybody may see.
+_OF_RECORDS = ("key", "value", "headers", "detail")
+_VALUE_BYTES_SHOWN = 120
+
+PlacesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--letter", help="A letter's partition:offset. May be given often.", show_default=False
+    ),
+]
+ReasonsOption = Annotated[
+    list[str] | None,
+    typer.Option("--reason", help="Letters of this reason. May be given often."),
+]
+TopicOption = Annotated[
+    str, typer.Option("--topic", help="Letters of this topic, of a table that has several.")
+]
+
+
+@app.command("list")
+def list_letters(
+    address: Annotated[str, typer.Argument(help="A lake, or a table of it.", show_default=False)],
+    limit: Annotated[int, typer.Option(min=1, help="The most that are shown.")] = 50,
+    values: Annotated[
+        bool,
+        typer.Option(
+            "--values",
+            help="Show what records hold: the reason's detail, which may quote a value, and the"
+            " value's start; in JSON all of it, in Base64.",
+        ),
+    ] = False,
+    form: ListingOption = Listing.TABLE,
+    config: ConfigOption = None,
+) -> None:
+    """List dead letters, of each table the newest first: where and when they were met, and why."""
+    from lakesplice.apps.lake import table_names
+    from lakesplice.storage.places import is_there, open_store
+    from lakesplice.table.protocol.layout import LOG
+
+    root = open_store(address, lake_options(config))
+    if not is_there(root):
+        raise TableNotFoundError("there is no lake or table here; give one's folder", path=address)
+    stores = (
+        [(root, address.rstrip("/").rpartition("/")[2])]
+        if LOG in root.folders()
+        else [(root.within(name.path), str(name)) for name in table_names(root)]
+    )
+    letters = (row for store, name in stores for row in _letters(store, name))
+    rows: Iterator[dict[str, Any]] = islice(letters, limit)
+    if not values:
+        rows = ({name: row[name] for name in row if name not in _OF_RECORDS} for row in rows)
+    elif form is Listing.TABLE:
+        rows = ({**row, "value": _excerpt(row["value"])} for row in rows)
+    show(rows, (*_COLUMNS, "detail", "value") if values else _COLUMNS, form, "no dead letters")
+
+
+@app.command("show")
+def show_letter(
+    table: TableArgument,
+    place: Annotated[str, typer.Argument(help="The letter's partition:offset.")],
+    value: Annotated[
+        bool, typer.Option("--value", help="Write the value's bytes alone, as they came.")
+    ] = False,
+    config: ConfigOption = None,
+) -> None:
+    """Show a dead letter whole: where and when it was met, why, its headers, key and value."""
+    from lakesplice.apps.lake import table_store
+    from lakesplice.table.files.dead_letters import letters_of
+    from lakesplice.table.protocol.snapshot import open_snapshot
+
+    store, wanted = table_store(table, lake_options(config)), parse_offset(place)
+    letters = letters_of(store, open_snapshot(store).manifest.dead_letters)
+    found = [letter for letter in letters if (letter.partition, letter.offset) == wanted]
+    if not found:
+        raise UsageError("there is no such dead letter; see `lakesplice dlq list`", letter=place)
+    letter = found[-1]
+    if value:
+        sys.stdout.buffer.write(letter.value or b"")
+        return
+    for name, fact in asdict(letter).items():
+        typer.echo(f"{name:11} {_fact(name, fact)}")
+
+
+@app.command()
+def replay(
+    table: TableArgument,
+    letters: PlacesOption = None,
+    reasons: ReasonsOption = None,
+    topic: TopicOption = "",
+    wait: WaitOption = WAIT_SECONDS,
+    config: ConfigOption = None,
+) -> None:
+    """Read dead letters again, all or some, after the cause was removed.
+
+    What can be read now changes its row, unless something newer did; the others stay. Where no
+    service runs --config is needed: it says how records are read.
+    """
+    from lakesplice.apps.table_commands.dispatch import RequestWait, give
+    from lakesplice.apps.table_commands.work import REPLAY, letter_arguments
+
+    arguments = letter_arguments(_chosen(letters, reasons, topic))
+    settings, options = settings_of(config), lake_options(config)
+    done = give(
+        table, REPLAY, arguments, settings=settings, patience=RequestWait(wait), options=options
+    )
+    typer.echo(done.text)
+
+
+@app.command()
+def drop(
+    table: TableArgument,
+    why: Annotated[str, typer.Option(help="The reason, kept in the table's history.")],
+    letters: PlacesOption = None,
+    reasons: ReasonsOption = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every letter of the table.")] = False,
+    topic: TopicOption = "",
+    wait: WaitOption = WAIT_SECONDS,
+    config: ConfigOption = None,
+) -> None:
+    """Forget dead letters for good: those given, those of a reason, or all."""
+    from lakesplice.apps.table_commands.dispatch import RequestWait, give
+    from lakesplice.apps.table_commands.work import DROP, letter_arguments
+
+    if everything == bool(letters or reasons):
+        raise UsageError("say which letters: --letter, --reason, or --all alone")
+    arguments = {**letter_arguments(_chosen(letters, reasons, topic)), "why": why}
+    done = give(table, DROP, arguments, patience=RequestWait(wait), options=lake_options(config))
+    typer.echo(done.text)
+
+
+def _chosen(
+    places: list[str] | None, reasons: list[str] | None, topic: str = ""
+) -> LetterSelection:
+    from lakesplice.formats.events.values.refusals import DeadReason
+    from lakesplice.model.manifest import ParkCode
+    from lakesplice.table.files.dead_letters import LetterSelection
+
+    known = {*(str(reason) for reason in DeadReason), *(str(code) for code in ParkCode)}
+    for reason in reasons or ():
+        if reason not in known:
+            raise UsageError("no such reason", reason=reason, known=sorted(known))
+    return LetterSelection(
+        frozenset(map(parse_offset, places or ())), frozenset(reasons or ()), topic
+    )
+
+
+def _letters(store: Any, table: str) -> Iterator[dict[str, Any]]:
+    from lakesplice.table.files.dead_letters import letters_of
+    from lakesplice.table.protocol.snapshot import open_snapshot
+
+    letters = letters_of(store, open_snapshot(store).manifest.dead_letters)
+    for letter in sorted(letters, key=lambda one: (one.last_seen, one.place), reverse=True):
+        row = asdict(letter)
+        for name in ("first_seen", "last_seen"):
+            row[name] = _moment(row[name])
+        yield {"table": table, "time": _moment(row.pop("timestamp")), **row}
+
+
+def _moment(timestamp_ms: int) -> datetime | int:
+    """Return a producer's timestamp as a time, or unchanged if it isn't a time."""
+    try:
+        return datetime.fromtimestamp(timestamp_ms / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return timestamp_ms
+
+
+def _fact(name: str, fact: Any) -> str:
+    if name in ("timestamp", "first_seen", "last_seen"):
+        return str(_moment(fact))
+    return repr(fact) if isinstance(fact, bytes) else str(fact)
+
+
+def _excerpt(value: bytes | None) -> str:
+    """Return the start of a payload as text that can't steer a terminal."""
+    if value is None:
+        return "(none)"
+    more = f"… ({len(value)} bytes)" if len(value) > _VALUE_BYTES_SHOWN else ""
+    return value[:_VALUE_BYTES_SHOWN].decode("utf-8", errors="backslashreplace") + more

@@ -1,0 +1,137 @@
+"""Commands about whole tables: what a lake holds, what a table went through, let one continue."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lakesplice.apps.cli.options import (
+    WAIT_SECONDS,
+    ConfigOption,
+    LakeArgument,
+    TableArgument,
+    WaitOption,
+    lake_options,
+    parse_offset,
+)
+from lakesplice.apps.cli.output import Listing, ListingOption, show
+from lakesplice.errors import TableNotFoundError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lakesplice.table.protocol.snapshot import HistoryEntry
+
+_HISTORY_COLUMNS = ("version", "time", "operation", "source", "metrics")
+
+
+def tables(
+    lake: LakeArgument, form: ListingOption = Listing.TABLE, config: ConfigOption = None
+) -> None:
+    """List a lake's tables, and topics that have none: how each is doing, and why it isn't."""
+    from lakesplice.apps.cli.tables.lake_overview import print_overview
+    from lakesplice.apps.lake_listing import listing
+    from lakesplice.storage.places import is_there, open_store
+    from lakesplice.table.driver.status import newest_status
+
+    root = open_store(lake, lake_options(config))
+    if not is_there(root):
+        raise TableNotFoundError(
+            "there is no lake here; give the folder that tables lie in", path=lake
+        )
+    status, now_ms = newest_status(root), round(time.time() * 1000)
+    rows = listing(root, status, now_ms)
+    if form is Listing.JSON:
+        show(rows, (), form, "")
+    else:
+        print_overview(rows, status, now_ms, str(lake))
+
+
+def history(
+    table: TableArgument,
+    limit: Annotated[int, typer.Option(min=1, help="The newest versions to show.")] = 20,
+    form: ListingOption = Listing.TABLE,
+    config: ConfigOption = None,
+) -> None:
+    """List a table's versions, the newest first: when, what, how much, from where in its topic."""
+    from itertools import islice
+
+    from lakesplice.apps.lake import table_store
+    from lakesplice.apps.lake_listing import moment
+    from lakesplice.table.protocol.snapshot import history as versions
+
+    def row(entry: Any) -> dict[str, Any]:
+        info = entry.info
+        counts: dict[str, Any] = dict(info.metrics)
+        told = {name: info.parameters[name] for name in ("by", "why") if name in info.parameters}
+        return {
+            "version": entry.version,
+            "time": moment(info.timestamp_ms),
+            "operation": info.operation,
+            "source": _moves(entry) if form is Listing.TABLE else entry.sources or entry.source,
+            "metrics": counts if form is Listing.JSON else _joined(counts | told),
+            **(told if form is Listing.JSON else {}),
+        }
+
+    entries = islice(versions(table_store(table, lake_options(config))), limit)
+    show(map(row, entries), _HISTORY_COLUMNS, form, "no versions")
+
+
+def unpark(
+    table: TableArgument,
+    from_offset: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Go on at another offset of a partition, as partition:offset; what lies between"
+            " is skipped, or read once more without harm. May be given for each partition.",
+        ),
+    ] = None,
+    new_epoch: Annotated[
+        bool,
+        typer.Option(
+            help="Positions fell back because another server took over or the binlog was reset:"
+            " what comes from here on is newer than all before.",
+        ),
+    ] = False,
+    repeated: Annotated[
+        bool,
+        typer.Option(
+            help="Positions fell back because the source sends again what it had sent: what stands"
+            " at or below its row's position does nothing.",
+        ),
+    ] = False,
+    topic: Annotated[
+        str, typer.Option(help="Of a table of several topics the one that is meant.")
+    ] = "",
+    wait: WaitOption = WAIT_SECONDS,
+    config: ConfigOption = None,
+) -> None:
+    """Let a parked table continue, from where it stopped or from the offsets given."""
+    from lakesplice.apps.table_commands.dispatch import RequestWait, give
+    from lakesplice.apps.table_commands.work import UNPARK
+    from lakesplice.planning.sources.operator_directions import FallBack
+
+    if new_epoch and repeated:
+        raise UsageError("positions are either new or repeated: give one of the two", table=table)
+    offsets = sorted(dict(map(parse_offset, from_offset or [])).items())
+    stated = FallBack.NEW_EPOCH if new_epoch else FallBack.REPEATED if repeated else None
+    arguments = {"offsets": offsets, "stated": stated, "topic": topic}
+    done = give(table, UNPARK, arguments, patience=RequestWait(wait), options=lake_options(config))
+    typer.echo(done.text)
+
+
+def _moves(entry: HistoryEntry) -> str:
+    """What a version took, of each topic if there are several."""
+    named = (f"{topic} {_ranges(moved)}" for topic, moved in entry.sources.items())
+    return "; ".join(named) or _ranges(entry.source)
+
+
+def _ranges(source: Mapping[int, tuple[int, int]] | None) -> str:
+    moves = (source or {}).items()
+    return " ".join(f"{number}:{start}-{end}" for number, (start, end) in moves)
+
+
+def _joined(counts: dict[str, Any]) -> str:
+    return " ".join(f"{name}={count}" for name, count in counts.items() if count)

@@ -1,0 +1,211 @@
+"""`lakesplice read`: a table's rows in either view, filtered, in a format of choice."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+
+import typer
+
+from lakesplice.apps.cli.options import AsOfOption, ConfigOption, TableArgument, lake_options
+from lakesplice.apps.cli.output import json_line, print_table
+from lakesplice.errors import UsageError
+from lakesplice.model.names import SYSTEM_COLUMNS
+
+if TYPE_CHECKING:
+    import polars as pl
+    import pyarrow as pa
+
+ROWS_SHOWN = 50
+
+
+class Format(StrEnum):
+    """What the rows are written as."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+    PARQUET = "parquet"
+
+
+class View(StrEnum):
+    """Which state is read."""
+
+    REAL_TIME = "real_time"
+    READ_OPTIMISED = "read_optimised"
+
+
+def read(
+    table: TableArgument,
+    view: Annotated[
+        View,
+        typer.Option(help="real_time: base files and deltas; read_optimised: base files alone."),
+    ] = View.REAL_TIME,
+    columns: Annotated[
+        str | None, typer.Option(help="Columns to show, separated by commas; all without it.")
+    ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option("--filter", help="SQL condition, such as \"status = 'open' and total > 10\"."),
+    ] = None,
+    version: Annotated[
+        int | None, typer.Option("--version", min=0, help="The version; the newest without it.")
+    ] = None,
+    as_of: AsOfOption = None,
+    limit: Annotated[
+        int | None, typer.Option(min=0, help=f"The most rows; {ROWS_SHOWN} for a table, else all.")
+    ] = None,
+    form: Annotated[
+        Format, typer.Option("--format", help="JSON is one object a line, with bytes in Base64.")
+    ] = Format.TABLE,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write to this new file instead of the screen.")
+    ] = None,
+    include_deleted: Annotated[
+        bool, typer.Option("--include-deleted", help="Show deleted rows too.")
+    ] = False,
+    include_system: Annotated[
+        bool, typer.Option("--include-system", help="Show the system columns too.")
+    ] = False,
+    config: ConfigOption = None,
+) -> None:
+    """Show a table's rows, with what its deltas say laid over the base files."""
+    from lakesplice import Table
+
+    if form is Format.PARQUET and out is None and sys.stdout.isatty():
+        raise UsageError("Parquet is binary; write it to a file with --out")
+    opened = Table.open(table, version=version, as_of=as_of, options=lake_options(config))
+    condition = _condition(where)
+    shown = _split(columns) or opened.schema.names
+    if include_system:
+        shown = [*shown, *SYSTEM_COLUMNS]
+    needed = list(dict.fromkeys([*shown, *_names_in(condition)]))
+    batches = opened.scan(view.value, needed, include_deleted=include_deleted)
+    most = limit if limit is not None else ROWS_SHOWN + 1 if form is Format.TABLE else None
+    tables = _selected(batches, condition, shown, most)
+    _write(tables, form, out, cut=limit is None)
+
+
+def _split(columns: str | None) -> list[str]:
+    return [name.strip() for name in (columns or "").split(",") if name.strip()]
+
+
+def _condition(where: str | None) -> pl.Expr | None:
+    if where is None:
+        return None
+    import polars as pl
+
+    try:
+        return pl.sql_expr(where)
+    except pl.exceptions.PolarsError as error:
+        raise UsageError("--filter is no SQL condition", filter=where, reason=str(error)) from None
+
+
+def _names_in(condition: pl.Expr | None) -> Sequence[str]:
+    return [] if condition is None else condition.meta.root_names()
+
+
+def _selected(
+    batches: pa.RecordBatchReader,
+    condition: pl.Expr | None,
+    columns: Sequence[str],
+    most: int | None,
+) -> Iterator[pa.Table]:
+    """Yield at least one table, so that the columns are known also when no row is left."""
+    left = most
+    empty = batches.schema.empty_table()
+    for table in itertools.chain([empty], map(_as_table, batches)):
+        matching = _matching(table, condition)
+        shown = matching.select(list(dict.fromkeys(columns)))
+        yield shown if left is None else shown.slice(0, left)
+        if left is not None:
+            left -= shown.num_rows
+            if left <= 0:
+                return
+
+
+def _as_table(batch: pa.RecordBatch) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.Table.from_batches([batch])
+
+
+def _matching(table: pa.Table, condition: pl.Expr | None) -> pa.Table:
+    if condition is None:
+        return table
+    import polars as pl
+
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    try:
+        mask = frame.select(condition.alias("")).to_series()
+    except pl.exceptions.PolarsError as error:
+        reason = str(error).partition("\n")[0]
+        raise UsageError("--filter does not fit the table's columns", reason=reason) from None
+    if mask.dtype != pl.Boolean or len(mask) != table.num_rows:
+        raise UsageError("--filter must be true or false for each row", type=str(mask.dtype))
+    return table.filter(mask.to_arrow())
+
+
+def _write(tables: Iterator[pa.Table], form: Format, out: Path | None, *, cut: bool) -> None:
+    if form is Format.TABLE and out is None:
+        _print(list(tables), cut)
+        return
+    if out is None:
+        _stream(tables, form, sys.stdout.buffer)
+        return
+    try:
+        with out.open("xb") as sink:
+            _stream(tables, form, sink)
+    except FileExistsError:
+        raise UsageError("the file exists; choose another name", out=str(out)) from None
+    typer.echo(f"written to {out}", err=True)
+
+
+def _print(tables: Sequence[pa.Table], cut: bool) -> None:
+    import pyarrow as pa
+
+    whole = pa.concat_tables(tables)
+    if not whole.num_rows:
+        typer.echo("no rows", err=True)
+    hidden = cut and whole.num_rows > ROWS_SHOWN
+    rows = whole.slice(0, ROWS_SHOWN) if hidden else whole
+    print_table(rows.to_pylist(), rows.column_names, sys.stdout)
+    if hidden:
+        typer.echo(f"the first {ROWS_SHOWN} rows; see --limit", err=True)
+
+
+def _stream(tables: Iterator[pa.Table], form: Format, sink: BinaryIO) -> None:
+    import pyarrow.parquet as pq
+
+    writer: Any = None
+    for at, table in enumerate(tables):
+        match form:
+            case Format.PARQUET:
+                writer = writer or pq.ParquetWriter(sink, table.schema, compression="zstd")
+                writer.write_table(table)
+            case Format.CSV:
+                sink.write(_as_csv(table, header=at == 0))
+            case Format.JSON:
+                lines = "".join(f"{json_line(row)}\n" for row in table.to_pylist())
+                sink.write(lines.encode())
+            case Format.TABLE:
+                raise UsageError("a table is for the screen; choose another --format with --out")
+    if writer:
+        writer.close()
+    sink.flush()
+
+
+def _as_csv(table: pa.Table, *, header: bool) -> bytes:
+    import polars as pl
+    import polars.selectors as cs
+
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    # Bytes have no text of their own.
+    text = frame.with_columns(cs.binary().bin.encode("base64"))
+    return text.write_csv(None, include_header=header, null_value="").encode()

@@ -1,0 +1,79 @@
+"""`lakesplice reset`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lakesplice.apps.cli.options import (
+    WAIT_SECONDS,
+    ConfigOption,
+    TableArgument,
+    WaitOption,
+    lake_options,
+    parse_offset,
+)
+from lakesplice.errors import UsageError
+
+
+def reset(
+    table: TableArgument,
+    why: Annotated[
+        str, typer.Option("--why", help="Why, for the table's history.", show_default=False)
+    ],
+    offset: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Read a partition from an offset on, as partition:offset. May be given for each"
+            " partition.",
+        ),
+    ] = None,
+    to: Annotated[
+        str,
+        typer.Option(
+            help="Read the topic from its `earliest` records on, or from those written at a moment"
+            " such as 2026-11-22T08:00:00Z.",
+        ),
+    ] = "",
+    anew: Annotated[
+        bool,
+        typer.Option("--anew", help="Let all rows leave and read the topic from its beginning."),
+    ] = False,
+    topic: Annotated[
+        str, typer.Option(help="Of a table of several topics the one that is meant.")
+    ] = "",
+    skip: Annotated[
+        bool, typer.Option("--skip", help="Records may be left out that were never read.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be done.")
+    ] = False,
+    wait: WaitOption = WAIT_SECONDS,
+    config: ConfigOption = None,
+) -> None:
+    """Read a table's topic again, from given offsets on or for a table that starts over.
+
+    What is read again changes no row that is as new or newer. A running service does it between
+    two batches; only that knows where topics begin (`--to`, `--anew`).
+    """
+    from lakesplice.apps.table_commands.dispatch import RequestWait, give
+    from lakesplice.apps.table_commands.resetting import EARLIEST
+    from lakesplice.apps.table_commands.work import RESET
+    from lakesplice.table.reading.table import moment_ms
+
+    if (bool(offset), bool(to), anew).count(True) != 1:
+        raise UsageError("say from where: one of --offset, --to and --anew", table=table)
+    if anew and topic:
+        raise UsageError("a table starts over as a whole; leave --topic out", table=table)
+    arguments = {
+        "offsets": sorted(dict(map(parse_offset, offset or [])).items()),
+        "to": None if not to else EARLIEST if to == EARLIEST else moment_ms(to),
+        "topic": topic,
+        "anew": anew,
+        "skip": skip,
+        "dry_run": dry_run,
+        "why": why,
+    }
+    done = give(table, RESET, arguments, patience=RequestWait(wait), options=lake_options(config))
+    typer.echo(done.text)

@@ -1,0 +1,219 @@
+"""Commands that look after a table: merge small files, delete what no retained version needs,
+bring a version back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lakesplice.apps.cli.options import (
+    WAIT_SECONDS,
+    AsOfOption,
+    ConfigOption,
+    TableArgument,
+    WaitOption,
+    duration,
+    lake_options,
+)
+from lakesplice.apps.cli.output import Listing, ListingOption, show
+from lakesplice.errors import UsageError
+from lakesplice.planning.upkeep.retention import (
+    PURGE_SECONDS,
+    RETENTION_SECONDS,
+    temporaries_before_ms,
+)
+
+if TYPE_CHECKING:
+    from lakesplice import Table
+    from lakesplice.table.upkeep.vacuum import Vacuumed
+
+_LONGEST = 36_500 * 86_400.0
+_FILE_COLUMNS = ("path", "bytes", "kind")
+
+
+def vacuum(
+    table: TableArgument,
+    retention: Annotated[
+        float,
+        typer.Option(
+            "--retention",
+            "--retention-hours",
+            parser=duration(0, _LONGEST, unit=3_600),
+            help="Versions replaced longer ago than this, such as 7d, lose their files; a bare"
+            " number is hours.",
+        ),
+    ] = RETENTION_SECONDS,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Change nothing, only list what would be deleted.")
+    ] = False,
+    readers_may_fail: Annotated[
+        bool,
+        typer.Option(
+            "--readers-may-fail",
+            help="Allow less than an hour: who reads the table just now may find files gone.",
+        ),
+    ] = False,
+    form: ListingOption = Listing.TABLE,
+    wait: WaitOption = WAIT_SECONDS,
+    config: ConfigOption = None,
+) -> None:
+    """Delete files that no retained version needs: of expired versions, and orphans.
+
+    The service does it by itself; asked to do it now, it reads nothing meanwhile.
+    """
+    from lakesplice import Table
+    from lakesplice.apps.lake import table_store
+    from lakesplice.apps.table_commands.dispatch import RequestWait, give
+    from lakesplice.apps.table_commands.work import VACUUM
+    from lakesplice.storage.places import drop_temporaries
+    from lakesplice.storage.system import SystemClock
+    from lakesplice.table.upkeep.vacuum import Vacuumed, require_safe_retention
+
+    require_safe_retention(retention, readers_may_fail=readers_may_fail)
+    options = lake_options(config)
+    opened = Table.open(table, options=options)
+    if dry_run or opened.snapshot.manifest.upserts is not None:
+        done = opened.vacuum(
+            retention_hours=retention / 3600, dry_run=dry_run, readers_may_fail=readers_may_fail
+        )
+    else:
+        arguments = {"retention_seconds": retention}
+        given = give(table, VACUUM, arguments, patience=RequestWait(wait), options=options)
+        done = Vacuumed(**given.facts)
+    if not dry_run:
+        now_ms = SystemClock().now_ms()
+        drop_temporaries(table_store(table, options), temporaries_before_ms(now_ms))
+    _show(done, form, "would be deleted" if dry_run else "deleted")
+
+
+def compact(
+    table: TableArgument, wait: WaitOption = WAIT_SECONDS, config: ConfigOption = None
+) -> None:
+    """Bring all waiting changes into the base files, so that every reader of Delta sees them.
+
+    The service does it by itself; asked to do it now, it reads nothing meanwhile.
+    """
+    from lakesplice.apps.table_commands.work import COMPACT
+
+    opened = _fed_by_hand(table, COMPACT, {}, wait, config)
+    if opened is not None:
+        done = opened.compact()
+        files, version = done.files, done.version
+        typer.echo(f"{done.changes} changes merged into {files} base files in version {version}")
+
+
+def merge(
+    table: TableArgument, wait: WaitOption = WAIT_SECONDS, config: ConfigOption = None
+) -> None:
+    """Merge small base files into larger ones, if there are many.
+
+    The service does it by itself; asked to do it now, it reads nothing meanwhile.
+    """
+    from lakesplice.apps.table_commands.work import MERGE
+
+    opened = _fed_by_hand(table, MERGE, {}, wait, config)
+    if opened is not None:
+        files = opened.merge().files
+        left = len(opened.refresh().snapshot.manifest.files)
+        typer.echo(f"{files} files merged; {left} base files now")
+
+
+def purge(
+    table: TableArgument,
+    older_than: Annotated[
+        float,
+        typer.Option(
+            "--older-than",
+            "--older-than-hours",
+            parser=duration(0, _LONGEST, unit=3_600),
+            help="Only rows deleted longer ago, such as 30d, leave, by the source's clock; a bare"
+            " number is hours.",
+        ),
+    ] = PURGE_SECONDS,
+    wait: WaitOption = WAIT_SECONDS,
+    config: ConfigOption = None,
+) -> None:
+    """Rewrite base files without rows that were deleted long ago; older versions keep them.
+
+    Rows stay that some partition hasn't passed, or that a dead letter may change, or for whose file
+    changes wait. The service does it by itself where `purge.after` is set; asked to do it now, it
+    reads nothing meanwhile.
+    """
+    from lakesplice.apps.table_commands.work import PURGE
+
+    opened = _fed_by_hand(table, PURGE, {"older_than_seconds": older_than}, wait, config)
+    if opened is not None:
+        rows = opened.purge(older_than_hours=older_than / 3600).rows
+        typer.echo(f"{rows} deleted rows left for good")
+
+
+def restore(
+    table: TableArgument,
+    version: Annotated[
+        int | None, typer.Option("--version", min=0, help="The version to bring back.")
+    ] = None,
+    as_of: AsOfOption = None,
+    wait: WaitOption = WAIT_SECONDS,
+    config: ConfigOption = None,
+) -> None:
+    """Make an older version's state the newest one, in a commit of its own.
+
+    A running service does it between two batches, then reads again what came since.
+    """
+    from lakesplice import Table
+    from lakesplice.apps.lake import table_store
+    from lakesplice.apps.table_commands.dispatch import RequestWait, give
+    from lakesplice.apps.table_commands.work import RESTORE
+    from lakesplice.table.reading.table import asked_version
+
+    options = lake_options(config)
+    wanted = asked_version(table_store(table, options), version, as_of)
+    if wanted is None:
+        raise UsageError("say which version to restore: --version or --as-of")
+    opened = Table.open(table, options=options)
+    if opened.snapshot.manifest.upserts is not None:
+        made = opened.restore(wanted)
+        typer.echo(f"version {wanted} restored as version {made}")
+        return
+    done = give(table, RESTORE, {"version": wanted}, patience=RequestWait(wait), options=options)
+    typer.echo(done.text)
+
+
+def _fed_by_hand(
+    address: str,
+    command: str,
+    arguments: Mapping[str, Any],
+    wait: float,
+    config: Path | None,
+) -> Table | None:
+    """Open the table if it is fed by hand. If a topic feeds it, have its driver do the command, say
+    its result and return None.
+    """
+    from lakesplice import Table
+    from lakesplice.apps.table_commands.dispatch import RequestWait, give
+
+    options = lake_options(config)
+    opened = Table.open(address, options=options)
+    if opened.snapshot.manifest.upserts is not None:
+        return opened
+    done = give(address, command, arguments, patience=RequestWait(wait), options=options)
+    typer.echo(done.text)
+    return None
+
+
+def _show(done: Vacuumed, form: Listing, what: str) -> None:
+    rows = [
+        {"path": path, "bytes": size, "kind": kind}
+        for kind, files in (("expired", done.expired), ("orphan", done.orphans))
+        for path, size in sorted(files.items())
+    ]
+    show(rows, _FILE_COLUMNS, form, "nothing to delete")
+    typer.echo(
+        f"{done.files} files with {done.bytes} bytes {what};"
+        f" versions from {done.retained_from} on are whole",
+        err=True,
+    )

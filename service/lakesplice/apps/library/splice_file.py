@@ -1,0 +1,159 @@
+"""`splice_file`: a Parquet file's next version, from the file and a file of changes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakesplice.apps.library.new_file import appearing, opened, options_for, refuse_existing
+from lakesplice.errors import UnsupportedError, UsageError
+from lakesplice.planning.rows.edits import Edits
+from lakesplice.splicing.matching import MatchedChanges, match_by_key, match_by_position
+from lakesplice.splicing.options import Options
+from lakesplice.splicing.splice import Spliced, splice
+from lakesplice.splicing.structures.decoding import reading
+from lakesplice.splicing.structures.footer import read_footer
+from lakesplice.splicing.verify import verify_edits
+from lakesplice.splicing.whole import rewrite_whole
+from lakesplice.storage.copying import FileSink
+
+
+@dataclass(frozen=True, slots=True)
+class SpliceSummary:
+    """What `splice_file` did.
+
+    `rows_changed` of the file's `rows` got new values in `columns`; `unmatched` changes have a key
+    that no row has. Pages and bytes were copied as they were or re-encoded. `encoded_whole` names
+    columns of which a part was re-encoded throughout, with the reason; `rewritten` is why the
+    whole file had to be, or None. Bytes are those of whole files.
+    """
+
+    rows: int
+    rows_changed: int
+    unmatched: int
+    columns: tuple[str, ...]
+    pages_copied: int
+    pages_encoded: int
+    bytes_copied: int
+    bytes_encoded: int
+    bloom_filters_dropped: int
+    bytes_before: int
+    bytes_after: int
+    seconds: float
+    encoded_whole: Mapping[str, str] = field(default_factory=dict)
+    rewritten: str | None = None
+
+
+def splice_file(
+    source: str | Path,
+    changes: str | Path | pa.Table,
+    target: str | Path,
+    *,
+    key: str | Sequence[str] | None = None,
+    by_position: str | None = None,
+    require_all: bool = False,
+    threads: int | None = None,
+    verify: bool = True,
+    erase: bool = False,
+) -> SpliceSummary:
+    """Write `source` with `changes` to the new file `target`, encoding only pages that change.
+
+    `changes` is a Parquet file or an Arrow table, one row for each row to change. They are found by
+    the columns of `key`, or by their position, from 0, in the column `by_position`. Every other
+    column of `changes` replaces the values of the file's column of that name, nulls included;
+    columns that `changes` lacks are unchanged. A change whose key no row has is counted, or with
+    `require_all` refused. `threads` columns are encoded at a time, by default one per core up to 8;
+    `verify` reads back what was encoded. With `erase` nothing remains of the
+    values that are replaced, in dictionaries either.
+
+    The target appears whole or not at all, and is on disk when this returns. Memory holds the
+    changes and bounded pieces of the file. Blocks. Raises `UsageError` for changes that don't fit,
+    `CorruptFileError` for a damaged source, `UnsupportedError` for one that is encrypted or can't
+    be written again, `StorageError`.
+    """
+    started = time.monotonic()
+    source, target = Path(source), Path(target)
+    refuse_existing(target)
+    with opened(source) as file:
+        table = changes if isinstance(changes, pa.Table) else _read_changes(Path(changes))
+        matched = _matched(file, str(source), table, key, by_position)
+        if require_all and matched.unmatched:
+            raise UsageError(
+                "changes have a key that no row of the file has", changes=matched.unmatched
+            )
+        options = options_for(threads, verify=verify, erase=erase)
+        outcome = _written(file, source, matched.edits, target, options)
+    done = outcome.spliced
+    whole = target.stat().st_size if done is None else 0
+    return SpliceSummary(
+        rows=outcome.rows,
+        rows_changed=len(matched.edits.rows),
+        unmatched=matched.unmatched,
+        columns=tuple(matched.edits.columns),
+        pages_copied=done.pages_copied if done else 0,
+        pages_encoded=done.pages_encoded if done else 0,
+        bytes_copied=done.bytes_copied if done else 0,
+        bytes_encoded=done.bytes_encoded if done else whole,
+        bloom_filters_dropped=outcome.bloom_filters_dropped,
+        bytes_before=source.stat().st_size,
+        bytes_after=target.stat().st_size,
+        seconds=time.monotonic() - started,
+        encoded_whole={name: str(why) for name, why in done.columns_whole.items()} if done else {},
+        rewritten=outcome.rewritten,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    rows: int
+    spliced: Spliced | None
+    rewritten: str | None
+    bloom_filters_dropped: int
+
+
+def _written(
+    file: pa.NativeFile, source: Path, edits: Edits, target: Path, options: Options
+) -> _Outcome:
+    def holds_the_edits(written: pa.NativeFile, path: str) -> None:
+        if options.verify:
+            verify_edits(written, path, edits)
+
+    try:
+        with appearing(target, holds_the_edits) as stream:
+            done = splice(file, str(source), edits, FileSink(stream), options)
+        return _Outcome(done.rows, done, None, done.bloom_filters_dropped)
+    except UnsupportedError as refusal:
+        reason = str(refusal.facts.get("reason", refusal.message))
+    groups = read_footer(file, str(source)).row_groups
+    blooms = sum(bool(chunk.bloom_offset) for group in groups for chunk in group.chunks)
+    with appearing(target) as stream:
+        return _Outcome(rewrite_whole(file, str(source), edits, stream), None, reason, blooms)
+
+
+def _matched(
+    source: pa.NativeFile,
+    name: str,
+    changes: pa.Table,
+    key: str | Sequence[str] | None,
+    by_position: str | None,
+) -> MatchedChanges:
+    if (key is None) == (by_position is None):
+        raise UsageError("say how rows are found: by key, or by position")
+    if by_position is not None:
+        return match_by_position(source, name, changes, by_position)
+    columns = [key] if isinstance(key, str) else list(key or ())
+    if not columns or len(set(columns)) < len(columns):
+        raise UsageError("the key needs one column at least, and each once", key=columns)
+    return match_by_key(source, name, changes, columns)
+
+
+def _read_changes(path: Path) -> pa.Table:
+    with opened(path) as file:
+        read_footer(file, str(path))  # first, since pyarrow ends the process on encrypted columns
+        with reading(str(path), "changes"):
+            return pq.ParquetFile(file, pre_buffer=False).read()

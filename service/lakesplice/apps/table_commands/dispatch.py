@@ -1,0 +1,183 @@
+"""Commands that change a table: asked of the running driver, or done here if none runs.
+
+Commands don't commit beside a living driver: only the driver commits to tables that a source feeds.
+Where there is none, the command takes the next generation for as long as it works.
+"""
+
+from __future__ import annotations
+
+import getpass
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lakesplice.apps.lake import lake_of
+from lakesplice.apps.table_commands.work import ONCE, do
+from lakesplice.apps.table_commands.workplace import Done, Workplace
+from lakesplice.config import Settings
+from lakesplice.errors import FencedError, LakespliceError, UsageError
+from lakesplice.storage.places import AnyStore
+from lakesplice.storage.system import SystemClock, SystemEntropy
+from lakesplice.table.driver.generation import BEATS_PER_LEASE, Generation, Wait, take_generation
+from lakesplice.table.driver.requests import (
+    REQUEST_PARAMETER,
+    Answer,
+    Request,
+    ask,
+    was_executed,
+)
+from lakesplice.table.protocol.commit import Committed, Conflict, commit
+from lakesplice.table.protocol.intents import Intent
+from lakesplice.table.protocol.ports import Clock, Entropy, Store
+from lakesplice.table.protocol.snapshot import open_snapshot
+
+WAIT_SECONDS = 600.0
+# After one lease a driver that has died is known to be dead.
+_WAITS_MAX = BEATS_PER_LEASE + 2
+_ID_BITS = 64
+# A request is looked for in the history from this long before it expired.
+_EXECUTED_WITHIN_MS = 2 * 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class RequestWait:
+    """How long a command waits for the driver, and how: tests wait otherwise."""
+
+    seconds_max: float = WAIT_SECONDS
+    clock: Clock = field(default_factory=SystemClock)
+    wait: Callable[[float], None] = time.sleep
+
+
+def give(
+    address: str | Path,
+    command: str,
+    arguments: Mapping[str, Any],
+    *,
+    settings: Settings | None = None,
+    patience: RequestWait = RequestWait(),
+    options: Mapping[str, str] | None = None,
+) -> Done:
+    """Give a command about the table at an address; return its result.
+
+    `settings` are for where no driver runs, which has its own; `options` say how the lake's store
+    is reached. Blocks until the driver did it, or for about a lease and the work itself where none
+    runs. `RetryableError` if a driver that lives doesn't answer in time; `UsageError` if it
+    refuses, or the arguments are not valid.
+    """
+    lake, name = lake_of(address, options)
+    clock = patience.clock
+    request = Request(
+        f"{SystemEntropy().bits(_ID_BITS):016x}",
+        command,
+        name.path,
+        _who(),
+        clock.now_ms() + round(patience.seconds_max * 1000),
+        arguments,
+    )
+    answered = ask(lake, request, clock, patience.wait)
+    if answered is None:
+        with _generation(lake, patience) as generation:
+            return done_here(lake, request, generation, clock, SystemEntropy(), settings)
+    if not answered.done:
+        raise UsageError(f"the driver refused: {answered.text}", table=str(name))
+    return Done(f"{answered.text} (by the running driver)", answered.facts)
+
+
+def answer_of(request: Request, table: Workplace, settings: Settings) -> Answer:
+    """Execute a request as a driver; a refusal is an answer, too.
+
+    `FencedError` leaves the request to the driver that took over.
+    """
+    try:
+        if request.command in ONCE and _was_done(request, table.store):
+            return Answer(True, "done before; see the table's history")
+        done = do(request.command, table, request.arguments, settings)
+    except FencedError:
+        raise
+    except LakespliceError as error:
+        return Answer(False, str(error))
+    return Answer(True, done.text, facts=done.facts)
+
+
+def done_here(
+    lake: Store,
+    request: Request,
+    generation: Generation,
+    clock: Clock,
+    entropy: Entropy,
+    settings: Settings | None,
+) -> Done:
+    """Execute a request under a generation of one's own; errors as `do`."""
+    table = workplace(lake, request, generation, clock, entropy)
+    return do(request.command, table, request.arguments, settings)
+
+
+def workplace(
+    lake: Store, request: Request, generation: Generation, clock: Clock, entropy: Entropy
+) -> Workplace:
+    """Return a request's table, opened for it; `TableNotFoundError` if there is none."""
+    store = lake.within(request.table)
+    known = open_snapshot(store)
+
+    def committing(intent: Intent, told: Mapping[str, str]) -> Committed | Conflict:
+        generation.check()
+        return commit(store, known, intent, clock=clock, entropy=entropy, told=told)
+
+    return Workplace(
+        store=store,
+        snapshot=known,
+        generation=generation.number,
+        clock=clock,
+        entropy=entropy,
+        committing=committing,
+        told=told_by(request),
+    )
+
+
+def told_by(request: Request) -> dict[str, str]:
+    """Return what the commits of a request say of it."""
+    return {REQUEST_PARAMETER: request.id, "by": request.asked_by}
+
+
+def _was_done(request: Request, store: Store) -> bool:
+    return was_executed(store, request, request.expires_ms - _EXECUTED_WITHIN_MS)
+
+
+@contextmanager
+def _generation(lake: AnyStore, patience: RequestWait) -> Iterator[Generation]:
+    generation = take_generation(lake, patience.clock, _for_a_lease(patience.wait))
+    if generation is None:
+        raise UsageError(
+            "a driver of this lake came up just now; give the command again", lake=str(lake)
+        )
+    try:
+        yield generation
+    finally:
+        generation.release()
+
+
+def _for_a_lease(wait: Callable[[float], None]) -> Wait:
+    """Return a wait that gives up after more than a lease."""
+    waits = 0
+
+    def once_more(seconds: float) -> bool:
+        nonlocal waits
+        if waits >= _WAITS_MAX:
+            return False
+        waits += 1
+        wait(seconds)
+        return True
+
+    return once_more
+
+
+def _who() -> str:
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = "somebody"
+    return f"{user}@{socket.gethostname()}"

@@ -1,0 +1,283 @@
+"""What commands do to a table; its driver executes them, or the command itself if no driver runs.
+
+Each may be executed twice, except those of `ONCE`: who executes one of these again, after a driver
+died before it answered, looks into the table's history first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from lakesplice.apps.record_reading import reading_of, registry_of
+from lakesplice.apps.table_commands.resetting import reset, way_back
+from lakesplice.apps.table_commands.workplace import Done, Workplace
+from lakesplice.config import Settings
+from lakesplice.errors import ParkedTableError, UsageError
+from lakesplice.model.manifest import Manifest, ParkReason
+from lakesplice.planning.sources.operator_directions import FallBack, onward
+from lakesplice.planning.upkeep.compaction import tasks, work
+from lakesplice.planning.upkeep.file_merge import FILE_MERGE_POLICY, plan_file_merge
+from lakesplice.storage.copying import ScratchFile
+from lakesplice.storage.places import open_sink
+from lakesplice.table.files.dead_letters import LetterSelection
+from lakesplice.table.files.page_rewriter import best_rewriter
+from lakesplice.table.ingest.dead_letter_replay import LetterBox, LetterCounts
+from lakesplice.table.protocol.intents import FileMerge, Purge, Redirect, Splice
+from lakesplice.table.upkeep.compact import compact_files, splice_of
+from lakesplice.table.upkeep.file_merge import file_merge, merge_base_files
+from lakesplice.table.upkeep.index_check import rebuild
+from lakesplice.table.upkeep.purge import PurgeRules, purge
+from lakesplice.table.upkeep.restore import restore
+from lakesplice.table.upkeep.vacuum import vacuum
+
+UNPARK, RESTORE, REBUILD = "unpark", "restore", "index rebuild"
+VACUUM, COMPACT, MERGE, PURGE = "vacuum", "compact", "merge", "purge"
+REPLAY, DROP, RESET = "dlq replay", "dlq drop", "reset"
+ONCE = frozenset((UNPARK, RESTORE, RESET))
+_TASK_BYTES = 128 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A kind of command: `read` makes of a request's arguments those of `work`."""
+
+    read: Callable[[Mapping[str, Any]], dict[str, Any]]
+    work: Callable[..., Done]
+
+
+def letter_arguments(chosen: LetterSelection) -> dict[str, Any]:
+    """Return the letters meant as a request's arguments."""
+    return {
+        "places": sorted(chosen.places),
+        "reasons": sorted(chosen.reasons),
+        "topic": chosen.topic,
+    }
+
+
+def chosen_letters(arguments: Mapping[str, Any]) -> LetterSelection:
+    """Read `letter_arguments` back."""
+    places = frozenset((int(number), int(offset)) for number, offset in arguments["places"])
+    reasons = frozenset(str(reason) for reason in arguments["reasons"])
+    return LetterSelection(places, reasons, str(arguments.get("topic", "")))
+
+
+def do(
+    command: str, table: Workplace, arguments: Mapping[str, Any], settings: Settings | None
+) -> Done:
+    """Do what a command asks of a table. Blocks, some for long.
+
+    `settings` say how the table's records are read. `UsageError` for a command or arguments that
+    nobody here knows; else what the command's own work raises, and the commits it makes.
+    """
+    kind = _KINDS.get(command)
+    if kind is None:
+        raise UsageError("this driver knows no such request; upgrade it", command=command)
+    try:
+        read = kind.read(arguments)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError("the request's arguments can't be read", command=command) from error
+    if command == REPLAY:
+        read["settings"] = settings
+    return kind.work(table, **read)
+
+
+def _unpark(
+    table: Workplace, offsets: Mapping[int, int], stated: FallBack | None, topic: str
+) -> Done:
+    def direction() -> Redirect:
+        manifest = table.snapshot.manifest
+        parked = _parked(manifest, topic)
+        source = manifest.sources.get(parked.topic) if manifest.is_merged else manifest.source
+        if offsets or stated is not None:
+            if source is None:
+                raise UsageError("the table has no topic, so no offsets either")
+            source = onward(source, parked, offsets, stated)
+        if manifest.parked is not None or source is None:
+            return table.redirected(source=source)
+        return table.redirected(source=replace(source, parked=None))
+
+    table.insistently(direction)
+    return Done(
+        f"unparked in version {table.snapshot.version}; ingest continues while the service runs"
+    )
+
+
+def _parked(manifest: Manifest, topic: str) -> ParkReason:
+    """Return what unparking ends: why the table is parked, else one of its topics."""
+    if topic and topic not in manifest.sources:
+        raise UsageError("the table has no such topic", topic=topic, topics=list(manifest.sources))
+    if manifest.parked is not None:
+        return manifest.parked
+    meant = [parked for parked in manifest.parkings if topic in ("", parked.topic)]
+    if not meant:
+        raise ParkedTableError("the table isn't parked; nothing to do")
+    if len(meant) > 1:
+        topics = [parked.topic for parked in meant]
+        raise UsageError("several topics are parked; say which with --topic", topics=topics)
+    return meant[0]
+
+
+def _rebuild(table: Workplace) -> Done:
+    def direction() -> Redirect:
+        run = rebuild(table.store, table.snapshot, table.entropy)
+        return table.redirected(parked=table.snapshot.manifest.parked, runs=(run,))
+
+    table.insistently(direction)
+    entries = sum(run.entries for run in table.snapshot.manifest.runs)
+    return Done(f"rebuilt with {entries} entries in version {table.snapshot.version}")
+
+
+def _restore(table: Workplace, version: int) -> Done:
+    made = restore(
+        table.store,
+        table.snapshot,
+        version,
+        table.commit,
+        table.generation,
+        retries=table.retries(),
+    )
+    return Done(
+        f"version {version} restored as version {made.version}; the service reads again what came"
+        " since"
+    )
+
+
+def _vacuum(table: Workplace, seconds: float) -> Done:
+    now_ms, number = table.clock.now_ms(), table.generation
+    done = vacuum(table.store, table.snapshot, table.commit, now_ms, seconds, number)
+    return Done(f"{done.files} files with {done.bytes} bytes deleted", asdict(done))
+
+
+def _compact(table: Workplace) -> Done:
+    rewriter = best_rewriter(open_sink, open_scratch=ScratchFile)
+
+    def plan() -> Splice | None:
+        manifest = table.snapshot.manifest
+        if not manifest.deltas:
+            return None
+        done = [
+            compact_files(table.store, manifest, paths, rewriter, table.entropy)
+            for paths in tasks(work(manifest), _TASK_BYTES, 1)
+        ]
+        return splice_of(table.generation, table.snapshot.version, done)
+
+    splice = table.insistently(plan)
+    if splice is None:
+        return Done("no changes wait; nothing to do")
+    changes, files = splice.counts.get("changes", 0), len(splice.replaced)
+    return Done(
+        f"{changes} changes merged into {files} base files in version {table.snapshot.version}"
+    )
+
+
+def _merge(table: Workplace) -> Done:
+    def plan() -> FileMerge | None:
+        manifest = table.snapshot.manifest
+        chosen = plan_file_merge(manifest.files.values(), FILE_MERGE_POLICY)
+        if not chosen:
+            return None
+        paths = [file.path for file in chosen]
+        inputs, output = merge_base_files(table.store, manifest, paths, table.entropy, open_sink)
+        return file_merge(table.generation, table.snapshot.version, inputs, output, manifest)
+
+    merged = 0
+    while (intent := table.insistently(plan)) is not None:
+        merged += len(intent.inputs)
+    return Done(f"{merged} files merged; {len(table.snapshot.manifest.files)} base files now")
+
+
+def _purge(table: Workplace, seconds: float) -> Done:
+    rules = PurgeRules(table.clock.now_ms() * 1000 - int(seconds * 1_000_000))
+    rows = 0
+
+    def plan() -> Purge | None:
+        snapshot, number = table.snapshot, table.generation
+        return purge(table.store, snapshot.manifest, rules, snapshot.version, number, table.entropy)
+
+    while (intent := table.insistently(plan)) is not None:
+        rows += intent.counts["rows"]
+    return Done(f"{rows} deleted rows left for good")
+
+
+def _replay(table: Workplace, chosen: LetterSelection, settings: Settings | None) -> Done:
+    if settings is None:
+        raise UsageError(
+            "no driver runs that knows how records are read; give the service's --config, or start"
+            " it and ask again"
+        )
+    done = LetterCounts()
+    for topic in _topics(table, chosen):
+        source = table.snapshot.manifest.sources[topic]
+        history = None if table.history is None else table.history(source)
+        reading = reading_of(settings, table.origin(topic), history)
+        registry = registry_of(settings.schema_registry)
+        done += _letters(table, topic).replay(chosen, reading, registry)
+    return _counted(done, "replayed")
+
+
+def _drop(table: Workplace, chosen: LetterSelection, why: str) -> Done:
+    table.told = {**table.told, "why": why}
+    done = LetterCounts()
+    for topic in _topics(table, chosen):
+        done += _letters(table, topic).drop(chosen)
+    return _counted(done, "dropped")
+
+
+def _letters(table: Workplace, topic: str) -> LetterBox:
+    now, number = table.snapshot, table.generation
+    return LetterBox(
+        store=table.store,
+        snapshot=now,
+        commit=table.commit,
+        generation=number,
+        clock=table.clock,
+        entropy=table.entropy,
+        topic=topic,
+    )
+
+
+def _topics(table: Workplace, chosen: LetterSelection) -> list[str]:
+    """The topics whose letters are meant; a place is one of a topic."""
+    topics = list(table.snapshot.manifest.sources)
+    if not topics:
+        raise UsageError("the table is fed by hand and has no dead letters")
+    if chosen.topic and chosen.topic not in topics:
+        raise UsageError("the table has no such topic", topic=chosen.topic, topics=topics)
+    if chosen.places and not chosen.topic and len(topics) > 1:
+        raise UsageError("the table has several topics; say which with --topic", topics=topics)
+    return [chosen.topic] if chosen.topic else topics
+
+
+def _counted(letters: LetterCounts, word: str) -> Done:
+    kept = f", {letters.kept} still cannot be read and stay" if letters.kept else ""
+    return Done(f"{letters.gone} dead letters {word}{kept}")
+
+
+def _nothing(_: Mapping[str, Any]) -> dict[str, Any]:
+    return {}
+
+
+def _direction(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    offsets = {int(number): int(offset) for number, offset in arguments["offsets"]}
+    stated = arguments["stated"]
+    return {
+        "offsets": offsets,
+        "stated": None if stated is None else FallBack(stated),
+        "topic": str(arguments.get("topic", "")),
+    }
+
+
+_KINDS: Mapping[str, _Kind] = {
+    UNPARK: _Kind(_direction, _unpark),
+    RESET: _Kind(way_back, reset),
+    RESTORE: _Kind(lambda given: {"version": int(given["version"])}, _restore),
+    REBUILD: _Kind(_nothing, _rebuild),
+    VACUUM: _Kind(lambda given: {"seconds": float(given["retention_seconds"])}, _vacuum),
+    COMPACT: _Kind(_nothing, _compact),
+    MERGE: _Kind(_nothing, _merge),
+    PURGE: _Kind(lambda given: {"seconds": float(given["older_than_seconds"])}, _purge),
+    REPLAY: _Kind(lambda given: {"chosen": chosen_letters(given)}, _replay),
+    DROP: _Kind(lambda given: {"chosen": chosen_letters(given), "why": str(given["why"])}, _drop),
+}

@@ -1,0 +1,33 @@
+"""What a user chooses for a table, under the names by which it is set and recorded."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class FormatName(StrEnum):
+    """What a topic's records are written in; docs/formats.md says what each can know."""
+
+    DEBEZIUM = "debezium-json"
+    FLATTENED = "debezium-flattened-json"
+    AVRO = "debezium-avro"
+    FLATTENED_AVRO = "debezium-flattened-avro"
+    TICDC_DEBEZIUM = "ticdc-debezium-json"
+    MAXWELL = "maxwell-json"
+    CANAL = "canal-json"
+
+
+class TypeMapping(StrEnum):
+    """What some columns become instead; docs/types.md says which, and what is lost."""
+
+    BIGINT_UNSIGNED_TO_BIGINT = "bigint-unsigned-to-bigint"
+    DECIMAL_TO_DOUBLE = "decimal-to-double"
+    TINYINT1_NOT_BOOL = "tinyint1-not-bool"
+    TO_STRING = "to-string"
+
+
+class NotInserts(StrEnum):
+    """What becomes of an update or a delete that arrives for an insert-only table."""
+
+    PARK = "park"
+    DEAD_LETTER = "dead-letter"

@@ -1,0 +1,65 @@
+"""Values of a column: the fill of rows that were there when it was added, as text, and values of an
+earlier type as ones of the present type.
+
+A fill is written as text, so that schemas stay plain values:
+
+    boolean                     true, false
+    whole, floating, decimal    digits
+    date, timestamp             days, microseconds since 1970
+    string                      itself
+    binary                      base64
+
+A column's type only ever changes to one that holds every value of the one before exactly
+(`planning/schema/type_changes.py` decides), so `promoted` loses nothing.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from typing import TypeVar
+
+import pyarrow as pa
+
+from lakesplice.model.types import ColumnType, Kind
+
+_COUNTED = {Kind.DATE: pa.int32(), Kind.TIMESTAMP: pa.int64()}
+
+
+def fill_text(value: pa.Scalar, kind: ColumnType) -> str:
+    """Return a value of the type, which is not null, as text."""
+    if kind.kind is Kind.BINARY:
+        return b64encode(value.as_py()).decode()
+    if kind.kind in _COUNTED:
+        value = value.cast(_COUNTED[kind.kind])
+    return str(value.cast(pa.string()).as_py())
+
+
+def fill_value(text: str, kind: ColumnType) -> pa.Scalar:
+    """Read back `fill_text`."""
+    if kind.kind is Kind.BINARY:
+        return pa.scalar(b64decode(text), pa.binary())
+    value = pa.scalar(text)
+    if kind.kind in _COUNTED:
+        value = value.cast(_COUNTED[kind.kind])
+    return value.cast(kind.arrow)
+
+
+_DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
+
+Values = TypeVar("Values", pa.Array, pa.ChunkedArray)
+
+
+def promoted(values: Values, to: pa.DataType) -> Values:
+    """Return values, of the type or of one that was changed to it, as ones of the type.
+
+    `pa.ArrowInvalid` where a value doesn't fit, which is then of neither.
+    """
+    if values.type == to:
+        return values
+    if pa.types.is_string(values.type) or pa.types.is_binary(values.type):
+        # Arrow would read texts as numbers.
+        raise pa.ArrowInvalid(f"no {to} was ever {values.type}")
+    if pa.types.is_decimal(to) and values.type in _DIGITS:
+        # Arrow wants room for all digits that the integer type could have.
+        values = values.cast(pa.decimal128(min(38, _DIGITS[values.type] + to.scale), to.scale))
+    return values.cast(to)

@@ -1,0 +1,66 @@
+"""One Spark job per batch, for all of its tables."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col
+
+from lakesplice.spark.jobs.batch_plan import BatchPlan, TopicResult, gather
+from lakesplice.spark.jobs.decode_stage import STAGE_DDL, decode_records
+from lakesplice.spark.jobs.write_stage import ANSWER_DDL, write_ranges
+from lakesplice.spark.python_workers import keep_zip_directories
+
+_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
+
+
+def start_workers(session: SparkSession, count: int) -> None:
+    """Start `count` Python workers and import in them what a batch needs; blocks for seconds.
+
+    The imports take a worker some two seconds of a core, which the first batch would wait for.
+    Raises what a Spark job raises; nothing depends on this having been done.
+    """
+    session.range(0, count, 1, count).mapInArrow(_import_this_module, "id long").collect()
+
+
+def run_batch(frame: DataFrame, plan: BatchPlan) -> dict[str, TopicResult]:
+    """Run the batch's job and return the answers per topic; topics without records have none.
+
+    Blocks. Errors of one table are in its answers; an exception means that the job itself died.
+    """
+    broadcast = frame.sparkSession.sparkContext.broadcast(plan)
+    try:
+        rows = (
+            frame.select(*_COLUMNS)
+            .where(col("topic").isin([topic.topic for topic in plan.topics]))
+            .coalesce(plan.read_tasks)
+            .mapInArrow(partial(_decode, broadcast), STAGE_DDL)
+            .repartitionById(plan.targets, "target")
+            .sortWithinPartitions("topic", "range")
+            .mapInArrow(partial(_write, broadcast), ANSWER_DDL)
+            .collect()
+        )
+    finally:
+        broadcast.unpersist()
+    return gather(pickle.loads(row.answer) for row in rows)
+
+
+def _import_this_module(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Pass the rows on. A worker that unpickles this function has imported the module."""
+    keep_zip_directories()
+    yield from batches
+
+
+def _decode(plan: Any, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    keep_zip_directories()
+    return decode_records(plan.value, batches)
+
+
+def _write(plan: Any, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    keep_zip_directories()
+    return write_ranges(plan.value, batches)

@@ -1,0 +1,5 @@
+"""Kafka, through the client that Spark's source itself uses, so that one set of options serves all.
+
+Offers the streaming query, topics and their offsets, records read by themselves, and the topic of
+dead letters. It must not know what a batch does with records.
+"""

@@ -1,0 +1,65 @@
+"""The first records of a topic, with the client and the options that all else is read with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from lakesplice.errors import SourceUnavailable
+from lakesplice.spark.kafka.topics import Topic
+
+_RECORDS_MAX = 100
+_SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("offset", pa.int64())])
+
+
+class FirstRecordReader:
+    """Reads the beginning of a topic's partition that has records. Blocks."""
+
+    def __init__(
+        self, session: SparkSession, bootstrap_servers: str, options: Mapping[str, str]
+    ) -> None:
+        self._session = session
+        self._servers = bootstrap_servers
+        self._options = options
+
+    def __call__(self, topic: Topic) -> pa.RecordBatch:
+        """Return up to 100 records (key, value, offset) of one partition, in offset order.
+
+        `SourceUnavailable` if the broker doesn't give them.
+        """
+        at = max(topic.latest, key=lambda number: topic.latest[number] - topic.earliest[number])
+        start = topic.earliest[at]
+        end = min(topic.latest[at], start + _RECORDS_MAX)
+        options = {
+            **{f"kafka.{name}": value for name, value in self._options.items()},
+            "kafka.bootstrap.servers": self._servers,
+            "kafka.isolation.level": "read_committed",
+            "assign": json.dumps({topic.name: [at]}),
+            "startingOffsets": json.dumps({topic.name: {at: start}}),
+            "endingOffsets": json.dumps({topic.name: {at: end}}),
+        }
+        reader = self._session.read.format("kafka")
+        for name, value in options.items():
+            reader = reader.option(name, value)
+        try:
+            rows = reader.load().select("offset", "key", "value").collect()
+        except PySparkException as error:
+            raise SourceUnavailable(
+                "a topic's first records can't be read; they are tried again",
+                topic=topic.name,
+                cause=str(error).splitlines()[0],
+            ) from error
+        found = ((row["offset"], row["key"], row["value"]) for row in rows)
+        records = sorted(found, key=lambda record: record[0])
+        return pa.RecordBatch.from_pydict(
+            {
+                "key": [None if key is None else bytes(key) for _, key, _ in records],
+                "value": [None if value is None else bytes(value) for _, _, value in records],
+                "offset": [offset for offset, _, _ in records],
+            },
+            _SCHEMA,
+        )

@@ -1,0 +1,145 @@
+"""The streaming query over a lane's topics, and the offset ranges of its batches.
+
+The manifests say where reading starts; the query's checkpoint is a folder of its own, made for each
+start and thrown away after it. It is kept while the query runs because its offset log is where a
+batch finds which offsets it covers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from lakesplice.errors import CorruptFileError, RetryableError
+from lakesplice.spark.kafka.query_folders import QueryFolder
+
+Offsets = Mapping[str, Mapping[int, int]]
+_OFFSETS_LINE = 2
+
+# A consumer per topic partition stays open and holds what it fetched and what it fetches next: with
+# the client's own 1 MiB each, 400 partitions outgrow a heap of 2 GiB.
+_FETCH_BYTES_IN_ALL = 192 << 20
+_FETCH_BYTES_MIN, _FETCH_BYTES_MAX = 64 << 10, 1 << 20
+
+
+@dataclass(frozen=True)
+class QueryPlan:
+    """What to read: each partition's first offset, with the Kafka client's own options."""
+
+    bootstrap_servers: str
+    starts: Offsets
+    options: Mapping[str, str]
+    offsets_per_batch_max: int
+    trigger_seconds: float | None
+
+
+class Query:
+    """A running query: calls `on_batch(frame, batch id, starts, ends)` for each batch, one at a
+    time.
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        plan: QueryPlan,
+        on_batch: Callable[[DataFrame, int, Offsets, Offsets], None],
+    ) -> None:
+        self._starts = plan.starts
+        self._on_batch = on_batch
+        self._folder = QueryFolder()
+        self._checkpoint = self._folder.path
+        self._query = self._start(session, plan)
+
+    @property
+    def active(self) -> bool:
+        """Whether the query still runs."""
+        return self._query.isActive
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until the query ends, at most so long; True if it has ended.
+
+        Raises `RetryableError` if it ended by an exception.
+        """
+        try:
+            return bool(self._query.awaitTermination(seconds))  # type: ignore[arg-type]  # takes parts
+        except PySparkException as error:
+            raise RetryableError(
+                "the streaming query failed", cause=str(error).splitlines()[0]
+            ) from error
+
+    def stop(self) -> None:
+        """Stop the query, dropping a batch that runs, and remove its checkpoint."""
+        try:
+            self._query.stop()
+        except PySparkException as error:
+            raise RetryableError(
+                "the query did not stop", cause=str(error).splitlines()[0]
+            ) from error
+        finally:
+            self._folder.remove()
+
+    def _start(self, session: SparkSession, plan: QueryPlan) -> StreamingQuery:
+        assign = {topic: sorted(partitions) for topic, partitions in plan.starts.items()}
+        starts = {
+            topic: {str(number): offset for number, offset in partitions.items()}
+            for topic, partitions in plan.starts.items()
+        }
+        reader = session.readStream.format("kafka")
+        options = {
+            # Spark waits this long once per topic partition; the default is half a second.
+            "kafka.fetch.max.wait.ms": "10",
+            # There is a consumer per topic partition, and nobody looks at the metrics of any.
+            "kafka.auto.include.jmx.reporter": "false",
+            "kafka.enable.metrics.push": "false",
+            "kafka.max.partition.fetch.bytes": str(_fetch_bytes(plan.starts)),
+            **{f"kafka.{name}": value for name, value in plan.options.items()},
+            "kafka.bootstrap.servers": plan.bootstrap_servers,
+            "kafka.isolation.level": "read_committed",
+            "assign": json.dumps(assign),
+            "startingOffsets": json.dumps(starts),
+            "failOnDataLoss": "true",
+            # For dead letters, which keep a record whole.
+            "includeHeaders": "true",
+            "maxOffsetsPerTrigger": str(plan.offsets_per_batch_max),
+        }
+        for name, value in options.items():
+            reader = reader.option(name, value)
+        writer = reader.load().writeStream.foreachBatch(self._batch)
+        # With its scheme: a cluster's default file system is rarely this machine's disk.
+        writer = writer.option("checkpointLocation", self._checkpoint.as_uri())
+        if plan.trigger_seconds is None:
+            writer = writer.trigger(availableNow=True)
+        else:
+            writer = writer.trigger(
+                processingTime=f"{round(plan.trigger_seconds * 1000)} milliseconds"
+            )
+        return writer.start()
+
+    def _batch(self, frame: DataFrame, batch_id: int) -> None:
+        starts = self._starts if batch_id == 0 else self._offsets(batch_id - 1)
+        self._on_batch(frame, batch_id, starts, self._offsets(batch_id))
+
+    def _offsets(self, batch_id: int) -> Offsets:
+        path = self._checkpoint / "offsets" / str(batch_id)
+        try:
+            parsed = json.loads(path.read_text().splitlines()[_OFFSETS_LINE])
+        except (OSError, ValueError, IndexError) as error:
+            raise CorruptFileError(
+                "the query's offset log cannot be read; restart the service", path=str(path)
+            ) from error
+        return {
+            topic: {int(number): offset for number, offset in partitions.items()}
+            for topic, partitions in parsed.items()
+        }
+
+
+def _fetch_bytes(starts: Offsets) -> int:
+    """Return how much is fetched of a partition at once; a larger record still comes whole."""
+    partitions = sum(len(numbers) for numbers in starts.values())
+    share = _FETCH_BYTES_IN_ALL // max(1, partitions)
+    return max(_FETCH_BYTES_MIN, min(_FETCH_BYTES_MAX, share))
