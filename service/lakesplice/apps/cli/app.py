@@ -26,9 +26,9 @@ EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_CODES = {
     0: "done",
-    EXIT_FAILED: "not done: no such lake or table, a failing store, a faulty index, `run --once`"
-    " with a topic that no table took; the message says what to do",
-    EXIT_USAGE: "not started: the command, an argument or the configuration is wrong",
+    EXIT_FAILED: "failed: no such lake or table, a failing store, a faulty index, or a topic whose"
+    " records `run --once` couldn't write to a table; the message says what to do",
+    EXIT_USAGE: "not started, because the command, an argument or the configuration is wrong",
 }
 
 app = typer.Typer(
