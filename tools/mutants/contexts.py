@@ -80,7 +80,7 @@ def in_turns(tests: Iterable[str], seconds: Tests) -> list[str]:
     return [test for _, _, test in sorted(turns)]
 
 
-@dataclass
+@dataclass(eq=False)  # pytest keeps plugins in sets
 class Recorder:
     """Notes the functions of a package that run while each test runs."""
 
