@@ -19,22 +19,25 @@ _HEAD = """\
 This file is written by `python -m lakesplice.config.document > docs/configuration.md`; change
 `service/lakesplice/config/settings.py` instead.
 
-One YAML file, `lakesplice run --config FILE`, and the environment over it. The smallest useful one:
+The configuration is one YAML file (`lakesplice run --config FILE`). Environment variables override
+it. The smallest useful file:
 
 ```yaml
 kafka: {bootstrap_servers: "127.0.0.1:9092", topic_pattern: "shop\\\\..*"}
 lake: {root: ./lake}
 ```
 
-- A name that isn't below is refused with the nearest one that is, and so is a variable that starts
-  with `LAKESPLICE_`. All problems are reported at once.
-- Two underscores in a variable go a level down. Options have theirs in small letters with dots:
-  `LAKESPLICE_KAFKA__OPTIONS__SASL_JAAS_CONFIG` is `sasl.jaas.config`. Mappings and lists are
-  written as YAML or JSON: `LAKESPLICE_SPARK__OPTIONS='{"spark.driver.maxResultSize": "2g"}'`.
-- Durations are numbers of seconds or written as `500ms`, `30s`, `5m`, `1h30m`, `7d`; sizes are
-  numbers of bytes or written as `64MiB`, `2GB`.
-- `lakesplice config --config FILE` shows what is in effect, secrets masked; `--schema` the file's
-  JSON schema for editors.
+- If the file has a name that isn't below, the service refuses to start and suggests the most
+  similar name. The same holds for a variable that starts with `LAKESPLICE_`. All problems are
+  reported at once.
+- In the name of a variable, two underscores separate a section from its setting. The names of
+  options are in small letters with dots: `LAKESPLICE_KAFKA__OPTIONS__SASL_JAAS_CONFIG` sets
+  `sasl.jaas.config`. Write mappings and lists as YAML or JSON:
+  `LAKESPLICE_SPARK__OPTIONS='{"spark.driver.maxResultSize": "2g"}'`.
+- A duration is a number of seconds, or is written as `500ms`, `30s`, `5m`, `1h30m`, `7d`. A size is
+  a number of bytes, or is written as `64MiB`, `2GB`.
+- `lakesplice config --config FILE` shows the settings in effect, with secrets masked. With
+  `--schema` it prints the file's JSON schema, for editors.
 """
 
 

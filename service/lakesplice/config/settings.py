@@ -62,20 +62,20 @@ _OWN_SPARK_OPTIONS = {
 
 
 class LakeSettings(Section):
-    """Where tables go."""
+    """Where tables are stored."""
 
     root: str = Field(
         min_length=1,
         max_length=4_096,
         description="Where the lake is: a folder, or an address in an object store such as"
-        " `s3://bucket/lake`; a table appears at `<root>/<database>/<table>`."
-        " A relative path starts at the folder the command is run in.",
+        " `s3://bucket/lake`. Tables are at `<root>/<database>/<table>`. A relative"
+        " path starts at the folder in which the command is run.",
     )
     options: Options = Field(
         default=Options(),
-        description="How to reach the object store, under the names Delta Lake's writers use, such"
-        " as `aws_region` or `aws_endpoint`. What isn't given, credentials above all, comes from"
-        " the environment or the machine's role.",
+        description="How to reach the object store, under the names that delta-rs uses, such as"
+        " `aws_region` or `aws_endpoint`. What isn't set here, such as credentials,"
+        " comes from the environment or the machine's role.",
     )
 
     @field_validator("root")
@@ -106,16 +106,16 @@ class SparkSettings(Section):
     )
     driver_memory: str = Field(
         default="2g",
-        description="Heap of the driver's JVM, such as 512m or 4g.",
+        description="Heap size of the driver's JVM, such as 512m or 4g.",
     )
     options: Options = Field(
         default=Options(),
-        description="Spark properties by their own names, such as `spark.ui.port`.",
+        description="Spark properties under their own names, such as `spark.ui.port`.",
     )
     jars_dir: str | None = Field(
         default=None,
         max_length=4_096,
-        description="Folder of the fetched jars; without it the user's cache folder.",
+        description="Folder of the fetched jars; without it a folder in the user's cache.",
     )
 
     @field_validator("driver_memory")
@@ -147,46 +147,53 @@ def _declared(columns: Options) -> dict[str, DeclaredType]:
 
 
 class TableSettings(RowSettings):
-    """What the events of some tables don't say themselves, and what is to be otherwise for them."""
+    """What the events of some tables don't say, and settings that apply only to some tables."""
 
     match: str = Field(
         min_length=1,
         max_length=10_000,
-        description="Tables meant, by `database.table` at the source: a glob such as"
-        " `shop.order_*`, or a regular expression between slashes such as"
-        " `/shop\\.(orders|items)/`.",
+        description="Which tables the entry is for, by `database.table` at the source: a glob"
+        " such as `shop.order_*`, or a regular expression between slashes such as"
+        r" `/shop\.(orders|items)/`.",
     )
     read: bool = Field(default=True, description="Whether the topics of these tables are read.")
     to: str | None = Field(
         default=None,
         max_length=10_000,
-        description="The table of the lake, `database.table`, if not of the source's name;"
-        r" `\1`, `\2` stand for the groups of a regular expression in `match`.",
+        description="The table of the lake, `database.table`, if it isn't named like the"
+        r" source's; `\1`, `\2` stand for the groups of a regular expression in"
+        " `match`.",
     )
     format: FormatName | None = Field(
         default=None,
-        description="Format of the change events; without it, it is recognised by the records.",
+        description="Format of the change events; without it the format is recognised from the"
+        " records.",
     )
     columns: ByName = Field(
         default=ByName(),
-        description="Types of the columns where nothing else says them, such as `id: bigint`"
-        " (docs/types.md has the order).",
+        description="Types of columns that nothing else gives, such as `id: bigint`"
+        " (docs/types.md explains which type applies).",
     )
     type_mapping: tuple[TypeMapping, ...] = Field(
         default=(),
-        description="Types that columns become instead of their own, by name (docs/types.md)."
-        " To be chosen before a table is made: a column's type doesn't change afterwards.",
+        description="Names of mappings that give columns other types than their own"
+        " (docs/types.md). Choose them before the table is created: a column's type"
+        " doesn't change afterwards.",
     )
     key: tuple[str, ...] = Field(
-        default=(), max_length=64, description="Unique columns to tell rows by; else the source's."
+        default=(),
+        max_length=64,
+        description="Unique columns that identify a row; without it the source's key.",
     )
     whole_snapshots: bool = Field(
         default=True,
-        description="Whether snapshots have all rows: those that a new one lacks are deleted.",
+        description="Whether snapshots contain all rows: if so, rows that a new snapshot lacks"
+        " are deleted.",
     )
     schema_changes: TableSchemaChanges | None = Field(
         default=None,
-        description="What these tables make of schema changes; as `schema_changes` without it.",
+        description="How these tables follow schema changes; without it `schema_changes` of the"
+        " whole service applies.",
     )
     shape: ShapeSettings | None = Field(
         default=None,
@@ -196,8 +203,8 @@ class TableSettings(RowSettings):
         default=None,
         ge=RETENTION_SECONDS_MIN,
         le=3_650 * DAY,
-        description="How long old versions of these tables stay readable; `log.retention` without"
-        " it.",
+        description="How long old versions of these tables stay readable; without it"
+        " `log.retention` applies.",
     )
 
     @field_validator("match")
@@ -255,14 +262,14 @@ class Settings(Section):
         default=60.0,
         ge=0,
         le=3_600.0,
-        description="How long a running batch may continue after SIGTERM before it is dropped.",
+        description="How long a running batch may continue after SIGTERM before it is abandoned.",
     )
     lease: Seconds = Field(
         default=LEASE_SECONDS,
         ge=1.0,
         le=LEASE_SECONDS_MAX,
-        description="How long this driver's heartbeat must stand still before another one takes"
-        " the lake; it beats four times as often.",
+        description="How long the heartbeat of this driver must be missing before another"
+        " driver takes the lake. A driver sends four heartbeats in this time.",
     )
     compaction: CompactionSettings = CompactionSettings()
     log: LogSettings = LogSettings()
@@ -279,9 +286,10 @@ class Settings(Section):
     dead_letters: DeadLetterSettings = DeadLetterSettings()
     partial_images: PartialImages = Field(
         default=PartialImages.PARK,
-        description="What becomes of a row image that lacks columns, as with a `binlog_row_image`"
-        " other than FULL. `park`: the table is parked; `apply`: what it has is set, the rest stays"
-        " as it is. For Maxwell's and Canal's events that needs all columns declared"
+        description="What happens with a row image that lacks columns, as with a"
+        " `binlog_row_image` other than FULL. `park`: the table is parked. `apply`:"
+        " the columns in the image are set, and the others keep their values. With"
+        " events of Maxwell or Canal this needs declarations of all columns"
         " (docs/formats.md).",
     )
     masking: MaskingSettings = MaskingSettings()
@@ -289,9 +297,9 @@ class Settings(Section):
     tables: tuple[TableSettings, ...] = Field(
         default=(),
         max_length=10_000,
-        description="What is otherwise for some tables, and what their events don't say. An entry"
-        " names tables by `match`; of the entries that match a table the first counts, for all that"
-        " it says.",
+        description="Settings for some tables, and what their events don't say. An entry names"
+        " its tables by `match`. Only the first entry that matches a table applies"
+        " to it, with all of its settings.",
     )
 
     def table(self, name: TableName) -> TableSettings | None:

@@ -11,20 +11,20 @@ from lakesplice.telemetry.metric import TABLE, Kind, Label, Metric
 _HEAD = """\
 # Metrics
 
-Served on `/metrics` (`metrics.host`, `metrics.port`; 127.0.0.1:9464 unless set). This file is
-written by `python -m lakesplice.telemetry.document > docs/metrics.md`; change
+The service serves its metrics on `/metrics` (`metrics.host`, `metrics.port`; 127.0.0.1:9464 unless
+set). This file is written by `python -m lakesplice.telemetry.document > docs/metrics.md`; change
 `service/lakesplice/telemetry/catalogue.py` instead.
 
-A table is `database.table`. Series whose labels are known beforehand start at 0. Ages are computed
-when they are scraped, so they grow on when the service hangs.
+The label `table` is `database.table`. A series whose labels are known beforehand starts at 0. Ages
+are computed when they are scraped, so they continue to rise if the service hangs.
 
-Beside `/metrics`: `/healthz` answers 200 while the main loop ticks and 503 when it is silent past
-its deadline; `/readyz` answers 200 once every table is loaded and the query runs, else 503. Both
-give their reasons as JSON.
+There are two more pages: `/healthz` answers 200 while the main loop reports within its deadline,
+otherwise 503. `/readyz` answers 200 once every table is loaded and the query runs, otherwise 503.
+Both give their reasons as JSON.
 
-A table has {series} series, and one more for each reason that it met in {by_reason}; reasons are a
-closed set each. 400 tables have some {all} series. The series of a table end when its topic is
-deleted from the broker and nothing of it waits for compaction.
+A table has {series} series, and one more for each reason that occurred in {by_reason}; the possible
+reasons are a closed set for each. 400 tables have some {all} series. The series of a table end when
+its topic is deleted from the broker and none of its changes waits for compaction.
 """
 # In one series per table or topic, whose other label says which value it is.
 _SINGLE = (PARKED, TOPIC_STATE)

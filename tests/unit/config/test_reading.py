@@ -201,7 +201,7 @@ def test_a_wrong_value_is_refused_with_what_is_allowed(
         ("bootstrap_servers: localhost, topic_pattern: a", "must be host:port"),
         ("bootstrap_servers: 'a:99999', topic_pattern: a", "must be host:port"),
         ("bootstrap_servers: 'a:1', topic_pattern: 'a('", "not a regular expression"),
-        ("bootstrap_servers: 'a:1'", "kafka.topic_pattern: is missing; Regular expression that"),
+        ("bootstrap_servers: 'a:1'", "kafka.topic_pattern: is missing; Regular expression for"),
         (
             "bootstrap_servers: 'a:1', topic_pattern: a, options: {group.id: a}",
             "group.id cannot be set here: offsets are kept in the tables",

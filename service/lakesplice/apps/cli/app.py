@@ -64,7 +64,7 @@ app.add_typer(dead_letters.app, name="dlq")
 
 @app.callback()
 def _options(
-    debug: Annotated[bool, typer.Option("--debug", help="Show where an error came from.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     """Options of every command; `main` itself looks for `--debug`."""
 

@@ -19,7 +19,10 @@ def declare(
     ],
     tables: Annotated[
         list[str] | None,
-        typer.Option("--table", help="A table's name or glob; may be given often. All without."),
+        typer.Option(
+            "--table",
+            help="A table's name, or a glob. May be given several times. Without it all tables.",
+        ),
     ] = None,
     decimals: Annotated[
         Literal["precise", "string", "double"],
@@ -46,13 +49,16 @@ def declare(
     ] = "base64",
     certificates: Annotated[
         str | None,
-        typer.Option("--ssl-ca", help="Trusted certificates; the server must then prove itself."),
+        typer.Option(
+            "--ssl-ca",
+            help="File of trusted certificates, by which the server must identify itself.",
+        ),
     ] = None,
 ) -> None:
-    """Write what to declare where events carry no schemas, from the database's information_schema.
+    """Write declarations for events without schemas, from the database's information_schema.
 
-    The password is taken from MYSQL_PWD. The types are the present ones: declare them if nothing
-    from before an ALTER is still to be read.
+    The password is taken from MYSQL_PWD. The types are the present ones: they are right only if no
+    records from before an ALTER will be read.
     """
     import yaml
 

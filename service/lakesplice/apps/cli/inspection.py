@@ -27,7 +27,7 @@ app = typer.Typer(
 VersionOption = Annotated[
     int | None, typer.Option("--version", min=0, help="The version; the newest without it.")
 ]
-LimitOption = Annotated[int, typer.Option("--limit", min=1, help="The most that is shown.")]
+LimitOption = Annotated[int, typer.Option("--limit", min=1, help="How many to show at most.")]
 
 _LOG_COLUMNS = ("version", "operation", "added", "removed", "bytes_added", "id")
 _DELTA_COLUMNS = ("path", "rows", "waiting", "groups", "bytes", "schema_version", "age")
@@ -44,7 +44,7 @@ def inspect_log(
     form: ListingOption = Listing.TABLE,
     config: ConfigOption = None,
 ) -> None:
-    """List the log's commits, the newest first, or with --version one commit's actions as JSON."""
+    """List the log's commits, newest first; with --version the actions of one commit, as JSON."""
     from lakesplice.apps.lake import table_store
     from lakesplice.table.protocol.layout import commit_path
     from lakesplice.table.protocol.snapshot import history
@@ -76,7 +76,8 @@ def inspect_deltas(
     table: TableArgument,
     version: VersionOption = None,
     file: Annotated[
-        str | None, typer.Option("--file", help="Show this delta's changes; its path or its name.")
+        str | None,
+        typer.Option("--file", help="Show the changes in this delta, given by path or name."),
     ] = None,
     limit: LimitOption = 20,
     form: ListingOption = Listing.TABLE,

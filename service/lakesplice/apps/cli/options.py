@@ -21,8 +21,8 @@ ConfigOption = Annotated[
         "--config",
         "-c",
         envvar="LAKESPLICE_CONFIG",
-        help="The YAML file with the service's settings; LAKESPLICE_… variables come on top. A"
-        " command reaches a lake by its `lake.options`.",
+        help="The YAML file with the service's settings, which LAKESPLICE_… variables override."
+        " Its `lake.options` say how to reach a lake in a bucket.",
         show_default=False,
     ),
 ]

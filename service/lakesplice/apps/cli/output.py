@@ -27,7 +27,7 @@ class Listing(StrEnum):
 
 
 ListingOption = Annotated[
-    Listing, typer.Option("--format", help="A table, or JSON: one object a line.")
+    Listing, typer.Option("--format", help="A table, or JSON with one object per line.")
 ]
 
 

@@ -34,22 +34,23 @@ _SUM = "(sum)"
 
 
 def inspect_pages(
-    file: Annotated[Path, typer.Argument(help="A Parquet file of anyone's.")],
+    file: Annotated[Path, typer.Argument(help="A Parquet file, written by any program.")],
     newer: Annotated[
-        Path | None, typer.Argument(help="A second file: show how many of its pages the first has.")
+        Path | None,
+        typer.Argument(help="A second file: show how many of its pages are in the first one too."),
     ] = None,
     column: Annotated[
-        str | None, typer.Option("--column", help="This column alone; a nested one with dots.")
+        str | None, typer.Option("--column", help="Only this column; write a nested one with dots.")
     ] = None,
     row_group: Annotated[
-        int | None, typer.Option("--row-group", min=0, help="This row group alone, from 0.")
+        int | None, typer.Option("--row-group", min=0, help="Only this row group, counted from 0.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="The most that is shown.")] = 1000,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many to show at most.")] = 1000,
     form: ListingOption = Listing.TABLE,
 ) -> None:
-    """List the pages of a Parquet file; of two files, by column and in sum, what is shared.
+    """List the pages of a Parquet file; with two files, how many they share, per column and in all.
 
-    Shared are pages whose header and bytes are the same, wherever they lie.
+    Pages are shared if header and bytes are the same, wherever they are in the files.
     """
     if newer is not None:
         if column is not None or row_group is not None:

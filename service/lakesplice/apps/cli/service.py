@@ -13,7 +13,7 @@ from lakesplice.apps.cli.options import ConfigOption
 def run(
     config: ConfigOption = None,
     once: Annotated[
-        bool, typer.Option("--once", help="Take everything that is there now, then exit.")
+        bool, typer.Option("--once", help="Read all records that exist now, then exit.")
     ] = False,
 ) -> None:
     """Run the service: read changes from Kafka into the tables of the lake."""
@@ -31,7 +31,7 @@ def config(
         bool, typer.Option("--schema", help="Show the JSON schema of the file instead.")
     ] = False,
 ) -> None:
-    """Show the settings in effect, each with what it is for; secrets are masked."""
+    """Show the settings in effect, each with its purpose. Secrets are masked."""
     import json
 
     from lakesplice.config import load
@@ -45,16 +45,21 @@ def config(
 
 def demo(
     folder: Annotated[
-        Path, typer.Option("--folder", help="Where the demo keeps its lake and its broker.")
+        Path, typer.Option("--folder", help="The folder for the demo's lake and broker.")
     ] = Path("lakesplice-demo"),
     seconds: Annotated[
-        int, typer.Option("--seconds", min=5, max=86_400, help="How long changes are made.")
+        int,
+        typer.Option(
+            "--seconds", min=5, max=86_400, help="How many seconds the demo makes changes."
+        ),
     ] = 60,
     rate: Annotated[
-        int, typer.Option("--rate", min=1, max=100_000, help="Changes made per second.")
+        int, typer.Option("--rate", min=1, max=100_000, help="How many changes per second.")
     ] = 300,
 ) -> None:
-    """Watch a small shop's changes become tables: a real Kafka, the service, both views."""
+    """Show a small shop's changes becoming tables, with a real Kafka, the service and both
+    views.
+    """
     from lakesplice.apps.demo import run as run_demo
 
     raise typer.Exit(run_demo(folder, seconds, rate))

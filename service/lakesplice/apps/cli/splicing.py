@@ -21,24 +21,35 @@ def splice(
     ],
     out: Annotated[Path, typer.Option("--out", help="The new file to write.")],
     key: Annotated[
-        str | None, typer.Option("--key", help="Columns that find a row, separated by commas.")
+        str | None,
+        typer.Option("--key", help="Columns by which to find a row, separated by commas."),
     ] = None,
     by_position: Annotated[
         str | None,
-        typer.Option("--by-position", help="Column of the changes with row positions, from 0."),
+        typer.Option(
+            "--by-position",
+            help="Column of the changes that contains row positions, counted from 0.",
+        ),
     ] = None,
     require_all: Annotated[
-        bool, typer.Option("--require-all", help="Refuse changes whose key no row has.")
+        bool, typer.Option("--require-all", help="Fail if no row has the key of a change.")
     ] = False,
     threads: Annotated[
         int | None,
-        typer.Option(min=1, help="Columns encoded at a time; without it one per core, up to 8."),
+        typer.Option(
+            min=1,
+            help="How many columns to encode at the same time; without it one per core, up to 8.",
+        ),
     ] = None,
     verify: Annotated[
-        bool, typer.Option(help="Read back what was encoded before the file gets its name.")
+        bool,
+        typer.Option(
+            help="Read the encoded pages back and compare them before the file gets its name."
+        ),
     ] = True,
     erase: Annotated[
-        bool, typer.Option("--erase", help="Leave nothing of old values, in dictionaries either.")
+        bool,
+        typer.Option("--erase", help="Remove every trace of old values, also from dictionaries."),
     ] = False,
     form: ListingOption = Listing.TABLE,
 ) -> None:

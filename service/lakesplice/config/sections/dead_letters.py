@@ -15,17 +15,18 @@ class DeadLetterSettings(Section):
         default=0.5,
         ge=0,
         le=1,
-        description="The share of a table's records in a batch that may be dead letters. With more"
-        " the table is parked (`dead-letters`) before it moves past them, with the commonest"
-        " reason. 1 allows all.",
+        description="The share of a table's records in a batch that may become dead letters. If"
+        " more do, the table is parked (`dead-letters`) before any of these records"
+        " is skipped; the detail names the most frequent reason. With 1 a table is"
+        " never parked for this.",
     )
     count_min: int = Field(
         default=20,
         ge=1,
         le=1_000_000_000,
-        description="How many dead letters there must be for that, those that wait in the lake"
-        " included. A table that never took a change is parked by the first one, if its batch"
-        " brings no change.",
+        description="How many dead letters a table must have, including those already in the"
+        " lake, before `share_max` applies. A table that has never applied a change"
+        " is parked by the first dead letter, if its batch contains no change.",
     )
 
     @property

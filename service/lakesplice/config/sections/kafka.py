@@ -40,23 +40,24 @@ class KafkaSettings(Section):
     """Where changes come from."""
 
     bootstrap_servers: str = Field(
-        description="Brokers to start from: `host:port`, several separated by commas.",
+        description="Brokers to connect to first: `host:port`, several separated by commas.",
         max_length=10_000,
     )
     topic_pattern: Pattern = Field(
-        description="Regular expression that the whole name of a topic must match to be read;"
-        " the name's last two parts, separated by dots, are the table's database and name; of"
-        " a name with more than three parts the first events say where its dots divide.",
+        description="Regular expression for the topics to read; it must match a topic's whole"
+        " name. The last two parts of the name, separated by dots, are the table's"
+        " database and name. If a name has more than three parts, the topic's first"
+        " events show which parts belong to the database and which to the table.",
     )
     starting: Literal["earliest"] = Field(
         default="earliest",
-        description="Where a new table starts in its topic; a whole copy needs the beginning.",
+        description="Where in its topic a new table starts. A complete copy needs the beginning.",
     )
     offsets_per_batch_max: int = Field(
         default=200_000,
         ge=1,
         le=100_000_000,
-        description="Most records a batch takes from all topics together, in records.",
+        description="The largest number of records that a batch reads, from all topics together.",
     )
     topic_poll_seconds: Seconds = Field(
         default=30.0,
@@ -68,24 +69,28 @@ class KafkaSettings(Section):
         default=30.0,
         ge=1.0,
         le=600.0,
-        description="How long to wait for an answer of Kafka before the request counts as failed.",
+        description="How long to wait for an answer from Kafka before the request counts as"
+        " failed.",
     )
     dead_letter_topic: str | None = Field(
         default=None,
         pattern=r"[A-Za-z0-9._-]{1,249}",
-        description="A topic that dead letters are sent to as well; the lake has them in any case.",
+        description="A topic to which dead letters are sent in addition. They are always stored"
+        " in the lake.",
     )
     heartbeat_prefix: str = Field(
         default="__debezium-heartbeat",
         pattern=r"[A-Za-z0-9._-]{1,200}",
-        description="How the names of the connectors' heartbeat topics begin, as Debezium's"
-        " `topic.heartbeat.prefix`; a dot and the connector's `topic.prefix` follow. With"
-        " heartbeats a stopped connector is distinguished from a source in which nothing happens.",
+        description="How the names of the connectors' heartbeat topics begin, as set by"
+        " Debezium's `topic.heartbeat.prefix`; a dot and the connector's"
+        " `topic.prefix` follow. Heartbeats show whether a connector has stopped or"
+        " nothing changes at its source.",
     )
     options: Options = Field(
         default=Options(),
-        description="Client options of Kafka by their own names, such as `security.protocol` or"
-        " `sasl.jaas.config`; secrets among them are masked wherever settings are printed.",
+        description="Options of the Kafka client under their own names, such as"
+        " `security.protocol` or `sasl.jaas.config`. Secrets among them are masked"
+        " wherever settings are printed.",
     )
 
     @field_validator("bootstrap_servers")

@@ -11,75 +11,88 @@ from lakesplice.planning.schema.policy import Behaviour, PartialImages, SchemaPo
 
 AnyBehaviour = Literal["evolve", "try_evolve", "lenient", "ignore", "exception"]
 _ADD = (
-    "A column is new at the source. `evolve`, `try_evolve`: the table gets it, and rows that are"
-    " there get its default, as at the source, if events tell it; `lenient`: it is null in them;"
-    " `ignore`: it is left out; `exception`: the table is parked."
+    "The source added a column. `evolve`, `try_evolve`: the table gets the column;"
+    " existing rows get its default, as at the source, if events show the default."
+    " `lenient`: the table gets the column; it is null in existing rows. `ignore`:"
+    " the column is left out. `exception`: the table is parked."
 )
 _ALTER = (
-    "A column has another type. `evolve`: it takes a type that holds all old and new values, and"
-    " its column of the base files is rewritten; where the source changed values too, the table"
-    " is parked. `try_evolve`, `lenient`: there the new values get a column of their own,"
-    " `<name>_2`, and the old one is unchanged. `ignore`: where `evolve` would take a wider type,"
-    " the column keeps its own; a record with a value that it doesn't hold exactly is a dead letter"
-    " (`out-of-range`), which can be replayed under another policy; where the source changed"
-    " values too, the table is parked. `exception`: the table is parked."
+    "A column has another type. `evolve`: the column gets a type that can hold all"
+    " old and new values, and the column is rewritten in the base files; if the"
+    " source changed values too, the table is parked. `try_evolve`, `lenient`: as"
+    " `evolve`, but if the source changed values, the new values get a column of"
+    " their own, `<name>_2`, and the old column stays as it is. `ignore`: if a"
+    " wider type would be needed, the column keeps its type, and a record with a"
+    " value that it can't hold exactly becomes a dead letter (`out-of-range`),"
+    " which can be replayed under another policy; if the source changed values too,"
+    " the table is parked. `exception`: the table is parked."
 )
 _RENAME = (
-    "Columns disappear and others are new at once, as in a rename. `lenient`: where the topic of"
-    " schema changes (`schema_change_topics`) tells that it is one, the column is there under both"
-    " names, with the same value in each row, old and new, as long as the source has no other"
-    " column of the old name; else the old ones stay, null in rows that change from then on, and"
-    " `add_column` says what becomes of the new. `evolve`: if the topic tells of it, the column"
-    " gets its new name alone and keeps what it holds, and base files are rewritten; else the"
-    " table is parked. `try_evolve`: the same, else the old ones stay as with `lenient`. `ignore`:"
-    " the old ones are always kept. `exception`: the table is parked. Columns that"
-    " swap names have the source's names, but with `ignore`. If the dropped column was masked"
-    " and a new one isn't, the table is parked, unless this is `ignore`."
+    "Columns disappear while others appear, as in a rename. `lenient`: if the topic"
+    " of schema changes (`schema_change_topics`) shows a rename, the column exists"
+    " under both names, with the same value under each, in old and new rows, until"
+    " the source has another column of the old name; otherwise the old columns are"
+    " kept, null in rows that change from then on, and `add_column` decides on the"
+    " new ones. `evolve`: if the topic shows a rename, the column gets its new name"
+    " and keeps its values, and base files are rewritten; otherwise the table is"
+    " parked. `try_evolve`: as `evolve`, but without the topic the old columns are"
+    " kept as with `lenient`. `ignore`: the old columns are always kept."
+    " `exception`: the table is parked. If two columns swap their names, the"
+    " table's columns do too, except with `ignore`. If the dropped column was"
+    " masked and a new one isn't, the table is parked, except with `ignore`."
 )
 _DROP = (
-    "The source dropped a column. `evolve`, `try_evolve`: it is dropped from the table too, not"
-    " from its files; `lenient`, `ignore`: it stays, null in rows that change from then on;"
-    " `exception`: the table is parked. If the source adds another column under the name, that has"
-    " the name from then on, and the old one is `<name>_2`; without `schema_change_topics` that is"
-    " seen only if rows came between the two."
+    "The source dropped a column. `evolve`, `try_evolve`: it is dropped from the"
+    " table too, though not from its files. `lenient`, `ignore`: it is kept, and is"
+    " null in rows that change from then on. `exception`: the table is parked. If"
+    " the source later adds another column of that name, the new column gets the"
+    " name and the old one becomes `<name>_2`; without `schema_change_topics` this"
+    " is noticed only if rows came between the two statements."
 )
 _DROP_TABLE = (
-    "The table was dropped, as the topic of schema changes (`schema_change_topics`) tells, or Canal"
-    " among its messages. `evolve`, `try_evolve`: all earlier rows are deleted, at its place in"
-    " the order of changes; `lenient`: they stay until the source has a table of the name again,"
-    " then they are deleted (Canal's at once); `ignore`: they stay, among those of a table that is"
-    " made later under the name; `exception`: the table is parked if there are any. A table that an"
-    " online tool (gh-ost, pt-online-schema-change) replaced by its copy wasn't dropped."
+    "The source dropped the table, as the topic of schema changes"
+    " (`schema_change_topics`) or Canal's messages show. `evolve`, `try_evolve`:"
+    " all rows from before the DROP are deleted. `lenient`: they are kept until the"
+    " source has a table of that name again, and deleted then (with Canal at once)."
+    " `ignore`: they are kept, together with the rows of a later table of that"
+    " name. `exception`: the table is parked if it has rows. A table that an online"
+    " tool (gh-ost, pt-online-schema-change) replaced by its copy doesn't count as"
+    " dropped."
 )
 _RENAME_TABLE = (
-    "The table got another name, or its name was given to another table, as the topic of schema"
-    " changes (`schema_change_topics`) tells: rows that no event tells of are under a name now"
-    " under which they weren't. `exception`: both tables are parked (`rows-moved`). `evolve`,"
-    " `try_evolve`: of both all earlier rows are deleted, at its place in the order of changes;"
-    " have the connector take a new snapshot of them. `lenient`, `ignore`: rows stay where they"
-    " are, in both. A table that an online tool (gh-ost, pt-online-schema-change) replaced by its"
-    " copy has its rows still."
+    "The source renamed the table, or gave its name to another one, as the topic of"
+    " schema changes (`schema_change_topics`) shows. So rows are under another name"
+    " now, and no event contains them. `exception`: both tables are parked"
+    " (`rows-moved`). `evolve`, `try_evolve`: in both tables all rows from before"
+    " the RENAME are deleted; have the connector take a new snapshot of them."
+    " `lenient`, `ignore`: rows stay where they are, in both tables. A table that"
+    " an online tool (gh-ost, pt-online-schema-change) replaced by its copy keeps"
+    " its rows."
 )
 _DROP_PARTITION = (
-    "Partitions were dropped, truncated, exchanged or imported (`ALTER TABLE ... DROP PARTITION`),"
-    " as the topic of schema changes tells: no event says which rows went or came. `exception`: the"
-    " table is parked (`rows-moved`). `evolve`, `try_evolve`: all earlier rows are deleted, at its"
-    " place in the order of changes; have the connector take a new snapshot of the table."
-    " `lenient`, `ignore`: rows are unchanged."
+    "Partitions were dropped, truncated, exchanged or imported (`ALTER TABLE ..."
+    " DROP PARTITION`), as the topic of schema changes shows. No event says which"
+    " rows were removed or added. `exception`: the table is parked (`rows-moved`)."
+    " `evolve`, `try_evolve`: all rows from before the statement are deleted; have"
+    " the connector take a new snapshot of the table. `lenient`, `ignore`: rows are"
+    " unchanged."
 )
 _TRUNCATE = (
-    "The table was truncated. `evolve`, `try_evolve`: all earlier rows are deleted, at its place"
-    " in the order of changes; `lenient`, `ignore`: they stay; `exception`: the table is parked."
+    "The source truncated the table. `evolve`, `try_evolve`: all rows from before"
+    " the TRUNCATE are deleted. `lenient`, `ignore`: they are kept. `exception`:"
+    " the table is parked."
 )
 _CREATE = (
-    "A topic that is read has no table yet. `evolve`, `try_evolve`, `lenient`: it gets one;"
-    " `ignore`: it gets none and isn't read (`lakesplice_tables_not_made`), so nothing of"
-    " it is skipped; `exception`: it gets one, parked (`new-table`) until `lakesplice unpark`."
+    "A topic that is read has no table yet. `evolve`, `try_evolve`, `lenient`: the"
+    " table is created. `ignore`: no table is created and the topic isn't read"
+    " (`lakesplice_tables_not_made` counts it), so none of its records is skipped."
+    " `exception`: the table is created but parked (`new-table`) until you give"
+    " `lakesplice unpark`."
 )
 
 
 class SchemaChangeSettings(Section):
-    """What a table makes of the source's schema changes, under Flink CDC's names."""
+    """How a table follows its source's schema changes, under Flink CDC's names."""
 
     add_column: AnyBehaviour = Field(default="evolve", description=_ADD)
     alter_column_type: AnyBehaviour = Field(default="evolve", description=_ALTER)
@@ -93,7 +106,7 @@ class SchemaChangeSettings(Section):
 
 
 class TableSchemaChanges(Section):
-    """The same for some tables; what isn't given is as for all."""
+    """The same for some tables; a policy that isn't given here is the general one."""
 
     add_column: AnyBehaviour | None = Field(
         default=None, description="As `schema_changes.add_column`, here."

@@ -23,15 +23,15 @@ class SchemaRegistrySettings(Section):
     url: str | None = Field(
         default=None,
         max_length=10_000,
-        description="Address of the registry's interface, several of one registry separated by"
-        " commas; of Apicurio's compatible one it ends in `/apis/ccompat/v7`. Needed for events"
-        " in Avro only.",
+        description="Address of the registry's API; several addresses of one registry are"
+        " separated by commas. The address of Apicurio's compatible API ends in"
+        " `/apis/ccompat/v7`. Needed only for events in Avro.",
     )
     numbers: Literal["schema-id", "content-id", "global-id"] = Field(
         default="schema-id",
-        description="What the numbers in records are: schemas' own in an interface like"
-        " Confluent's, or those of contents or of versions in Apicurio's own interface, whose"
-        " address ends in `/apis/registry/v2`.",
+        description="What the numbers in records identify. `schema-id`: a schema, in an API"
+        " like Confluent's. `content-id`, `global-id`: a content or a version, in"
+        " Apicurio's own API, whose address ends in `/apis/registry/v2`.",
     )
     timeout_seconds: Seconds = Field(
         default=10.0, ge=0.1, le=600.0, description="How long to wait for one answer."
@@ -40,14 +40,15 @@ class SchemaRegistrySettings(Section):
         default=5,
         ge=0,
         le=100,
-        description="How often to ask again after no answer, or one that it has no time.",
+        description="How often to ask again if the registry doesn't answer, or answers that it"
+        " is overloaded.",
     )
     options: Options = Field(
         default=Options(),
-        description="How to be let in, under the names of Confluent's clients:"
-        " `basic.auth.user.info` (`user:password`), `bearer.auth.token`, `ssl.ca.location`,"
-        " `ssl.certificate.location`, `ssl.key.location`, `ssl.key.password`; files are read where"
-        " Spark's tasks run.",
+        description="Credentials and certificates, under the names that Confluent's clients"
+        " use: `basic.auth.user.info` (`user:password`), `bearer.auth.token`,"
+        " `ssl.ca.location`, `ssl.certificate.location`, `ssl.key.location`,"
+        " `ssl.key.password`. Files are read where Spark's tasks run.",
     )
 
     @field_validator("url")

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class MaxwellTopic(Section):
-    """A topic in which a Maxwell tells of schema changes, and the tables that it is for."""
+    """A topic with a Maxwell's schema changes, and the tables that it describes."""
 
     name: str = Field(description="The topic: Maxwell's `ddl_kafka_topic`, else its `kafka_topic`.")
     tables: str = Field(
-        description="The topics of the tables that this Maxwell tells of, as a glob."
+        description="The topics of the tables that this Maxwell describes, as a glob."
     )
 
     @field_validator("name")
@@ -27,19 +27,19 @@ class MaxwellTopic(Section):
 
 
 class SchemaChangeTopicSettings(Section):
-    """Where types are from that events don't say: topics that tell of schema changes."""
+    """The topics of schema changes, which give types that events don't contain."""
 
     names: tuple[str, ...] = Field(
         default=(),
         max_length=1_000,
-        description="Topics in which Debezium's connectors tell of schema changes, in JSON; such a"
-        " topic's name is the connector's `topic.prefix`, and it is for the tables whose topics'"
-        " names begin with it and a dot.",
+        description="Topics to which Debezium's connectors write schema changes, in JSON. Such"
+        " a topic's name is the connector's `topic.prefix`; it describes the tables"
+        " whose topics' names begin with it and a dot.",
     )
     decimal_handling_mode: Literal["precise", "string", "double"] = Field(
         default="precise",
-        description="The connectors' `decimal.handling.mode`. `double` has lost digits before they"
-        " are read.",
+        description="The connectors' `decimal.handling.mode`. With `double` digits may be lost"
+        " before Lakesplice reads them.",
     )
     decimal_format: Literal["base64", "numeric"] = Field(
         default="base64", description="The JSON converter's `decimal.format`, in small letters."
@@ -54,7 +54,7 @@ class SchemaChangeTopicSettings(Section):
     ] = Field(
         default="adaptive_time_microseconds",
         description="The connectors' `time.precision.mode`. With `isostring` DATE, DATETIME and"
-        " TIME are stored as the texts that are sent.",
+        " TIME are stored as text, as they are sent.",
     )
     bigint_unsigned_handling_mode: Literal["long", "precise"] = Field(
         default="long", description="The connectors' `bigint.unsigned.handling.mode`."
@@ -63,11 +63,12 @@ class SchemaChangeTopicSettings(Section):
     maxwell: tuple[MaxwellTopic, ...] = Field(
         default=(),
         max_length=1_000,
-        description="Topics in which Maxwell tells of schema changes (`output_ddl`), each as"
-        ' `{name: maxwell_ddl, tables: "maxwell.*"}`: the topic, which is its `ddl_kafka_topic`,'
-        " and those of its tables, as a glob; the first that matches counts. Without a"
-        " `ddl_kafka_topic` it is the table's own topic: then all that is in it is read twice, and"
-        " from its beginning at each start.",
+        description="Topics to which Maxwell writes schema changes (`output_ddl`), each as"
+        ' `{name: maxwell_ddl, tables: "maxwell.*"}`: the topic, which is Maxwell\'s'
+        " `ddl_kafka_topic`, and the topics of its tables, as a glob. For each"
+        " table the first entry that matches applies. Without `ddl_kafka_topic` the"
+        " schema changes are in the table's own topic; the whole topic is then read"
+        " twice, and from its beginning at each start.",
     )
 
     @field_validator("names")

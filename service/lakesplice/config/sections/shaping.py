@@ -60,18 +60,18 @@ def _computed(spelt: Options) -> tuple[tuple[str, Expression], ...]:
 
 
 class MetadataSettings(Section):
-    """What events tell beside their rows, as columns of all tables."""
+    """What events say about a change apart from its row, as columns of all tables."""
 
     columns: tuple[str, ...] = Field(
         default=(),
         max_length=100,
-        description="Metadata columns of every table, of `op_ts`, `op`, `gtid`, `database_name`,"
-        " `table_name` and `topic` (docs/shaping.md).",
+        description="Metadata columns of every table: any of `op_ts`, `op`, `gtid`,"
+        " `database_name`, `table_name` and `topic` (docs/shaping.md).",
     )
     prefix: str = Field(
         default="",
         max_length=100,
-        description="What the names of metadata columns begin with, such as `__`.",
+        description="How the names of metadata columns begin, such as `__`.",
     )
 
     @field_validator("columns")
@@ -82,37 +82,39 @@ class MetadataSettings(Section):
 
 
 class MaskingSettings(Section):
-    """What masks have in common."""
+    """What all masks use."""
 
     secret: Secret = Field(
         default=None,
         min_length=SECRET_CHARS_MIN,
         max_length=10_000,
         repr=False,
-        description="What hashes are salted with; needed where a mask is `hash`. At least"
-        f" {SECRET_CHARS_MIN} characters, drawn at random: who guesses it can try out values. Best"
-        " given as a variable. With another one the same values have other hashes.",
+        description="The secret key of hashes; needed if a mask is `hash`. It has at least"
+        f" {SECRET_CHARS_MIN} characters and should be random: a person who guesses it can find"
+        " values by trying. Best set by the environment variable. With another secret the same"
+        " values have other hashes.",
     )
 
 
 class ShapeSettings(Section):
-    """Which columns a table has: of its source, how masked, and its own."""
+    """Which columns a table has: which of its source, with which masks, and further ones."""
 
     include: tuple[str, ...] = Field(
         default=(),
         max_length=10_000,
-        description="Columns taken, as names or patterns such as `*_id`; none: all. Key columns are"
-        " taken unless `exclude` names them.",
+        description="The columns to include, as names or patterns such as `*_id`; without it"
+        " all. Key columns are always included unless `exclude` names them.",
     )
     exclude: tuple[str, ...] = Field(
         default=(),
         max_length=10_000,
-        description="Columns left out, as names or patterns; a key column parks the table.",
+        description="The columns to leave out, as names or patterns. If a key column is among"
+        " them, the table is parked.",
     )
     masks: ByName = Field(
         default=ByName(),
-        description="Masks by column name or pattern, the first that matches: `hash` (salted with"
-        " `masking.secret`), `redact` or `truncate(n)`.",
+        description="Masks by column name or pattern: `hash` (with `masking.secret`), `redact`"
+        " or `truncate(n)`. The first one that matches applies.",
     )
     computed: ByName = Field(
         default=ByName(),
@@ -122,25 +124,26 @@ class ShapeSettings(Section):
     partition_by: tuple[str, ...] = Field(
         default=(),
         max_length=16,
-        description="Columns, also computed ones, by whose values the table's files are kept apart,"
-        " for readers to skip (docs/shaping.md). Counts when the table is made and can't be"
-        " changed later.",
+        description="Partition columns, which may be computed columns: each file contains rows"
+        " with only one value of each, so that readers can skip files"
+        " (docs/shaping.md). Applies when the table is created and can't be changed"
+        " later.",
     )
     metadata: tuple[str, ...] | None = Field(
         default=None,
         max_length=100,
-        description="Metadata columns of these tables; as `metadata.columns` without it.",
+        description="Metadata columns of these tables; without it those of `metadata.columns`.",
     )
     key: tuple[str, ...] = Field(
         default=(),
         max_length=3,
-        description="What comes first in the key, of `database_name`, `table_name` and `topic`:"
-        " topics that become one table must differ in it (docs/shaping.md). To be chosen before"
-        " the table is made.",
+        description="Columns to put before the source's key, of `database_name`, `table_name`"
+        " and `topic`. If several topics become one table, they must differ in"
+        " these columns (docs/shaping.md). Choose them before the table is created.",
     )
     raw_dead_letters: bool = Field(
         default=False,
-        description="Keep the bytes of dead letters also where columns are masked.",
+        description="Store the bytes of dead letters even if columns are masked.",
     )
 
     @field_validator("partition_by")

@@ -14,29 +14,33 @@ from lakesplice.planning.upkeep.retention import PURGE_SECONDS_MIN
 
 
 class RowSettings(Section):
-    """Whether the rows of some tables never change, and when deleted ones leave."""
+    """Whether the rows of some tables ever change, and when deleted rows are removed."""
 
     mode: Literal["upsert", "insert-only", "append"] = Field(
         default="upsert",
-        description="`insert-only` for events that never change: a key that is known is skipped,"
-        " nothing waits to be merged. `append` is the same without a key: every row inserted is"
-        " one, identified by its position at the source, in the column `_source_position`.",
+        description="`insert-only` is for events that never change: a row whose key is already"
+        " known is skipped, so no change ever waits for compaction. `append` is the"
+        " same for tables without a key: every inserted row is a new row,"
+        " identified by its position at the source, in the column"
+        " `_source_position`.",
     )
     not_inserts: NotInserts = Field(
         default=NotInserts.PARK,
-        description="What becomes of an update or delete where `mode` isn't `upsert`: the table"
-        " parks at it, or it becomes a dead letter.",
+        description="What happens with an update or delete if `mode` isn't `upsert`: the table"
+        " is parked, or the record becomes a dead letter.",
     )
 
     partial_images: PartialImages | None = Field(
         default=None,
-        description="What these tables make of partial images; as `partial_images` without it.",
+        description="What happens with row images of these tables that lack columns; without it"
+        " `partial_images` of the whole service applies.",
     )
     purge_after: Seconds | None = Field(
         default=None,
         ge=PURGE_SECONDS_MIN,
         le=3_650 * DAY,
-        description="When deleted rows of these tables leave for good; `purge.after` without it.",
+        description="How long ago a row of these tables must have been deleted to be removed"
+        " for good; without it `purge.after` applies.",
     )
 
     @property

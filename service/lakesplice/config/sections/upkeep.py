@@ -13,7 +13,7 @@ from lakesplice.planning.upkeep.retention import PURGE_SECONDS_MIN, RETENTION_SE
 
 
 class LogSettings(Section):
-    """How the log of each table is kept short."""
+    """How long the log of each table is kept."""
 
     checkpoint_every: int = Field(
         default=10, ge=1, le=10_000, description="Commits between two checkpoints of a table's log."
@@ -22,13 +22,13 @@ class LogSettings(Section):
         default=7 * DAY,
         ge=0,
         le=3_650 * DAY,
-        description="How long old versions stay readable: their log entries,"
-        " and the files that only they name.",
+        description="How long old versions stay readable. Then their log entries are deleted,"
+        " and the files that only they need.",
     )
     readers_may_fail: bool = Field(
         default=False,
-        description="Allow a retention below an hour, at which who reads or compacts a table just"
-        " then may find files gone.",
+        description="Allow a retention below an hour. Files may then be deleted while a reader"
+        " or a compaction still needs them.",
     )
 
     @model_validator(mode="after")
@@ -41,55 +41,57 @@ class LogSettings(Section):
 
 
 class MergeSettings(Section):
-    """How small base files become larger ones."""
+    """When small base files are merged into larger ones."""
 
     files_max: int = Field(
         default=FILE_MERGE_POLICY.files_max,
         ge=2,
         le=100_000,
-        description="Small base files at which some of a table's are merged, in files.",
+        description="How many small base files a table may have before some of them are merged.",
     )
     small_bytes: Bytes = Field(
         default=FILE_MERGE_POLICY.small_bytes,
         ge=0,
         le=2**30,
-        description="Base files below this size are small; 0: nothing is merged.",
+        description="Base files below this size count as small. With 0 no files are merged.",
     )
     target_bytes: Bytes = Field(
         default=FILE_MERGE_POLICY.target_bytes,
         ge=2**20,
         le=2**32,
-        description="Size that a merged file stays below, about; a task holds as much in memory.",
+        description="The approximate size below which a merged file stays. A task needs as much"
+        " memory.",
     )
 
 
 class VacuumSettings(Section):
-    """How the files go that no retained version needs."""
+    """When files are deleted that no retained version needs."""
 
     every: Seconds = Field(
         default=3_600.0,
         ge=1.0,
         le=30 * DAY,
-        description="How often to delete files that only versions past `log.retention` name.",
+        description="How often to delete files that only versions older than `log.retention` need.",
     )
     orphans_every: Seconds = Field(
         default=DAY,
         ge=60.0,
         le=365 * DAY,
-        description="How often to list a table for files that nothing names; they go if they are"
-        " older than `log.retention`, than a day, and than the listing before.",
+        description="How often to look for files of a table that no version names. Such a file"
+        " is deleted if it is older than `log.retention`, older than a day, and was"
+        " already found by the previous search.",
     )
 
 
 class PurgeSettings(Section):
-    """When deleted rows leave base files for good."""
+    """When deleted rows are removed from base files for good."""
 
     after: Seconds | None = Field(
         default=None,
         ge=PURGE_SECONDS_MIN,
         le=3_650 * DAY,
-        description="How long ago a row must have been deleted, by the source's clock, to leave its"
-        " table for good; without it none does.",
+        description="How long ago a row must have been deleted, by the source's clock, to be"
+        " removed for good. Without it no row is.",
     )
     every: Seconds = Field(
         default=DAY, ge=1.0, le=365 * DAY, description="How often to look for such rows in a table."
@@ -98,52 +100,58 @@ class PurgeSettings(Section):
         default=0.05,
         ge=0,
         le=1,
-        description="Share of a base file's rows that must be such for it to be rewritten, as a"
-        " ratio.",
+        description="The share of a base file's rows that must be due for removal before the"
+        " file is rewritten.",
     )
 
 
 class CompactionSettings(Section):
-    """When deltas are spliced into their base files; a table is due past any threshold."""
+    """When deltas are spliced into their base files: as soon as a table exceeds a limit."""
 
     threads: int = Field(
-        default=2, ge=1, le=64, description="Tables compacted at the same time, in threads."
+        default=2, ge=1, le=64, description="How many tables are compacted at the same time."
     )
     tasks_max: int = Field(
         default=4,
         ge=1,
         le=1_024,
-        description="Most rewrites running at once over all tables, in tasks.",
+        description="How many rewrites may run at the same time, over all tables.",
     )
     deltas_max: int = Field(
-        default=20, ge=1, le=10_000, description="Deltas that may wait in a table, in files."
+        default=20, ge=1, le=10_000, description="How many deltas may wait in a table."
     )
     bytes_max: Bytes = Field(
-        default=128 * 2**20, ge=1, le=2**40, description="Bytes of deltas that may wait in a table."
+        default=128 * 2**20,
+        ge=1,
+        le=2**40,
+        description="How many bytes of deltas may wait in a table.",
     )
     age_max: Seconds = Field(
         default=1_800.0,
         ge=0.1,
         le=30 * DAY,
-        description="How long a change may wait before the read-optimised view must show it.",
+        description="How old a waiting change may become before it must be in the"
+        " read-optimised view.",
     )
     ratio_max: float = Field(
         default=0.1,
         gt=0,
         le=100,
-        description="Waiting changes that a table may have per row of its base files, as a ratio.",
+        description="How many changes may wait in a table, per row of its base files.",
     )
     changes_per_page_min: float = Field(
         default=200.0,
         gt=0,
         le=1_000_000,
-        description="Waiting changes per touched page (of 4096 rows) that make a rewrite worth it.",
+        description="How many changes must wait per affected page (of 4096 rows) before a"
+        " rewrite is worth its cost.",
     )
     back_pressure_deltas: int = Field(
         default=200,
         ge=2,
         le=100_000,
-        description="Waiting deltas at which a table's ingest pauses until they are fewer.",
+        description="How many deltas may wait in a table before its ingest pauses; it continues"
+        " when there are fewer.",
     )
     poll_seconds: Seconds = Field(
         default=5.0, ge=0.05, le=3_600.0, description="How often to look for tables that are due."
@@ -154,5 +162,8 @@ class IndexSettings(Section):
     """The row index."""
 
     runs_max: int = Field(
-        default=8, ge=1, le=64, description="Runs a table's index may have before they are merged."
+        default=8,
+        ge=1,
+        le=64,
+        description="How many runs a table's index may have before they are merged.",
     )

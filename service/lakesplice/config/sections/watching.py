@@ -28,9 +28,9 @@ class LoggingSettings(Section):
     """What the service writes to its standard error."""
 
     level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="The least important messages that are written."
+        default="info", description="The lowest level of messages that are written."
     )
     format: Literal["console", "json"] = Field(
         default="console",
-        description="`console` for people, `json` for machines: one object a line.",
+        description="`console` for people, `json` for programs: one object per line.",
     )

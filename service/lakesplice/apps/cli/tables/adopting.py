@@ -20,27 +20,30 @@ def adopt(
     path: Annotated[
         str,
         typer.Argument(
-            help="A Delta table or a folder of Parquet files, a path or an address.",
+            help="A Delta table or a folder of Parquet files, as a path or an address.",
             show_default=False,
         ),
     ],
     key: Annotated[
         str,
-        typer.Option(help="The columns that tell its rows apart, as a,b.", show_default=False),
+        typer.Option(help="The columns that identify a row, as a,b.", show_default=False),
     ],
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Change nothing, only say what would be done.")
     ] = False,
     insert_only: Annotated[
-        bool, typer.Option("--insert-only", help="Its rows never change; known keys are skipped.")
+        bool,
+        typer.Option(
+            "--insert-only", help="Rows never change; a row whose key is known is skipped."
+        ),
     ] = False,
     form: ListingOption = Listing.TABLE,
     config: ConfigOption = None,
 ) -> None:
-    """Make a Delta table or a folder of Parquet files a table fed by hand, where it stands.
+    """Turn a Delta table or a folder of Parquet files, in place, into a table fed by hand.
 
-    Files are unchanged until rows of them change; those listed have columns that must be
-    rewritten at once. Nobody else may write to it meanwhile, nor afterwards.
+    A file stays as it is until its rows change; the files listed have columns that must be
+    rewritten at once. No other program may write to the table, during the command or afterwards.
     """
     from lakesplice import Table
 

@@ -38,34 +38,37 @@ _VALUE_BYTES_SHOWN = 120
 PlacesOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--letter", help="A letter's partition:offset. May be given often.", show_default=False
+        "--letter",
+        help="A dead letter's partition:offset. May be given several times.",
+        show_default=False,
     ),
 ]
 ReasonsOption = Annotated[
     list[str] | None,
-    typer.Option("--reason", help="Letters of this reason. May be given often."),
+    typer.Option("--reason", help="Dead letters with this reason. May be given several times."),
 ]
 TopicOption = Annotated[
-    str, typer.Option("--topic", help="Letters of this topic, of a table that has several.")
+    str,
+    typer.Option("--topic", help="Dead letters of this topic, if several topics feed the table."),
 ]
 
 
 @app.command("list")
 def list_letters(
     address: Annotated[str, typer.Argument(help="A lake, or a table of it.", show_default=False)],
-    limit: Annotated[int, typer.Option(min=1, help="The most that are shown.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, help="How many to show at most.")] = 50,
     values: Annotated[
         bool,
         typer.Option(
             "--values",
-            help="Show what records hold: the reason's detail, which may quote a value, and the"
-            " value's start; in JSON all of it, in Base64.",
+            help="Show what records contain: the detail of the reason, which may quote a value,"
+            " and the start of the record's value; in JSON the whole value, in Base64.",
         ),
     ] = False,
     form: ListingOption = Listing.TABLE,
     config: ConfigOption = None,
 ) -> None:
-    """List dead letters, of each table the newest first: where and when they were met, and why."""
+    """List the dead letters of each table, newest first: where and when they were read, and why."""
     from lakesplice.apps.lake import table_names
     from lakesplice.storage.places import is_there, open_store
     from lakesplice.table.protocol.layout import LOG
@@ -90,13 +93,13 @@ def list_letters(
 @app.command("show")
 def show_letter(
     table: TableArgument,
-    place: Annotated[str, typer.Argument(help="The letter's partition:offset.")],
+    place: Annotated[str, typer.Argument(help="The dead letter's partition:offset.")],
     value: Annotated[
-        bool, typer.Option("--value", help="Write the value's bytes alone, as they came.")
+        bool, typer.Option("--value", help="Write only the bytes of the value, as they were read.")
     ] = False,
     config: ConfigOption = None,
 ) -> None:
-    """Show a dead letter whole: where and when it was met, why, its headers, key and value."""
+    """Show one dead letter: where and when it was read, why, its headers, key and value."""
     from lakesplice.apps.lake import table_store
     from lakesplice.table.files.dead_letters import letters_of
     from lakesplice.table.protocol.snapshot import open_snapshot
@@ -123,10 +126,10 @@ def replay(
     wait: WaitOption = WAIT_SECONDS,
     config: ConfigOption = None,
 ) -> None:
-    """Read dead letters again, all or some, after the cause was removed.
+    """Read all or some dead letters again, after their cause was removed.
 
-    What can be read now changes its row, unless something newer did; the others stay. Where no
-    service runs --config is needed: it says how records are read.
+    A record that can be read now changes its row, unless a newer change already did. The others
+    stay dead letters. If no service is running, --config is needed: it says how to read records.
     """
     from lakesplice.apps.table_commands.dispatch import RequestWait, give
     from lakesplice.apps.table_commands.work import REPLAY, letter_arguments
@@ -142,15 +145,17 @@ def replay(
 @app.command()
 def drop(
     table: TableArgument,
-    why: Annotated[str, typer.Option(help="The reason, kept in the table's history.")],
+    why: Annotated[str, typer.Option(help="Why, for the table's history.")],
     letters: PlacesOption = None,
     reasons: ReasonsOption = None,
-    everything: Annotated[bool, typer.Option("--all", help="Every letter of the table.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All dead letters of the table.")
+    ] = False,
     topic: TopicOption = "",
     wait: WaitOption = WAIT_SECONDS,
     config: ConfigOption = None,
 ) -> None:
-    """Forget dead letters for good: those given, those of a reason, or all."""
+    """Delete dead letters for good: the given ones, those with a reason, or all."""
     from lakesplice.apps.table_commands.dispatch import RequestWait, give
     from lakesplice.apps.table_commands.work import DROP, letter_arguments
 

@@ -15,7 +15,7 @@ from lakesplice.apps.cli.options import (
 )
 from lakesplice.apps.cli.output import Listing, ListingOption, json_line, show
 
-app = typer.Typer(help="The row index: check it, rebuild it.", no_args_is_help=True)
+app = typer.Typer(help="Check or rebuild the row index.", no_args_is_help=True)
 
 EXIT_UNSOUND = 1
 _COUNTS = ("rows", "entries", "missing", "wrong", "stray", "duplicates")
@@ -25,7 +25,7 @@ _COUNTS = ("rows", "entries", "missing", "wrong", "stray", "duplicates")
 def check_index(
     table: TableArgument, form: ListingOption = Listing.TABLE, config: ConfigOption = None
 ) -> None:
-    """Compare the row index with the keys of all rows; exits with 1 if they disagree."""
+    """Compare the row index with the keys of all rows; exit with 1 if they differ."""
     from lakesplice.apps.lake import table_store
     from lakesplice.table.protocol.snapshot import open_snapshot
     from lakesplice.table.upkeep.index_check import check
@@ -51,7 +51,7 @@ def check_index(
 def rebuild_index(
     table: TableArgument, wait: WaitOption = WAIT_SECONDS, config: ConfigOption = None
 ) -> None:
-    """Rebuild the row index from the rows' keys; a running service does it between batches."""
+    """Rebuild the row index from the rows' keys. A running service does it between batches."""
     from lakesplice.apps.table_commands.dispatch import RequestWait, give
     from lakesplice.apps.table_commands.work import REBUILD
 

@@ -30,7 +30,9 @@ _HISTORY_COLUMNS = ("version", "time", "operation", "source", "metrics")
 def tables(
     lake: LakeArgument, form: ListingOption = Listing.TABLE, config: ConfigOption = None
 ) -> None:
-    """List a lake's tables, and topics that have none: how each is doing, and why it isn't."""
+    """List a lake's tables, and topics without a table: the state of each, and why some are
+    stopped.
+    """
     from lakesplice.apps.cli.tables.lake_overview import print_overview
     from lakesplice.apps.lake_listing import listing
     from lakesplice.storage.places import is_there, open_store
@@ -51,11 +53,13 @@ def tables(
 
 def history(
     table: TableArgument,
-    limit: Annotated[int, typer.Option(min=1, help="The newest versions to show.")] = 20,
+    limit: Annotated[
+        int, typer.Option(min=1, help="How many of the newest versions to show.")
+    ] = 20,
     form: ListingOption = Listing.TABLE,
     config: ConfigOption = None,
 ) -> None:
-    """List a table's versions, the newest first: when, what, how much, from where in its topic."""
+    """List a table's versions, newest first: time, operation, counts, and offsets in its topic."""
     from itertools import islice
 
     from lakesplice.apps.lake import table_store
@@ -84,31 +88,30 @@ def unpark(
     from_offset: Annotated[
         list[str] | None,
         typer.Option(
-            help="Go on at another offset of a partition, as partition:offset; what lies between"
-            " is skipped, or read once more without harm. May be given for each partition.",
+            help="Continue a partition at another offset, as partition:offset. Records in"
+            " between are skipped, or read again, which does no harm. May be given for each"
+            " partition.",
         ),
     ] = None,
     new_epoch: Annotated[
         bool,
         typer.Option(
             help="Positions fell back because another server took over or the binlog was reset:"
-            " what comes from here on is newer than all before.",
+            " all further changes count as newer than the earlier ones.",
         ),
     ] = False,
     repeated: Annotated[
         bool,
         typer.Option(
-            help="Positions fell back because the source sends again what it had sent: what stands"
-            " at or below its row's position does nothing.",
+            help="Positions fell back because the source repeats changes: those at or below"
+            " their row's position have no effect.",
         ),
     ] = False,
-    topic: Annotated[
-        str, typer.Option(help="Of a table of several topics the one that is meant.")
-    ] = "",
+    topic: Annotated[str, typer.Option(help="Which topic, if several feed the table.")] = "",
     wait: WaitOption = WAIT_SECONDS,
     config: ConfigOption = None,
 ) -> None:
-    """Let a parked table continue, from where it stopped or from the offsets given."""
+    """Let a parked table continue, where it stopped or at the given offsets."""
     from lakesplice.apps.table_commands.dispatch import RequestWait, give
     from lakesplice.apps.table_commands.work import UNPARK
     from lakesplice.planning.sources.operator_directions import FallBack

@@ -43,10 +43,10 @@ def read(
     table: TableArgument,
     view: Annotated[
         View,
-        typer.Option(help="real_time: base files and deltas; read_optimised: base files alone."),
+        typer.Option(help="real_time: base files and deltas; read_optimised: base files only."),
     ] = View.REAL_TIME,
     columns: Annotated[
-        str | None, typer.Option(help="Columns to show, separated by commas; all without it.")
+        str | None, typer.Option(help="Columns to show, separated by commas; without it all.")
     ] = None,
     where: Annotated[
         str | None,
@@ -57,13 +57,17 @@ def read(
     ] = None,
     as_of: AsOfOption = None,
     limit: Annotated[
-        int | None, typer.Option(min=0, help=f"The most rows; {ROWS_SHOWN} for a table, else all.")
+        int | None,
+        typer.Option(
+            min=0,
+            help=f"How many rows at most; without it {ROWS_SHOWN} for a table, otherwise all.",
+        ),
     ] = None,
     form: Annotated[
-        Format, typer.Option("--format", help="JSON is one object a line, with bytes in Base64.")
+        Format, typer.Option("--format", help="JSON is one object per line, with bytes in Base64.")
     ] = Format.TABLE,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Write to this new file instead of the screen.")
+        Path | None, typer.Option("--out", help="Write to this new file, not to the screen.")
     ] = None,
     include_deleted: Annotated[
         bool, typer.Option("--include-deleted", help="Show deleted rows too.")
@@ -73,7 +77,7 @@ def read(
     ] = False,
     config: ConfigOption = None,
 ) -> None:
-    """Show a table's rows, with what its deltas say laid over the base files."""
+    """Show a table's rows: those of the base files, with the waiting changes applied."""
     from lakesplice import Table
 
     if form is Format.PARQUET and out is None and sys.stdout.isatty():

@@ -25,8 +25,8 @@ def reset(
     offset: Annotated[
         list[str] | None,
         typer.Option(
-            help="Read a partition from an offset on, as partition:offset. May be given for each"
-            " partition.",
+            help="Read a partition from this offset on, as partition:offset. May be given for"
+            " each partition.",
         ),
     ] = None,
     to: Annotated[
@@ -38,13 +38,11 @@ def reset(
     ] = "",
     anew: Annotated[
         bool,
-        typer.Option("--anew", help="Let all rows leave and read the topic from its beginning."),
+        typer.Option("--anew", help="Delete all rows, and read the topic from its beginning."),
     ] = False,
-    topic: Annotated[
-        str, typer.Option(help="Of a table of several topics the one that is meant.")
-    ] = "",
+    topic: Annotated[str, typer.Option(help="Which topic, if several feed the table.")] = "",
     skip: Annotated[
-        bool, typer.Option("--skip", help="Records may be left out that were never read.")
+        bool, typer.Option("--skip", help="Allow to skip records that were never read.")
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what would be done.")
@@ -52,10 +50,11 @@ def reset(
     wait: WaitOption = WAIT_SECONDS,
     config: ConfigOption = None,
 ) -> None:
-    """Read a table's topic again, from given offsets on or for a table that starts over.
+    """Read a table's topic again, from given offsets on, or reload the whole table.
 
-    What is read again changes no row that is as new or newer. A running service does it between
-    two batches; only that knows where topics begin (`--to`, `--anew`).
+    A record that is read again has no effect on a row that is as new or newer. A running service
+    does it between two batches. `--to` and `--anew` need one, since only the service knows where
+    topics begin.
     """
     from lakesplice.apps.table_commands.dispatch import RequestWait, give
     from lakesplice.apps.table_commands.resetting import EARLIEST

@@ -43,8 +43,8 @@ def vacuum(
             "--retention",
             "--retention-hours",
             parser=duration(0, _LONGEST, unit=3_600),
-            help="Versions replaced longer ago than this, such as 7d, lose their files; a bare"
-            " number is hours.",
+            help="Delete the files of versions that were replaced longer ago than this, such as"
+            " 7d. A number without a unit is in hours.",
         ),
     ] = RETENTION_SECONDS,
     dry_run: Annotated[
@@ -54,16 +54,16 @@ def vacuum(
         bool,
         typer.Option(
             "--readers-may-fail",
-            help="Allow less than an hour: who reads the table just now may find files gone.",
+            help="Allow less than an hour. Running reads may then fail because a file is missing.",
         ),
     ] = False,
     form: ListingOption = Listing.TABLE,
     wait: WaitOption = WAIT_SECONDS,
     config: ConfigOption = None,
 ) -> None:
-    """Delete files that no retained version needs: of expired versions, and orphans.
+    """Delete files that no retained version needs: those of expired versions, and orphans.
 
-    The service does it by itself; asked to do it now, it reads nothing meanwhile.
+    The service does this by itself. While it executes this command, it reads no records.
     """
     from lakesplice import Table
     from lakesplice.apps.lake import table_store
@@ -93,9 +93,9 @@ def vacuum(
 def compact(
     table: TableArgument, wait: WaitOption = WAIT_SECONDS, config: ConfigOption = None
 ) -> None:
-    """Bring all waiting changes into the base files, so that every reader of Delta sees them.
+    """Merge all waiting changes into the base files, so that every Delta reader sees them.
 
-    The service does it by itself; asked to do it now, it reads nothing meanwhile.
+    The service does this by itself. While it executes this command, it reads no records.
     """
     from lakesplice.apps.table_commands.work import COMPACT
 
@@ -111,7 +111,7 @@ def merge(
 ) -> None:
     """Merge small base files into larger ones, if there are many.
 
-    The service does it by itself; asked to do it now, it reads nothing meanwhile.
+    The service does this by itself. While it executes this command, it reads no records.
     """
     from lakesplice.apps.table_commands.work import MERGE
 
@@ -130,18 +130,18 @@ def purge(
             "--older-than",
             "--older-than-hours",
             parser=duration(0, _LONGEST, unit=3_600),
-            help="Only rows deleted longer ago, such as 30d, leave, by the source's clock; a bare"
-            " number is hours.",
+            help="Remove only rows that were deleted longer ago than this, such as 30d, by the"
+            " source's clock. A number without a unit is in hours.",
         ),
     ] = PURGE_SECONDS,
     wait: WaitOption = WAIT_SECONDS,
     config: ConfigOption = None,
 ) -> None:
-    """Rewrite base files without rows that were deleted long ago; older versions keep them.
+    """Rewrite base files without rows that were deleted long ago. Older versions keep them.
 
-    Rows stay that some partition hasn't passed, or that a dead letter may change, or for whose file
-    changes wait. The service does it by itself where `purge.after` is set; asked to do it now, it
-    reads nothing meanwhile.
+    A row is kept if a partition may still deliver a change of it, if a dead letter may change it,
+    or if changes wait for its file. The service purges by itself if `purge.after` is set. While it
+    executes this command, it reads no records.
     """
     from lakesplice.apps.table_commands.work import PURGE
 
@@ -154,15 +154,15 @@ def purge(
 def restore(
     table: TableArgument,
     version: Annotated[
-        int | None, typer.Option("--version", min=0, help="The version to bring back.")
+        int | None, typer.Option("--version", min=0, help="The version to restore.")
     ] = None,
     as_of: AsOfOption = None,
     wait: WaitOption = WAIT_SECONDS,
     config: ConfigOption = None,
 ) -> None:
-    """Make an older version's state the newest one, in a commit of its own.
+    """Restore the state of an older version, by a new commit.
 
-    A running service does it between two batches, then reads again what came since.
+    A running service does it between two batches, then reads again the records since that version.
     """
     from lakesplice import Table
     from lakesplice.apps.lake import table_store
