@@ -16,10 +16,10 @@ from lakesplice.model.driver_status import TopicState
 from lakesplice.model.names import TableName
 from lakesplice.model.schema import TableSchema
 from lakesplice.spark.kafka.topics import Topic
+from tests.support.canal_messages import message, row
 from tests.support.debezium import Record, compact, image, payload
 from tests.support.maxwell_events import event
 from tests.unit.apps.test_topic_states import Scene
-from tests.unit.formats.events.test_canal import message, row
 
 TOPIC = "a.my.db.goods"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -16,36 +15,8 @@ from lakesplice.model.change import Op
 from lakesplice.model.choices import FormatName
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import Ordering, Position
-from tests.support.debezium import TABLE, Record, compact, dead, decode_all, images, type_name
-
-Json = dict[str, Any]
-TYPES = {"id": "int(11)", "name": "varchar(40)", "price": "decimal(8,2)"}
-COMMIT_TS = 429918007904436226
-
-
-def row(key: int, **changed: object) -> Json:
-    return {"id": str(key), "name": f"item {key}", "price": "1.50", **changed}
-
-
-def message(kind: str, data: Any, old: Any = None, **more: Any) -> Record:
-    """Members in Canal's order, which is the alphabet's."""
-    types = {**TYPES, **more.pop("types", {})}
-    members = {
-        "data": data, "database": "shop", "es": 1589373560000, "id": 9, "isDdl": False,
-        "mysqlType": types, "old": old, "pkNames": ["id"], "sql": "",
-        "sqlType": dict.fromkeys(types, 4), "table": "items", "ts": 1589373560798, "type": kind,
-    }  # fmt: skip
-    return None, compact({**members, **more})
-
-
-def ticdc(kind: str, data: Any, old: Any = None, **more: Any) -> Record:
-    """Members in TiCDC's order, with its extension."""
-    _, value = message(kind, data, old, **more)
-    members = json.loads(value or b"")
-    order = ("id", "database", "table", "pkNames", "isDdl", "type", "es", "ts", "sql", "sqlType",
-             "mysqlType", "old", "data")  # fmt: skip
-    stamp = members.pop("_tidb", {"commitTs": COMMIT_TS})
-    return None, compact({**{name: members[name] for name in order}, "_tidb": stamp})
+from tests.support.canal_messages import COMMIT_TS, TYPES, Json, message, row, ticdc
+from tests.support.debezium import TABLE, Record, dead, decode_all, images, type_name
 
 
 def decode(*records: Record, **declared: str) -> Decoded:

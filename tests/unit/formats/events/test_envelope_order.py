@@ -47,6 +47,18 @@ def test_a_position_is_file_place_row_and_rank(flavour: Flavour) -> None:
 
 
 @FLAVOURS
+def test_a_row_of_a_snapshot_is_one_although_it_is_called_created(flavour: Flavour) -> None:
+    marks = ["true", "last", "false", "incremental", None]
+    events = [
+        flavour.record(payload("c", None, image(1), snapshot=mark), 1) for mark in marks
+    ]  # as Debezium before 1.5 sends them, at one position
+    (block,) = flavour.decode(events).blocks
+    assert block.op.tolist() == [Op.READ, Op.READ, *[Op.CREATE] * 3]
+    assert block.snapshot is not None
+    assert block.snapshot.tolist() == [1, 2, 0, 0, 0]
+
+
+@FLAVOURS
 def test_source_time_is_in_microseconds_where_the_source_says_them(flavour: Flavour) -> None:
     times = [(1_000, 1_000_001), (1_000, None), (None, None), (-1, None)]
     records = [

@@ -112,6 +112,23 @@ def test_the_key_is_named_by_the_records_key(key: bytes) -> None:
     assert block.schema.key == ("name", "id")
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        b'["shop","items",[{"itemid":1},{"tags":["a","b]"]}]]',
+        b'{"database":"shop","table":"items","pk.itemid":1,"pk.tags":["a","b]"]}',
+        b'{"database":"shop","table":"items","pk.itemid":1,"pk.tags":[]}',
+    ],
+)
+def test_a_records_key_has_small_letters_and_sets_as_arrays(key: bytes) -> None:
+    _, value = event("insert", {"ItemID": 1, "Tags": ["a", "b]"], "x": 1})
+    types = {"ItemID": "int", "Tags": "set", "x": "int"}
+    decoded = decode((key, value), (key, value), types=types)
+    assert dead(decoded) == {}
+    (block,) = decoded.blocks
+    assert (len(block), block.schema.key) == (2, ("ItemID", "Tags"))
+
+
 def test_the_key_is_rather_named_by_the_event() -> None:
     _, value = event("insert", row(1), primary_key_columns=["name"], primary_key=["item 1"])
     for key in (None, b"anything"):

@@ -16,9 +16,10 @@ from lakesplice.formats.events import (
     TypeVersion,
     declare,
 )
+from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import Position
-from tests.support.debezium import TABLE, Record, dead, decode_all, images
+from tests.support.debezium import TABLE, Record, compact, dead, decode_all, images
 from tests.support.maxwell_events import (
     TYPES,
     decode,
@@ -118,10 +119,13 @@ def test_a_geometry_is_text_if_it_is_declared_so() -> None:
     assert "declare it string" in stop.detail
 
 
-def test_key_values_of_several_types_park_the_table() -> None:
-    decoded = decode(event("insert", row(1), primary_key=[1, "a"]))
-    assert decoded.stops[0].code is ParkCode.UNSUPPORTED
-    assert "output_primary_keys" in decoded.stops[0].detail
+@pytest.mark.parametrize("whole", [False, True])
+def test_an_encrypted_row_is_a_dead_letter_that_says_so(whole: bool) -> None:
+    within = {"encrypted": {"iv": "AAAA", "bytes": "AAAA"}}
+    _, value = event("insert", row(1), None, "data", **within)
+    decoded = decode(event("insert", row(2)), (None, compact(within) if whole else value))
+    assert dead(decoded) == {1: DeadReason.MISSING_IMAGE}
+    assert "encrypt=none" in decoded.dead.detail[0]
 
 
 VALUES: dict[str, tuple[str, object, object]] = {

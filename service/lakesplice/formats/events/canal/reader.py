@@ -22,6 +22,11 @@ from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.member_types import shown_type
 from lakesplice.formats.events.json_reading.null_proof import prove_nothing
 from lakesplice.formats.events.json_reading.payload_shape import EventShape
+from lakesplice.formats.events.json_reading.skipped_members import (
+    emptied,
+    skipping,
+    unreadable,
+)
 from lakesplice.formats.events.json_reading.strict import Flaw, shown
 from lakesplice.formats.events.json_reading.template import (
     TOMBSTONE,
@@ -57,6 +62,7 @@ _NEEDED = ("database", "table", "type", "es", "pkNames", "mysqlType", "data", "o
 # Members whose types are those of the columns.
 _ROWS = ("mysqlType", "data", "old")
 _OBJECTS = ("sqlType", "_tidb")
+_READ = (*_HEAD, *_ROWS, "_tidb")
 
 
 @dataclass(frozen=True)
@@ -92,10 +98,15 @@ class CanalReader:
             return Flaw(DeadReason.NOT_AN_ENVELOPE, detail)
         if verdict := self._verdict(message):
             return verdict
+        skipped = unreadable({n: v for n, v in message.items() if n not in _READ})
+        message = emptied(message, skipped)
         shape = self._shape(message)
         if not isinstance(shape, EventShape):
             return shape
-        return shape.check(message, "payload") or opened.template(shape)
+        if flaw := shape.check(message, "payload"):
+            return flaw
+        template = opened.template(shape)
+        return skipping(skipped, template) if skipped else template
 
     def _verdict(self, message: Mapping[str, object]) -> Verdict | None:
         """What becomes of a message that changes no row of the table."""

@@ -16,7 +16,7 @@ from lakesplice.formats.events.debezium.avro_schema import (
     shape_of_envelope,
     shape_of_row,
 )
-from lakesplice.formats.events.debezium.block import build_block
+from lakesplice.formats.events.debezium.block import BINLOG, BY_COMMIT, COMMIT, build_block
 from lakesplice.formats.events.debezium.connect import NoShape
 from lakesplice.formats.events.debezium.envelope import DEBEZIUM, PLACEHOLDER, key_shape
 from lakesplice.formats.events.debezium.flattened import FLATTENED, build_rows, no_deletes
@@ -64,7 +64,9 @@ class AvroReader:
     def build(self, group: Group, ledger: Ledger) -> None:
         """Make a block of what was read."""
         key = key_shape(group.key)
-        build_block(group, key, self._context, ledger, nulls=NULLS_IN_AVRO)
+        source = group.template.shape.payload.field("source").type
+        placing = BY_COMMIT if source.get_field_index(COMMIT) >= 0 else BINLOG
+        build_block(group, key, self._context, ledger, placing, NULLS_IN_AVRO)
 
 
 class FlattenedAvroReader(AvroReader):
@@ -107,7 +109,12 @@ def _recognises(_: Mapping[str, object]) -> bool:
 _TYPES = "the schema in the registry"
 AVRO = Dialect(
     FormatName.AVRO,
-    replace(DEBEZIUM.knows, types=_TYPES),
+    replace(
+        DEBEZIUM.knows,
+        position="`source.file`, `pos` and `row`, or TiCDC's `source.commit_ts`; without either the"
+        " order of records",
+        types=_TYPES,
+    ),
     _recognises,
     _envelopes,
     PLACEHOLDER,

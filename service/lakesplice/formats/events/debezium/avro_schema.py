@@ -27,6 +27,7 @@ from lakesplice.formats.events.avro import (
     parse_schema,
     read_values,
 )
+from lakesplice.formats.events.debezium.block import COMMIT
 from lakesplice.formats.events.debezium.connect import NoShape, cell_of, with_fill
 from lakesplice.formats.events.debezium.flattened import is_added
 from lakesplice.formats.events.json_reading.payload_shape import EventShape
@@ -54,7 +55,9 @@ _BINARY = {
     Encoding.WIDE_DECIMAL_BASE64: Encoding.WIDE_DECIMAL_BYTES,
     Encoding.GEOMETRY: Encoding.GEOMETRY_BYTES,
 }
-_OF_SOURCE = ("db", "table", "file", "pos", "row", "ts_ms", "ts_us", "gtid", "snapshot")
+_OF_SOURCE = (
+    "db", "table", "file", "pos", "row", "ts_ms", "ts_us", "gtid", "snapshot", COMMIT,
+)  # fmt: skip
 _OF_ENVELOPE: Wanted = {
     "before": None,
     "after": None,

@@ -16,9 +16,10 @@ from lakesplice.formats.events.blocks.positions import (
     kafka_positions,
     other_tables,
     source_times,
+    tidb_positions,
 )
 from lakesplice.formats.events.debezium.keys import ComparedKey
-from lakesplice.formats.events.debezium.source import operations, snapshot_marks
+from lakesplice.formats.events.debezium.source import operations, snapshot_marks, with_reads
 from lakesplice.formats.events.debezium.suspect_settings import (
     NULLS_IN_JSON,
     nulls_are_replaced,
@@ -73,6 +74,15 @@ def _by_record(_source: Mapping[str, pa.Array], op: Marks, offsets: Integers) ->
 BY_RECORD = Placing({}, _by_record, Ordering.KAFKA)
 
 
+def _by_commit(source: Mapping[str, pa.Array], op: Marks, _offsets: Integers) -> Positions:
+    return tidb_positions(source[COMMIT], op)
+
+
+# TiCDC's member of `source`; no connector of Debezium's has it.
+COMMIT = "commit_ts"
+BY_COMMIT = Placing({COMMIT: pa.int64()}, _by_commit, Ordering.TIDB)
+
+
 def build_block(
     group: Group,
     key: ComparedKey | None,
@@ -97,7 +107,7 @@ def build_block(
     source = _source_members(members, build, placing)
     if source is None:
         return
-    op = _operations(members, source, build, context)
+    op = with_reads(_operations(members, source, build, context), source.get("snapshot"))
     images = {name: members[name] for name in ("before", "after")}
     present = {name: mask_of(image.is_valid()) for name, image in images.items()}
     if placing.ordering is not Ordering.TIDB:

@@ -248,7 +248,9 @@ def _number(value: object) -> int | None:
 def _decimal(name: str, field: Mapping[str, object]) -> Cell:
     parameters = cast("Mapping[str, str]", field["parameters"])
     scale = int(parameters["scale"])
-    precision = int(parameters.get("connect.decimal.precision", DECIMAL_PRECISION_MAX))
+    # TiCDC calls it otherwise than Debezium does.
+    stated = parameters.get("connect.decimal.precision", parameters.get("precision"))
+    precision = DECIMAL_PRECISION_MAX if stated is None else int(stated)
     if DECIMAL_PRECISION_MAX < precision <= _PRECISION_MAX and 0 <= scale <= precision:
         source_type = f"{field['type']}:{_DECIMAL}({precision},{scale})"
         return Cell(name, ColumnType(Kind.STRING), Encoding.WIDE_DECIMAL_BASE64, source_type)

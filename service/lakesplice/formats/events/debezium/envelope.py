@@ -8,7 +8,13 @@ from typing import cast
 from lakesplice.formats.events.blocks.positions import binlog_place, other_table
 from lakesplice.formats.events.debezium.block import build_block
 from lakesplice.formats.events.debezium.connect import NoShape, shape_of_schema
-from lakesplice.formats.events.debezium.keys import ComparedKey, KeyShape, in_image, inspect_key
+from lakesplice.formats.events.debezium.keys import (
+    ComparedKey,
+    KeyShape,
+    in_image,
+    inspect_key,
+    without_table_id,
+)
 from lakesplice.formats.events.debezium.numeric import key_in_numbers, read_as
 from lakesplice.formats.events.debezium.schemaless import Shapes, Undeclared
 from lakesplice.formats.events.debezium.verdicts import truncated, undeclared, unknown_op
@@ -51,6 +57,8 @@ class EnvelopeReader:
     def inspect_key(self, key: bytes | None, template: Template) -> KeyShape | Flaw | None:
         """Read one record's key, all of whose columns the row must have."""
         shape = None if key is None else inspect_key(key)
+        if key is not None and isinstance(shape, KeyShape):
+            shape = without_table_id(shape, key, template.shape.names)
         if not isinstance(shape, KeyShape):
             return shape
         return key_in_numbers(template, shape.names) or in_image(shape, template.shape.names)
@@ -143,6 +151,12 @@ def _no_envelope(payload: Mapping[str, object]) -> Flaw | Ignored:
     if "ddl" in payload or "tableChanges" in payload:
         return Flaw(
             DeadReason.WRONG_TABLE, "a schema change event; it belongs to the connector's topic"
+        )
+    if {"old", "data", "pkNames"} <= payload.keys():
+        return Flaw(
+            DeadReason.NOT_AN_ENVELOPE,
+            "Canal's message without isDdl, es and mysqlType, as Flink CDC's sink writes it; let it"
+            " write debezium-json",
         )
     names = ", ".join(list(payload)[:8])
     return Flaw(

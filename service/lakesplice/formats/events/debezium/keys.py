@@ -7,6 +7,7 @@ differs is parsed.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
@@ -25,6 +26,8 @@ from lakesplice.model.arrays import Mask
 
 Shape = TypeVar("Shape", bound="ComparedKey")
 _TO_ESCAPE = r'["\\\x00-\x1f]'
+_TABLE_ID = "TableId"
+_TABLE_ID_TEXT = re.compile(r'\{("TableId":\s*"(?:[^"\\]|\\.)*",\s*)')
 
 
 class ComparedKey(Protocol):
@@ -61,12 +64,16 @@ class ComparedKey(Protocol):
 
 @dataclass(frozen=True)
 class KeyShape:
-    """What the keys like the first one start with and which columns they hold, in key order."""
+    """What the keys like the first one start with and which columns they hold, in key order.
+
+    `table_id` is the text of a member before the columns, which says the table and is none of them.
+    """
 
     prefix: bytes
     names: tuple[str, ...]
     spaced: bool
     suffix: bytes = b""
+    table_id: str = ""
 
     @property
     def _closing(self) -> bytes:
@@ -79,7 +86,9 @@ class KeyShape:
         payload = read_payload(key[len(self.prefix) : len(key) - len(self.suffix)], self._closing)
         if isinstance(payload, Flaw):
             return _flaw(f"the key can't be read: {payload.detail}")
-        return payload if isinstance(payload, dict) else _flaw(f"the key is {shown(payload)}")
+        if not isinstance(payload, dict):
+            return _flaw(f"the key is {shown(payload)}")
+        return _besides_table_id(payload) if self.table_id else payload
 
     def differing(self, keys: pa.Array, columns: Sequence[pa.Array]) -> Mask:
         """Mark the keys that aren't the text that the columns make; they may still mean the
@@ -102,7 +111,7 @@ class KeyShape:
     def texts(self, columns: Sequence[pa.Array]) -> pa.Array:
         """Return the keys that the columns make, as binary; null where their text isn't certain."""
         comma, colon = (", ", ": ") if self.spaced else (",", ":")
-        pieces: list[object] = [self.prefix.decode() + "{"]
+        pieces: list[object] = [self.prefix.decode() + "{" + self.table_id]
         for at, (name, column) in enumerate(zip(self.names, columns, strict=True)):
             lead = comma if at else ""
             pieces += [f"{lead}{json.dumps(name, ensure_ascii=False)}{colon}", *_written(column)]
@@ -141,6 +150,22 @@ def inspect_key(key: bytes) -> KeyShape | Flaw:
     if not isinstance(payload, dict) or not payload:
         return _flaw(f"the key is {shown(payload)}, not an object with the key's columns")
     return KeyShape(prefix, tuple(payload), b'": ' in key[len(prefix) :])
+
+
+def without_table_id(shape: KeyShape, key: bytes, columns: Sequence[str]) -> KeyShape | None:
+    """Return the columns of a key to which Flink CDC's sink gave the table's name as its first
+    member, where no column has that member's name; None if the table has no key.
+    """
+    if shape.names[0] != _TABLE_ID or _TABLE_ID in columns:
+        return shape
+    if len(shape.names) == 1:
+        return None
+    named = _TABLE_ID_TEXT.match(key[len(shape.prefix) :].decode())
+    return shape if named is None else replace(shape, names=shape.names[1:], table_id=named[1])
+
+
+def _besides_table_id(payload: Mapping[str, object]) -> Mapping[str, object]:
+    return {name: value for name, value in payload.items() if name != _TABLE_ID}
 
 
 def in_image(key: Shape, names: Sequence[str]) -> Shape | Flaw:
@@ -188,15 +213,15 @@ def _key_only_images(
     values: dict[str, list[object]] = {name: [] for name in shape.names}
     flaws: dict[int, Flaw] = {}
     for place, key in enumerate(keys):
-        payload = shape.read(key)
-        if isinstance(payload, dict) and set(payload) == set(shape.names):
-            for name in shape.names:
-                flaw = find_flaw(payload[name], types[name], f"key.{name}")
-                if flaw and place not in flaws:
-                    flaws[place] = flaw
-        elif place not in flaws:
+        read = shape.read(key)
+        payload = {} if isinstance(read, Flaw) else read
+        if set(payload) != set(shape.names):
             flaws[place] = _flaw(f"the key {shown(key)} doesn't have {', '.join(shape.names)}")
         for name in shape.names:
-            value = payload[name] if place not in flaws and isinstance(payload, dict) else None
+            flaw = find_flaw(payload.get(name), types[name], f"key.{name}")
+            if flaw and place not in flaws:
+                flaws[place] = flaw
+        for name in shape.names:
+            value = None if place in flaws else payload[name]
             values[name].append(held_as(value, types[name]))
     return values, flaws

@@ -30,6 +30,16 @@ def snapshot_marks(stated: pa.Array | None, op: Marks) -> Marks | None:
     return np.where(op == Op.READ, marks, 0).astype(np.int8)
 
 
+def with_reads(op: Marks, stated: pa.Array | None) -> Marks:
+    """Return operations in which a row of a snapshot is one, as `source.snapshot` says: Debezium
+    before 1.5 calls it created.
+    """
+    if stated is None or not (op == Op.CREATE).any():
+        return op
+    of_snapshot = pc.is_in(stated, _OF_SNAPSHOT).to_numpy(zero_copy_only=False)
+    return np.where((op == Op.CREATE) & of_snapshot, Op.READ, op).astype(np.int8)
+
+
 def operations(op: pa.Array) -> tuple[Marks, Mask]:
     """Return operations, and which rows have one that changes rows."""
     places = pc.index_in(op, _OPS).fill_null(-1).to_numpy()

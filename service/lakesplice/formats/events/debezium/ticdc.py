@@ -12,16 +12,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-import pyarrow as pa
-
 from lakesplice.errors import UnsupportedError
 from lakesplice.formats.events.blocks.positions import (
-    Positions,
     other_table,
     tidb_place,
-    tidb_positions,
 )
-from lakesplice.formats.events.debezium.block import Placing, build_block
+from lakesplice.formats.events.debezium.block import BY_COMMIT, build_block
 from lakesplice.formats.events.debezium.envelope import (
     TICDC_CONNECTOR,
     key_shape,
@@ -47,22 +43,13 @@ from lakesplice.formats.events.values.context import DecodeContext
 from lakesplice.formats.events.values.declared import DeclaredType
 from lakesplice.formats.events.values.encoding import Encoding
 from lakesplice.formats.events.values.refusals import DeadReason
-from lakesplice.model.arrays import Integers, Marks
 from lakesplice.model.choices import FormatName
 from lakesplice.model.manifest import ParkCode
-from lakesplice.model.position import Ordering
 from lakesplice.model.types import Kind
 
 _DOUBLE_DIGITS = 15
 _UNSIGNED = ("bigintunsigned",)
 _TRUNCATE = re.compile(r"\s*truncate\b", re.IGNORECASE)
-
-
-def _stamps(source: Mapping[str, pa.Array], op: Marks, _offsets: Integers) -> Positions:
-    return tidb_positions(source["commit_ts"], op)
-
-
-_BY_COMMIT = Placing({"commit_ts": pa.int64()}, _stamps, Ordering.TIDB)
 
 
 class TicdcReader:
@@ -136,7 +123,7 @@ class TicdcReader:
 
     def build(self, group: Group, ledger: Ledger) -> None:
         """Make a block of what was read."""
-        build_block(group, key_shape(group.key), self._context, ledger, _BY_COMMIT)
+        build_block(group, key_shape(group.key), self._context, ledger, BY_COMMIT)
 
 
 def _split(value: bytes) -> PayloadFirst | None:

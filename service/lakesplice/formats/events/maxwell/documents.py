@@ -11,15 +11,14 @@ become null.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import pyarrow as pa
 
+from lakesplice.formats.events.json_reading.object_members import members_in
 from lakesplice.formats.events.values.context import DecodeContext
 
 _IMAGES = ("data", "old")
-_SPACE = " \t\r\n"
-_DECODER = json.JSONDecoder()
 
 
 def with_texts(values: pa.Array, context: DecodeContext) -> pa.Array:
@@ -49,9 +48,9 @@ def _with_texts(value: bytes, names: Mapping[str, bool]) -> bytes:
         text = value.decode()
         found = [
             (start, end)
-            for image, opening, _ in _members(text, 0)
+            for image, opening, _ in members_in(text, 0)
             if image in _IMAGES and text[opening] == "{"
-            for name, start, end in _members(text, opening)
+            for name, start, end in members_in(text, opening)
             if name in names and _is_json(text[start], quoted=names[name])
         ]
     except (ValueError, IndexError, RecursionError):
@@ -66,35 +65,3 @@ def _with_texts(value: bytes, names: Mapping[str, bool]) -> bytes:
 def _is_json(first: str, *, quoted: bool) -> bool:
     """Whether a value that begins so is JSON, and not its text nor null."""
     return quoted if first == '"' else first != "n"
-
-
-def _members(text: str, opening: int) -> Iterator[tuple[str, int, int]]:
-    """Yield the names of an object's members and where their values begin and end; `ValueError` or
-    `IndexError` where there is no object.
-    """
-    at = _behind(text, opening, "{")
-    if text[at] == "}":
-        return
-    while True:
-        name, at = _DECODER.raw_decode(text, at)
-        if not isinstance(name, str):
-            raise ValueError("a name was expected")
-        start = _behind(text, _skipped(text, at), ":")
-        _, end = _DECODER.raw_decode(text, start)
-        yield name, start, end
-        at = _skipped(text, end)
-        if text[at] == "}":
-            return
-        at = _behind(text, at, ",")
-
-
-def _behind(text: str, at: int, sign: str) -> int:
-    if text[at] != sign:
-        raise ValueError(f"{text[at]!r} where {sign!r} was expected")
-    return _skipped(text, at + 1)
-
-
-def _skipped(text: str, at: int) -> int:
-    while text[at] in _SPACE:
-        at += 1
-    return at

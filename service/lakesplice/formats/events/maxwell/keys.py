@@ -1,6 +1,7 @@
 """Which columns are the key: `primary_key_columns` if it is put out, else the record's key says it.
 
-The values are the row's own: what a key's columns hold stands in `data` as well.
+The values are the row's own: what a key's columns hold stands in `data` as well. A record's key
+names columns in small letters, however the table writes them.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,8 @@ from lakesplice.model.arrays import Mask
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _SCALAR = rf'(?:{_STRING}|[^",\[\]\{{\}}]+)'
+# An array holds the members of a SET.
+_VALUE = rf"(?:{_SCALAR}|\[(?:{_STRING}(?:,{_STRING})*)?\])"
 _COLUMN = "pk."
 _NO_KEY = "_uuid"
 _ARRAY_PARTS = 3
@@ -64,11 +67,17 @@ def key_of(key: bytes | None, stated: object, columns: Sequence[str]) -> Maxwell
                 f"the key {shown(payload)} doesn't name the key's columns; set"
                 " output_primary_key_columns=true in Maxwell"
             )
-        found = read
+        found = replace(read, names=_as_in_row(read.names, columns))
     missing = next((name for name in found.names if name not in columns), None)
     if missing is None:
         return found
     return _flaw(f"the row has no column {missing!r}, which the record's key has")
+
+
+def _as_in_row(names: Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:
+    """Names as the row writes them: no two columns of a table differ in capitals alone."""
+    written = {column.lower(): column for column in columns}
+    return tuple(name if name in columns else written.get(name, name) for name in names)
 
 
 def _named(payload: object) -> MaxwellKey | None:
@@ -89,12 +98,12 @@ def _named(payload: object) -> MaxwellKey | None:
 
 
 def _hash_pattern(members: Sequence[str]) -> str:
-    columns = "".join(f",{_written(name)}:{_SCALAR}" for name in members)
+    columns = "".join(f",{_written(name)}:{_VALUE}" for name in members)
     return rf'^\{{"database":{_STRING},"table":{_STRING}{columns}\}}$'
 
 
 def _array_pattern(names: Sequence[str]) -> str:
-    columns = ",".join(rf"\{{{_written(name)}:{_SCALAR}\}}" for name in names)
+    columns = ",".join(rf"\{{{_written(name)}:{_VALUE}\}}" for name in names)
     return rf"^\[{_STRING},{_STRING},\[{columns}\]\]$"
 
 

@@ -15,6 +15,11 @@ from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.member_types import shown_type
 from lakesplice.formats.events.json_reading.null_proof import prove_nothing
 from lakesplice.formats.events.json_reading.payload_shape import EventShape, image_type
+from lakesplice.formats.events.json_reading.skipped_members import (
+    emptied,
+    skipping,
+    unreadable,
+)
 from lakesplice.formats.events.json_reading.strict import Flaw, shown
 from lakesplice.formats.events.json_reading.template import (
     TOMBSTONE,
@@ -59,6 +64,7 @@ _HEAD: dict[str, pa.DataType] = {
     "primary_key_columns": pa.list_(pa.string()),
 }
 _KEY_VALUES = "primary_key"
+_IMAGES = ("data", "old")
 _OFFSET = re.compile(r"[0-9]{1,15}")
 
 
@@ -87,11 +93,17 @@ class MaxwellReader:
         if verdict := self._verdict(event):
             return verdict
         span = self._go_to(_place(event))
-        shape = self._shape(event)
-        if not isinstance(shape, EventShape):
-            return shape
+        cells = self._columns(event)
+        if not isinstance(cells, tuple):
+            return cells
         self._stated_key = event.get("primary_key_columns")
-        return shape.check(event, "payload") or opened.template(shape, span)
+        key_values, skipped = _key_values(event, cells), _skipped(event, cells)
+        event = emptied(event, skipped)
+        shape = _shape_of(cells, key_values, _beside(event, key_values))
+        if flaw := shape.check(event, "payload"):
+            return flaw
+        template = opened.template(shape, span)
+        return skipping(skipped, template) if skipped else template
 
     def _go_to(self, place: Position | None) -> PositionRange:
         """Let types be those at a place; return the places where they are the same."""
@@ -107,6 +119,9 @@ class MaxwellReader:
 
     def _verdict(self, event: Mapping[str, object]) -> Verdict | None:
         """What becomes of an event that changes no row of the table."""
+        if _is_encrypted(event):
+            detail = "the row is encrypted (encrypt); set encrypt=none in Maxwell"
+            return Flaw(DeadReason.MISSING_IMAGE, detail)
         kind = event["type"]
         if kind in _SCHEMA:
             return Ignored("schema-change")
@@ -124,7 +139,7 @@ class MaxwellReader:
             return Flaw(DeadReason.MISSING_IMAGE, "the event has no row")
         return None
 
-    def _shape(self, event: Mapping[str, object]) -> EventShape | Verdict:
+    def _columns(self, event: Mapping[str, object]) -> tuple[Cell, ...] | Verdict:
         data = event["data"]
         if not isinstance(data, Mapping):
             return Flaw(DeadReason.WRONG_TYPE, f"data is {shown(data)}, not an object")
@@ -139,14 +154,7 @@ class MaxwellReader:
         for cell in (cells[at] for at in nested):
             if isinstance(data[cell.name], dict) or not pa.types.is_list(cell.json_type):
                 return _nested(cell.name)
-        values = None
-        if _KEY_VALUES in event:
-            values = _key_values(event, cells)
-            if values is None:
-                return _mixed_key_values()
-        known = {*_HEAD, _KEY_VALUES, "data", "old"}
-        others = tuple((n, shown_type(value)) for n, value in event.items() if n not in known)
-        return _shape_of(cells, values, others)
+        return cells
 
     def inspect_key(self, key: bytes | None, template: Template) -> MaxwellKey | Flaw | None:
         """Read one record's key; the event's own list of its columns comes first."""
@@ -183,18 +191,33 @@ def _cells_of(
 
 
 def _key_values(event: Mapping[str, object], cells: tuple[Cell, ...]) -> pa.DataType | None:
-    """The type of the key's values, None if they are of several."""
+    """The type of the key's values, None if there are none or they are of several."""
+    values = event.get(_KEY_VALUES)
     stated = event.get("primary_key_columns")
-    by_name = {cell.name: cell.json_type for cell in cells}
     if isinstance(stated, list):
+        by_name = {cell.name: cell.json_type for cell in cells}
         types = [by_name.get(str(name), pa.null()) for name in stated]
     else:
-        values = event[_KEY_VALUES]
         listed = values if isinstance(values, list) else []
         types = [pa.string() if isinstance(value, str) else pa.int64() for value in listed]
-    if not types:
-        return pa.null()
-    return types[0] if all(type_ == types[0] for type_ in types) else None
+    if values is None or any(type_ != types[0] for type_ in types):
+        return None
+    return types[0] if types else pa.null()
+
+
+def _skipped(event: Mapping[str, object], cells: tuple[Cell, ...]) -> tuple[str, ...]:
+    """The members that no column is made of and that have no one type."""
+    others = {n: v for n, v in event.items() if n not in (*_HEAD, *_IMAGES, _KEY_VALUES)}
+    mixed = event.get(_KEY_VALUES) is not None and _key_values(event, cells) is None
+    return (*unreadable(others), *((_KEY_VALUES,) if mixed else ()))
+
+
+def _beside(
+    event: Mapping[str, object], key_values: pa.DataType | None
+) -> tuple[tuple[str, pa.DataType], ...]:
+    """The members beside head, images and a key's values of one type, with the types they show."""
+    known = {*_HEAD, *_IMAGES, *([_KEY_VALUES] if key_values is not None else [])}
+    return tuple((n, shown_type(value)) for n, value in event.items() if n not in known)
 
 
 @lru_cache(maxsize=256)
@@ -253,15 +276,15 @@ def _nested(name: str) -> Halt:
     )
 
 
-def _mixed_key_values() -> Halt:
-    return Halt(
-        ParkCode.UNSUPPORTED,
-        "primary_key holds values of several types; set output_primary_keys=false in Maxwell,"
-        " output_primary_key_columns=true says enough",
-    )
+def _is_encrypted(payload: Mapping[str, object]) -> bool:
+    """Whether Maxwell encrypted the row, or the whole event."""
+    within = payload.get("encrypted")
+    return isinstance(within, Mapping) and within.keys() == {"iv", "bytes"}
 
 
 def _recognises(payload: Mapping[str, object]) -> bool:
+    if _is_encrypted(payload):
+        return True
     kind = payload.get("type")
     if not isinstance(kind, str) or not isinstance(payload.get("database"), str):
         return False
