@@ -1,14 +1,14 @@
 """The splice beside its peers: store_sales of TPC-DS, changes from a Parquet file to every reader.
 
-Run: python -m benchmarks.splice [--scale 1] [--parts grid,peers,large,files,memory] [--repeats 3]
+Run: python -m benchmarks.splice [--scale 1] [--parts grid,rows,peers,…] [--repeats 3]
 
 Every contender starts from the same Parquet file of changes and ends when a reader of the plain
 table sees them. `grid`: we and Delta Lake's MERGE, copy-on-write and with deletion vectors, over 5,
-20 and 50 % of the rows, 1, 3 and all 23 columns, uniform and newest rows. `peers`: six cells of it
-for all. `large`: three cells at ten times the size. `files`: one file, and fifty splices. `memory`:
-the most memory that splices of a file of some 2 GB take. Figures go to
-docs/benchmarks/figures/splice.json, a part at a time; `python -m benchmarks.splice.report` makes
-the table and the plot.
+20 and 50 % of the rows, 1, 3 and all 23 columns, uniform and newest rows. `rows`: we and delta-rs,
+whole rows of which few values are new. `peers`: six cells of the grid for all. `large`: three cells
+at ten times the size. `files`: one file, and fifty splices. `memory`: the most memory that splices
+of a file of some 2 GB take. Figures go to docs/benchmarks/figures/splice.json, a part at a time;
+`python -m benchmarks.splice.report` makes the table and the plot.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from benchmarks.splice.data import (
     KEY,
     LARGE,
     SIX,
+    WHOLE_ROWS,
     Cell,
     changed_columns,
     make_changes,
@@ -46,6 +47,7 @@ from lakesplice.spark.jars import DELTA, JarSet, ensure_jars
 FIGURES = Path(__file__).parents[2] / "docs" / "benchmarks" / "figures" / "splice.json"
 ROOT = Path(__file__).parents[2]
 MAIN = ("lakesplice", "delta", "delta-vectors")
+ROWS = ("lakesplice", "delta-rs")
 PEERS = ("delta-rs", "iceberg-cow", "iceberg-mor", "hudi", "pyarrow", "copying")
 JARS: dict[str, JarSet] = {
     "delta": DELTA,
@@ -69,8 +71,15 @@ class Bench:
         self.figures: dict[str, Any] = json.loads(known.read_text()) if known.exists() else {}
         self.figures["machine"] = {"cores": os.cpu_count(), "python": platform.python_version()}
 
-    def main(self, part: str, cells: Sequence[Cell], scale: float, repeats: int) -> None:
-        """Measure us and Delta's two ways at some cells, in turn, and keep what was found."""
+    def main(
+        self,
+        part: str,
+        contenders: Sequence[str],
+        cells: Sequence[Cell],
+        scale: float,
+        repeats: int,
+    ) -> None:
+        """Measure contenders at some cells, in turn, and keep what was found."""
         data, made = self._data(cells, scale)
         rows = self._rows(part, data)
 
@@ -78,7 +87,7 @@ class Bench:
             rows["contenders"].update(found)
             self.keep()
 
-        self._in_turn(self._wanted(MAIN), data, made, repeats, keep)
+        self._in_turn(self._wanted(contenders), data, made, repeats, keep)
 
     def peers(self, part: str, cells: Sequence[Cell], scale: float, repeats: int) -> None:
         """Measure each of the other peers, in turn with us: `beside` is what we took then."""
@@ -244,7 +253,7 @@ def main() -> None:
     """Read the arguments, measure, and keep the figures after each contender."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=1.0)
-    parser.add_argument("--parts", default="grid,peers,large,files,memory")
+    parser.add_argument("--parts", default="grid,rows,peers,large,files,memory")
     parser.add_argument("--contenders", default="", help="some of all, by name")
     parser.add_argument("--cells", default="", help="some of all, such as 05-03-uniform")
     parser.add_argument("--repeats", type=int, default=3)
@@ -262,11 +271,13 @@ def main() -> None:
         bench = Bench(work.absolute(), args)
         for part in args.parts.split(","):
             if part == "grid":
-                bench.main(part, GRID, args.scale, args.repeats)
+                bench.main(part, MAIN, GRID, args.scale, args.repeats)
+            elif part == "rows":
+                bench.main(part, ROWS, WHOLE_ROWS, args.scale, args.repeats)
             elif part == "peers":
                 bench.peers(part, SIX, args.scale, args.repeats)
             elif part == "large":
-                bench.main(part, LARGE, args.scale * 10, 1)
+                bench.main(part, MAIN, LARGE, args.scale * 10, 1)
             elif part == "files":
                 bench.files(args.scale, args.file_repeats)
             elif part == "memory":

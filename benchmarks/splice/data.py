@@ -21,16 +21,21 @@ SEED = 20261121
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """How much changes: `share` of the rows, so many of 23 columns, rows `uniform` or `newest`."""
+    """How much changes: `share` of the rows, so many of 23 columns, rows `uniform` or `newest`.
+
+    With `new`, only so many of the columns that are given get other values than they have.
+    """
 
     share: float
     columns: int
     spread: str
+    new: int | None = None
 
     @property
     def name(self) -> str:
-        """For files and logs, such as `05-03-uniform`."""
-        return f"{round(self.share * 100):02d}-{self.columns:02d}-{self.spread}"
+        """For files and logs, such as `05-03-uniform`, or `05-23(3)-uniform` with 3 `new`."""
+        new = "" if self.new is None else f"({self.new})"
+        return f"{round(self.share * 100):02d}-{self.columns:02d}{new}-{self.spread}"
 
 
 SHARES = (0.05, 0.2, 0.5)
@@ -39,6 +44,15 @@ GRID = tuple(
     for spread in ("uniform", "newest")
     for columns in (1, 3, COLUMNS)
     for share in SHARES
+)
+# Whole rows of which most values are those that there are: what nightly loads bring.
+WHOLE_ROWS = tuple(
+    Cell(share, COLUMNS, spread, new)
+    for share, spread, new in (
+        (0.05, "uniform", len(FIRST)),
+        (0.2, "uniform", len(FIRST)),
+        (0.2, "uniform", 0),
+    )
 )
 # Where every peer is measured.
 SIX = (
@@ -91,7 +105,7 @@ def make_changes(source: Path, cell: Cell, path: Path) -> int:
     else:
         chosen = np.sort(random.choice(total, count, replace=False))
     rows = pq.read_table(source, columns=[*KEY, *names]).take(pa.array(chosen))
-    for name in names:
+    for name in names[: cell.new]:
         at = rows.schema.get_field_index(name)
         rows = rows.set_column(at, rows.schema.field(at), _changed(rows.column(at), random))
     # In no order that would help anybody find the rows.

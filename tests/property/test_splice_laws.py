@@ -14,11 +14,13 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
 from lakesplice.errors import UnsupportedError
-from lakesplice.planning.rows.edits import Edits
+from lakesplice.planning.rows.edits import ColumnEdit, Edits
+from lakesplice.splicing.comparing import compared
 from lakesplice.splicing.faults import Reason
 from lakesplice.splicing.metadata.likeness import ORIGINAL_CREATED_BY
 from lakesplice.splicing.metadata.signing import CREATED_BY
 from lakesplice.splicing.options import Options
+from lakesplice.splicing.pages.plan import touched_pages
 from lakesplice.splicing.splice import Spliced, splice
 from lakesplice.splicing.structures.footer import Chunk
 from lakesplice.splicing.structures.source import SourceFile
@@ -36,9 +38,11 @@ _several = settings(max_examples=examples(60), suppress_health_check=[*HealthChe
 Case = tuple[files.FileShape, list[list[files.EditShape]]]
 
 
-def _cases(writers: Sequence[str], kinds: Sequence[str]) -> st.SearchStrategy[Case]:
+def _cases(
+    writers: Sequence[str], kinds: Sequence[str], **values: Sequence[str]
+) -> st.SearchStrategy[Case]:
     def edited(shape: files.FileShape) -> st.SearchStrategy[Case]:
-        edits = files.edit_shapes(len(shape.columns))
+        edits = files.edit_shapes(len(shape.columns), **values)
         return st.tuples(st.just(shape), st.lists(edits, min_size=1, max_size=2))
 
     return files.file_shapes(writers, kinds).flatmap(edited)
@@ -154,6 +158,62 @@ def test_a_file_by_another_writer_is_spliced_as_well(
     scratch: Path, case: Case, threads: int
 ) -> None:
     _run(scratch, case, threads)
+
+
+_ANY_VALUES = ("new", "new and null", "few", *files.PRESENT)
+
+
+@settings(_several, max_examples=examples(40))
+@given(
+    _cases(["pyarrow"], [*COMMON, *RARE], values=_ANY_VALUES)
+    | _cases(["Polars", "DataFusion"], [*COMMON], values=_ANY_VALUES)
+)
+def test_of_given_values_only_the_new_ones_are_encoded(scratch: Path, case: Case) -> None:
+    """With values that the rows have among the given: the rows are those of the plain rewrite, the
+    pages without a new value are copied, and no more are encoded than without comparing.
+    """
+    shape, (shapes, *_) = case
+    source, target = scratch / "source.parquet", scratch / "target.parquet"
+    files.write(shape, source)
+    before, options = pq.read_table(source), Options(threads=2)
+    edits = files.drawn_edits(shapes, before, shape.seed)
+    assume(not expected_refusals(shape, edits))
+    uncompared = spliced(source, edits, target, options)
+    with pa.memory_map(str(source)) as opened:
+        file = SourceFile(opened, source.name)
+        found = compared(file, edits, options)
+        check_compared(file, before, edits, found.edits)
+    done = spliced(source, found.edits, target, options)
+    check(source, found.edits, target, before, done)
+    with pa.memory_map(str(target)) as new:
+        verify_edits(new, "target", edits)
+    event(f"equal: {min(found.pages_equal, 3)}")
+    assert done.pages_encoded <= uncompared.pages_encoded
+
+
+def check_compared(file: SourceFile, before: pa.Table, edits: Edits, left: Edits) -> None:
+    """What is left holds every new value, and of few pages no other."""
+    for name, edit in edits.columns.items():
+        rows = left.columns[name].rows if name in left.columns else np.empty(0, np.int64)
+        held = before.column(name).take(pa.array(edit.rows)).to_pylist()
+        pairs = zip(held, edit.values.to_pylist(), strict=True)
+        new = edit.rows[[repr(one) != repr(other) for one, other in pairs]]
+        assert set(new.tolist()) <= set(rows.tolist()) <= set(edit.rows.tolist())
+        if not pa.types.is_nested(before.schema.field(name).type) and _few_pages(file, name, edit):
+            assert rows.tolist() == new.tolist()
+        if not len(new):
+            assert not len(rows)
+
+
+def _few_pages(file: SourceFile, name: str, edit: ColumnEdit) -> bool:
+    """Whether all pages are compared: there are no more than that in any row group."""
+    column = next(leaf.column for leaf in file.footer.leaves if leaf.path[0] == name)
+    counts = [
+        len(touched_pages(index.first_rows, edit.within(first, last).rows))
+        for row_group, first, last in file.row_ranges()
+        if (index := file.offset_index(row_group, column)) is not None
+    ]
+    return max(counts, default=0) <= 16
 
 
 def _run(scratch: Path, case: Case, threads: int) -> None:

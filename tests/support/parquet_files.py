@@ -121,7 +121,14 @@ def file_shapes(
 _PATTERNS = ("one", "uniform", "newest", "run", "here and there", "here and there", "all", "edges")
 
 
-def edit_shapes(columns: int) -> st.SearchStrategy[list[EditShape]]:
+_VALUES = ("known", "new", "null", "new and null", "few")
+# Values that a row has already, all of them or some.
+PRESENT = ("present", "present and new", "new here, present there")
+
+
+def edit_shapes(
+    columns: int, values: Sequence[str] = _VALUES
+) -> st.SearchStrategy[list[EditShape]]:
     """Edits of some of a file's columns."""
     return st.lists(
         st.builds(
@@ -129,7 +136,7 @@ def edit_shapes(columns: int) -> st.SearchStrategy[list[EditShape]]:
             column=st.integers(0, columns - 1),
             pattern=st.sampled_from(_PATTERNS),
             share=st.sampled_from([0.001, 0.01, 0.1, 0.5]),
-            values=st.sampled_from(["known", "new", "null", "new and null", "few"]),
+            values=st.sampled_from(values),
         ),
         min_size=1,
         max_size=columns,
@@ -171,7 +178,7 @@ def drawn_edits(shapes: Sequence[EditShape], table: pa.Table, seed: int) -> Edit
         rows = _rows(shape, table.num_rows, random)
         if not len(rows):
             continue
-        values = _new_values(shape, table.column(field.name), field, len(rows), random)
+        values = _new_values(shape, table.column(field.name), field, rows, random)
         columns[field.name] = ColumnEdit(rows, values)
     every = [edit.rows for edit in columns.values()]
     return Edits(np.unique(np.concatenate(every)) if every else np.empty(0, np.int64), columns)
@@ -251,15 +258,28 @@ def _rows(shape: EditShape, rows: int, random: np.random.Generator) -> Any:
 
 
 def _new_values(
-    shape: EditShape, column: pa.ChunkedArray, field: pa.Field, size: int, random: Any
+    shape: EditShape, column: pa.ChunkedArray, field: pa.Field, rows: Any, random: Any
 ) -> pa.Array:
+    size = len(rows)
+    if shape.values in PRESENT:
+        held = _in_one(column.take(pa.array(rows)))
+        if shape.values == "present":
+            return held
+        part = random.random(size) < 0.02
+        if shape.values == "new here, present there":
+            part = rows < np.quantile(rows, random.random())
+        taken = np.where(part, random.integers(0, size, size), np.arange(size))
+        return held.take(pa.array(taken))
     values = values_of(field.type, random, size, 5 if shape.values == "few" else size)
     if shape.values == "known":
-        known = column.take(pa.array(random.integers(0, len(column), size)))
-        return pa.concat_arrays(known.unify_dictionaries().chunks)
+        return _in_one(column.take(pa.array(random.integers(0, len(column), size))))
     if not field.nullable or shape.values in ("new", "few"):
         return values
     return with_nulls(values, np.ones(size, bool) if shape.values == "null" else _half(size))
+
+
+def _in_one(values: pa.ChunkedArray) -> pa.Array:
+    return pa.concat_arrays(values.unify_dictionaries().chunks)
 
 
 def _half(size: int) -> Any:

@@ -14,7 +14,7 @@ from lakesplice.formats.parquet import BaseReader, WrittenBase, write_base
 from lakesplice.model.address import BaseFile
 from lakesplice.model.change import Op
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.rows.edits import ColumnEdit, Edits, apply_edits
+from lakesplice.planning.rows.edits import ColumnEdit, ComparedEdits, Edits, apply_edits
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.files.page_rewriter import best_rewriter
 from lakesplice.table.reading.table import Table
@@ -40,6 +40,9 @@ class Careless:
         keep: Callable[[pa.Table], pa.Table] = lambda rows: rows,
     ) -> None:
         self._edit, self._keep = edit, keep
+
+    def compared(self, source: pa.NativeFile, file: BaseFile, edits: Edits) -> ComparedEdits:
+        return best_rewriter().compared(source, file, edits)
 
     def rewrite(
         self,
@@ -125,6 +128,9 @@ def test_nothing_is_handed_over_from_a_damaged_or_missing_file(
 
 class Late:
     """Finds only when it has written something that it can't go on."""
+
+    def compared(self, source: Any, file: Any, edits: Any) -> ComparedEdits:
+        return best_rewriter().compared(source, file, edits)
 
     def rewrite(self, source: Any, file: Any, edits: Any, schema: Any, sink: Any) -> WrittenBase:
         sink.write(b"PAR1")

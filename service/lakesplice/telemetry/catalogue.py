@@ -272,6 +272,13 @@ SPLICED_PAGES = counter(
     TABLE,
     Label("how", ("copied", "encoded")),
 )
+SPLICED_PAGES_EQUAL = counter(
+    "spliced_pages_equal",
+    "pages",
+    "Pages of base files that were given only values that they had, so they could be copied.",
+    "None; many: the source sends whole rows of which little is new.",
+    TABLE,
+)
 SPLICED_BYTES = counter(
     "spliced_bytes",
     "bytes",

@@ -89,6 +89,8 @@ def _told(summary: SpliceSummary) -> list[str]:
         told.append(f"the whole file was re-encoded: {summary.rewritten}")
     else:
         told.append(f"pages copied: {summary.pages_copied}, encoded: {summary.pages_encoded}")
+        if summary.pages_equal:
+            told.append(f"pages given only values that they had: {summary.pages_equal}")
         told.append(f"bytes copied: {summary.bytes_copied}, encoded: {summary.bytes_encoded}")
     told += [f"encoded throughout: {name} ({why})" for name, why in summary.encoded_whole.items()]
     if summary.bloom_filters_dropped:

@@ -13,11 +13,13 @@ import pyarrow.parquet as pq
 from lakesplice.apps.library.new_file import appearing, opened, options_for, refuse_existing
 from lakesplice.errors import UnsupportedError, UsageError
 from lakesplice.planning.rows.edits import Edits
+from lakesplice.splicing.comparing import compared
 from lakesplice.splicing.matching import MatchedChanges, match_by_key, match_by_position
 from lakesplice.splicing.options import Options
 from lakesplice.splicing.splice import Spliced, splice
 from lakesplice.splicing.structures.decoding import reading
 from lakesplice.splicing.structures.footer import read_footer
+from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.splicing.verify import verify_edits
 from lakesplice.splicing.whole import rewrite_whole
 from lakesplice.storage.copying import FileSink
@@ -28,7 +30,8 @@ class SpliceSummary:
     """What `splice_file` did.
 
     `rows_changed` of the file's `rows` got new values in `columns`; `unmatched` changes have a key
-    that no row has. Pages and bytes were copied as they were or re-encoded. `encoded_whole` names
+    that no row has. Pages and bytes were copied as they were or re-encoded; `pages_equal` pages
+    were given only values that they had, so needn't be encoded. `encoded_whole` names
     columns of which a part was re-encoded throughout, with the reason; `rewritten` is why the
     whole file had to be, or None. Bytes are those of whole files.
     """
@@ -39,6 +42,7 @@ class SpliceSummary:
     columns: tuple[str, ...]
     pages_copied: int
     pages_encoded: int
+    pages_equal: int
     bytes_copied: int
     bytes_encoded: int
     bloom_filters_dropped: int
@@ -87,7 +91,8 @@ def splice_file(
                 "changes have a key that no row of the file has", changes=matched.unmatched
             )
         options = options_for(threads, verify=verify, erase=erase)
-        outcome = _written(file, source, matched.edits, target, options)
+        new = compared(SourceFile(file, str(source)), matched.edits, options)
+        outcome = _written(file, source, new.edits, target, options)
     done = outcome.spliced
     whole = target.stat().st_size if done is None else 0
     return SpliceSummary(
@@ -97,6 +102,7 @@ def splice_file(
         columns=tuple(matched.edits.columns),
         pages_copied=done.pages_copied if done else 0,
         pages_encoded=done.pages_encoded if done else 0,
+        pages_equal=new.pages_equal,
         bytes_copied=done.bytes_copied if done else 0,
         bytes_encoded=done.bytes_encoded if done else whole,
         bloom_filters_dropped=outcome.bloom_filters_dropped,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +36,8 @@ class Edits:
     column never. `applied` counts the changes above their row's position, those that a later one
     supersedes included; `stale` those at or below it and repetitions;
     `unlinked` those of the applied that were made to another state than the one they are laid over,
-    so that a change before them is missing or late.
+    so that a change before them is missing or late. The columns `known_new` are known to get other
+    values than they have, so that nothing is gained from comparing them.
     """
 
     rows: Integers = field(default_factory=lambda: np.empty(0, np.int64))
@@ -44,6 +45,7 @@ class Edits:
     applied: int = 0
     stale: int = 0
     unlinked: int = 0
+    known_new: frozenset[str] = frozenset()
 
     def within(self, first: int, last: int) -> Edits:
         """Return the edits of rows [first, last), counted from `first`; the counts stay the whole
@@ -52,9 +54,15 @@ class Edits:
         start, stop = (int(at) for at in np.searchsorted(self.rows, (first, last)))
         parts = ((name, edit.within(first, last)) for name, edit in self.columns.items())
         columns = {name: edit for name, edit in parts if len(edit.rows)}
-        return Edits(
-            self.rows[start:stop] - first, columns, self.applied, self.stale, self.unlinked
-        )
+        return replace(self, rows=self.rows[start:stop] - first, columns=columns)
+
+
+@dataclass(frozen=True)
+class ComparedEdits:
+    """Edits without values that the file has already; `pages_equal` pages had such alone."""
+
+    edits: Edits
+    pages_equal: int = 0
 
 
 def united_edits(one: Edits, other: Edits) -> Edits:
@@ -73,6 +81,7 @@ def united_edits(one: Edits, other: Edits) -> Edits:
         one.applied + other.applied,
         one.stale + other.stale,
         one.unlinked + other.unlinked,
+        one.known_new & other.known_new,
     )
 
 

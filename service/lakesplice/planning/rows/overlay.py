@@ -51,6 +51,8 @@ from lakesplice.planning.rows.edits import ColumnEdit, Edits, united_edits
 from lakesplice.planning.rows.partial_fold import columnwise_edits, partial_rows
 
 _NONE: Integers = np.empty(0, np.int64)
+# What every change brings, whatever else it has.
+_ADVANCING = (POSITION_OFFSET, SOURCE_TS)
 
 
 @dataclass(frozen=True)
@@ -228,20 +230,30 @@ def _overlay(
     deleted = _numbers(live.changes, OP)[live.order[winners]] == Op.DELETE
     rows = live.rows[winners]
     chosen = live.order[winners]
-    columns = {
-        name: ColumnEdit(rows, _taken(live.changes, name, chosen))
-        for name in (POSITION_OFFSET, SOURCE_TS)
-    }
+    columns = {name: ColumnEdit(rows, _taken(live.changes, name, chosen)) for name in _ADVANCING}
+    applied, stale = len(kept), len(alive) - len(kept)
     if ordering is Ordering.COMMIT:
         columns |= _partial_edits(live, starts, deleted, schema) | _fates(live, starts, deleted)
-        return Edits(rows, columns, applied=len(kept), stale=len(alive) - len(kept))
+        return Edits(rows, columns, applied, stale, known_new=frozenset(_ADVANCING))
     linked, broken = _links(live, owner[kept], starts, state)
-    columns |= _user_edits(live, linked, starts, deleted, schema)
+    user_edits, trusted = _user_edits(live, linked, starts, deleted, schema)
+    columns |= user_edits
     columns[POSITION_FILE] = ColumnEdit(rows, _taken(live.changes, POSITION_FILE, chosen))
     digests = pc.if_else(pa.array(~deleted), _taken(live.changes, ROW_DIGEST, chosen), None)
     columns[ROW_DIGEST] = ColumnEdit(rows, digests)
     columns[IS_DELETED] = ColumnEdit(rows, pa.array(deleted))
-    return Edits(rows, columns, len(kept), len(alive) - len(kept), int(np.count_nonzero(broken)))
+    known_new = frozenset((*_ADVANCING, ROW_DIGEST, *(user_edits if trusted else ())))
+    unlinked = int(np.count_nonzero(broken))
+    return Edits(rows, columns, applied, stale, unlinked, known_new)
+
+
+def without_effect(edits: Edits, ordering: Ordering) -> bool:
+    """Whether edits that were compared with their file leave every row what it is.
+
+    Only in a table fed by hand: no change can come late there, so a row needn't have the position
+    of the newest one. Elsewhere it must, or a change between the two would take effect.
+    """
+    return ordering is Ordering.COMMIT and edits.columns.keys() <= frozenset(_ADVANCING)
 
 
 def _check_keys(
@@ -279,7 +291,8 @@ def _above(placed: OrderedChanges, owner: Integers, state: pa.Table, ordering: O
 
 def _user_edits(
     live: OrderedChanges, linked: Mask, starts: Integers, deleted: Mask, schema: TableSchema
-) -> dict[str, ColumnEdit]:
+) -> tuple[dict[str, ColumnEdit], bool]:
+    """The edits of the user's columns, and whether each row's set of them is trusted."""
     winners = np.append(starts[1:], len(live.rows)) - 1
     sets, known = bitmap_rows(_taken(live.changes, CHANGED, live.order), bitmap_bytes(schema))
     united = np.bitwise_or.reduceat(sets, starts, axis=0)
@@ -292,7 +305,7 @@ def _user_edits(
         if len(at):
             values = _taken(live.changes, column.name, live.order[at])
             edits[column.name] = ColumnEdit(live.rows[at], values)
-    return edits
+    return edits, bool((trusted | deleted).all())
 
 
 def _partial_edits(

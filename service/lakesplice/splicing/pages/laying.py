@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakesplice.errors import UnsupportedError, UsageError
+from lakesplice.model.arrays import Mask
 from lakesplice.planning.rows.edits import ColumnEdit, Edits, apply_edits
 from lakesplice.splicing.faults import Reason
 from lakesplice.splicing.structures.page_index import Int64s
@@ -62,3 +65,15 @@ def bits(values: pa.Array) -> pa.Array:
     if not pa.types.is_floating(values.type):
         return values
     return values.view({16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[values.type.bit_width])
+
+
+def differing(found: pa.Array, given: pa.Array) -> Mask:
+    """Mark where two arrays of one flat type hold different values, or one of them none.
+
+    Floating-point values are the same if their bits are: 0.0 and -0.0 differ, a NaN is itself.
+    """
+    equal = pc.fill_null(pc.equal(bits(found), bits(given)), False)
+    if found.null_count and given.null_count:
+        equal = pc.or_(equal, pc.and_(found.is_null(), given.is_null()))
+    marks: Mask = ~np.asarray(equal)
+    return marks

@@ -33,7 +33,7 @@ def read_rows(source: SourceFile, name: str, rows: Int64s) -> pa.Array:
     for at, group in enumerate(source.footer.row_groups):
         start, stop = (int(n) for n in np.searchsorted(rows, (first, first + group.num_rows)))
         if stop > start:
-            found.append(_read(source, at, column, rows[start:stop] - first))
+            found.append(read_chunk_rows(source, at, column, rows[start:stop] - first))
         first += group.num_rows
     if not found:
         return pa.nulls(0)
@@ -71,7 +71,11 @@ def read_column(source: SourceFile, row_group: int, column: int) -> pa.Array:
     return ChunkValues(source, row_group, column).next(count)
 
 
-def _read(source: SourceFile, row_group: int, column: int, rows: Int64s) -> pa.Array:
+def read_chunk_rows(source: SourceFile, row_group: int, column: int, rows: Int64s) -> pa.Array:
+    """Return a chunk's values at `rows`, at least one, counted from the row group's first.
+
+    Otherwise as `read_rows`.
+    """
     _check_readable(source, row_group, column)
     index = source.offset_index(row_group, column)
     found = (

@@ -13,12 +13,14 @@ from lakesplice.formats.parquet import SYSTEM_VALUES, BaseReader, WrittenBase, d
 from lakesplice.model.address import BaseFile
 from lakesplice.model.names import POSITION_FILE
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.rows.edits import Edits
+from lakesplice.planning.rows.edits import ComparedEdits, Edits
+from lakesplice.splicing.comparing import compared
 from lakesplice.splicing.operations import NewColumn, add_columns
 from lakesplice.splicing.options import Options
 from lakesplice.splicing.output.copying import OpenSink, Scratch, StreamSink
 from lakesplice.splicing.splice import Spliced, splice
 from lakesplice.splicing.structures.footer import MAGIC
+from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.table.files.plain_rewrite import PlainRewriter
 from lakesplice.table.protocol.ports import Rewriter
 
@@ -40,6 +42,10 @@ class PageRewriter:
     options: Options = field(default_factory=Options)
     open_sink: OpenSink = StreamSink
     fallback: Rewriter = field(default_factory=PlainRewriter)
+
+    def compared(self, source: pa.NativeFile, file: BaseFile, edits: Edits) -> ComparedEdits:
+        """See `Rewriter.compared`."""
+        return compared(SourceFile(source, file.path), edits, self.options)
 
     def rewrite(
         self,

@@ -16,7 +16,7 @@ from lakesplice.formats.parquet import (
 )
 from lakesplice.model.address import BaseFile
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.rows.edits import Edits, apply_edits
+from lakesplice.planning.rows.edits import ComparedEdits, Edits, apply_edits
 
 
 class PlainRewriter:
@@ -27,6 +27,10 @@ class PlainRewriter:
 
     def __init__(self, row_group_bytes: int = ROW_GROUP_BYTES_MAX) -> None:
         self._row_group_bytes = row_group_bytes
+
+    def compared(self, source: pa.NativeFile, file: BaseFile, edits: Edits) -> ComparedEdits:  # noqa: ARG002  # every page is encoded, whatever is new
+        """See `Rewriter.compared`."""
+        return ComparedEdits(edits)
 
     def rewrite(
         self,

@@ -12,7 +12,7 @@ from lakesplice.formats.events import SchemaText
 from lakesplice.formats.parquet import WrittenBase
 from lakesplice.model.address import BaseFile
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.rows.edits import Edits
+from lakesplice.planning.rows.edits import ComparedEdits, Edits
 
 
 class Store(Protocol):
@@ -86,6 +86,14 @@ class Store(Protocol):
 
 class Rewriter(Protocol):
     """Writes a base file's next version: the same rows at the same places, some values new."""
+
+    def compared(self, source: pa.NativeFile, file: BaseFile, edits: Edits) -> ComparedEdits:
+        """Return what of `edits` is new to `source`, or all where that would cost more than it
+        saves.
+
+        As `rewrite` otherwise, but that nothing is written.
+        """
+        ...
 
     def rewrite(
         self,

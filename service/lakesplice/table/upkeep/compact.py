@@ -20,7 +20,13 @@ from lakesplice.model.address import BaseFile
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.edits import Edits
-from lakesplice.planning.rows.overlay import OrderedChanges, Waiting, overlay, state_columns
+from lakesplice.planning.rows.overlay import (
+    OrderedChanges,
+    Waiting,
+    overlay,
+    state_columns,
+    without_effect,
+)
 from lakesplice.splicing.pages.rows import read_rows
 from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.splicing.verify import verify_edits
@@ -38,9 +44,10 @@ from lakesplice.table.protocol.ports import Entropy, Rewriter, Store
 class Compacted:
     """What a compaction wrote, for a `Splice` to make visible.
 
-    A file whose waiting changes were all stale is not in `replaced`; they are consumed all the
-    same. `counts`: `changes` consumed, of them `stale`, `unlinked`; `rows` edited; `bytes_read`,
-    `bytes_written`; and the rewriter's own.
+    A file whose waiting changes were all stale, or had no effect, is not in `replaced`; they are
+    consumed all the same. `counts`: `changes` consumed, of them `stale`, `unlinked`; `rows` edited;
+    `unchanged`, rows of files that the changes had no effect on; `pages_equal`, pages that were
+    given only values that they have; `bytes_read`, `bytes_written`; and the rewriter's own.
     """
 
     replaced: Mapping[str, NewFile]
@@ -86,7 +93,7 @@ def rewrite_with(
     """Rewrite base files of `manifest` with changes, in the layout of `delta_schema`.
 
     Return the next version of each file by its path, without those for which all changes are
-    stale, and the counts of `Compacted`. Blocks and raises as `compact_files`.
+    stale or had no effect, and the counts of `Compacted`. Blocks and raises as `compact_files`.
     """
     waiting = Waiting.of(changes)
     replaced: dict[str, NewFile] = {}
@@ -102,6 +109,13 @@ def rewrite_with(
             unlinked += edits.unlinked
             if not len(edits.rows):
                 continue
+            found = rewriter.compared(source, file, edits)
+            if found.pages_equal:
+                counts["pages_equal"] += found.pages_equal
+            if without_effect(found.edits, manifest.ordering):
+                counts["unchanged"] += len(edits.rows)
+                continue
+            edits = found.edits
             new, more = rewrite_base(
                 store=store,
                 source=source,

@@ -253,6 +253,7 @@ class Compactor:
         metrics, name, counts = self._driver.metrics, str(table.name), intent.counts
         metrics.add(metric.STALE_CHANGES, counts.get("stale", 0), table=name)
         metrics.add(metric.UNLINKED_CHANGES, counts.get("unlinked", 0), table=name)
+        metrics.add(metric.SPLICED_PAGES_EQUAL, counts.get("pages_equal", 0), table=name)
         for direction in ("read", "written"):
             count = counts.get(f"bytes_{direction}", 0)
             metrics.add(metric.COMPACTION_BYTES, count, table=name, direction=direction)

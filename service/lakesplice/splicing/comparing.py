@@ -1,0 +1,181 @@
+"""Given values compared with those that a file has: what is left of edits is what is new.
+
+    bounds of the pages  ->  some pages  ->  all pages that values are given for
+
+The cheapest comes first. A page that has one value throughout, or none, isn't read. Of the others
+a few are decoded: if there is something new in each, so there will be in the rest, which are then
+taken as new without a look. Text is compared through its dictionary, which alone is decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from lakesplice.errors import UnsupportedError
+from lakesplice.model.arrays import Mask
+from lakesplice.planning.rows.edits import ColumnEdit, ComparedEdits, Edits
+from lakesplice.splicing.columns.constants import constant_pages
+from lakesplice.splicing.metadata.schemas import refuse_doubles
+from lakesplice.splicing.options import Options
+from lakesplice.splicing.pages.laying import differing, stored
+from lakesplice.splicing.pages.plan import rows_in_pages
+from lakesplice.splicing.pages.rows import read_chunk_rows, read_nested_rows
+from lakesplice.splicing.structures.enums import Physical
+from lakesplice.splicing.structures.page_index import Int64s
+from lakesplice.splicing.structures.source import SourceFile
+
+# So many pages of a chunk are looked at before the rest; up to twice as many are all compared.
+_PAGES_FIRST = 8
+_EXACT_WITHIN = frozenset((Physical.BOOLEAN, Physical.INT32, Physical.INT64, Physical.BYTE_ARRAY))
+# Values that don't fit the column's type, or are of one that Arrow can't compare.
+_INCOMPARABLE = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Part:
+    """The edit of one chunk, its rows counted from the row group's first."""
+
+    row_group: int
+    column: int
+    edit: ColumnEdit
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Verdict:
+    """Which values of a chunk's edit are new, and how many pages were given no such value."""
+
+    new: Mask
+    pages_equal: int = 0
+
+
+def compared(source: SourceFile, edits: Edits, options: Options) -> ComparedEdits:
+    """Return edits without those values that the file has already, bit by bit.
+
+    Columns of which nothing is left aren't edited any more; `rows` and the counts are unchanged.
+    Left as they are: what can't be compared, what needn't be (`Edits.known_new`), and everything
+    where values are to be erased. Blocks; reads pages by `options.threads` threads and verifies
+    their checksums. `CorruptFileError` where they can't be decoded.
+    """
+    columns = dict(edits.columns)
+    names = {} if options.erase else _wanted(source, edits)
+    parts = [
+        _Part(row_group, column, edit)
+        for name, column in names.items()
+        for row_group, first, last in source.row_ranges()
+        if len((edit := columns[name].within(first, last)).rows)
+    ]
+    source.read_offset_indexes([(part.row_group, part.column) for part in parts])
+    with ThreadPoolExecutor(max(options.threads, 1), thread_name_prefix="compare") as pool:
+        verdicts = list(pool.map(lambda part: _compared(source, part), parts))
+    for name, column in names.items():
+        marks = [v.new for part, v in zip(parts, verdicts, strict=True) if part.column == column]
+        columns[name] = _only(columns[name], marks)
+    equal = () if options.erase else _equal_nested(source, edits)
+    left = {n: edit for n, edit in columns.items() if len(edit.rows) and n not in equal}
+    return ComparedEdits(replace(edits, columns=left), sum(v.pages_equal for v in verdicts))
+
+
+def _wanted(source: SourceFile, edits: Edits) -> dict[str, int]:
+    """The flat columns that are to be compared, by name, with their numbers.
+
+    INT96 has more times than the type that it is decoded to.
+    """
+    leaves = (leaf for leaf in source.footer.leaves if leaf.flat)
+    found = {leaf.path[0]: leaf for leaf in leaves if leaf.physical != Physical.INT96}
+    return {name: found[name].column for name in _comparable(source, edits) if name in found}
+
+
+def _comparable(source: SourceFile, edits: Edits) -> list[str]:
+    """The columns with rows that the file has; whoever carries out the edits refuses others."""
+    refuse_doubles(source.footer, edits.columns, source.name)
+    last = source.footer.num_rows - 1
+    return [
+        name
+        for name, edit in edits.columns.items()
+        if name not in edits.known_new and len(edit.rows)
+        if edit.rows[0] >= 0 and edit.rows[-1] <= last
+    ]
+
+
+def _equal_nested(source: SourceFile, edits: Edits) -> list[str]:
+    """The nested columns of which no value is new; -0.0 would be equal to 0.0 within them."""
+    leaves = [leaf for leaf in source.footer.leaves if not leaf.flat]
+    nested = {leaf.path[0] for leaf in leaves}
+    nested -= {leaf.path[0] for leaf in leaves if leaf.physical not in _EXACT_WITHIN}
+    equal = []
+    for name in _comparable(source, edits):
+        if name in nested:
+            edit = edits.columns[name]
+            held = read_nested_rows(source, name, edit.rows)
+            try:
+                equal += [name] if held.equals(stored(edit.values, held.type)) else []
+            except _INCOMPARABLE:
+                continue
+    return equal
+
+
+def _compared(source: SourceFile, part: _Part) -> _Verdict:
+    try:
+        return _verdict(source, part)
+    except (UnsupportedError, *_INCOMPARABLE):
+        return _Verdict(np.ones(len(part.edit.rows), np.bool_))
+
+
+def _verdict(source: SourceFile, part: _Part) -> _Verdict:
+    every, index = np.arange(len(part.edit.rows)), source.offset_index(part.row_group, part.column)
+    if index is None:
+        return _Verdict(_new_at(source, part, every))
+    given = rows_in_pages(index.first_rows, part.edit.rows)
+    page_of = np.repeat(np.arange(len(given)), given)
+    constants = constant_pages(source, part.row_group, part.column)
+    told = np.zeros(len(every), np.bool_) if constants is None else constants.known[page_of]
+    new = np.ones(len(every), np.bool_)
+    if constants is not None and told.any():
+        held = constants.values.take(pa.array(page_of[told]))
+        new[told] = _differing(part, every[told], held)
+    if not told.all():
+        new[~told] = _new_by_pages(source, part, every[~told], page_of[~told])
+    left = rows_in_pages(index.first_rows, part.edit.rows[new])
+    return _Verdict(new, int(np.count_nonzero((given > 0) & (left == 0))))
+
+
+def _new_by_pages(source: SourceFile, part: _Part, at: Int64s, page_of: Int64s) -> Mask:
+    """Which of the values at some places of the edit are new, given the pages that they are for.
+
+    All of the rest are if there are new ones in each page that is looked at first.
+    """
+    pages = np.unique(page_of)
+    if len(pages) <= 2 * _PAGES_FIRST:
+        return _new_at(source, part, at)
+    is_first = np.zeros(pages[-1] + 1, np.bool_)
+    is_first[pages[np.linspace(0, len(pages) - 1, _PAGES_FIRST).astype(np.int64)]] = True
+    chosen, new = is_first[page_of], np.ones(len(at), np.bool_)
+    new[chosen] = _new_at(source, part, at[chosen])
+    if len(np.unique(page_of[chosen & new])) < _PAGES_FIRST:
+        new[~chosen] = _new_at(source, part, at[~chosen])
+    return new
+
+
+def _new_at(source: SourceFile, part: _Part, at: Int64s) -> Mask:
+    """Which of the values at some places of the edit are new."""
+    held = read_chunk_rows(source, part.row_group, part.column, part.edit.rows[at])
+    return _differing(part, at, held)
+
+
+def _differing(part: _Part, at: Int64s, held: pa.Array) -> Mask:
+    every = len(at) == len(part.edit.rows)
+    given = part.edit.values if every else part.edit.values.take(pa.array(at))
+    return differing(held, stored(given, held.type))
+
+
+def _only(edit: ColumnEdit, marks: Sequence[Mask]) -> ColumnEdit:
+    """The values that are marked, by the row groups' marks in their order."""
+    new = np.concatenate(marks) if marks else np.zeros(0, np.bool_)
+    if new.all():
+        return edit
+    return ColumnEdit(edit.rows[new], edit.values.filter(pa.array(new)))
