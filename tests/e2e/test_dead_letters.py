@@ -82,6 +82,14 @@ def test_letters_of_a_wrong_setting_are_replayed_once_it_is_mended(
     assert whys == ["a probe", "a probe"], "with upkeep's commits before and after them"
     assert dlq("replay", path, "--config", str(lake.config)) == "0 dead letters replayed"
     require_table(lake, table.topic, table.truth)
+    asked = ("explain-key", path, "0", "--from-topic", "--json", "--config", str(lake.config))
+    story = json.loads(lakesplice(*asked))
+    outcomes = [one["outcome"] for one in story["records"]]
+    assert outcomes == ["dead-letter", "applied"], "the letter's record was read under WRONG"
+    applied = story["records"][1]
+    assert applied["position"] == story["row"]["position"]
+    assert applied["version"] in [change["version"] for change in story["changes"]]
+    assert story["left_out"] == []
 
 
 def declared(columns: dict[str, str]) -> dict[str, Any]:
@@ -144,9 +152,13 @@ def dead(lake: Lake, table: Ledger) -> int:
 
 def dlq(*arguments: str) -> str:
     """`lakesplice dlq`, which must end well; what it said."""
+    return lakesplice("dlq", *arguments)
+
+
+def lakesplice(*arguments: str) -> str:
     main = "from lakesplice.apps.cli import main; main()"
     done = subprocess.run(
-        [sys.executable, "-c", main, "dlq", *arguments],
+        [sys.executable, "-c", main, *arguments],
         env=environment(),
         capture_output=True,
         text=True,

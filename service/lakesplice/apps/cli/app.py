@@ -14,6 +14,7 @@ from lakesplice.apps.cli import declaring, inspection, service, splicing
 from lakesplice.apps.cli.tables import (
     adopting,
     dead_letters,
+    explaining,
     indexes,
     listing,
     reading,
@@ -48,6 +49,7 @@ app.command("read")(reading.read)
 app.command("splice")(splicing.splice)
 app.command("adopt")(adopting.adopt)
 app.command("declare")(declaring.declare)
+app.command("explain-key")(explaining.explain_key)
 app.command("history")(listing.history)
 app.command("tables")(listing.tables)
 app.command("unpark")(listing.unpark)

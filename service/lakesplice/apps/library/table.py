@@ -14,6 +14,8 @@ from lakesplice.storage.system import SystemClock, SystemEntropy
 from lakesplice.table.by_hand.adopt import Adoption, adopt_table, plan_adoption
 from lakesplice.table.by_hand.given_rows import Rows
 from lakesplice.table.by_hand.hand_fed_table import THREADS, HandFedTable, Tools, create_table
+from lakesplice.table.explaining.asked_key import KeyValues
+from lakesplice.table.explaining.key_story import KeyStory, explain_key
 from lakesplice.table.files.page_rewriter import best_rewriter
 from lakesplice.table.reading.table import Moment, asked_version
 
@@ -99,6 +101,17 @@ class Table(HandFedTable):
         store = open_store(uri, options)
         require_place(store)
         return plan_adoption(store, key)
+
+    def explain(self, key: KeyValues, *, values: bool = False) -> KeyStory:
+        """Return why the row of a key is as it is in the open version: where the index has it, what
+        its base file and the waiting changes say, which retained version changed it, and how.
+
+        `key` is the key's value; of several columns a sequence in key order, or a mapping. The
+        row's values are told only with `values`. Blocks: reads the manifest of each retained
+        version, and what it has of the key. `UsageError` for what is no key of the table. What
+        became of each record of the topic only the command `lakesplice explain-key` tells.
+        """
+        return explain_key(self._store, self.snapshot, key, values=values)
 
 
 def _tools(store: AnyStore) -> Tools:

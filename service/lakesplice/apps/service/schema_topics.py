@@ -16,6 +16,9 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
+from pyspark.sql import SparkSession
+
+from lakesplice.config import Settings
 from lakesplice.config.sections.schema_topics import SchemaChangeTopicSettings
 from lakesplice.formats.events import TypeHistory
 from lakesplice.formats.events.ddl import MAXWELLS_MARK, SchemaChange, read_schema_change
@@ -26,6 +29,7 @@ from lakesplice.model.names import TableName
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.sources.dropped_tables import DropHistory
 from lakesplice.planning.sources.schema_reports import SchemaReports, TypesOf, reporting_topic
+from lakesplice.spark.kafka.schema_topics import SchemaTopicReader
 from lakesplice.spark.kafka.topics import Topic
 
 # Topic, per partition the first offset and one after the last, and what the text of records must
@@ -173,3 +177,12 @@ class SchemaTopics:
         if key not in self._warned:
             self._warned.add(key)
             self._log.warning(event, **facts)
+
+
+def schema_topics_of(settings: Settings, session: SparkSession, log: Any) -> SchemaTopics | None:
+    """Return what reads the configured topics of schema changes; None if there are none."""
+    kafka, topics = settings.kafka, settings.schema_change_topics
+    if not topics.names and not topics.maxwell:
+        return None
+    reader = SchemaTopicReader(session, kafka.bootstrap_servers, kafka.options)
+    return SchemaTopics(topics, reader, log)

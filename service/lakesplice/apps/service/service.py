@@ -18,7 +18,6 @@ import threading
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import structlog
 from pyspark.sql import SparkSession
@@ -31,7 +30,7 @@ from lakesplice.apps.service.batching.dropped_tables import TableDrops
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.gauges import show_memory
 from lakesplice.apps.service.loop import QueryLoop
-from lakesplice.apps.service.schema_topics import SchemaTopics
+from lakesplice.apps.service.schema_topics import schema_topics_of
 from lakesplice.apps.service.sources.topic_selection import Sources
 from lakesplice.apps.service.status.once_summary import say_what_was_done
 from lakesplice.apps.service.status.readiness import ServiceStatus, TableStatus
@@ -46,7 +45,6 @@ from lakesplice.spark.jobs.batch import start_workers
 from lakesplice.spark.kafka.dead_letter_topic import LetterTopic
 from lakesplice.spark.kafka.first_records import FirstRecordReader
 from lakesplice.spark.kafka.query_folders import remove_leftovers
-from lakesplice.spark.kafka.schema_topics import SchemaTopicReader
 from lakesplice.spark.kafka.topics import TopicCatalogue
 from lakesplice.spark.session import build_session, cores
 from lakesplice.storage.places import open_store
@@ -186,7 +184,7 @@ class Service:
             metrics=self._metrics,
             log=self._log,
             schemas=registry_of(settings.schema_registry),
-            schema_topics=_schema_topics(settings, session, self._log),
+            schema_topics=schema_topics_of(settings, session, self._log),
         )
         at_once = partial(cores, session)
         # Beside the first look at topics and tables, which is not Spark's work.
@@ -331,14 +329,6 @@ def _letter_topic(session: SparkSession, kafka: KafkaSettings) -> LetterTopic | 
         kafka.dead_letter_topic,
         kafka.request_timeout_seconds,
     )
-
-
-def _schema_topics(settings: Settings, session: SparkSession, log: Any) -> SchemaTopics | None:
-    kafka, topics = settings.kafka, settings.schema_change_topics
-    if not topics.names and not topics.maxwell:
-        return None
-    reader = SchemaTopicReader(session, kafka.bootstrap_servers, kafka.options)
-    return SchemaTopics(topics, reader, log)
 
 
 def _first_records(settings: Settings, session: SparkSession) -> FirstRecordReader:

@@ -8,7 +8,7 @@ repetition: it contradicts what the table is said to be, and is never skipped in
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -52,12 +52,20 @@ def dead_others(
     return {row: why for row, why in found.items() if row < limit}
 
 
-def without(changes: pa.Table, rows: Integers, refused: Collection[int]) -> Iterator[pa.Table]:
-    """Yield the changes but for those of refused records, if any are left; `rows` are theirs."""
-    if refused:
-        changes = changes.filter(pa.array(~np.isin(rows, list(refused))))
-    if changes.num_rows:
-        yield changes
+def taken(
+    found: Iterable[tuple[Integers, pa.Table]], limit: int, refused: Collection[int]
+) -> Iterator[tuple[Integers, pa.Table]]:
+    """Yield the changes of records before `limit` but for refused ones, each part with the indexes
+    of its records, as `found` has them.
+    """
+    for rows, changes in found:
+        count = int(np.searchsorted(rows, limit))
+        rows, changes = rows[:count], changes.slice(0, count)
+        if refused:
+            kept = ~np.isin(rows, list(refused))
+            rows, changes = rows[kept], changes.filter(pa.array(kept))
+        if len(rows):
+            yield rows, changes
 
 
 def _others(changes: ImageBlock) -> dict[int, Op]:

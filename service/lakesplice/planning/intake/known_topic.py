@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from lakesplice.formats.events.values.blocks import Decoded
 from lakesplice.model.choices import FormatName
 from lakesplice.model.column_presence import ColumnPresences
 from lakesplice.model.epochs import Epoch
-from lakesplice.model.manifest import ParkCode, PartitionState
+from lakesplice.model.manifest import Manifest, ParkCode, PartitionState, SourceState
 from lakesplice.model.position import BEFORE_ALL, Ordering
 from lakesplice.planning.intake.shared_positions import SHARED, SharedPositions
 
@@ -30,6 +30,20 @@ class KnownTopic:
     epochs: tuple[Epoch, ...] = ()
     whole_snapshots: bool = True
     presences: ColumnPresences | None = None
+
+
+def known_topic(
+    manifest: Manifest, source: SourceState, partitions: Iterable[int], *, whole_snapshots: bool
+) -> KnownTopic:
+    """Return what a table's manifest knows of a topic, of which `partitions` are some or all."""
+    return KnownTopic(
+        source.format,
+        source.ordering or manifest.met_ordering,
+        len({*source.partitions, *partitions}),
+        source.epochs,
+        whole_snapshots,
+        source.own_presences,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,8 @@ class PartitionIntake:
         others = insert_only.dead_others(self._not_inserts, decoded.blocks, fences.rows, limit)
         refused = {row: (insert_only.NOT_AN_INSERT, why) for row, why in others.items()}
         refused |= partial_inserts(decoded.blocks, self._fit, limit)
-        changes = tuple(_before(limit, found, refused))
+        kept = tuple(insert_only.taken(found, limit, refused))
+        changes = tuple(table for _, table in kept)
         if self._not_inserts is None:
             fence = fence_of(fences, files[-1], limit, self._policy)
             self._fence = max(self._fence, fence)
@@ -154,7 +155,7 @@ class PartitionIntake:
         self._state = replace(
             course.state, next_offset=end, met_until=met_until, lossy=lossy, highest=highest
         )
-        return IntakeResult(changes, letters)
+        return IntakeResult(changes, letters, tuple(rows for rows, _ in kept))
 
     def report(self) -> PartitionReport:
         """Return where the partition stands."""
@@ -389,11 +390,3 @@ def _records_in(blocks: Sequence[ImageBlock], limit: int) -> int:
     """Return how many records before `limit` are changes; one may be two, as an update of a key."""
     rows = [block.rows[: int(np.searchsorted(block.rows, limit))] for block in blocks]
     return sum(1 + int(np.count_nonzero(np.diff(part))) for part in rows if len(part))
-
-
-def _before(limit: int, found: Found, refused: Mapping[int, tuple[str, str]]) -> Iterator[pa.Table]:
-    """Yield the changes of the records before `limit`, but for those of refused ones."""
-    for rows, table in found:
-        count = int(np.searchsorted(rows, limit))
-        if count:
-            yield from insert_only.without(table.slice(0, count), rows[:count], refused)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from lakesplice.model.arrays import Integers
 from lakesplice.model.choices import FormatName
 from lakesplice.model.manifest import ParkReason, PartitionState
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
@@ -27,10 +28,15 @@ class Letter:
 
 @dataclass(frozen=True, slots=True)
 class IntakeResult:
-    """The result of some records: changes in the table's layout, and dead letters."""
+    """The result of some records: changes in the table's layout, and dead letters.
+
+    `rows` has for each table of changes the indexes of their records. A record that has neither a
+    change nor a letter was ignored, unless the partition stopped at it or before.
+    """
 
     changes: tuple[pa.Table, ...]
     letters: tuple[Letter, ...]
+    rows: tuple[Integers, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,6 +30,7 @@ from lakesplice.model.names import (
     SOURCE_TS,
 )
 from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.planning.rows.position_marks import at_or_below
 from lakesplice.planning.sources.shards import Shard, in_shard, shard_columns
 
 STATE = (IS_DELETED, POSITION_FILE, POSITION_OFFSET, SOURCE_TS)
@@ -98,13 +99,6 @@ def state_of(manifest: Manifest) -> tuple[str, ...]:
     positions = manifest.schema.positions
     more = () if positions is None else (positions.name,)
     return (*STATE, *more, *shard_columns(manifest.sources.values()))
-
-
-def at_or_below(rows: pa.Table, floor: Position) -> Mask:
-    """Mark rows or changes whose position is at or below one."""
-    file, offset = rows[POSITION_FILE].to_numpy(), rows[POSITION_OFFSET].to_numpy()
-    mask: Mask = (file < floor.file) | ((file == floor.file) & (offset <= floor.offset))
-    return mask
 
 
 def plan_purge(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 import pyarrow as pa
@@ -10,6 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakesplice.errors import SourceUnavailable
+from lakesplice.spark.kafka.topic_ranges import records_between
 from lakesplice.spark.kafka.topics import Topic
 
 _RECORDS_MAX = 100
@@ -34,19 +34,10 @@ class FirstRecordReader:
         at = max(topic.latest, key=lambda number: topic.latest[number] - topic.earliest[number])
         start = topic.earliest[at]
         end = min(topic.latest[at], start + _RECORDS_MAX)
-        options = {
-            **{f"kafka.{name}": value for name, value in self._options.items()},
-            "kafka.bootstrap.servers": self._servers,
-            "kafka.isolation.level": "read_committed",
-            "assign": json.dumps({topic.name: [at]}),
-            "startingOffsets": json.dumps({topic.name: {at: start}}),
-            "endingOffsets": json.dumps({topic.name: {at: end}}),
-        }
-        reader = self._session.read.format("kafka")
-        for name, value in options.items():
-            reader = reader.option(name, value)
+        ranges = {at: (start, end)}
+        frame = records_between(self._session, self._servers, self._options, topic.name, ranges)
         try:
-            rows = reader.load().select("offset", "key", "value").collect()
+            rows = frame.select("offset", "key", "value").collect()
         except PySparkException as error:
             raise SourceUnavailable(
                 "a topic's first records can't be read; they are tried again",

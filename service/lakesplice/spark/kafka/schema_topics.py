@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakesplice.errors import SourceUnavailable
+from lakesplice.spark.kafka.topic_ranges import records_between
 
 
 class SchemaTopicReader:
@@ -30,22 +30,9 @@ class SchemaTopicReader:
         With `mark`, a regular expression, only those whose text has it; the others don't leave the
         executors. `SourceUnavailable` if the broker doesn't give them.
         """
-        reader = self._session.read.format("kafka")
-        options = {
-            **{f"kafka.{name}": value for name, value in self._options.items()},
-            "kafka.bootstrap.servers": self._servers,
-            "kafka.isolation.level": "read_committed",
-            "assign": json.dumps({topic: list(ranges)}),
-            "startingOffsets": json.dumps(
-                {topic: {at: start for at, (start, _) in ranges.items()}}
-            ),
-            "endingOffsets": json.dumps({topic: {at: end for at, (_, end) in ranges.items()}}),
-            "failOnDataLoss": "true",
-        }
-        for name, value in options.items():
-            reader = reader.option(name, value)
+        frame = records_between(self._session, self._servers, self._options, topic, ranges)
         try:
-            records = reader.load().select("partition", "offset", "value")
+            records = frame.select("partition", "offset", "value")
             if mark is not None:
                 records = records.where(records["value"].cast("string").rlike(mark))
             rows = records.collect()

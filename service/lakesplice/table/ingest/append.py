@@ -28,13 +28,10 @@ from lakesplice.model.names import (
 )
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.intake.insert_only import first_of_each
-from lakesplice.planning.rows.fold import fold
+from lakesplice.planning.intake.decision import DecisionRules, decide
 from lakesplice.planning.rows.index_merge import concatenated, sorted_entries
-from lakesplice.planning.rows.locate import UNKNOWN, locate
 from lakesplice.planning.rows.partial_fold import hidden_rows, partial_rows, raised
 from lakesplice.planning.shape.partition_columns import partitions_of
-from lakesplice.planning.upkeep.purging import at_or_below
 from lakesplice.table.files.base_files import create_base_of, put_file
 from lakesplice.table.files.index_runs import RunCache
 from lakesplice.table.ingest.moved_rows import split_moves
@@ -75,6 +72,11 @@ class AppendPlan:
             return plan
         return replace(plan, files=tuple(manifest.files.values()), deltas=manifest.deltas)
 
+    @property
+    def rules(self) -> DecisionRules:
+        """What changes are decided by."""
+        return DecisionRules(self.schema, self.groups, self.insert_only, self.floor, self.fence)
+
 
 @dataclass(frozen=True)
 class Appended:
@@ -111,22 +113,16 @@ def append(
     those of `updated` whose rows came to another partition. Raises `StorageError`, and
     `CorruptFileError` for a damaged run, where rows may move also for a base file or delta.
     """
-    changed = pa.concat_tables(changes)
-    living = raised(above(changed, plan.fence), plan.schema, plan.fence)
-    late = changed.num_rows - living.num_rows
-    if late and not living.num_rows:
+    decided = decide(
+        pa.concat_tables(changes), plan.rules, lambda: runs.open_runs(store, plan.runs)
+    )
+    late, folded, known, new = decided.late, decided.folded, decided.known, decided.new
+    if late and not decided.living:
         return Appended((), None, None, {"late": late})
-    folded = first_of_each(living) if plan.insert_only else fold(living, plan.schema)
-    high, low = folded[KEY_HIGH].to_numpy(), folded[KEY_LOW].to_numpy()
-    group, row = locate(runs.open_runs(store, plan.runs), high, low, plan.groups)
-    known, below = group != UNKNOWN, at_or_below(folded, plan.floor)
-    new = ~known & ~below
-    if plan.schema.partitioned_by:
-        # The index may still have an older place of a purged row, where the row no longer is.
-        known &= ~below
     delta, moved, left = None, None, frozenset[int]()
     if known.any() and not plan.insert_only:
-        located = _located(folded.filter(pa.array(known)), group[known], row[known])
+        places = decided.group[known], decided.row[known]
+        located = _located(folded.filter(pa.array(known)), *places)
         if plan.schema.partitioned_by:
             split = split_moves(store, plan.schema, plan.files, plan.deltas, located)
             located, moved, left = split.staying, split.moved, split.left
@@ -140,7 +136,7 @@ def append(
     counts |= {"late": late} if late else {}
     counts |= _incomplete(folded, new, plan.schema)
     if plan.insert_only:
-        counts |= {"updated": 0, "duplicates": living.num_rows - counts["inserted"]}
+        counts |= {"updated": 0, "duplicates": decided.living - counts["inserted"]}
     if moved is None:
         return Appended(files, delta, run, counts)
     counts |= {"moved": moved.num_rows}
@@ -153,15 +149,6 @@ def _incomplete(changes: pa.Table, new: Mask, schema: TableSchema) -> dict[str, 
     rows = changes.filter(pa.array(new & partial_rows(changes, schema)))
     count = int(np.count_nonzero(hidden_rows(rows, schema))) if rows.num_rows else 0
     return {"incomplete": count} if count else {}
-
-
-def above(changes: pa.Table, fence: Position) -> pa.Table:
-    """Return the changes that stand above a position."""
-    if fence == BEFORE_ALL:
-        return changes
-    file, offset = (changes.column(name).to_numpy() for name in (POSITION_FILE, POSITION_OFFSET))
-    higher = (file > fence.file) | ((file == fence.file) & (offset > fence.offset))
-    return changes if higher.all() else changes.filter(pa.array(higher))
 
 
 def _located(changes: pa.Table, group: Integers, row: Integers) -> pa.Table:

@@ -15,7 +15,7 @@ from lakesplice.model.epochs import Epoch
 from lakesplice.model.manifest import Manifest, ParkCode, ParkReason, PartitionState, SourceState
 from lakesplice.model.position import Position
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.intake.known_topic import KnownTopic
+from lakesplice.planning.intake.known_topic import KnownTopic, known_topic
 from lakesplice.planning.sources.shards import joining_problem
 from lakesplice.table.ingest.fence import lives_below, with_fence
 from lakesplice.table.ingest.left_rows import without_places_left
@@ -118,13 +118,8 @@ class DriverTable:
 
     def known(self, partitions: Iterable[int]) -> KnownTopic:
         """Return what is known of the topic, of which `partitions` are some or all."""
-        source = self.source
-        count = len({*source.partitions, *partitions})
-        ordering = source.ordering or self.manifest.met_ordering
         whole = self.whole_snapshots
-        return KnownTopic(
-            source.format, ordering, count, source.epochs, whole, source.own_presences
-        )
+        return known_topic(self.manifest, self.source, partitions, whole_snapshots=whole)
 
     def next_offsets(self, partitions: Iterable[int]) -> dict[int, int]:
         """Return where the table stands in each partition, as `states` has it."""

@@ -1,0 +1,77 @@
+"""How `explain-key` reads a table's topics again: as the service's configuration says."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import structlog
+from pyspark.sql import SparkSession
+
+from lakesplice.apps.record_reading import reading_of, registry_of
+from lakesplice.apps.service.schema_topics import SchemaTopics, schema_topics_of
+from lakesplice.apps.service.topic_names import ways_to_read
+from lakesplice.config import Settings
+from lakesplice.model.manifest import SourceState
+from lakesplice.model.names import TableName
+from lakesplice.planning.intake.line import RecordReading
+from lakesplice.spark.class_archive import use_archive
+from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars
+from lakesplice.spark.kafka.topic_ranges import TopicReader
+from lakesplice.spark.kafka.topics import TopicCatalogue
+from lakesplice.spark.session import build_session
+from lakesplice.table.explaining.record_values import RecordAccess
+
+# Records are few, and the work is done here.
+_MASTER = "local[1]"
+
+
+@contextmanager
+def record_access(settings: Settings, table: TableName) -> Iterator[RecordAccess]:
+    """Start Spark and give access to the topics of a table, which the lake calls so.
+
+    Blocks for some seconds. `ConfigurationError`, `SourceUnavailable`.
+    """
+    with ExitStack() as stack:
+        session = _session(settings)
+        stack.callback(session.stop)
+        kafka = settings.kafka
+        servers, options = kafka.bootstrap_servers, kafka.options
+        catalogue = TopicCatalogue(session, servers, options, kafka.request_timeout_seconds)
+        stack.callback(catalogue.close)
+        types = _schema_topics(settings, session, catalogue)
+
+        def reading(source: SourceState) -> RecordReading:
+            origin = _origin(settings, source.topic, table)
+            history = None if types is None else types.types(source, origin)
+            return reading_of(settings, origin, history)
+
+        reader = TopicReader(session, catalogue, servers, options)
+        yield RecordAccess(reader, reading, registry_of(settings.schema_registry))
+
+
+def _session(settings: Settings) -> SparkSession:
+    spark = settings.spark
+    folder = None if spark.jars_dir is None else Path(spark.jars_dir)
+    jars = ensure_jars(SPARK_KAFKA, folder)
+    return build_session(_MASTER, spark.driver_memory, jars, spark.options, use_archive(folder))
+
+
+def _schema_topics(
+    settings: Settings, session: SparkSession, catalogue: TopicCatalogue
+) -> SchemaTopics | None:
+    """Read what the source's connectors reported of types, if the configuration names topics."""
+    log = structlog.wrap_logger(structlog.PrintLogger(sys.stderr))
+    found = schema_topics_of(settings, session, log)
+    if found is not None:
+        found.look(catalogue.describe(found.names))
+    return found
+
+
+def _origin(settings: Settings, topic: str, table: TableName) -> TableName:
+    """Return what the source calls the table that a topic of it is of."""
+    ways = [TableName.from_topic(topic), *ways_to_read(topic)]
+    fitting = (name for name in ways if settings.target(name) == table)
+    return next(fitting, ways[0])

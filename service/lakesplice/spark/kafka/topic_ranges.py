@@ -1,0 +1,93 @@
+"""Ranges of a topic, read with the client and the options that all else is read with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from lakesplice.errors import SourceUnavailable, UsageError
+from lakesplice.spark.kafka.topics import TopicCatalogue
+
+# As the service's own batches hand them to the intake line.
+_RECORDS_PER_BATCH = 5_000
+_MILLISECONDS = "unix_millis(timestamp) as timestamp"
+_COLUMNS = ("partition", "offset", _MILLISECONDS, "key", "value", "headers")
+_OF_RECORDS = ("offset", "timestamp", "key", "value", "headers")
+
+
+def records_between(
+    session: SparkSession,
+    bootstrap_servers: str,
+    options: Mapping[str, str],
+    topic: str,
+    ranges: Mapping[int, tuple[int, int]],
+) -> DataFrame:
+    """Return the records of each partition named from its first offset on and before its end, in
+    Kafka's columns; read when they are asked for, which raises `PySparkException`.
+    """
+    settings = {
+        **{f"kafka.{name}": value for name, value in options.items()},
+        "kafka.bootstrap.servers": bootstrap_servers,
+        "kafka.isolation.level": "read_committed",
+        "assign": json.dumps({topic: list(ranges)}),
+        "startingOffsets": json.dumps({topic: {at: start for at, (start, _) in ranges.items()}}),
+        "endingOffsets": json.dumps({topic: {at: end for at, (_, end) in ranges.items()}}),
+        "failOnDataLoss": "true",
+        "includeHeaders": "true",
+    }
+    reader = session.read.format("kafka")
+    for name, value in settings.items():
+        reader = reader.option(name, value)
+    return reader.load()
+
+
+class TopicReader:
+    """Reads topics again, for `explain-key`. Blocks; holds the records of a call in memory."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        catalogue: TopicCatalogue,
+        bootstrap_servers: str,
+        options: Mapping[str, str],
+    ) -> None:
+        self._session = session
+        self._catalogue = catalogue
+        self._servers = bootstrap_servers
+        self._options = options
+
+    def offsets(self, topic: str) -> Mapping[int, tuple[int, int]]:
+        """Return per partition the earliest offset and one after the last; `UsageError` for a topic
+        that isn't there.
+        """
+        found = self._catalogue.describe([topic]).get(topic)
+        if found is None:
+            raise UsageError("the broker has no such topic; leave out --from-topic", topic=topic)
+        return {at: (found.earliest[at], end) for at, end in found.latest.items()}
+
+    def read(
+        self, topic: str, ranges: Mapping[int, tuple[int, int]]
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield batches of one partition each, in offset order, in the columns that formats decode.
+
+        `SourceUnavailable` if the broker doesn't give them.
+        """
+        frame = records_between(self._session, self._servers, self._options, topic, ranges)
+        try:
+            records = frame.selectExpr(*_COLUMNS).toArrow()
+        except PySparkException as error:
+            raise SourceUnavailable(
+                "records of a topic can't be read again; try again, or with fewer --records",
+                topic=topic,
+                cause=str(error).splitlines()[0],
+            ) from error
+        records = records.sort_by([("partition", "ascending"), ("offset", "ascending")])
+        partitions = records.column("partition").to_numpy()
+        for at in sorted(ranges):
+            mine = records.filter(pa.array(partitions == at)).combine_chunks()
+            for batch in mine.to_batches(max_chunksize=_RECORDS_PER_BATCH):
+                yield at, batch.select([*_OF_RECORDS])

@@ -1,0 +1,139 @@
+"""The key that is asked about: its values, by the table's types, and its hash."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from lakesplice.errors import UsageError
+from lakesplice.formats.rowindex.run import Run
+from lakesplice.model.arrays import Mask
+from lakesplice.model.manifest import Manifest
+from lakesplice.model.names import KEY_HIGH, KEY_LOW
+from lakesplice.model.schema import Column, TableSchema
+from lakesplice.model.types import Kind
+from lakesplice.planning.rows.keyhash import key_hash
+from lakesplice.planning.rows.locate import UNKNOWN, locate
+
+Address = tuple[int, int]
+KeyValues: TypeAlias = Any
+"""A key's value; of several columns a sequence in key order, or a mapping by column."""
+
+# What JSON writes as these types have it; a date or a number with decimals is written otherwise.
+_AS_IN_JSON = (Kind.STRING, Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG, Kind.BOOLEAN)
+
+
+@dataclass(frozen=True)
+class AskedKey:
+    """A key of a table: its columns' values by stored name, and its hash."""
+
+    values: Mapping[str, Any]
+    high: int
+    low: int
+
+    @classmethod
+    def of(cls, schema: TableSchema, given: KeyValues) -> AskedKey:
+        """Read the values; text stands for a value of any type, as `read` shows it.
+
+        `UsageError` where they are none of the table's key columns.
+        """
+        if not schema.key:
+            raise UsageError("the table has no columns yet, so no keys; see `lakesplice dlq list`")
+        arrays = {name: _array(_column(schema, name), v) for name, v in _named(schema, given)}
+        high, low = key_hash(pa.table(arrays), schema)
+        values = {name: array[0].as_py() for name, array in arrays.items()}
+        return cls(values, int(high[0]), int(low[0]))
+
+    @property
+    def hash(self) -> str:
+        """32 hexadecimal digits."""
+        return f"{self.high:016x}{self.low:016x}"
+
+    def among(self, changes: pa.Table) -> Mask:
+        """Mark the changes that are of the key."""
+        high, low = (changes.column(name).to_numpy() for name in (KEY_HIGH, KEY_LOW))
+        mask: Mask = (high == np.uint64(self.high)) & (low == np.uint64(self.low))
+        return mask
+
+    def located(self, runs: Sequence[Run], manifest: Manifest) -> Address | None:
+        """Return where the index has the key, by all runs of a version; None if it is unknown."""
+        return self._located(runs, frozenset(manifest.groups))
+
+    def entry(self, run: Run) -> Address | None:
+        """Return the entry that one run has of the key, whether or not its group lives."""
+        return self._located([run], frozenset(run.groups.tolist()))
+
+    def _located(self, runs: Sequence[Run], groups: frozenset[int]) -> Address | None:
+        if not runs:
+            return None
+        high, low = (np.array([half], np.uint64) for half in (self.high, self.low))
+        group, row = locate(runs, high, low, np.array(sorted(groups), np.int64))
+        return None if group[0] == UNKNOWN else (int(group[0]), int(row[0]))
+
+    def is_of(
+        self, raw: bytes | None, schema: TableSchema, shard: Mapping[str, str]
+    ) -> bool | None:
+        """Return whether a record's key, in JSON, is this one; None if that can't be told.
+
+        `shard` has the key columns that the record's topic says.
+        """
+        try:
+            told = json.loads(raw or b"")
+            told = told.get("payload", told)
+            names = {n: _column(schema, n).source_name for n in schema.key if n not in shard}
+            # Maxwell writes `pk.` before each.
+            sent = {n: told[of] if of in told else told[f"pk.{of}"] for n, of in names.items()}
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return None
+        if any(_column(schema, name).type.kind not in _AS_IN_JSON for name in sent):
+            return None
+        try:
+            other = AskedKey.of(schema, {**sent, **shard})
+        except UsageError:
+            return None
+        return (other.high, other.low) == (self.high, self.low)
+
+
+def _named(schema: TableSchema, given: KeyValues) -> list[tuple[str, Any]]:
+    """The values by column, in key order."""
+    if isinstance(given, Mapping):
+        if given.keys() != set(schema.key):
+            raise UsageError("give a value of each key column", key=list(schema.key))
+        return [(name, given[name]) for name in schema.key]
+    values = (
+        list(given)
+        if isinstance(given, Sequence) and not isinstance(given, str | bytes)
+        else [given]
+    )
+    if len(values) != len(schema.key):
+        raise UsageError(
+            "the key has another number of columns; give a value of each, in this order",
+            key=list(schema.key),
+            given=len(values),
+        )
+    return list(zip(schema.key, values, strict=True))
+
+
+def _column(schema: TableSchema, name: str) -> Column:
+    return next(column for column in schema.columns if column.name == name)
+
+
+def _array(column: Column, value: Any) -> pa.Array:
+    kind = column.type.arrow
+    if value is None:
+        raise UsageError("no key has a null", column=column.name)
+    try:
+        if isinstance(value, str) and column.type.kind is Kind.BINARY:
+            value = bytes.fromhex(value[2:]) if value.startswith("0x") else value.encode()
+        if isinstance(value, str) and column.type.kind is not Kind.STRING:
+            return pa.array([value]).cast(kind)
+        return pa.array([value], kind)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        raise UsageError(
+            "that is no value of the key column", column=column.name, type=column.type.name
+        ) from error
