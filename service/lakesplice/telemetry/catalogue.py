@@ -10,6 +10,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from lakesplice.telemetry.file_metrics import BASE_FILES as BASE_FILES
+from lakesplice.telemetry.file_metrics import BASE_ROWS as BASE_ROWS
+from lakesplice.telemetry.file_metrics import INCOMPLETE_ROWS as INCOMPLETE_ROWS
+from lakesplice.telemetry.file_metrics import INDEX_ENTRIES as INDEX_ENTRIES
+from lakesplice.telemetry.file_metrics import INDEX_LOOKUPS as INDEX_LOOKUPS
+from lakesplice.telemetry.file_metrics import INDEX_RUNS as INDEX_RUNS
+from lakesplice.telemetry.file_metrics import LAST_VACUUM as LAST_VACUUM
+from lakesplice.telemetry.file_metrics import LOG_TAIL as LOG_TAIL
+from lakesplice.telemetry.file_metrics import MERGED_BYTES as MERGED_BYTES
+from lakesplice.telemetry.file_metrics import MERGED_FILES as MERGED_FILES
+from lakesplice.telemetry.file_metrics import ORPHANS_LEFT as ORPHANS_LEFT
+from lakesplice.telemetry.file_metrics import PURGED_ROWS as PURGED_ROWS
+from lakesplice.telemetry.file_metrics import RETAINED_FROM as RETAINED_FROM
+from lakesplice.telemetry.file_metrics import SMALL_FILES as SMALL_FILES
+from lakesplice.telemetry.file_metrics import TABLE_VERSION as TABLE_VERSION
+from lakesplice.telemetry.file_metrics import VACUUMED_BYTES as VACUUMED_BYTES
+from lakesplice.telemetry.file_metrics import VACUUMED_FILES as VACUUMED_FILES
 from lakesplice.telemetry.metric import TABLE, Label, Metric, age, counter, durations, gauge
 from lakesplice.telemetry.topic_metrics import CONNECTOR_AGE as CONNECTOR_AGE
 from lakesplice.telemetry.topic_metrics import LAG as LAG
@@ -40,7 +57,6 @@ _COMMIT = Label(
         "restore",
     ),
 )
-_DELETED = Label("kind", ("expired", "orphan"))
 _COMPACTION = Label("result", ("committed", "conflict", "failed"))
 
 
@@ -298,75 +314,6 @@ SPLICE_FALLBACKS = counter(
     Label("what", ("file", "column")),
     Label("reason"),
 )
-BASE_FILES = gauge("base_files", "files", "Base files of the newest version.", "None.", TABLE)
-SMALL_FILES = gauge(
-    "small_base_files",
-    "files",
-    "Base files of the newest version that are smaller than merge.small_bytes.",
-    "If it stays above merge.files_max, file merges fail; the log says why.",
-    TABLE,
-)
-MERGED_FILES = counter(
-    "merged_files", "files", "Small base files that were merged into larger ones.", "None.", TABLE
-)
-MERGED_BYTES = counter(
-    "merged_bytes",
-    "bytes",
-    "Bytes of the files that merges wrote.",
-    "If it is many times what is ingested, raise merge.files_max.",
-    TABLE,
-)
-INCOMPLETE_ROWS = counter(
-    "incomplete_rows",
-    "rows",
-    "New rows of which only partial images were read, so that the value of some column is"
-    " unknown. Readers don't see such a row until all its columns are known.",
-    "Bootstrap the table, or take a snapshot, so that every row is sent once with all columns.",
-    TABLE,
-)
-PURGED_ROWS = counter(
-    "purged_rows", "rows", "Deleted rows that a purge removed from base files.", "None.", TABLE
-)
-BASE_ROWS = gauge(
-    "base_rows",
-    "rows",
-    "Rows in the base files of the newest version, including deleted ones.",
-    "None.",
-    TABLE,
-)
-INDEX_RUNS = gauge(
-    "index_runs",
-    "runs",
-    "Runs of the table's row index.",
-    "If it stays above index.runs_max, index merges fail; the log says why.",
-    TABLE,
-)
-INDEX_ENTRIES = gauge(
-    "index_entries",
-    "entries",
-    "Entries in all runs of the table's row index.",
-    "If it is far above base_rows, index merges are behind.",
-    TABLE,
-)
-INDEX_LOOKUPS = counter(
-    "index_lookups",
-    "keys",
-    "Keys looked up in the row index, by whether they were found. A key that wasn't found is"
-    " inserted.",
-    "If keys of updates aren't found, run `lakesplice index check`.",
-    TABLE,
-    Label("found", ("yes", "no")),
-)
-TABLE_VERSION = gauge(
-    "table_version", "version", "The newest version in the table's log.", "None.", TABLE
-)
-LOG_TAIL = gauge(
-    "log_tail_commits",
-    "commits",
-    "Commits of the table's log since its last checkpoint.",
-    "If it is far above log.checkpoint_every, checkpoints fail; the service's log says why.",
-    TABLE,
-)
 MEMORY = gauge(
     "memory_resident_bytes",
     "bytes",
@@ -376,48 +323,6 @@ MEMORY = gauge(
     "If it comes near the limit of the machine or pod, give spark.master fewer cores or make"
     " batches smaller.",
     Label("process", ("driver", "jvm", "workers")),
-)
-
-RETAINED_FROM = gauge(
-    "retained_from_version",
-    "version",
-    "The oldest version whose files are all kept. A vacuum may have deleted files of earlier"
-    " versions.",
-    "None.",
-    TABLE,
-)
-VACUUMED_FILES = counter(
-    "vacuumed_files",
-    "files",
-    "Files that vacuums deleted: those that only versions past their retention named"
-    " (`expired`), and those that no version named (`orphan`).",
-    "If there are many orphans, batches or compactions fail or their commits are refused, or"
-    " another engine tried to write.",
-    TABLE,
-    _DELETED,
-)
-VACUUMED_BYTES = counter(
-    "vacuumed_bytes",
-    "bytes",
-    "Bytes of the files that vacuums deleted, by kind.",
-    "None.",
-    TABLE,
-    _DELETED,
-)
-ORPHANS_LEFT = gauge(
-    "orphan_files",
-    "files",
-    "Old files that no version names: the last sweep found them, and the next one will delete"
-    " them.",
-    "If it grows over days, sweeps fail or lose their races; the log says why.",
-    TABLE,
-)
-LAST_VACUUM = age(
-    "last_vacuum_age_seconds",
-    "Time since the last complete vacuum of the table's expired versions.",
-    "If it is far above vacuum.every, vacuums fail (the log says why), or compaction is always"
-    " due and leaves them no time.",
-    TABLE,
 )
 
 CATALOGUE = tuple(one for one in tuple(globals().values()) if isinstance(one, Metric))

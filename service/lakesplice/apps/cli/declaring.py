@@ -13,6 +13,11 @@ from lakesplice.errors import UsageError
 _PASSWORD = "MYSQL_PWD"  # noqa: S105  # the name of a variable, as MySQL's own clients have it
 
 
+_TimePrecision = Literal[
+    "adaptive_time_microseconds", "adaptive", "connect", "isostring", "microseconds", "nanoseconds"
+]
+
+
 def declare(
     database: Annotated[
         str, typer.Argument(help="mysql://user@host:port/database", show_default=False)
@@ -33,15 +38,7 @@ def declare(
         typer.Option("--bigint-unsigned-handling-mode", help="As at the connector."),
     ] = "long",
     times: Annotated[
-        Literal[
-            "adaptive_time_microseconds",
-            "adaptive",
-            "connect",
-            "isostring",
-            "microseconds",
-            "nanoseconds",
-        ],
-        typer.Option("--time-precision-mode", help="As at the connector."),
+        _TimePrecision, typer.Option("--time-precision-mode", help="As at the connector.")
     ] = "adaptive_time_microseconds",
     decimal_format: Annotated[
         Literal["base64", "numeric"],

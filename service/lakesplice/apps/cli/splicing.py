@@ -13,6 +13,14 @@ from lakesplice.apps.cli.output import Listing, ListingOption, json_line
 if TYPE_CHECKING:
     from lakesplice.apps.library.splice_file import SpliceSummary
 
+_ThreadsOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="How many columns to encode at the same time; without it one per core, up to 8.",
+    ),
+]
+
 
 def splice(
     source: Annotated[Path, typer.Argument(help="The Parquet file; it isn't changed.")],
@@ -26,21 +34,12 @@ def splice(
     ] = None,
     by_position: Annotated[
         str | None,
-        typer.Option(
-            "--by-position",
-            help="Column of the changes that contains row positions, counted from 0.",
-        ),
+        typer.Option("--by-position", help="Column of the changes with row positions, from 0."),
     ] = None,
     require_all: Annotated[
         bool, typer.Option("--require-all", help="Fail if no row has the key of a change.")
     ] = False,
-    threads: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="How many columns to encode at the same time; without it one per core, up to 8.",
-        ),
-    ] = None,
+    threads: _ThreadsOption = None,
     verify: Annotated[
         bool,
         typer.Option(
