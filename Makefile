@@ -33,8 +33,11 @@ nightly: setup ## Everything, with what takes minutes by its nature, at length (
 test-crash: setup ## The crash tests with fifty kills of the service (long)
 	@$(PYTEST) tests/crash --kills 50 $(ARGS)
 
+# A thousand test modules are compiled once, not by each process: that takes seven seconds.
+check test: export PYTHONDONTWRITEBYTECODE =
+
 check: lint ## Format, lint, types, import rules and the fast tests
-	@$(PYTEST) -q tests/unit tests/property --hypothesis-profile fast $(ARGS)
+	@$(PYTEST) -q --numprocesses $(WORKERS) --dist loadfile tests/unit tests/property --hypothesis-profile fast $(ARGS)
 
 lint: setup ## The half of check that runs no test
 	@$(VENV)/ruff format --check --output-format concise .

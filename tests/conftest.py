@@ -42,7 +42,7 @@ hypothesis.settings.register_profile(
     "fast",
     deadline=None,
     suppress_health_check=_slow,
-    max_examples=20,
+    max_examples=10,
     phases=(hypothesis.Phase.explicit, hypothesis.Phase.reuse, hypothesis.Phase.generate),
 )
 # A gate says of two commits the same unless they differ; every other run draws anew.

@@ -1,7 +1,8 @@
 """Whatever the ingest takes from a topic of any format, every reader opens, with equal rows; what
 it doesn't take is a dead letter or a parked table, and never an exception.
 
-These are the formats without schemas; `test_accepted_record_laws` has Debezium's with schemas.
+These are the formats without schemas; `test_accepted_record_laws` has Debezium's with schemas,
+`test_accepted_avro_laws` those in Avro.
 Records are written byte by byte: names that Delta's readers stumble over, values at and beyond the
 ends of their types, texts that are no UTF-8, numbers that JSON hasn't got.
 """
@@ -192,7 +193,7 @@ def test_what_the_ingest_takes_every_reader_opens(
     records.append(0, events)
     declared = declare({name: kind.declared for name, kind in columns})
     with folder() as lake:
-        driver = driver_of(_Fed(records), LocalStore(lake), declared=declared)
+        driver = driver_of(FedTopic(records), LocalStore(lake), declared=declared)
         for end in {1, len(events)}:
             if driver.table.parked is None:
                 assert driver.batch({0: end}) is CommitOutcome.DONE
@@ -201,7 +202,9 @@ def test_what_the_ingest_takes_every_reader_opens(
 
 
 @dataclass(frozen=True)
-class _Fed:
+class FedTopic:
+    """What a driver reads from."""
+
     topic: SimulatedTopic
 
 

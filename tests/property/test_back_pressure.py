@@ -101,21 +101,21 @@ def run(steps: int, slowness: int, deltas_max: int, waiting_max: int) -> Run:
 def test_however_slow_compaction_is_what_waits_is_bounded_and_ingest_goes_on(
     slowness: int, deltas_max: int, waiting_max: int
 ) -> None:
-    table = run(40, slowness, deltas_max, waiting_max)
+    table = run(30, slowness, deltas_max, waiting_max)
     # A batch that was let through adds a delta a range at most.
     assert table.most < waiting_max + RANGES
     assert table.compactions > 0
 
 
 def test_ingest_that_waits_is_no_more_than_compaction_is_slow() -> None:
-    table = run(60, slowness=10, deltas_max=4, waiting_max=8)
+    table = run(36, slowness=10, deltas_max=4, waiting_max=8)
     assert table.waited > 0
     # Each round takes the plan's step and ten more; what came meanwhile goes in with the next.
-    assert table.compactions >= 60 // 12
+    assert table.compactions >= 36 // 12
 
 
 def test_ingest_does_not_wait_while_compaction_keeps_up() -> None:
-    table = run(40, slowness=1, deltas_max=4, waiting_max=20)
+    table = run(25, slowness=1, deltas_max=4, waiting_max=20)
     assert table.waited == 0
     assert table.most <= 4 + 3 * RANGES
 

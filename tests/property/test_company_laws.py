@@ -136,20 +136,65 @@ def _told(columns: Sequence[Sent], rows: Sequence[Row]) -> Written:
 
 
 def _avro(columns: Sequence[Sent], rows: Sequence[Row]) -> Written:
-    types = {
-        f"v{n}": [
-            "null",
-            _own_name(avro_type(_GEOMETRY if one.type == "Geometry" else one.type), n),
-        ]
-        for n, one in enumerate(columns)
-    }
-    schema = SchemaText(json.dumps(avro.envelope({"id": "long", **types})))
+    schema = SchemaText(json.dumps(avro.envelope({"id": "long", **_avro_types(columns)})))
     context = DecodeContext(TABLE, schemas={**avro.SCHEMAS, 9: schema})
     node = avro.node(schema)
     return [
         (avro.written(avro.KEY_ID, {"id": at}), frame(9, write_value(node, event)))
         for at, event in enumerate(_events(rows), 1)
     ], context
+
+
+def _avro_types(columns: Sequence[Sent]) -> dict[str, Any]:
+    kinds = [avro_type(_GEOMETRY if one.type == "Geometry" else one.type) for one in columns]
+    return {f"v{n}": ["null", _own_name(kind, n)] for n, kind in enumerate(kinds)}
+
+
+def _flattened(columns: Sequence[Sent], rows: Sequence[Row]) -> Written:
+    return [
+        (compact({"id": at}), compact(in_json({**event["after"], **_added(at)})))
+        for at, event in enumerate(_events(rows), 1)
+    ], _context(columns)
+
+
+def _flattened_avro(columns: Sequence[Sent], rows: Sequence[Row]) -> Written:
+    schema = SchemaText(json.dumps(avro.flattened({"id": "long", **_avro_types(columns)})))
+    node = avro.node(schema)
+    return [
+        (
+            avro.written(avro.KEY_ID, {"id": at}),
+            frame(9, write_value(node, {**event["after"], **_added(at)})),
+        )
+        for at, event in enumerate(_events(rows), 1)
+    ], DecodeContext(TABLE, schemas={**avro.SCHEMAS, 9: schema})
+
+
+def _added(place: int) -> dict[str, Any]:
+    """What the transform is told to add to a row, beside the default `__deleted`."""
+    return {"__deleted": "false", "__op": "c", "__source_file": "binlog.000003",
+            "__source_pos": place, "__source_row": 0}  # fmt: skip
+
+
+def _ticdc(columns: Sequence[Sent], rows: Sequence[Row]) -> Written:
+    schema = {"type": "struct", "optional": False, "name": "default.shop.items.Envelope"}
+    source = {"connector": "TiCDC", "db": "shop", "table": "items", "ts_ms": 1707103832263}
+    return [
+        (
+            compact({"payload": {"id": at}, "schema": {"type": "struct", "name": "Key"}}),
+            compact({"payload": in_json({**event, "source": {**source, "commit_ts": at}}),
+                     "schema": schema}),
+        )
+        for at, event in enumerate(_events(rows), 1)
+    ], _context(columns)  # fmt: skip
+
+
+def _by_ticdc() -> list[Sent]:
+    """What is declared and sent as by Debezium, and decimals, which go through a double."""
+    halves = [Sent(f"decimal({p},{s})", 2.5, Decimal(f"{2.5:.{s}f}"), f"decimal({p},{s})")
+              for p, s in ((8, 2), (15, 3), (10, 4), (15, 1))]  # fmt: skip
+    large = Sent("bigint unsigned", 2**64 - 1, Decimal(2**64 - 1), "decimal(20,0)")
+    others = (one for one in _of("declared", []) if "decimal" not in f"{one.type} {one.column}")
+    return [*halves, large, *others]
 
 
 def _own_name(type_: Any, number: int) -> Any:
@@ -195,6 +240,9 @@ FORMATS = {
     "debezium without": Format(_of("declared", []), _plain),
     "debezium by its ddl": Format(_by_ddl(), _told),
     "debezium in avro": Format(_of("connect", _by_schema()), _avro),
+    "flattened": Format(_of("declared", []), _flattened),
+    "flattened in avro": Format(_of("connect", _by_schema()), _flattened_avro),
+    "debezium of ticdc": Format(_by_ticdc(), _ticdc),
     "maxwell": Format(_of("maxwell", _numbers()), _maxwell),
     "canal": Format(_of("canal", []), _canal),
 }

@@ -1,4 +1,7 @@
-"""Where batches end makes no difference to what parks a table, where it parks, and what it has."""
+"""Where batches end makes no difference to what parks a table, where it parks, and what it has.
+
+Each reason is drawn in every format whose events can show it.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
 from tests.support.drawing import examples
+from tests.support.reformed import Form, Reformed
 from tests.support.simulated import Rows, Source, folder, rows_of
 from tests.unit.planning.test_shared_positions import at_place_of
 from tests.unit.table.test_partial_images import COLUMNS as MAXWELL_COLUMNS
@@ -27,7 +31,7 @@ from tests.unit.table.test_partial_images import TOPIC as MAXWELL_TOPIC
 from tests.unit.table.test_partial_images import event as maxwell_event
 from tests.unit.table.test_partial_images import row as maxwell_row
 
-MAXWELL = {"database": "shop", "table": "goods", "type": "insert", "ts": 1, "data": {"id": 9}}
+COLUMNS = {"id": "bigint", "name": "string", "n": "int"}
 
 
 def edited(event: Event, change: Callable[[dict[str, Any]], object]) -> Event:
@@ -73,12 +77,6 @@ def with_a_name_twice(event: Event) -> Event:
     return edited(event, add)
 
 
-def without_schemas(event: Event) -> Event:
-    """As the converter writes it when it is told to leave schemas out; nothing declares types."""
-    key, value = (json.loads(part or b"{}")["payload"] for part in (event.key, event.value))
-    return event._replace(key=json.dumps(key).encode(), value=json.dumps(value).encode())
-
-
 def keyed_by_another_column(event: Event) -> Event:
     record = json.loads(event.value or b"")
     (image,) = (one for one in record["schema"]["fields"] if one["field"] == "after")
@@ -89,7 +87,22 @@ def keyed_by_another_column(event: Event) -> Event:
     return event._replace(key=json.dumps(key).encode(), value=json.dumps(record).encode())
 
 
-# What becomes of an event that comes behind another one, and why its table parks.
+def with_another_column(event: Event) -> Event:
+    """With a column that nothing declares."""
+
+    def add(record: dict[str, Any]) -> None:
+        for image in ("before", "after"):
+            if record["payload"][image]:
+                record["payload"][image]["more"] = 1
+        for field in record["schema"]["fields"]:
+            if field["field"] in ("before", "after"):
+                more = {"type": "int32", "optional": True, "field": "more"}
+                field["fields"].append(more)
+
+    return edited(event, add)
+
+
+# What becomes of an event with schemas that comes behind another one, and why its table parks.
 REASONS: dict[ParkCode, Callable[[Event, Event], Event]] = {
     ParkCode.ORDER_UNKNOWN: at_place_of,
     ParkCode.TRUNCATED: lambda event, _: truncated(event),
@@ -97,11 +110,26 @@ REASONS: dict[ParkCode, Callable[[Event, Event], Event]] = {
     ParkCode.POSITIONS_FELL_BACK: lambda event, _: fallen_back(event),
     ParkCode.SCHEMA_CHANGE: lambda event, _: without_a_column(event),
     ParkCode.UNSUPPORTED: lambda event, _: with_a_name_twice(event),
-    ParkCode.FORMAT_CHANGED: lambda event, _: event._replace(value=json.dumps(MAXWELL).encode()),
+    ParkCode.FORMAT_CHANGED: lambda event, _: event,
     ParkCode.NOT_AN_INSERT: lambda event, _: event,
-    ParkCode.TYPES_UNDECLARED: lambda event, _: without_schemas(event),
+    ParkCode.TYPES_UNDECLARED: lambda event, _: with_another_column(event),
     ParkCode.KEY_CHANGED: lambda event, _: keyed_by_another_column(event),
 }
+# Why no event of a format shows the reason.
+NOT_IN: dict[tuple[ParkCode, Form], str] = {
+    (ParkCode.ORDER_UNKNOWN, Form.CANAL): "its order is that of the records",
+    (ParkCode.ORDER_UNKNOWN, Form.TICDC): "a commit changes a row once, whatever its statements",
+    (ParkCode.POSITIONS_FELL_BACK, Form.CANAL): "its order is that of the records",
+    (ParkCode.POSITIONS_FELL_BACK, Form.TICDC): "a cluster's timestamps don't start again",
+    (ParkCode.TRUNCATED, Form.FLATTENED): "the transform drops a TRUNCATE",
+    (ParkCode.TRUNCATED, Form.FLATTENED_AVRO): "the transform drops a TRUNCATE",
+    (ParkCode.TRUNCATED, Form.MAXWELL): "it writes no TRUNCATE",
+    (ParkCode.SCHEMA_CHANGE, Form.MAXWELL): "an image that lacks a column is a partial one",
+    (ParkCode.TYPES_UNDECLARED, Form.AVRO): "its schema says all types",
+    (ParkCode.TYPES_UNDECLARED, Form.FLATTENED_AVRO): "its schema says all types",
+    (ParkCode.TYPES_UNDECLARED, Form.CANAL): "its messages say all types",
+}
+SHOWN = [(reason, form) for reason in REASONS for form in Form if (reason, form) not in NOT_IN]
 # Reasons that only other formats' records show.
 OF_OTHERS = (ParkCode.PARTIAL_IMAGE, ParkCode.DROPPED)
 # Reasons that no record shows, so that no cut can hide them.
@@ -143,7 +171,7 @@ class Told:
         return SimulatedDriver(lake, topic, clock, entropy, policy=POLICY, **self.options)
 
 
-def told_of(keys: list[int], at: int, reason: ParkCode) -> Told:
+def told_of(keys: list[int], at: int, reason: ParkCode, form: Form) -> Told:
     """Changes of rows, one of which shows the reason."""
     if reason is ParkCode.PARTIAL_IMAGE:
         events = [
@@ -162,8 +190,28 @@ def told_of(keys: list[int], at: int, reason: ParkCode) -> Told:
     puts = [source.put(10 + n if inserts else key)[0] for n, key in enumerate(keys)]
     before = puts[at]
     (event,) = source.put(10 if inserts else keys[at])
-    events = [*puts[: at + 1], REASONS[reason](event, before), *puts[at + 1 :]]
-    return Told(source.topic.name, 2, events, {"not_inserts": NotInserts.PARK} if inserts else {})
+    written = Reformed(form)
+    if reason is ParkCode.FORMAT_CHANGED:
+        shows = another_format(form, event)
+    elif reason is ParkCode.TYPES_UNDECLARED and form is Form.SCHEMAS:
+        shows = Reformed(Form.NO_SCHEMAS).event(event)
+    else:
+        shows = written.event(REASONS[reason](event, before))
+    first, last = puts[: at + 1], puts[at + 1 :]
+    events = [*map(written.event, first), shows, *map(written.event, last)]
+    options: dict[str, Any] = {"not_inserts": NotInserts.PARK} if inserts else {}
+    if not form.says_types:
+        clashing = {"NAME": "string"} if reason is ParkCode.UNSUPPORTED else {}
+        options["declared"] = declare({**COLUMNS, **clashing})
+    return Told(
+        source.topic.name, form.partitions, events, {**options, "schemas": written.registry}
+    )
+
+
+def another_format(form: Form, event: Event) -> Event:
+    """The event in another format; as a flattened row any object might be meant."""
+    other = Form.SCHEMAS if form in (Form.MAXWELL, Form.FLATTENED) else Form.MAXWELL
+    return Reformed(other).event(event)
 
 
 def canal(number: int, **members: Any) -> Event:
@@ -188,19 +236,20 @@ def fed(driver: SimulatedDriver, ends: list[int], partitions: int) -> tuple[Any,
 @given(
     st.lists(st.integers(0, 2), min_size=2, max_size=6),
     st.integers(0, 5),
-    st.sampled_from([*REASONS, *OF_OTHERS]),
+    st.sampled_from([*SHOWN, *((reason, Form.SCHEMAS) for reason in OF_OTHERS)]),
     st.sets(st.integers(1, 8)),
 )
-@example([0, 1], 1, ParkCode.ORDER_UNKNOWN, {2})
-@example([0, 0, 0], 1, ParkCode.ORDER_UNKNOWN, {1, 2})
-@example([0, 1, 0], 1, ParkCode.TYPES_UNDECLARED, {2})
-@example([0, 1, 0], 1, ParkCode.KEY_CHANGED, {2})
-@example([0, 1, 0], 1, ParkCode.PARTIAL_IMAGE, {3, 4, 5})
-@example([0, 1, 0], 1, ParkCode.DROPPED, {2, 3})
+@example([0, 1], 1, (ParkCode.ORDER_UNKNOWN, Form.SCHEMAS), {2})
+@example([0, 0, 0], 1, (ParkCode.ORDER_UNKNOWN, Form.SCHEMAS), {1, 2})
+@example([0, 1, 0], 1, (ParkCode.TYPES_UNDECLARED, Form.SCHEMAS), {2})
+@example([0, 1, 0], 1, (ParkCode.KEY_CHANGED, Form.SCHEMAS), {2})
+@example([0, 1, 0], 1, (ParkCode.PARTIAL_IMAGE, Form.SCHEMAS), {3, 4, 5})
+@example([0, 1, 0], 1, (ParkCode.DROPPED, Form.SCHEMAS), {2, 3})
 def test_where_batches_end_makes_no_difference_to_what_parks_a_table(
-    keys: list[int], at: int, reason: ParkCode, cuts: set[int]
+    keys: list[int], at: int, shown: tuple[ParkCode, Form], cuts: set[int]
 ) -> None:
-    told = told_of(keys, at % len(keys), reason)
+    reason, form = shown
+    told = told_of(keys, at % len(keys), reason, form)
     count = len(told.events)
     found = []
     with folder() as path:

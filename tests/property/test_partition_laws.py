@@ -72,7 +72,7 @@ def require_apart(store: Store, root: Path) -> None:
         assert found <= {file.partition[0]}, path
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(taken=st.lists(steps("rebuild", puts=2) | ONE_FILE, min_size=5, max_size=50))
 def test_rows_that_move_between_partitions_are_true_after_anything_and_after_all_of_it_again(
     taken: list[Step],

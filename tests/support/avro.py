@@ -59,12 +59,17 @@ def envelope(types: Mapping[str, Any]) -> dict[str, Any]:
     return record("Envelope", members)
 
 
+def flattened(types: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of flattened rows that have these columns."""
+    return record("Value", {**types, **_ADDED})
+
+
 SCHEMAS = {
     number: SchemaText(json.dumps(schema))
     for number, schema in (
         (KEY_ID, record("Key", {"id": "long"})),
         (VALUE_ID, envelope(_TYPES)),
-        (ROW_ID, record("Value", {**_TYPES, **_ADDED})),
+        (ROW_ID, flattened(_TYPES)),
     )
 }
 CONTEXT = DecodeContext(TABLE, schemas=SCHEMAS)

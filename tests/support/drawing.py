@@ -13,6 +13,6 @@ _MIN = 2
 def examples(usual: int) -> int:
     """Return the number for the profile in force; `usual` is for the default one, which draws 100.
 
-    The gate draws half of it, `make check` a fifth, `make nightly` five times as many.
+    The gate draws half of it, `make check` a tenth, `make nightly` five times as many.
     """
     return max(_MIN, ceil(usual * settings().max_examples / _USUAL))

@@ -111,13 +111,14 @@ def test_expired_versions_go_by_the_hour_and_are_told(folder: Path) -> None:
 
 
 def test_orphans_go_at_the_second_sweep_while_batches_go_on(folder: Path) -> None:
-    service = Service(folder, log={"retention": 4 * HOUR})
+    log, vacuum = {"retention": 2 * HOUR}, {"orphans_every": 12 * HOUR}
+    service = Service(folder, log=log, vacuum=vacuum)
     orphan = folder / service.tasks.name.path / "part-0.parquet"
     orphan.write_bytes(b"refused")
     os.utime(orphan, (service.clock.now_ms() / 1000,) * 2)
     service.turn()
     left = []
-    for _ in range(80):
+    for _ in range(40):
         service.live(1)
         service.turn()
         left.append(service.metrics.value(metric.ORPHANS_LEFT, table=NAME))

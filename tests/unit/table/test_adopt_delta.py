@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +208,8 @@ def test_a_vacuum_keeps_adopted_files_and_takes_what_only_older_versions_name(
     table = Table.adopt(tmp_path / "t", key=["id"])
     table.upsert(pa.table({"id": [1], "name": ["x"]}))
     table.compact()
+    # No version is older than another one of its millisecond.
+    table._tools = replace(table._tools, clock=FixedClock(table._tools.clock.now_ms() + 1))
     would = table.vacuum(retention_hours=0, dry_run=True, readers_may_fail=True)
     table.vacuum(retention_hours=0, readers_may_fail=True)
     named = {path for path in table.snapshot.manifest.files if "/" not in path}

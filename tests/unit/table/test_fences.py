@@ -113,16 +113,19 @@ def test_a_truncate_read_again_changes_nothing(scene: Scene) -> None:
 
 
 ORDERS = [
-    # Every gate tries a third: each change comes first in two of them and last in one at least.
-    pytest.param(order, marks=[] if at % 3 == 0 else [pytest.mark.nightly])
+    # Every gate tries a third, half of them in a table with partitions: each change comes first in
+    # two of them and last in one at least.
+    pytest.param(order, by, marks=[] if at % 6 == gate else [pytest.mark.nightly])
     for at, order in enumerate(permutations(range(4)))
+    for by, gate in (((), 0), (("text",), 3))
 ]
 
 
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(("order", "partition_by"), ORDERS)
 def test_the_order_in_which_partitions_are_read_makes_no_difference(
-    scene: Scene, order: tuple[int, ...]
+    tmp_path: Path, order: tuple[int, ...], partition_by: tuple[str, ...]
 ) -> None:
+    scene = Scene(tmp_path, SchemaPolicy(partition_by=partition_by))
     scene.topic.append(0, scene.ledger.insert(0, 6))
     scene.driver.batch()
     for _ in order[2:]:

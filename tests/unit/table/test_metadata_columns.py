@@ -31,9 +31,9 @@ from tests.support.shaped import Life, aged
 ALL = Shape(metadata=tuple((f"m_{what}", what) for what in Metadata))
 
 
-def lived(life: Life, steps: int) -> list[Event]:
+def lived(life: Life, steps: int, seed: int) -> list[Event]:
     """Rows that come, change and go, in the order of the source."""
-    random = Random(7)
+    random = Random(seed)
     life.database.load("people", [(90 + at, "there", None, at) for at in range(3)])
     events = life.database.snapshot()
     for step in range(steps):
@@ -79,9 +79,11 @@ def found(life: Life) -> dict[int, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("size", [1, 7, 1_000])
-def test_rows_say_what_their_last_event_said_in_every_batching(tmp_path: Path, size: int) -> None:
+def test_rows_say_what_their_last_event_said_in_every_batching(
+    tmp_path: Path, size: int, seed: int
+) -> None:
     life = Life(tmp_path, ALL)
-    events = lived(life, 60)
+    events = lived(life, 30, seed)
     for start in range(0, len(events), size):
         life.take(*events[start : start + size])
         if start % 3 == 0:
@@ -91,9 +93,9 @@ def test_rows_say_what_their_last_event_said_in_every_batching(tmp_path: Path, s
     assert found(life) == told(events)
 
 
-def test_events_that_come_again_change_nothing(tmp_path: Path) -> None:
+def test_events_that_come_again_change_nothing(tmp_path: Path, seed: int) -> None:
     life = Life(tmp_path, ALL)
-    events = lived(life, 40)
+    events = lived(life, 40, seed)
     life.take(*events)
     before = life.rows
     life.take(*events[20:])

@@ -157,9 +157,11 @@ def test_a_table_whose_snapshots_are_filtered_keeps_its_rows(scene: Scene) -> No
     assert set(scene.keys) == set(range(20))
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_however_the_snapshot_is_read_the_rows_are_the_source_s(scene: Scene, seed: int) -> None:
-    random = Random(seed)
+@pytest.mark.parametrize("life", range(3))
+def test_however_the_snapshot_is_read_the_rows_are_the_source_s(
+    scene: Scene, seed: int, life: int
+) -> None:
+    random = Random(seed + life)
     scene.send(scene.insert(range(40)))
     scene.driver.batch()
     for turn in range(3):
