@@ -222,6 +222,9 @@ class Compactor:
         return min(most, max(1, cores(self._session) - 1))
 
     def _splice(self, table: ServiceTable) -> bool:
+        """Compact a table once; False if another commit came first. The commit has read that one
+        by then, and the next turn plans the table again.
+        """
         planned_on, manifest = table.version, table.manifest
         files = work(manifest)
         shares = tasks(files, _TASK_BYTES, self._tasks())

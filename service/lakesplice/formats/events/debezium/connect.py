@@ -66,6 +66,7 @@ _PRIMITIVES: dict[str, tuple[Kind, pa.DataType]] = {
 }
 # Types whose number means a moment. Times of day keep the number that is sent, since MySQL's TIME
 # is negative or beyond a day at will; all other semantic types keep the primitive type's value.
+# MySQL's TIMESTAMP is a ZonedTimestamp; the numbers of type int64 are DATETIMEs.
 _MOMENTS: dict[tuple[str, str], tuple[ColumnType, Encoding]] = {
     ("int32", "io.debezium.time.Date"): (_DATE, Encoding.DATE_DAYS),
     ("int32", "org.apache.kafka.connect.data.Date"): (_DATE, Encoding.DATE_DAYS),
