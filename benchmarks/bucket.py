@@ -27,10 +27,11 @@ from benchmarks.splice.data import KEY, SEED, changed_columns, make_store_sales
 from benchmarks.splice.one_file import system_edits
 from lakesplice.formats.parquet import write_base
 from lakesplice.model.address import BaseFile, Segment
-from lakesplice.planning.by_hand.hand_fed import base_rows, hand_fed_schema, stored_rows
+from lakesplice.planning.by_hand.hand_fed_changes import base_rows
+from lakesplice.planning.by_hand.hand_fed_schema import hand_fed_schema, stored_rows
 from lakesplice.planning.rows.edits import ColumnEdit, Edits
 from lakesplice.storage.copying import ScratchFile
-from lakesplice.storage.places import AnyStore, open_sink, open_store
+from lakesplice.storage.stores import AnyStore, open_sink, open_store
 from lakesplice.storage.system import SystemEntropy
 from lakesplice.table.files.page_rewriter import best_rewriter
 from lakesplice.table.files.plain_rewrite import PlainRewriter

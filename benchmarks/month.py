@@ -33,7 +33,7 @@ from pathlib import Path
 from random import Random
 
 from lakesplice.planning.upkeep.compaction import CompactionPolicy, backlog, pressure
-from lakesplice.storage.places import AnyStore, log_keeper, open_store
+from lakesplice.storage.stores import AnyStore, log_keeper, open_store
 from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.protocol.layout import MANIFESTS
 from lakesplice.table.protocol.snapshot import Snapshot, manifest_ref, open_snapshot

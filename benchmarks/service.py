@@ -9,7 +9,7 @@ from typing import Any
 
 from lakesplice.config import Settings
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.protocol.snapshot import HistoryEntry, history
+from lakesplice.table.protocol.history import HistoryEntry, history
 from lakesplice.testing.shop.tables import WIDE
 
 COLUMNS = {column.name: column.declared for column in WIDE.columns}

@@ -36,7 +36,8 @@ from lakesplice.model.names import (
     SOURCE_TS,
 )
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.by_hand.hand_fed import base_rows, hand_fed_schema, stored_rows
+from lakesplice.planning.by_hand.hand_fed_changes import base_rows
+from lakesplice.planning.by_hand.hand_fed_schema import hand_fed_schema, stored_rows
 from lakesplice.planning.rows.edits import ColumnEdit, Edits
 from lakesplice.storage.copying import FileSink, ScratchFile
 from lakesplice.table.files.page_rewriter import best_rewriter

@@ -13,9 +13,9 @@ import pytest
 from lakesplice.formats.events.ddl import SchemaChange, history_of, read_schema_change
 from lakesplice.formats.events.debezium.avro_schema import AvroShape, shape_of_row
 from lakesplice.formats.events.debezium.connect import cell_of, with_fill
-from lakesplice.formats.events.debezium.native import Handling, types_of
-from lakesplice.formats.events.maxwell import told_types as maxwell
-from lakesplice.formats.events.values.context import SchemaText
+from lakesplice.formats.events.debezium.ddl_types import Handling, types_of
+from lakesplice.formats.events.maxwell import ddl_types as maxwell
+from lakesplice.formats.events.values.decode_context import SchemaText
 from lakesplice.model.column_values import fill_value
 from lakesplice.model.names import TableName
 from lakesplice.model.types import ColumnType

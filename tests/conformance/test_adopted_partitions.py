@@ -15,7 +15,7 @@ import pytest
 
 from lakesplice import Table
 from lakesplice.spark.jars import DELTA
-from lakesplice.splicing.sharing import shared_pages
+from lakesplice.splicing.shared_pages import shared_pages
 from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.reading.scan import View

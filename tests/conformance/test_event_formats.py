@@ -13,8 +13,8 @@ import pytest
 
 from lakesplice.formats.events import DecodeContext, TypeHistory, declare
 from lakesplice.formats.events.ddl import SchemaChange, history_of, read_schema_change
-from lakesplice.formats.events.debezium.native import Handling, types_of
-from lakesplice.formats.events.maxwell import told_types as maxwell
+from lakesplice.formats.events.debezium.ddl_types import Handling, types_of
+from lakesplice.formats.events.maxwell import ddl_types as maxwell
 from lakesplice.model.change import Op
 from lakesplice.model.choices import FormatName
 from lakesplice.model.manifest import ParkCode

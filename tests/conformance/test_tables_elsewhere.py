@@ -16,9 +16,10 @@ from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.spark.jars import DELTA
 from lakesplice.storage.system import SystemClock
+from lakesplice.table.protocol.history import history
 from lakesplice.table.protocol.intents import Evolve, IndexMerge, Redirect
 from lakesplice.table.protocol.layout import base_path, commit_path
-from lakesplice.table.protocol.snapshot import Snapshot, history, open_snapshot, read_log
+from lakesplice.table.protocol.snapshot import Snapshot, open_snapshot, read_log
 from tests.support import machine
 from tests.support.delta_spark import run_delta_spark
 from tests.support.readers import READERS

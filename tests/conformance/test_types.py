@@ -12,7 +12,7 @@ import pytest
 
 from lakesplice.formats.events import DecodeContext, Decoded, SchemaText, declare
 from lakesplice.formats.events.ddl import SchemaChange, history_of, read_schema_change
-from lakesplice.formats.events.debezium.native import Handling, types_of
+from lakesplice.formats.events.debezium.ddl_types import Handling, types_of
 from lakesplice.model.types import ColumnType
 from lakesplice.testing.avro_records import frame, write_value
 from tests.property.test_format_laws import ticdc_debezium

@@ -14,7 +14,7 @@ from contextlib import suppress
 import pytest
 
 from lakesplice.errors import StorageError
-from lakesplice.storage.places import AnyStore, open_store
+from lakesplice.storage.stores import AnyStore, open_store
 from lakesplice.table.protocol.ports import Store
 from lakesplice.testing.faulty_store import Call, Crash, Fault, FaultyStore, How
 from lakesplice.testing.s3_server import S3Server, options

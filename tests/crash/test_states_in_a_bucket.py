@@ -6,7 +6,7 @@ import pytest
 from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from lakesplice.storage.places import AnyStore, open_store
+from lakesplice.storage.stores import AnyStore, open_store
 from lakesplice.table.protocol.ports import Store
 from lakesplice.testing.s3_server import S3Server, options
 from tests.property.test_state_machine import TableMachine

@@ -13,7 +13,7 @@ from lakesplice.splicing.options import Options
 from lakesplice.splicing.output.copying import StreamSink
 from lakesplice.splicing.splice import splice
 from lakesplice.splicing.structures.source import SourceFile
-from lakesplice.splicing.whole import edited
+from lakesplice.splicing.whole_rewrite import edited
 from tests.fuzz.inputs import as_file, refused_by_name
 
 NAME = "fuzzed.parquet"

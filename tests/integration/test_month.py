@@ -6,7 +6,7 @@ import tempfile
 
 from benchmarks.month import Month, Reading, growth, live
 from lakesplice.storage.local import LocalStore
-from lakesplice.storage.places import open_store
+from lakesplice.storage.stores import open_store
 from lakesplice.testing.s3_server import S3Server, options
 from tests.support.simulated import memory_folder
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 from lakesplice.errors import MissingFileError, StorageError
-from lakesplice.storage.access import Bucket
+from lakesplice.storage.bucket_access import Bucket
 from lakesplice.storage.objects import ObjectStore
-from lakesplice.storage.places import open_sink
+from lakesplice.storage.stores import open_sink
 from lakesplice.storage.uploads import PART_BYTES_MIN
 from lakesplice.testing.s3_proxy import Fault, Request, S3Proxy
 from lakesplice.testing.s3_server import S3Server, client, options

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakesplice.storage.objects import ObjectStore
-from lakesplice.storage.places import open_store
+from lakesplice.storage.stores import open_store
 from lakesplice.table.protocol.ports import Store
 from lakesplice.testing.s3_server import S3Server, options
 from tests.unit.storage.test_store_contract import (  # noqa: F401  they run here again

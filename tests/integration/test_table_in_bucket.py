@@ -17,7 +17,7 @@ from lakesplice import Table
 from lakesplice.apps.lake import require_lake
 from lakesplice.errors import UsageError
 from lakesplice.model.names import IS_DELETED, SYSTEM_COLUMNS
-from lakesplice.storage.places import open_store
+from lakesplice.storage.stores import open_store
 from lakesplice.testing.s3_proxy import S3Proxy
 from lakesplice.testing.s3_server import S3Server, options
 from tests.support.command_line import CommandLine

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from lakesplice.formats.events import DecodeContext, SchemaText, declare
 from lakesplice.formats.events.ddl import SchemaChange, history_of, read_schema_change
-from lakesplice.formats.events.debezium.native import Handling, types_of
+from lakesplice.formats.events.debezium.ddl_types import Handling, types_of
 from lakesplice.testing.avro_records import frame, write_value
 from tests.conformance.test_types import _GEOMETRY, _ID, avro_type, in_json
 from tests.support import avro

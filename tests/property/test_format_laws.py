@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakesplice.formats.events import DecodeContext, declare
-from lakesplice.formats.events.decode import DIALECTS, recognise
+from lakesplice.formats.events.decode import EVENT_FORMATS, recognise
 from lakesplice.model.choices import FormatName
 from lakesplice.planning.shape.computing.expression import parse
 from lakesplice.planning.shape.metadata_columns import Metadata, Origin
@@ -109,7 +109,7 @@ SAMPLES = {
         Sample(FormatName.CANAL, canal, DECLARED),
     )
 }
-FORMATS = pytest.mark.parametrize("format_", DIALECTS)
+FORMATS = pytest.mark.parametrize("format_", EVENT_FORMATS)
 _bytes = (
     st.binary(max_size=60)
     | st.binary(max_size=60).map(lambda rest: b"\0\0\0\0\4" + rest)

@@ -16,8 +16,9 @@ from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.planning.rows.edits import apply_edits
 from lakesplice.planning.rows.fold import fold
-from lakesplice.planning.rows.overlay import Waiting, overlay
+from lakesplice.planning.rows.overlay import overlay
 from lakesplice.planning.rows.row_digest import row_digest
+from lakesplice.planning.rows.waiting_changes import Waiting
 
 WIDTH = 10
 KEYS = 4

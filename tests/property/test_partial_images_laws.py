@@ -16,8 +16,9 @@ from lakesplice.model.change import delta_schema
 from lakesplice.planning.rows.column_positions import Registers
 from lakesplice.planning.rows.edits import apply_edits
 from lakesplice.planning.rows.fold import fold
-from lakesplice.planning.rows.overlay import Waiting, overlay
+from lakesplice.planning.rows.overlay import overlay
 from lakesplice.planning.rows.partial_fold import hidden_rows
+from lakesplice.planning.rows.waiting_changes import Waiting
 from tests.support.drawing import examples
 from tests.support.partial import NAMES, SCHEMA, Row, Step, by_the_rule, changes, digest
 

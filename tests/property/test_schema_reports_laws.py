@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakesplice.formats.events.ddl import SchemaChange, read_schema_change
-from lakesplice.formats.events.maxwell.told_types import types_of
+from lakesplice.formats.events.maxwell.ddl_types import types_of
 from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.names import TableName
 from lakesplice.model.position import Position

@@ -17,15 +17,15 @@ from lakesplice.errors import UnsupportedError
 from lakesplice.planning.rows.edits import ColumnEdit, Edits
 from lakesplice.splicing.comparing import compared
 from lakesplice.splicing.faults import Reason
-from lakesplice.splicing.metadata.likeness import ORIGINAL_CREATED_BY
-from lakesplice.splicing.metadata.signing import CREATED_BY
+from lakesplice.splicing.metadata.writer_names import CREATED_BY
+from lakesplice.splicing.metadata.writer_options import ORIGINAL_CREATED_BY
 from lakesplice.splicing.options import Options
 from lakesplice.splicing.pages.plan import touched_pages
 from lakesplice.splicing.splice import Spliced, splice
 from lakesplice.splicing.structures.footer import Chunk
 from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.splicing.verify import verify_edits
-from lakesplice.splicing.whole import edited
+from lakesplice.splicing.whole_rewrite import edited
 from lakesplice.storage.copying import FileSink
 from tests.support import parquet_files as files
 from tests.support.drawing import examples

@@ -24,7 +24,7 @@ from lakesplice.errors import (
     VersionNotFoundError,
 )
 from lakesplice.storage.local import LocalStore
-from lakesplice.storage.places import AnyStore, log_keeper
+from lakesplice.storage.stores import AnyStore, log_keeper
 from lakesplice.table.ingest.driver_table import DriverTable
 from lakesplice.table.ingest.reset import TopicStart, plan_reset
 from lakesplice.table.protocol.commit import Committed, Conflict

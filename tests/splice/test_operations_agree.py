@@ -25,7 +25,7 @@ from lakesplice.splicing.operations import (
 from lakesplice.splicing.options import Options
 from lakesplice.splicing.output.copying import Sink, StreamSink
 from lakesplice.splicing.splice import splice
-from lakesplice.splicing.whole import edited
+from lakesplice.splicing.whole_rewrite import edited
 from tests.support import parquet_files as files
 from tests.support.parquet_readers import IN_PROCESS, SPARK, Matrix, difference, used
 from tests.support.parquet_truth import untruths

@@ -13,7 +13,7 @@ import pytest
 
 from lakesplice.errors import CorruptFileError, UnsupportedError
 from lakesplice.planning.rows.edits import ColumnEdit, Edits
-from lakesplice.splicing.whole import rewrite_whole
+from lakesplice.splicing.whole_rewrite import rewrite_whole
 from tests.support.parquet_readers import same
 
 ROWS = 3000
@@ -133,8 +133,8 @@ def test_a_row_group_larger_than_the_bound_is_cut(
 ) -> None:
     path = tmp_path / "f.parquet"
     pq.write_table(table(), path)
-    monkeypatch.setattr("lakesplice.splicing.whole.ROW_GROUP_BYTES_MAX", 10_000)
-    monkeypatch.setattr("lakesplice.splicing.whole._BATCH_BYTES", 10_000)
+    monkeypatch.setattr("lakesplice.splicing.whole_rewrite.ROW_GROUP_BYTES_MAX", 10_000)
+    monkeypatch.setattr("lakesplice.splicing.whole_rewrite._BATCH_BYTES", 10_000)
     target = rewritten(path, edit("name", [0, ROWS - 1], ["x", "y"], pa.string()))
     assert pq.read_metadata(target).num_row_groups > 3
     got = pq.read_table(target)

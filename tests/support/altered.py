@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from lakesplice.formats.events import TypeHistory
 from lakesplice.formats.events.ddl import SchemaChange, history_of, read_schema_change
-from lakesplice.formats.events.debezium.native import Handling, types_of
+from lakesplice.formats.events.debezium.ddl_types import Handling, types_of
 from lakesplice.model.names import TableName
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore

@@ -140,7 +140,7 @@ def _edits(source: Path, columns: list[str], row: int) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from lakesplice.splicing.whole import reading
+    from lakesplice.splicing.whole_rewrite import reading
 
     if not columns:
         return _nulls(pa.schema([]), columns, row)
@@ -164,7 +164,7 @@ def _wrongs(source: Path, target: Path, columns: list[str], row: int) -> Iterato
     import pyarrow as pa
 
     from lakesplice.splicing.structures.footer import read_footer
-    from lakesplice.splicing.whole import edited
+    from lakesplice.splicing.whole_rewrite import edited
     from tests.support.parquet_readers import IN_PROCESS, attempt, difference
 
     with pa.memory_map(str(source)) as opened:

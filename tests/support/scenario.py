@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from lakesplice.errors import UsageError, VersionNotFoundError
-from lakesplice.storage.places import AnyStore, log_keeper
+from lakesplice.storage.stores import AnyStore, log_keeper
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.upkeep.expiry import Expired, Expiry
 from lakesplice.table.upkeep.log_maintenance import Maintenance, clean_up

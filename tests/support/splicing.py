@@ -12,7 +12,7 @@ from lakesplice.errors import UnsupportedError
 from lakesplice.planning.rows.edits import Edits
 from lakesplice.splicing.output.copying import StreamSink
 from lakesplice.splicing.splice import Options, splice
-from lakesplice.splicing.whole import edited, rewrite_whole
+from lakesplice.splicing.whole_rewrite import edited, rewrite_whole
 from tests.support.parquet_conditions import Condition
 from tests.support.parquet_readers import Matrix, difference
 

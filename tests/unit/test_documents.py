@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import documentation
-from lakesplice.formats.events.decode import DIALECTS
+from lakesplice.formats.events.decode import EVENT_FORMATS
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.manifest import ParkCode
 from tests.support.machine import ROOT
@@ -26,8 +26,8 @@ def test_every_reason_of_a_dead_letter_is_explained() -> None:
 
 def test_every_format_has_a_row_of_what_it_can_know() -> None:
     text = (DOCS / "formats.md").read_text()
-    for dialect in DIALECTS.values():
-        knows = dialect.knows
+    for format_ in EVENT_FORMATS.values():
+        knows = format_.knows
         facts = (
             knows.position,
             knows.before,
@@ -36,8 +36,8 @@ def test_every_format_has_a_row_of_what_it_can_know() -> None:
             knows.types,
             knows.lacking,
         )
-        assert f"| `{dialect.name}` | {' | '.join(facts)} |" in text
-        assert text.count(f"| `{dialect.name}` |") == 2, "what it knows, and where it was tried"
+        assert f"| `{format_.name}` | {' | '.join(facts)} |" in text
+        assert text.count(f"| `{format_.name}` |") == 2, "what it knows, and where it was tried"
 
 
 def test_operations_name_only_metrics_that_there_are() -> None:

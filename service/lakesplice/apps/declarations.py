@@ -16,7 +16,7 @@ from typing import Any
 
 from lakesplice.formats.events.ddl import DefinedColumn, read_statements
 from lakesplice.formats.events.ddl.columns import TableDefined
-from lakesplice.formats.events.debezium.native import Handling, type_of
+from lakesplice.formats.events.debezium.ddl_types import Handling, type_of
 from lakesplice.model.names import TableName
 from lakesplice.storage.source_database import SourceColumn
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lakesplice.errors import TableNotFoundError, UsageError
 from lakesplice.model.names import TableName
-from lakesplice.storage.places import AnyStore, open_store, parent_store, require_place
+from lakesplice.storage.stores import AnyStore, open_store, parent_store, require_place
 from lakesplice.table.files.inner_tables import require_no_outer_table
 from lakesplice.table.protocol.layout import LOG
 

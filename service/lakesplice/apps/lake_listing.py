@@ -13,7 +13,7 @@ from lakesplice.errors import LakespliceError, TableNotFoundError
 from lakesplice.model.driver_status import DriverStatus, TopicState, TopicStatus
 from lakesplice.model.manifest import Manifest, ParkReason
 from lakesplice.model.names import IS_DELETED, TableName
-from lakesplice.storage.places import AnyStore
+from lakesplice.storage.stores import AnyStore
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.snapshot import Snapshot, open_snapshot
 from lakesplice.table.reading.scan import Request, scan

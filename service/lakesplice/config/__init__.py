@@ -2,6 +2,7 @@
 
 from lakesplice.config.reading import lake_options, load
 from lakesplice.config.sections.kafka import KafkaSettings
+from lakesplice.config.sections.tables import TableSettings
 from lakesplice.config.sections.upkeep import (
     CompactionSettings,
     IndexSettings,
@@ -10,12 +11,7 @@ from lakesplice.config.sections.upkeep import (
     VacuumSettings,
 )
 from lakesplice.config.sections.watching import LoggingSettings, MetricsSettings
-from lakesplice.config.settings import (
-    LakeSettings,
-    Settings,
-    SparkSettings,
-    TableSettings,
-)
+from lakesplice.config.settings import LakeSettings, Settings, SparkSettings
 
 __all__ = [
     "CompactionSettings",

@@ -10,8 +10,8 @@ from pydantic_core import PydanticUndefined
 from lakesplice.config.environment import variable_name
 from lakesplice.config.options import Options
 from lakesplice.config.problems import Path, allowed_text, dotted, purpose, settings_of, unit_text
-from lakesplice.config.sections.table_rows import RowSettings
-from lakesplice.config.settings import Settings, TableSettings
+from lakesplice.config.sections.tables import RowSettings, TableSettings
+from lakesplice.config.settings import Settings
 
 _HEAD = """\
 # Configuration

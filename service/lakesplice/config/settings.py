@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import fnmatch
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from lakesplice.config.options import ByName, Options
+from lakesplice.config.options import Options
 from lakesplice.config.quantities import Seconds
 from lakesplice.config.sections.dead_letters import DeadLetterSettings
-from lakesplice.config.sections.kafka import KafkaSettings, pattern_of
-from lakesplice.config.sections.routes import check_route, is_regex, route
+from lakesplice.config.sections.kafka import KafkaSettings
 from lakesplice.config.sections.schema_changes import (
     SchemaChangeSettings,
-    TableSchemaChanges,
     policy_of,
 )
 from lakesplice.config.sections.schema_registry import SchemaRegistrySettings
@@ -25,11 +22,10 @@ from lakesplice.config.sections.section import DAY, Section
 from lakesplice.config.sections.shaping import (
     MaskingSettings,
     MetadataSettings,
-    ShapeSettings,
     check_own_names,
     shape_of,
 )
-from lakesplice.config.sections.table_rows import RowSettings
+from lakesplice.config.sections.tables import TableSettings, declared_types, route
 from lakesplice.config.sections.upkeep import (
     CompactionSettings,
     IndexSettings,
@@ -39,15 +35,13 @@ from lakesplice.config.sections.upkeep import (
     VacuumSettings,
 )
 from lakesplice.config.sections.watching import LoggingSettings, MetricsSettings
-from lakesplice.errors import ConfigurationError
-from lakesplice.model.choices import FormatName, NotInserts, TypeMapping
-from lakesplice.model.names import APPENDED, SOURCE_POSITION, TableName
+from lakesplice.model.choices import FormatName, NotInserts
+from lakesplice.model.names import TableName
 from lakesplice.planning.schema.policy import PartialImages, SchemaPolicy
-from lakesplice.planning.upkeep.retention import RETENTION_SECONDS_MIN
 from lakesplice.table.driver.generation import LEASE_SECONDS, LEASE_SECONDS_MAX
 
 if TYPE_CHECKING:
-    from lakesplice.formats.events.values.declared import DeclaredType
+    from lakesplice.formats.events.values.declared_types import DeclaredType
     from lakesplice.planning.shape.shaping import Shape
 
 _MEMORY = re.compile(r"[1-9]\d{0,6}[mg]")
@@ -134,117 +128,6 @@ class SparkSettings(Section):
             if name in _OWN_SPARK_OPTIONS:
                 raise ValueError(f"{name} cannot be set here: {_OWN_SPARK_OPTIONS[name]}")
         return value
-
-
-def _declared(columns: Options) -> dict[str, DeclaredType]:
-    # The decoder takes a while to import and most configurations declare nothing.
-    from lakesplice.formats.events.values.declared import declare
-
-    try:
-        return declare(columns)
-    except ConfigurationError as error:
-        raise ValueError(str(error)) from None
-
-
-class TableSettings(RowSettings):
-    """What the events of some tables don't say, and settings that apply only to some tables."""
-
-    match: str = Field(
-        min_length=1,
-        max_length=10_000,
-        description="Which tables the entry is for, by `database.table` at the source: a glob"
-        " such as `shop.order_*`, or a regular expression between slashes such as"
-        r" `/shop\.(orders|items)/`.",
-    )
-    read: bool = Field(default=True, description="Whether the topics of these tables are read.")
-    to: str | None = Field(
-        default=None,
-        max_length=10_000,
-        description="The table of the lake, `database.table`, if it isn't named like the"
-        r" source's; `\1`, `\2` stand for the groups of a regular expression in"
-        " `match`.",
-    )
-    format: FormatName | None = Field(
-        default=None,
-        description="Format of the change events; without it the format is recognised from the"
-        " records.",
-    )
-    columns: ByName = Field(
-        default=ByName(),
-        description="Types of columns that nothing else gives, such as `id: bigint`"
-        " (docs/types.md explains which type applies).",
-    )
-    type_mapping: tuple[TypeMapping, ...] = Field(
-        default=(),
-        description="Names of mappings that give columns other types than their own"
-        " (docs/types.md). Choose them before the table is created: a column's type"
-        " doesn't change afterwards.",
-    )
-    key: tuple[str, ...] = Field(
-        default=(),
-        max_length=64,
-        description="Unique columns that identify a row; without it the source's key.",
-    )
-    whole_snapshots: bool = Field(
-        default=True,
-        description="Whether snapshots contain all rows: if so, rows that a new snapshot lacks"
-        " are deleted.",
-    )
-    schema_changes: TableSchemaChanges | None = Field(
-        default=None,
-        description="How these tables follow schema changes; without it `schema_changes` of the"
-        " whole service applies.",
-    )
-    shape: ShapeSettings | None = Field(
-        default=None,
-        description="Which columns these tables have and how they are masked (docs/shaping.md).",
-    )
-    retention: Seconds | None = Field(
-        default=None,
-        ge=RETENTION_SECONDS_MIN,
-        le=3_650 * DAY,
-        description="How long old versions of these tables stay readable; without it"
-        " `log.retention` applies.",
-    )
-
-    @field_validator("match")
-    @classmethod
-    def _compiles(cls, value: str) -> str:
-        if is_regex(value):
-            pattern_of(value[1:-1])
-        return value
-
-    @field_validator("columns")
-    @classmethod
-    def _declares(cls, value: Options) -> Options:
-        if value:
-            _declared(value)
-        return value
-
-    @model_validator(mode="after")
-    def _leads_somewhere(self) -> Self:
-        if self.to is not None:
-            check_route(self.match, self.to)
-        return self
-
-    @model_validator(mode="after")
-    def _one_key(self) -> Self:
-        if self.mode == "append" and self.key:
-            raise ValueError("a table with mode: append has no key; leave it out, or the mode")
-        if SOURCE_POSITION in self.key:
-            raise ValueError(f"{SOURCE_POSITION} is the key of mode: append, and of no other")
-        return self
-
-    @property
-    def row_key(self) -> tuple[str, ...]:
-        """The columns that tell rows; none where the source's key does."""
-        return APPENDED if self.mode == "append" else self.key
-
-    def matches(self, table: TableName) -> bool:
-        """Whether the entry is about `table`."""
-        if is_regex(self.match):
-            return re.fullmatch(self.match[1:-1], str(table)) is not None
-        return fnmatch.fnmatchcase(str(table), self.match)
 
 
 class Settings(Section):
@@ -362,7 +245,7 @@ class Settings(Section):
     def declared(self, name: TableName) -> dict[str, DeclaredType] | None:
         """Return the column types declared for a table, or None if there are none."""
         entry = self.table(name)
-        return _declared(entry.columns) if entry and entry.columns else None
+        return declared_types(entry.columns) if entry and entry.columns else None
 
     def not_inserts(self, name: TableName) -> NotInserts | None:
         """Return what becomes of updates and deletes of an insert-only table; None for others."""

@@ -22,7 +22,7 @@ from lakesplice.planning.rows.edits import ColumnEdit, ComparedEdits, Edits
 from lakesplice.splicing.columns.constants import constant_pages
 from lakesplice.splicing.metadata.schemas import refuse_doubles
 from lakesplice.splicing.options import Options
-from lakesplice.splicing.pages.laying import differing, stored
+from lakesplice.splicing.pages.new_values import differing, stored
 from lakesplice.splicing.pages.plan import rows_in_pages
 from lakesplice.splicing.pages.rows import read_chunk_rows, read_nested_rows
 from lakesplice.splicing.structures.enums import Physical

@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 from lakesplice.errors import UsageError
 from lakesplice.model.arrays import Integers
 from lakesplice.planning.rows.edits import ColumnEdit, Edits
+from lakesplice.splicing.fitted_values import as_key, fitted, refuse_rebased
 from lakesplice.splicing.pages.memory import AllocatorTrimmer
 from lakesplice.splicing.pages.streaming import BUFFER_BYTES, value_bytes
 from lakesplice.splicing.structures.footer import read_footer
 from lakesplice.splicing.structures.source import SourceFile
-from lakesplice.splicing.values import as_key, fitted, refuse_rebased
-from lakesplice.splicing.whole import arrow_schema, reading
+from lakesplice.splicing.whole_rewrite import arrow_schema, reading
 
 # Larger than the changes where it can be: each batch is joined with all of them.
 _BATCH_ROWS_MIN, _BATCH_ROWS_MAX, _BATCH_BYTES = 1 << 18, 1 << 20, 16 * 1024 * 1024

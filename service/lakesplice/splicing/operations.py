@@ -16,21 +16,21 @@ import pyarrow as pa
 
 from lakesplice.errors import UnsupportedError, UsageError
 from lakesplice.planning.rows.edits import ColumnEdit, Edits
-from lakesplice.splicing.columns.fresh import cut, fresh_chunk, leaf_of, pages_like, style_like
+from lakesplice.splicing.columns.new_chunks import cut, fresh_chunk, leaf_of, pages_like, style_like
 from lakesplice.splicing.columns.widening import wide, with_room, with_room_for
 from lakesplice.splicing.faults import FilePart, Reason
-from lakesplice.splicing.given import NewColumn, check_new, constant, fitted_plain, rows_like
-from lakesplice.splicing.metadata.agreement import disagreements
+from lakesplice.splicing.input_values import NewColumn, check_new, constant, fitted_plain, rows_like
 from lakesplice.splicing.metadata.geography import unbounded
+from lakesplice.splicing.metadata.same_meaning import disagreements
 from lakesplice.splicing.metadata.schemas import column_of, inserted, removed, renumbered
-from lakesplice.splicing.metadata.signing import signed_for, writers
+from lakesplice.splicing.metadata.writer_names import signed_for, writers
 from lakesplice.splicing.options import Options
 from lakesplice.splicing.output.assemble import GroupPlan, assemble
 from lakesplice.splicing.output.copying import Sink
 from lakesplice.splicing.output.images import ChunkImage, MakeImage, MakeImageFunction
 from lakesplice.splicing.pages.codec import Style
-from lakesplice.splicing.pages.laying import laid_over
 from lakesplice.splicing.pages.memory import Memory
+from lakesplice.splicing.pages.new_values import laid_over
 from lakesplice.splicing.pages.rows import read_column
 from lakesplice.splicing.splice import DEFAULTS, Spliced, check_edits, edited_groups, finished
 from lakesplice.splicing.structures.footer import Leaf, RowGroup

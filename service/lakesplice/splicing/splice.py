@@ -21,8 +21,8 @@ from lakesplice.splicing.output.assemble import Assembled, GroupPlan, assemble
 from lakesplice.splicing.output.copying import Sink
 from lakesplice.splicing.output.images import CopiedChunk, MakeImage, MakeImageFunction
 from lakesplice.splicing.pages.codec import read_type
-from lakesplice.splicing.pages.laying import fitting, null_refused, refused
 from lakesplice.splicing.pages.memory import Memory
+from lakesplice.splicing.pages.new_values import fitting, null_refused, refused
 from lakesplice.splicing.structures.footer import Leaf, RowGroup
 from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.splicing.verify import verify_written

@@ -17,7 +17,7 @@ from lakesplice.planning.rows.edits import ColumnEdit, Edits
 from lakesplice.splicing.faults import FilePart
 from lakesplice.splicing.metadata.schemas import refuse_doubles
 from lakesplice.splicing.output.assemble import Assembled
-from lakesplice.splicing.pages.laying import bits, stored
+from lakesplice.splicing.pages.new_values import bits, stored
 from lakesplice.splicing.pages.plan import rows_in_pages
 from lakesplice.splicing.pages.rows import read_nested_rows, read_rows
 from lakesplice.splicing.structures.checksums import check_chunks, is_ours

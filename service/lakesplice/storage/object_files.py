@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from lakesplice.storage.access import Bucket
+from lakesplice.storage.bucket_access import Bucket
 
 if TYPE_CHECKING:
     from collections.abc import Callable

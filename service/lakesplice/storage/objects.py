@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from lakesplice.errors import LakespliceError, MissingFileError, StorageError, UsageError
 from lakesplice.formats.parquet import ROW_GROUP_BYTES_MAX
-from lakesplice.storage.access import S3_SCHEMES, Bucket
+from lakesplice.storage.bucket_access import S3_SCHEMES, Bucket
 from lakesplice.storage.object_files import TAIL_BYTES, ObjectFile, ObjectSink
 from lakesplice.storage.uploads import MARK, PartsUpload, StreamUpload
 

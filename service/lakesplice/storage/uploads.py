@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lakesplice.errors import StorageError
 from lakesplice.splicing.output.copying import StreamSink
-from lakesplice.storage.access import Bucket
+from lakesplice.storage.bucket_access import Bucket
 from lakesplice.storage.object_files import ObjectFile, ObjectSink
 
 PART_BYTES_MIN = 5 * 1024 * 1024

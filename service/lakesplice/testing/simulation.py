@@ -33,7 +33,7 @@ from lakesplice.planning.upkeep.file_merge import FileMergePolicy, plan_file_mer
 from lakesplice.spark.jobs.batch_plan import BatchPlan, TaskError, TopicPlan, TopicResult, gather
 from lakesplice.spark.jobs.decode_stage import decode_records
 from lakesplice.spark.jobs.write_stage import read_answers, write_ranges
-from lakesplice.storage.places import open_sink
+from lakesplice.storage.stores import open_sink
 from lakesplice.table.files.index_runs import RunCache, write_merged
 from lakesplice.table.files.page_rewriter import best_rewriter
 from lakesplice.table.ingest.append import AppendPlan

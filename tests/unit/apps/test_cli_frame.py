@@ -19,7 +19,7 @@ from lakesplice.apps.cli.app import EXIT_CODES, app
 from lakesplice.apps.cli.options import duration
 from lakesplice.config import lake_options
 from lakesplice.errors import ConfigurationError
-from lakesplice.storage.access import Bucket
+from lakesplice.storage.bucket_access import Bucket
 from tests.support.command_line import CommandLine
 
 

@@ -17,7 +17,7 @@ from lakesplice.config.options import Options
 from lakesplice.config.printing import as_values, as_yaml, json_schema
 from lakesplice.config.problems import purpose, settings_of
 from lakesplice.config.quantities import bytes_of, duration_text, seconds_of, size_text
-from lakesplice.config.settings import TableSettings
+from lakesplice.config.sections.tables import TableSettings
 from lakesplice.errors import ConfigurationError
 from lakesplice.secrets import masked_option, shown_option
 

@@ -11,7 +11,7 @@ from lakesplice.config import Settings, load
 from lakesplice.config.settings import _OBJECT_STORES
 from lakesplice.errors import ConfigurationError
 from lakesplice.model.names import TableName
-from lakesplice.storage.access import SCHEMES
+from lakesplice.storage.bucket_access import SCHEMES
 
 SMALLEST = """\
 kafka: {bootstrap_servers: "127.0.0.1:9092", topic_pattern: "shop\\\\..*"}

@@ -13,7 +13,8 @@ from lakesplice.model.change import Op, delta_schema
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.planning.rows.edits import Edits, apply_edits
-from lakesplice.planning.rows.overlay import Waiting, overlay
+from lakesplice.planning.rows.overlay import overlay
+from lakesplice.planning.rows.waiting_changes import Waiting
 
 SCHEMA = TableSchema(
     (

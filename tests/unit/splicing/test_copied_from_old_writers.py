@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakesplice.errors import UnsupportedError
-from lakesplice.splicing.metadata.trust import believed
+from lakesplice.splicing.metadata.writer_faults import believed
 from lakesplice.splicing.operations import drop_column, merge_files
 from lakesplice.splicing.structures.footer import Statistics
 from lakesplice.splicing.thrift.compact import EMPTY

@@ -13,7 +13,7 @@ import pytest
 from lakesplice.planning.rows.edits import Edits
 from lakesplice.splicing.operations import append_rows, replace_column
 from lakesplice.splicing.splice import splice
-from lakesplice.splicing.whole import rewrite_whole
+from lakesplice.splicing.whole_rewrite import rewrite_whole
 from tests.support.in_memory import edits_of, made
 from tests.support.parquet_parts import opened, parquet
 

@@ -17,7 +17,7 @@ from lakesplice.splicing.structures.chunks import ByteRange
 from lakesplice.splicing.structures.enums import Encoding, PageKind
 from lakesplice.splicing.structures.page_headers import PageHeader
 from lakesplice.splicing.structures.page_index import OffsetIndex
-from lakesplice.splicing.whole import rewrite_whole
+from lakesplice.splicing.whole_rewrite import rewrite_whole
 from tests.support.in_memory import edits_of, look, made, spliced
 from tests.support.parquet_parts import opened, parquet
 

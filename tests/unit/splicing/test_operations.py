@@ -14,7 +14,7 @@ import pytest
 import lakesplice
 from lakesplice.errors import UnsupportedError, UsageError
 from lakesplice.planning.rows.edits import ColumnEdit, Edits
-from lakesplice.splicing.metadata.signing import CREATED_BY
+from lakesplice.splicing.metadata.writer_names import CREATED_BY
 from lakesplice.splicing.operations import (
     NewColumn,
     add_columns,

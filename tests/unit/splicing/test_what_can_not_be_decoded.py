@@ -12,7 +12,7 @@ from lakesplice.errors import CorruptFileError, LakespliceError, StorageError, U
 from lakesplice.splicing.splice import splice
 from lakesplice.splicing.structures.decoding import decoding
 from lakesplice.splicing.structures.source import SourceFile
-from lakesplice.splicing.whole import rewrite_whole
+from lakesplice.splicing.whole_rewrite import rewrite_whole
 from tests.support.in_memory import edits_of, look, made
 from tests.support.parquet_parts import PLACE, parquet, some_table
 

@@ -10,7 +10,7 @@ import pytest
 from lakesplice.errors import StorageError, TableNotFoundError
 from lakesplice.storage.local import LocalStore, _raise_storage_error
 from lakesplice.storage.objects import ObjectStore
-from lakesplice.storage.places import open_store
+from lakesplice.storage.stores import open_store
 from lakesplice.table.protocol.snapshot import open_snapshot
 
 

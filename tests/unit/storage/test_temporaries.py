@@ -8,7 +8,7 @@ import pytest
 
 from lakesplice.errors import StorageError
 from lakesplice.storage.local import TEMPORARY, LocalStore
-from lakesplice.storage.places import drop_temporaries
+from lakesplice.storage.stores import drop_temporaries
 
 EVERY_MS = 1 << 60
 

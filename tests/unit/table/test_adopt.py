@@ -14,7 +14,7 @@ from lakesplice.errors import (
     TableNotFoundError,
     UsageError,
 )
-from lakesplice.planning.by_hand.hand_fed import adopted_schema
+from lakesplice.planning.by_hand.hand_fed_schema import adopted_schema
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.by_hand.adopt import plan_adoption
 from lakesplice.table.by_hand.adopted_files import look_into

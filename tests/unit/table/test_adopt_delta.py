@@ -21,7 +21,7 @@ from lakesplice.errors import (
 )
 from lakesplice.formats.log.actions import TableMetadata
 from lakesplice.model.manifest import Manifest
-from lakesplice.planning.by_hand.hand_fed import adopted_schema
+from lakesplice.planning.by_hand.hand_fed_schema import adopted_schema
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.by_hand.adopt import adopt_table
 from lakesplice.table.protocol.intents import Adopt

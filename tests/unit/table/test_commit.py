@@ -25,9 +25,10 @@ from lakesplice.model.types import ColumnType, Kind
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.ingest.driver_table import DriverTable
 from lakesplice.table.protocol.commit import Committed, Conflict, ConflictCode, commit, create
+from lakesplice.table.protocol.history import history
 from lakesplice.table.protocol.intents import Create, Evolve, IndexMerge, Intent, Purge, Redirect
 from lakesplice.table.protocol.layout import commit_path
-from lakesplice.table.protocol.snapshot import history, latest, open_snapshot
+from lakesplice.table.protocol.snapshot import latest, open_snapshot
 from lakesplice.testing.faulty_store import Call, Fault, FaultyStore, How
 from tests.support.tables import SCHEMA, SOURCE, TableUnderTest, local_table
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lakesplice.storage.places import open_sink
+from lakesplice.storage.stores import open_sink
 from lakesplice.table.files.page_rewriter import best_rewriter
 from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.protocol.commit import Committed

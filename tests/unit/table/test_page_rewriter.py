@@ -12,7 +12,8 @@ import pytest
 from lakesplice.errors import UnsupportedError
 from lakesplice.formats.parquet import WrittenBase, write_base
 from lakesplice.model.address import BaseFile, Segment
-from lakesplice.planning.by_hand.hand_fed import base_rows, hand_fed_schema, stored_rows
+from lakesplice.planning.by_hand.hand_fed_changes import base_rows
+from lakesplice.planning.by_hand.hand_fed_schema import hand_fed_schema, stored_rows
 from lakesplice.planning.rows.edits import ColumnEdit, Edits
 from lakesplice.splicing.output.copying import StreamSink
 from lakesplice.table.files.page_rewriter import PageRewriter

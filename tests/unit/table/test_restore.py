@@ -13,7 +13,8 @@ from lakesplice.model.names import IS_DELETED
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.log_keeper import DeltaLogKeeper
 from lakesplice.table.protocol.commit import Conflict
-from lakesplice.table.protocol.snapshot import history, open_snapshot
+from lakesplice.table.protocol.history import history
+from lakesplice.table.protocol.snapshot import open_snapshot
 from lakesplice.table.reading.scan import View
 from lakesplice.table.reading.table import Table
 from lakesplice.table.upkeep.expiry import Expiry

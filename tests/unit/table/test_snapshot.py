@@ -14,8 +14,9 @@ from lakesplice.errors import (
     VersionNotFoundError,
 )
 from lakesplice.storage.log_keeper import DeltaLogKeeper
+from lakesplice.table.protocol.history import history
 from lakesplice.table.protocol.layout import LAST_CHECKPOINT, commit_path
-from lakesplice.table.protocol.snapshot import Snapshot, history, latest, open_snapshot
+from lakesplice.table.protocol.snapshot import Snapshot, latest, open_snapshot
 from lakesplice.testing.faulty_store import Fault, FaultyStore, How
 from tests.support.tables import TableUnderTest, local_table
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lakesplice.formats.parquet import ROWS_PER_PAGE
-from lakesplice.splicing.sharing import SharedPages, shared_pages
+from lakesplice.splicing.shared_pages import SharedPages, shared_pages
 from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.by_hand.hand_fed_table import HandFedTable

@@ -60,7 +60,7 @@ def declare(
     import yaml
 
     from lakesplice.apps.declarations import declarations
-    from lakesplice.formats.events.debezium.native import Handling
+    from lakesplice.formats.events.debezium.ddl_types import Handling
     from lakesplice.storage.source_database import DatabaseAddress, source_columns
 
     address = DatabaseAddress.parse(database, os.environ.get(_PASSWORD, ""))

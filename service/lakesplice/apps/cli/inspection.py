@@ -46,8 +46,8 @@ def inspect_log(
 ) -> None:
     """List the log's commits, newest first; with --version the actions of one commit, as JSON."""
     from lakesplice.apps.lake import table_store
+    from lakesplice.table.protocol.history import history
     from lakesplice.table.protocol.layout import commit_path
-    from lakesplice.table.protocol.snapshot import history
 
     store = table_store(table, lake_options(config))
     if version is not None:

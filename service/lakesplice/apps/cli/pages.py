@@ -129,7 +129,7 @@ def _chunk_pages(source: SourceFile, group: int, column: int) -> Iterator[dict[s
 
 
 def _shared(before: SourceFile, after: SourceFile, form: Listing) -> Iterator[dict[str, Any]]:
-    from lakesplice.splicing.sharing import SharedPages, shared_pages
+    from lakesplice.splicing.shared_pages import SharedPages, shared_pages
 
     found = shared_pages(before, after)
     for name, shared in found.items():

@@ -13,9 +13,9 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table as Shown
 
-from lakesplice.apps.demo import proof
+from lakesplice.apps.demo import comparison
+from lakesplice.apps.demo.folders import DemoFolders, prepare
 from lakesplice.apps.demo.generator import Generator
-from lakesplice.apps.demo.places import DemoFolders, prepare
 from lakesplice.apps.demo.progress import Progress
 from lakesplice.apps.demo.stopping import Stopper
 from lakesplice.apps.service import Service
@@ -122,8 +122,8 @@ class _Demo:
             look("working")
         generator.stop()
         ends, lake = generator.produced.ends, self._places.lake
-        self._await(look, "taking in the rest", lambda: proof.stands_at(lake, ends))
-        self._await(look, "compacting the rest", lambda: proof.nothing_waits(lake))
+        self._await(look, "taking in the rest", lambda: comparison.stands_at(lake, ends))
+        self._await(look, "compacting the rest", lambda: comparison.nothing_waits(lake))
 
     def _await(self, look: Callable[[str], None], what: str, done: Callable[[], bool]) -> None:
         until = self._clock.monotonic() + _CATCH_UP_SECONDS
@@ -135,7 +135,7 @@ class _Demo:
                 return
 
     def _compare(self, shop: Shop) -> bool:
-        verdicts = proof.verdicts(shop, self._places.lake)
+        verdicts = comparison.verdicts(shop, self._places.lake)
         shown = Shown("table", "view", "read by", "version", "rows", "compared with the truth")
         for verdict in verdicts:
             outcome = "[red]differs[/]" if verdict.difference else "[green]equal[/]"
@@ -147,7 +147,7 @@ class _Demo:
         different = [verdict for verdict in verdicts if verdict.difference]
         for verdict in different:
             self._say(f"{verdict.table}, {verdict.view}: {verdict.difference}")
-        for answer in proof.answers(self._places.lake):
+        for answer in comparison.answers(self._places.lake):
             shown = Shown(*answer.columns, title=answer.title, title_justify="left")
             for row in answer.rows:
                 shown.add_row(*(str(value) for value in row))

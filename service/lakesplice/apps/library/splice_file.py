@@ -21,7 +21,7 @@ from lakesplice.splicing.structures.decoding import reading
 from lakesplice.splicing.structures.footer import read_footer
 from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.splicing.verify import verify_edits
-from lakesplice.splicing.whole import rewrite_whole
+from lakesplice.splicing.whole_rewrite import rewrite_whole
 from lakesplice.storage.copying import FileSink
 
 

@@ -9,11 +9,11 @@ from typing import Self
 import pyarrow as pa
 
 from lakesplice.storage.copying import ScratchFile
-from lakesplice.storage.places import AnyStore, log_keeper, open_sink, open_store, require_place
+from lakesplice.storage.stores import AnyStore, log_keeper, open_sink, open_store, require_place
 from lakesplice.storage.system import SystemClock, SystemEntropy
 from lakesplice.table.by_hand.adopt import Adoption, adopt_table, plan_adoption
-from lakesplice.table.by_hand.given_rows import Rows
 from lakesplice.table.by_hand.hand_fed_table import THREADS, HandFedTable, Tools, create_table
+from lakesplice.table.by_hand.input_rows import Rows
 from lakesplice.table.explaining.asked_key import KeyValues
 from lakesplice.table.explaining.key_story import KeyStory, explain_key
 from lakesplice.table.files.page_rewriter import best_rewriter

@@ -9,11 +9,11 @@ from typing import Protocol
 
 from pyspark.sql import SparkSession
 
-from lakesplice.apps.service.aside import done_aside
 from lakesplice.apps.service.batching.batches import BatchRunner
 from lakesplice.apps.service.batching.dropped_tables import TableDrops
 from lakesplice.apps.service.batching.restart import RestartReason
 from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.interruptible_work import run_interruptibly
 from lakesplice.apps.service.requests import Requests
 from lakesplice.apps.service.sources.topic_selection import ReadableOffsets, Sources
 from lakesplice.apps.service.status.status_reporter import StatusReporter
@@ -164,7 +164,7 @@ class QueryLoop:
             if self._stopping.is_set():
                 return outlook
         name = "lakesplice-drops"
-        parked = done_aside(self._drops.settle, name, self._tick, self._stopping)
+        parked = run_interruptibly(self._drops.settle, name, self._tick, self._stopping)
         return self._sources.look() if parked else outlook
 
     def _behind(self, outlook: ReadableOffsets, present: frozenset[str]) -> frozenset[str]:

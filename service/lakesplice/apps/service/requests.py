@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 
-from lakesplice.apps.service.aside import done_aside
 from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.interruptible_work import run_interruptibly
 from lakesplice.apps.service.sources.topic_selection import Sources
 from lakesplice.apps.service.tables import ServiceTables
 from lakesplice.apps.table_commands.dispatch import answer_of, told_by, workplace
@@ -66,7 +66,7 @@ class Requests:
     def _executed(self, request: Request) -> Answer | None:
         """Execute a request; None if the service is to stop before its end."""
         name = "lakesplice-request"
-        return done_aside(lambda: self._answer(request), name, self._tick, self._stopping)
+        return run_interruptibly(lambda: self._answer(request), name, self._tick, self._stopping)
 
     def _answer(self, request: Request) -> Answer:
         driver = self._driver

@@ -22,8 +22,8 @@ from lakesplice.config import Settings
 from lakesplice.config.sections.schema_topics import SchemaChangeTopicSettings
 from lakesplice.formats.events import TypeHistory
 from lakesplice.formats.events.ddl import MAXWELLS_MARK, SchemaChange, read_schema_change
-from lakesplice.formats.events.debezium import native
-from lakesplice.formats.events.maxwell import told_types as maxwell
+from lakesplice.formats.events.debezium import ddl_types as debezium_types
+from lakesplice.formats.events.maxwell import ddl_types as maxwell_types
 from lakesplice.model.manifest import ParkReason, SourceState
 from lakesplice.model.names import TableName
 from lakesplice.model.schema import TableSchema
@@ -65,11 +65,11 @@ class SchemaTopics:
     """
 
     def __init__(self, settings: SchemaChangeTopicSettings, read: Read, log: Any) -> None:
-        debezium = _Form(partial(native.types_of, handling=settings.handling))
+        debezium = _Form(partial(debezium_types.types_of, handling=settings.handling))
         self._forms = dict.fromkeys(settings.names, debezium)
         for topic in settings.maxwell:
             mark = MAXWELLS_MARK if fnmatchcase(topic.name, topic.tables) else None
-            self._forms[topic.name] = _Form(maxwell.types_of, partitioned=True, mark=mark)
+            self._forms[topic.name] = _Form(maxwell_types.types_of, partitioned=True, mark=mark)
         self.names = tuple(self._forms)
         self._globs = tuple((topic.name, topic.tables) for topic in settings.maxwell)
         self._read = read

@@ -32,10 +32,13 @@ from lakesplice.apps.service.gauges import show_memory
 from lakesplice.apps.service.loop import QueryLoop
 from lakesplice.apps.service.schema_topics import schema_topics_of
 from lakesplice.apps.service.sources.topic_selection import Sources
-from lakesplice.apps.service.status.once_summary import say_what_was_done
-from lakesplice.apps.service.status.readiness import ServiceStatus, TableStatus
+from lakesplice.apps.service.status.service_status import (
+    ServiceStatus,
+    log_once_summary,
+    table_status,
+)
 from lakesplice.apps.service.status.status_reporter import StatusReporter
-from lakesplice.apps.service.tables import ServiceTable, ServiceTables
+from lakesplice.apps.service.tables import ServiceTables
 from lakesplice.apps.service.upkeep.compactor import Compactor
 from lakesplice.config import KafkaSettings, Settings
 from lakesplice.model.driver_status import DriverStatus
@@ -47,7 +50,7 @@ from lakesplice.spark.kafka.first_records import FirstRecordReader
 from lakesplice.spark.kafka.query_folders import remove_leftovers
 from lakesplice.spark.kafka.topics import TopicCatalogue
 from lakesplice.spark.session import build_session, cores
-from lakesplice.storage.places import open_store
+from lakesplice.storage.stores import open_store
 from lakesplice.storage.system import SystemClock, SystemEntropy
 from lakesplice.table.driver.generation import Generation, take_generation
 from lakesplice.table.protocol.ports import Store
@@ -121,7 +124,7 @@ class Service:
     def status(self) -> ServiceStatus:
         """Return what the service does now."""
         now = SystemClock().now_ms() / 1000
-        tables = tuple(_status(table, now) for table in self._tables or ())
+        tables = tuple(table_status(table, now) for table in self._tables or ())
         return ServiceStatus(tables, not self._ended.is_set())
 
     def _raise(self) -> None:
@@ -233,7 +236,7 @@ class Service:
     def _tell_end(self, status: DriverStatus, tables: ServiceTables) -> None:
         """Say what was done, if it was to be done once and was done."""
         if self._once and not self._stopping.is_set():
-            self.exit_code = 0 if say_what_was_done(self._log, status, tables) else EXIT_NOT_ALL
+            self.exit_code = 0 if log_once_summary(self._log, status, tables) else EXIT_NOT_ALL
 
     def _run_loop(self, loop: QueryLoop, compactor: Compactor) -> None:
         """Run the queries, and finish what they and the compaction are at."""
@@ -297,26 +300,6 @@ def run(settings: Settings, *, once: bool = False) -> int:
             break
     service.stop()
     return service.exit_code
-
-
-def _status(table: ServiceTable, now: float) -> TableStatus:
-    manifest = table.manifest
-    fresh = table.freshness()
-    return TableStatus(
-        name=str(table.name),
-        version=-1 if table.snapshot is None else table.snapshot.version,
-        rows=sum(file.rows for file in manifest.files.values()),
-        changes_in=table.changes_in,
-        deltas_waiting=len(manifest.deltas),
-        freshness_real_time_seconds=None
-        if fresh.real_time is None
-        else max(0.0, now - fresh.real_time),
-        freshness_read_optimised_seconds=None
-        if fresh.read_optimised is None
-        else max(0.0, now - fresh.read_optimised),
-        compactions=table.compactions,
-        parked=next((f"{parked.code}: {parked.detail}" for parked in manifest.parkings), None),
-    )
 
 
 def _letter_topic(session: SparkSession, kafka: KafkaSettings) -> LetterTopic | None:

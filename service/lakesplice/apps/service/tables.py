@@ -19,7 +19,6 @@ from lakesplice.planning.shape.metadata_columns import Origin
 from lakesplice.planning.shape.shaping import shard_of
 from lakesplice.planning.sources.shards import joining_problem
 from lakesplice.spark.kafka.topics import Topic
-from lakesplice.table.driver.write_probe import probe_log
 from lakesplice.table.ingest.driver_table import DriverTable
 from lakesplice.table.protocol.commit import NOTHING_TOLD, Committed, Conflict
 from lakesplice.table.protocol.intents import Ingest, Intent, Splice
@@ -115,7 +114,7 @@ class ServiceTable(DriverTable):
             return False
         if self._unwritable:
             try:
-                probe_log(self.store, self._driver.entropy)
+                self.require_writable()
             except StorageError as error:
                 self.rest(str(error), unwritable=True)
                 return False

@@ -34,7 +34,7 @@ from lakesplice.model.manifest import FileRef, Manifest
 from lakesplice.model.schema import SYSTEM_FIELDS, TableSchema
 from lakesplice.planning.filtering.filters import stored_names
 from lakesplice.spark.python_workers import keep_zip_directories
-from lakesplice.storage.places import open_store
+from lakesplice.storage.stores import open_store
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.snapshot import (
     Snapshot,

@@ -20,7 +20,7 @@ from lakesplice.apps.table_commands.work import ONCE, do
 from lakesplice.apps.table_commands.workplace import Done, Workplace
 from lakesplice.config import Settings
 from lakesplice.errors import FencedError, LakespliceError, UsageError
-from lakesplice.storage.places import AnyStore
+from lakesplice.storage.stores import AnyStore
 from lakesplice.storage.system import SystemClock, SystemEntropy
 from lakesplice.table.driver.generation import BEATS_PER_LEASE, Generation, Wait, take_generation
 from lakesplice.table.driver.requests import (

@@ -20,7 +20,7 @@ from lakesplice.planning.sources.operator_directions import FallBack, onward
 from lakesplice.planning.upkeep.compaction import tasks, work
 from lakesplice.planning.upkeep.file_merge import FILE_MERGE_POLICY, plan_file_merge
 from lakesplice.storage.copying import ScratchFile
-from lakesplice.storage.places import open_sink
+from lakesplice.storage.stores import open_sink
 from lakesplice.table.files.dead_letters import LetterSelection
 from lakesplice.table.files.page_rewriter import best_rewriter
 from lakesplice.table.ingest.dead_letter_replay import LetterBox, LetterCounts

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 from lakesplice.config.sections.section import Section
 
 if TYPE_CHECKING:
-    from lakesplice.formats.events.debezium.native import Handling
+    from lakesplice.formats.events.debezium.ddl_types import Handling
 
 
 class MaxwellTopic(Section):
@@ -89,7 +89,7 @@ class SchemaChangeTopicSettings(Section):
     def handling(self) -> Handling:
         """How the connectors write values."""
         # The decoder takes a while to import.
-        from lakesplice.formats.events.debezium.native import Handling
+        from lakesplice.formats.events.debezium.ddl_types import Handling
 
         return Handling(
             self.decimal_handling_mode,

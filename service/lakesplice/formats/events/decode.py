@@ -20,19 +20,19 @@ from lakesplice.formats.events.debezium import (
     TICDC_DEBEZIUM,
     format_of,
 )
-from lakesplice.formats.events.engine import settle_records
-from lakesplice.formats.events.event_format import Dialect
+from lakesplice.formats.events.event_format import EventFormat
 from lakesplice.formats.events.json_reading.strict import Flaw
 from lakesplice.formats.events.json_reading.template import Halt, open_record
 from lakesplice.formats.events.maxwell import MAXWELL
+from lakesplice.formats.events.records_to_blocks import settle_records
 from lakesplice.formats.events.values.blocks import Decoded
-from lakesplice.formats.events.values.context import DecodeContext, SchemaText
+from lakesplice.formats.events.values.decode_context import DecodeContext, SchemaText
 from lakesplice.model.choices import FormatName
 from lakesplice.model.manifest import ParkCode
 
-DIALECTS: Mapping[FormatName, Dialect] = {
-    dialect.name: dialect
-    for dialect in (DEBEZIUM, FLATTENED, AVRO, FLATTENED_AVRO, TICDC_DEBEZIUM, MAXWELL, CANAL)
+EVENT_FORMATS: Mapping[FormatName, EventFormat] = {
+    format_.name: format_
+    for format_ in (DEBEZIUM, FLATTENED, AVRO, FLATTENED_AVRO, TICDC_DEBEZIUM, MAXWELL, CANAL)
 }
 
 
@@ -48,23 +48,23 @@ def decode(records: pa.RecordBatch, context: DecodeContext) -> Decoded:
     is, the records are read as Debezium's, so that each gets its reason.
     """
     chosen = context.format or _first_recognised(records.column("value"), context)
-    dialect = DIALECTS[chosen or FormatName.DEBEZIUM]
+    format_ = EVENT_FORMATS[chosen or FormatName.DEBEZIUM]
 
     def stranger(value: bytes) -> Halt | None:
         other = recognise(value, context.schemas)
-        if other in (None, dialect.name):
+        if other in (None, format_.name):
             return None
         return Halt(
             ParkCode.FORMAT_CHANGED,
-            f"the record is {other}, the topic's records so far are {dialect.name}; give"
+            f"the record is {other}, the topic's records so far are {format_.name}; give"
             f" `lakesplice reset --anew`, or state its format: tables:"
             f' [{{match: "{context.table}", format: {other}}}]',
         )
 
-    if dialect.prepare is not None:
-        prepared = dialect.prepare(records.column("value"), context)
+    if format_.prepare is not None:
+        prepared = format_.prepare(records.column("value"), context)
         records = records.set_column(records.schema.get_field_index("value"), "value", prepared)
-    ledger = settle_records(records, dialect.reader(context), stranger, threads=context.threads)
+    ledger = settle_records(records, format_.reader(context), stranger, threads=context.threads)
     map_types(ledger, context.mappings)
     name_formerly(ledger, context.history)
     if context.history is not None:
@@ -72,7 +72,7 @@ def decode(records: pa.RecordBatch, context: DecodeContext) -> Decoded:
     decoded = ledger.result(chosen)
     if context.key:
         decoded = with_key(decoded, context.key)
-    placeholder = dialect.placeholder
+    placeholder = format_.placeholder
     return decoded if placeholder is None else without_unavailable(decoded, placeholder)
 
 
@@ -87,7 +87,7 @@ def recognise(value: bytes, schemas: Mapping[int, SchemaText] | None = None) -> 
     opened = open_record(value)
     if isinstance(opened, Flaw) or not isinstance(opened.payload, dict):
         return None
-    found = [name for name, dialect in DIALECTS.items() if dialect.recognises(opened.payload)]
+    found = [name for name, format_ in EVENT_FORMATS.items() if format_.recognises(opened.payload)]
     return found[0] if len(found) == 1 else None
 
 

@@ -1,9 +1,10 @@
 """The seam: what a format of change events is to the rest of decoding.
 
-A format is a `Dialect`: a name to set it by, what its events can and can't say, how it is
-recognised from others by one payload, and a reader. `engine.py` drives the reader: it shows it the
-first undecided record (`inspect`), reads all records like it in one go, and lets it make blocks of
-row images (`build`). Nothing else knows which formats there are but the list in `decode.py`.
+A format is a `EventFormat`: a name to set it by, what its events can and can't say, how it is
+recognised from others by one payload, and a reader. `records_to_blocks.py` drives the reader: it
+shows it the first undecided record (`inspect`), reads all records like it in one go, and lets it
+make blocks of row images (`build`). Nothing else knows which formats there are but the list in
+`decode.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import pyarrow as pa
 from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.strict import Flaw
 from lakesplice.formats.events.json_reading.template import Template, Verdict
-from lakesplice.formats.events.values.context import DecodeContext
+from lakesplice.formats.events.values.decode_context import DecodeContext
 from lakesplice.model.arrays import Integers
 from lakesplice.model.choices import FormatName
 
@@ -101,7 +102,7 @@ class Reader(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class EventFormat:
     """One format. `recognises` is asked about a payload that is a JSON object; of no payload do two
     formats say yes. `placeholder` stands in its images for values that the source didn't send.
     `prepare` returns records' values as the reader is to see them, row for row.

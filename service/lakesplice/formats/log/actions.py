@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from urllib.parse import quote
 
 FEATURE = "lakesplice"
 DOMAIN = "lakesplice"
@@ -118,3 +119,8 @@ Action = (
     | Remove
     | Add
 )
+
+
+def escaped(path: str) -> str:
+    """Return a path as the log has it; as other writers do, `country=de` stays readable."""
+    return quote(path, safe="/=")

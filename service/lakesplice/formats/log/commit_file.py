@@ -19,9 +19,9 @@ from lakesplice.formats.log.actions import (
     Remove,
     TableMetadata,
     TableProtocol,
+    escaped,
 )
 from lakesplice.formats.log.decoding import decode_action
-from lakesplice.formats.log.paths import escaped
 
 
 def encode_commit(actions: Sequence[Action]) -> bytes:

@@ -15,9 +15,9 @@ from lakesplice.formats.log.actions import (
     Remove,
     TableMetadata,
     TableProtocol,
+    escaped,
 )
 from lakesplice.formats.log.fields import Fields
-from lakesplice.formats.log.paths import escaped
 
 
 def decode_action(name: str, values: object, path: str) -> Action | None:

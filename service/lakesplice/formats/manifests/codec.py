@@ -20,10 +20,11 @@ Source: docs/format.md, "Manifest".
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from lakesplice.errors import CorruptFileError, UnsupportedError
+from lakesplice.formats.manifests.schema import schema_in, schema_out
 from lakesplice.formats.manifests.source import (
     integers_out,
     parked_in,
@@ -44,8 +45,7 @@ from lakesplice.model.manifest import (
     UpsertState,
 )
 from lakesplice.model.position import BEFORE_ALL, Position
-from lakesplice.model.schema import Column, Former, TableSchema
-from lakesplice.model.types import ColumnType
+from lakesplice.model.schema import TableSchema
 
 FORMAT = 1
 FORMAT_BY_HAND = 2
@@ -56,7 +56,7 @@ FORMAT_MERGED = 6
 FORMAT_NAMES = 7
 # What indexing into JSON of another shape raises; a type beyond ours or a value out of its range
 # come as errors of our own, which are named already.
-_MALFORMED = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)
+MALFORMED = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
@@ -64,12 +64,12 @@ def encode_manifest(manifest: Manifest) -> bytes:
     value = {
         "format": _format_of(manifest),
         "generation": manifest.generation,
-        "schema": _schema_out(manifest.schema),
+        "schema": schema_out(manifest.schema),
         **_sources_out(manifest),
         "files": [_base_out(file) for file in manifest.files.values()],
         "deltas": [_delta_out(delta) for delta in manifest.deltas],
         "runs": [
-            {**_file_out(run.file), "entries": run.entries, "keys_version": run.keys_version}
+            {**file_out(run.file), "entries": run.entries, "keys_version": run.keys_version}
             for run in manifest.runs
         ],
         "dead_letters": [_letters_out(ref) for ref in manifest.dead_letters],
@@ -141,15 +141,16 @@ def decode_manifest(data: bytes, path: str) -> Manifest:
     """
     try:
         value = json.loads(data)
-        _require_known_format(value, path)
+        require_known_format(value, path)
         return _manifest_in(value)
-    except _MALFORMED as error:
+    except MALFORMED as error:
         raise CorruptFileError(
             "a manifest cannot be read; restore the file", path=path, reason=repr(error)[:200]
         ) from error
 
 
-def _require_known_format(value: Any, path: str) -> None:
+def require_known_format(value: Any, path: str) -> None:
+    """Return if a manifest, or the pointer to one, is of a format that is known here."""
     written_by = int(value["format"])
     if written_by > FORMAT_NAMES:
         raise UnsupportedError(
@@ -163,12 +164,12 @@ def _manifest_in(value: Any) -> Manifest:
     files = [_base_in(file) for file in value["files"]]
     return Manifest(
         generation=int(value["generation"]),
-        schema=_schema_in(value["schema"]),
+        schema=schema_in(value["schema"]),
         sources=_sources_in(value),
         files={file.path: file for file in files},
         deltas=tuple(_delta_in(delta) for delta in value["deltas"]),
         runs=tuple(
-            RunRef(_file_in(run), int(run["entries"]), int(run["keys_version"]))
+            RunRef(file_in(run), int(run["entries"]), int(run["keys_version"]))
             for run in value["runs"]
         ),
         dead_letters=tuple(_letters_in(ref) for ref in value["dead_letters"]),
@@ -178,68 +179,13 @@ def _manifest_in(value: Any) -> Manifest:
     )
 
 
-def _schema_out(schema: TableSchema) -> dict[str, Any]:
-    former = [{"version": before.version, **_column_out(before.column)} for before in schema.former]
-    return {
-        "columns": [_column_out(column) for column in schema.columns],
-        "key": list(schema.key),
-        "versions": list(schema.versions),
-        "since": [[position.file, position.offset] for position in schema.since],
-        **({"adopted": True} if schema.adopted else {}),
-        **({"former": former} if former else {}),
-        **({"left_out": sorted(schema.left_out)} if schema.left_out else {}),
-        **({"partitioned_by": list(schema.partitioned_by)} if schema.partitioned_by else {}),
-    }
-
-
-def _column_out(column: Column) -> dict[str, Any]:
-    fill = {} if column.fill is None else {"fill": column.fill}
-    hidden = {"hidden": True} if column.hidden else {}
-    copy = {} if column.copy_of is None else {"copy_of": column.copy_of}
-    own = {"id": column.id, "name": column.name, "source_name": column.source_name}
-    type_ = {"type": column.type.name, "source_type": column.source_type}
-    return {**fill, **hidden, **copy, **own, **type_}
-
-
-def _schema_in(value: Any) -> TableSchema:
-    columns = tuple(_column_in(column) for column in value["columns"])
-    versions = tuple(int(count) for count in value["versions"])
-    since = tuple(position_in(position) for position in value["since"])
-    former = tuple(
-        Former(int(before["version"]), _column_in(before)) for before in value.get("former", ())
-    )
-    return TableSchema(
-        columns,
-        key=tuple(str(name) for name in value["key"]),
-        versions=versions,
-        since=since,
-        adopted=bool(value.get("adopted", False)),
-        former=former,
-        left_out=frozenset(str(name) for name in value.get("left_out", ())),
-        partitioned_by=tuple(str(name) for name in value.get("partitioned_by", ())),
-    )
-
-
-def _column_in(column: Any) -> Column:
-    return Column(
-        id=int(column["id"]),
-        name=str(column["name"]),
-        source_name=str(column["source_name"]),
-        type=ColumnType.parse(column["type"]),
-        source_type=str(column["source_type"]),
-        fill=None if column.get("fill") is None else str(column["fill"]),
-        hidden=bool(column.get("hidden", False)),
-        copy_of=None if column.get("copy_of") is None else int(column["copy_of"]),
-    )
-
-
 def _position_out(position: Position) -> list[int]:
     return [position.file, position.offset]
 
 
 def _letters_out(letters: DeadLetterRef) -> dict[str, Any]:
     return {
-        **_file_out(letters.file),
+        **file_out(letters.file),
         "rows": letters.rows,
         "committed_ms": letters.committed_ms,
         "position": _position_out(letters.position),
@@ -249,7 +195,7 @@ def _letters_out(letters: DeadLetterRef) -> dict[str, Any]:
 
 def _letters_in(value: Any) -> DeadLetterRef:
     return DeadLetterRef(
-        _file_in(value),
+        file_in(value),
         int(value["rows"]),
         int(value["committed_ms"]),
         position_in(value.get("position", (-1, -1))),
@@ -284,7 +230,7 @@ def _base_in(value: Any) -> BaseFile:
 
 def _delta_out(delta: DeltaRef) -> dict[str, Any]:
     return {
-        **_file_out(delta.file),
+        **file_out(delta.file),
         "rows": delta.rows,
         "schema_version": delta.schema_version,
         "waiting": {group_name(group): changes for group, changes in delta.waiting.items()},
@@ -296,7 +242,7 @@ def _delta_out(delta: DeltaRef) -> dict[str, Any]:
 
 def _delta_in(value: Any) -> DeltaRef:
     return DeltaRef(
-        file=_file_in(value),
+        file=file_in(value),
         rows=int(value["rows"]),
         schema_version=int(value["schema_version"]),
         waiting={int(group, 16): int(changes) for group, changes in value["waiting"].items()},
@@ -306,11 +252,13 @@ def _delta_in(value: Any) -> DeltaRef:
     )
 
 
-def _file_out(file: FileRef) -> dict[str, Any]:
+def file_out(file: FileRef) -> dict[str, Any]:
+    """Return a reference to a file as it stands in a manifest."""
     return {"path": file.path, "bytes": file.bytes, "checksum": file.checksum}
 
 
-def _file_in(value: Any) -> FileRef:
+def file_in(value: Any) -> FileRef:
+    """Read back `file_out`."""
     return FileRef(str(value["path"]), int(value["bytes"]), str(value["checksum"]))
 
 
@@ -352,44 +300,3 @@ def _retention_in(value: Any) -> Retention:
         swept=int(value["swept"]),
         swept_ms=int(value["swept_ms"]),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Pointer:
-    """What the log's domain `lakesplice` says: which manifest belongs to which version.
-
-    The version is repeated so that a commit by another writer, which would carry the pointer along
-    unread, is noticed; the commit's time so that it survives a checkpoint, which holds no commit
-    info.
-    """
-
-    version: int
-    timestamp_ms: int
-    manifest: FileRef
-
-
-def encode_pointer(pointer: Pointer) -> str:
-    """Return the domain's configuration as JSON text."""
-    value = {
-        "format": FORMAT,
-        "version": pointer.version,
-        "timestamp_ms": pointer.timestamp_ms,
-        "manifest": _file_out(pointer.manifest),
-    }
-    return json.dumps(value, separators=(",", ":"))
-
-
-def decode_pointer(text: str, path: str) -> Pointer:
-    """Read back `encode_pointer`; `CorruptFileError` and `UnsupportedError` as for a manifest."""
-    try:
-        value = json.loads(text)
-        _require_known_format(value, path)
-        return Pointer(
-            int(value["version"]), int(value["timestamp_ms"]), _file_in(value["manifest"])
-        )
-    except _MALFORMED as error:
-        raise CorruptFileError(
-            "the log's pointer to the manifest cannot be read; restore the file",
-            path=path,
-            pointer=text,
-        ) from error

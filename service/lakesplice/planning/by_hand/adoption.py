@@ -19,7 +19,7 @@ from lakesplice.formats.log.actions import DOMAIN, OUR_PROTOCOL, TableMetadata, 
 from lakesplice.formats.log.state import LogState
 from lakesplice.model.names import column_name
 from lakesplice.model.types import ColumnType, Kind
-from lakesplice.planning.by_hand.hand_fed import column_type
+from lakesplice.planning.by_hand.hand_fed_schema import column_type
 
 # Features of writers that ask for nothing while no property, column or domain uses them.
 _UNUSED_HARMLESS = frozenset(

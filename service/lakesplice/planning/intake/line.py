@@ -15,7 +15,7 @@ import pyarrow as pa
 from lakesplice.formats.events import DecodeContext, SchemaText, decode, schema_ids
 from lakesplice.formats.events.values.blocks import ImageBlock
 from lakesplice.formats.events.values.column_types import TypeHistory
-from lakesplice.formats.events.values.declared import DeclaredType
+from lakesplice.formats.events.values.declared_types import DeclaredType
 from lakesplice.model.choices import FormatName, NotInserts, TypeMapping
 from lakesplice.model.manifest import PartitionState
 from lakesplice.model.names import TableName

@@ -21,26 +21,20 @@ when some delete happened to be merged.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.errors import CorruptFileError
-from lakesplice.model.address import Segment, group_name
 from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.change import Op
 from lakesplice.model.names import (
     BEFORE_DIGEST,
     CHANGED,
-    GROUP,
     IS_DELETED,
     OP,
     POSITION_FILE,
     POSITION_OFFSET,
-    ROW,
     ROW_DIGEST,
     SOURCE_TS,
 )
@@ -49,94 +43,14 @@ from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.changed_columns import bitmap_bytes, bitmap_rows, changes_column
 from lakesplice.planning.rows.edits import ColumnEdit, Edits, united_edits
 from lakesplice.planning.rows.partial_fold import columnwise_edits, partial_rows
+from lakesplice.planning.rows.waiting_changes import (
+    OrderedChanges,
+    integer_column,
+    row_starts,
+)
 
-_NONE: Integers = np.empty(0, np.int64)
 # What every change brings, whatever else it has.
 _ADVANCING = (POSITION_OFFSET, SOURCE_TS)
-
-
-@dataclass(frozen=True)
-class OrderedChanges:
-    """Waiting changes in the order of a file's rows, each row's in the order of positions.
-
-    `rows[i]` is the row, counted within the file, that change `order[i]` of `changes` is for.
-    """
-
-    rows: Integers
-    order: Integers
-    changes: pa.Table
-
-    @property
-    def addressed(self) -> Integers:
-        """The rows that have changes, ascending, each once: whose state `overlay` needs."""
-        return self.rows[_starts(self.rows)]
-
-    def within(self, first: int, last: int) -> OrderedChanges:
-        """Return the part for rows [first, last), counted from `first`."""
-        start, stop = (int(at) for at in np.searchsorted(self.rows, (first, last)))
-        return OrderedChanges(self.rows[start:stop] - first, self.order[start:stop], self.changes)
-
-
-@dataclass(frozen=True)
-class Waiting:
-    """Waiting changes of any number of deltas and file groups, to be found by group.
-
-    Change `order[i]` of `changes` is for `groups[i]`; groups ascend.
-    """
-
-    changes: pa.Table
-    groups: Integers
-    order: Integers
-
-    @classmethod
-    def of(cls, changes: pa.Table) -> Waiting:
-        """Take changes in the layout of `delta_schema`, in any order, perhaps of fewer columns."""
-        # Most columns of updates are null throughout, and never looked into.
-        columns = (
-            column if column.null_count == len(column) else column.combine_chunks()
-            for column in changes.columns
-        )
-        changes = pa.table([*columns], schema=changes.schema)
-        groups = _numbers(changes, GROUP)
-        order = np.arange(len(groups))
-        if (groups[1:] < groups[:-1]).any():  # those of one delta ascend
-            order = np.argsort(groups, kind="stable")
-        return cls(changes, groups[order], order)
-
-    def place(self, segments: Sequence[Segment], path: str) -> OrderedChanges:
-        """Bring the changes of a file's segments into the order of its rows.
-
-        Raises `CorruptFileError` naming `path` for an address beyond its segment.
-        """
-        first, rows, order = 0, [_NONE], [_NONE]
-        for segment in segments:
-            start, stop = np.searchsorted(self.groups, (segment.group, segment.group + 1))
-            if start < stop:
-                found = self.order[start:stop]
-                rows.append(self._rows(segment, found, path) + first)
-                order.append(found)
-            first += segment.rows
-        return _sorted(np.concatenate(rows), np.concatenate(order), self.changes)
-
-    def _rows(self, segment: Segment, found: Integers, path: str) -> Integers:
-        rows = _numbers(self.changes, ROW)[found]
-        beyond = np.flatnonzero((rows < 0) | (rows >= segment.rows))
-        if len(beyond):
-            raise CorruptFileError(
-                "a change is addressed beyond its file group; run `lakesplice index check`",
-                path=path,
-                group=group_name(segment.group),
-                row=int(rows[beyond[0]]),
-            )
-        return rows
-
-
-def _sorted(rows: Integers, order: Integers, changes: pa.Table) -> OrderedChanges:
-    if (rows[1:] > rows[:-1]).all():
-        return OrderedChanges(rows, order, changes)
-    file, offset = (_numbers(changes, name)[order] for name in (POSITION_FILE, POSITION_OFFSET))
-    by_row = np.lexsort((offset, file, rows))
-    return OrderedChanges(rows[by_row], order[by_row], changes)
 
 
 def state_columns(schema: TableSchema, ordering: Ordering) -> tuple[str, ...]:
@@ -167,7 +81,7 @@ def overlay(
     """
     if not len(placed.rows):
         return Edits()
-    owner = np.cumsum(_starts(placed.rows)) - 1
+    owner = np.cumsum(row_starts(placed.rows)) - 1
     _check_keys(placed, owner, state, schema, path)
     apart = _by_column(placed, owner, state, schema)
     if not apart.any():
@@ -225,9 +139,9 @@ def _overlay(
     if not len(kept):
         return Edits(stale=len(alive))
     live = OrderedChanges(placed.rows[kept], placed.order[kept], placed.changes)
-    starts = np.flatnonzero(_starts(live.rows))
+    starts = np.flatnonzero(row_starts(live.rows))
     winners = np.append(starts[1:], len(kept)) - 1
-    deleted = _numbers(live.changes, OP)[live.order[winners]] == Op.DELETE
+    deleted = integer_column(live.changes, OP)[live.order[winners]] == Op.DELETE
     rows = live.rows[winners]
     chosen = live.order[winners]
     columns = {name: ColumnEdit(rows, _taken(live.changes, name, chosen)) for name in _ADVANCING}
@@ -277,12 +191,12 @@ def _check_keys(
 
 def _above(placed: OrderedChanges, owner: Integers, state: pa.Table, ordering: Ordering) -> Mask:
     """Which changes are above their row's position, each position once."""
-    offset = _numbers(placed.changes, POSITION_OFFSET)[placed.order]
-    above: Mask = offset > _numbers(state, POSITION_OFFSET)[owner]
+    offset = integer_column(placed.changes, POSITION_OFFSET)[placed.order]
+    above: Mask = offset > integer_column(state, POSITION_OFFSET)[owner]
     again = (placed.rows[1:] == placed.rows[:-1]) & (offset[1:] == offset[:-1])
     if ordering is not Ordering.COMMIT:
-        file = _numbers(placed.changes, POSITION_FILE)[placed.order]
-        row_file = _numbers(state, POSITION_FILE)[owner]
+        file = integer_column(placed.changes, POSITION_FILE)[placed.order]
+        row_file = integer_column(state, POSITION_FILE)[owner]
         above = (file > row_file) | ((file == row_file) & above)
         again &= file[1:] == file[:-1]
     above[1:] &= ~again
@@ -333,7 +247,7 @@ def _fates(live: OrderedChanges, starts: Integers, deleted: Mask) -> dict[str, C
     So the pages of that column stay untouched by updates, as those of `_position_file`, always 0,
     and `_row_digest`, always null, do.
     """
-    op = _numbers(live.changes, OP)[live.order]
+    op = integer_column(live.changes, OP)[live.order]
     turned = np.logical_or.reduceat(op != Op.UPDATE, starts)
     if not turned.any():
         return {}
@@ -352,16 +266,6 @@ def _links(
     found[starts], has_found[starts] = _digests(state, ROW_DIGEST, owner[starts])
     known, equal = has_before & has_found, before == found
     return known & equal, known & ~equal
-
-
-def _starts(rows: Integers) -> Mask:
-    starts = np.ones(len(rows), np.bool_)
-    starts[1:] = rows[1:] != rows[:-1]
-    return starts
-
-
-def _numbers(table: pa.Table, name: str) -> Integers:
-    return np.asarray(table.column(name).to_numpy(), np.int64)
 
 
 def _digests(table: pa.Table, name: str, order: Integers) -> tuple[Integers, Mask]:

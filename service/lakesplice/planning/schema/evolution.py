@@ -22,7 +22,6 @@ from typing import TypeAlias
 
 from lakesplice.model.column_presence import ColumnPresence, ColumnPresences
 from lakesplice.model.manifest import ParkCode
-from lakesplice.model.names import column_name
 from lakesplice.model.position import Position
 from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
 from lakesplice.planning.schema import policy_refusals
@@ -30,6 +29,7 @@ from lakesplice.planning.schema.column_mapping import followed_as, matched
 from lakesplice.planning.schema.image_fit import other_key, unusable
 from lakesplice.planning.schema.missing_columns import Why, declared_yet_unsent, refusal
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, Behaviour, PartialImages, SchemaPolicy
+from lakesplice.planning.schema.schema_growth import grown_schema, missing_positions
 from lakesplice.planning.schema.source_names import (
     SINCE_UNKNOWN,
     column_of,
@@ -37,7 +37,6 @@ from lakesplice.planning.schema.source_names import (
     known_as,
     unplaced,
 )
-from lakesplice.planning.schema.stored_names import has_copy, renamed_beside, stored_names
 from lakesplice.planning.schema.type_changes import accepts
 from lakesplice.planning.shape.masks import is_masked
 from lakesplice.planning.shape.partition_columns import asked_otherwise, partitioned
@@ -105,7 +104,7 @@ def fit(
     version = _version_of(current, taken.whole if taken.partial else taken, presences)
     if version is None:
         return anew(current, image, policy, presences)
-    positions = _positions(current, taken)
+    positions = missing_positions(current, taken)
     if taken.left_out <= current.left_out and not positions:
         return _mapped(current, taken, version)
     noted = current.with_columns(positions, current.key)
@@ -127,7 +126,7 @@ def anew(
     unfit = _unfit(current, image, taken, policy) or _differing(current, taken, policy, presences)
     if unfit is not None:
         return unfit
-    next_one = _grown(current, taken, policy, presences).next
+    next_one = grown_schema(current, taken, policy, presences)
     grown = partitioned(current, next_one, policy.partition_by)
     return Grows(grown) if isinstance(grown, TableSchema) else Unfit(*grown)
 
@@ -264,14 +263,6 @@ def _has_key(current: TableSchema, image: SourceSchema) -> bool:
     return all(column is not None and accepts(column, field) for column, field in columns)
 
 
-def _positions(current: TableSchema, image: SourceSchema) -> tuple[Column, ...]:
-    """Return the column that a table needs for the image and hasn't got, if so."""
-    if not image.partial or current.positions is not None:
-        return ()
-    first = max((column.id for column in current.columns), default=-1) + 1
-    return (TableSchema.positions_column(first),)
-
-
 def _names(image: SourceSchema) -> set[str]:
     return {field.name for field in image.fields}
 
@@ -333,63 +324,3 @@ def _differing(
     if match.new and not policy.adds:
         return Unfit(ParkCode.SCHEMA_CHANGE, policy_refusals.added(match.new[0]))
     return None
-
-
-def _grown(
-    current: TableSchema,
-    image: SourceSchema,
-    policy: SchemaPolicy,
-    presences: ColumnPresences | None,
-) -> Grows:
-    positions = _positions(current, image)
-    image = image.whole if image.partial else image
-    match = matched(current, image, policy, presences)
-    new = list(match.new)
-    # Of a table's first columns too: images that lack one, which come later, are from before it.
-    filled = (
-        {field.name for field in new} - {*image.key, *current.left_out} if policy.fills else set()
-    )
-    hidden = policy.hides_dropped and not match.maybe_renamed and presences is None
-    # Other shards have the column still, so it keeps its name unless that is another's now.
-    released = [c for c in match.missing if presences is None or c.source_name in match.handed_on]
-    changed = [replace(column, source_name="", hidden=hidden) for column in released]
-    changed += [replace(kept, source_name=name) for name, kept in match.renamed.items()]
-    keeps = policy.keeps_old_names and presences is None
-    both = renamed_beside(current, match, image) if keeps else ()
-    beside = []
-    for field in image.fields:
-        column = match.kept.get(field.name)
-        if column is None:
-            continue
-        followed = followed_as(current, column, field, policy)
-        if isinstance(followed, SourceField):
-            beside.append(followed)
-            changed.append(replace(column, source_name=""))
-        elif followed is not None and followed != column:
-            changed.append(followed)
-    copied = [column for column in both if not has_copy(current, column)]
-    names_of_new = [*(field.name for field in new), *(column.source_name for column in copied)]
-    named = stored_names(current, changed, names_of_new, both)
-    new += beside
-    names = [*named.added[: len(names_of_new) - len(copied)], *named.beside(f.name for f in beside)]
-    first = max((column.id for column in current.columns), default=-1) + 1
-    added = [
-        Column(
-            first + at,
-            name,
-            field.name,
-            field.type,
-            field.source_type,
-            field.fill if field.name in filled else None,
-        )
-        for at, (name, field) in enumerate(zip(names, new, strict=True))
-        if field.type is not None  # true of all: `_unusable` has looked
-    ]
-    for name, column in zip(named.added[len(names_of_new) - len(copied) :], copied, strict=True):
-        at = first + len(added)
-        copy = Column(at, name, "", column.type, column.source_type, copy_of=column.id)
-        added.append(copy)
-    added += [TableSchema.positions_column(first + len(added)) for _ in positions]
-    key = current.key or tuple(column_name(part) for part in image.key)
-    grown = current.with_columns(added, key, named.changed)
-    return Grows(replace(grown, left_out=current.left_out | image.left_out))

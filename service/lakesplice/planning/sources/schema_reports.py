@@ -13,7 +13,7 @@ from heapq import merge
 
 from lakesplice.formats.events import TypeHistory, TypeVersion
 from lakesplice.formats.events.ddl import SchemaChange, SchemaHistory, TableDrop
-from lakesplice.formats.events.values.declared import DECLARED
+from lakesplice.formats.events.values.declared_types import DECLARED
 from lakesplice.model.manifest import ParkCode, ParkReason, SourceState
 from lakesplice.model.names import TableName
 from lakesplice.model.position import BEFORE_ALL, Position

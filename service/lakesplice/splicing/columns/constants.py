@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakesplice.model.arrays import Mask
-from lakesplice.splicing.columns.describing import bounds_are_whole
+from lakesplice.splicing.columns.chunk_statistics import bounds_are_whole
 from lakesplice.splicing.metadata.bounds import numbers
 from lakesplice.splicing.pages.codec import decode_dictionary
 from lakesplice.splicing.structures.checksums import is_ours

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakesplice.planning.rows.edits import ColumnEdit
-from lakesplice.splicing.columns.describing import described
+from lakesplice.splicing.columns.chunk_statistics import described
 from lakesplice.splicing.columns.rewriting import rewritten_chunk
 from lakesplice.splicing.faults import Reason
 from lakesplice.splicing.metadata.encodings import covering
@@ -33,8 +33,8 @@ from lakesplice.splicing.pages.dictionaries import (
     extended,
     with_entries_at_first,
 )
-from lakesplice.splicing.pages.laying import refused, stored
 from lakesplice.splicing.pages.memory import Memory, part_of
+from lakesplice.splicing.pages.new_values import refused, stored
 from lakesplice.splicing.pages.plan import (
     ChunkPlan,
     dictionary_decayed,

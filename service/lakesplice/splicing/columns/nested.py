@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakesplice.planning.rows.edits import ColumnEdit
-from lakesplice.splicing.columns.fresh import ROWS_PER_PAGE, style_like
+from lakesplice.splicing.columns.new_chunks import ROWS_PER_PAGE, style_like
 from lakesplice.splicing.faults import Reason
 from lakesplice.splicing.metadata.encodings import of_version
 from lakesplice.splicing.options import Tally
 from lakesplice.splicing.output.images import ChunkImage, dictionary_bytes
 from lakesplice.splicing.pages.codec import compression, decimals_as_integers
-from lakesplice.splicing.pages.laying import fitting, null_refused, refused, stored
+from lakesplice.splicing.pages.new_values import fitting, null_refused, refused, stored
 from lakesplice.splicing.structures.decoding import decoding
 from lakesplice.splicing.structures.enums import Codec
 from lakesplice.splicing.structures.footer import MAGIC, Chunk, Footer, Leaf, RowGroup

@@ -16,14 +16,14 @@ import numpy as np
 import pyarrow as pa
 
 from lakesplice.planning.rows.edits import ColumnEdit
-from lakesplice.splicing.columns.describing import Description, ordered
+from lakesplice.splicing.columns.chunk_statistics import Description, ordered
 from lakesplice.splicing.faults import FilePart, Reason
 from lakesplice.splicing.options import Tally
 from lakesplice.splicing.output.images import ChunkImage, Piece, dictionary_bytes
 from lakesplice.splicing.pages.codec import EncodedPages, Style, decoded, encode_pages
 from lakesplice.splicing.pages.dictionaries import extended, with_entries_at_first
-from lakesplice.splicing.pages.laying import bits, laid_over, refused, stored
 from lakesplice.splicing.pages.memory import Memory
+from lakesplice.splicing.pages.new_values import bits, laid_over, refused, stored
 from lakesplice.splicing.pages.plan import DICTIONARY_BYTES_MAX
 from lakesplice.splicing.pages.streaming import ChunkValues, value_bytes
 from lakesplice.splicing.structures.enums import Encoding, PageKind

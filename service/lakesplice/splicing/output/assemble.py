@@ -19,7 +19,7 @@ from functools import partial
 import pyarrow as pa
 
 from lakesplice.errors import CorruptFileError
-from lakesplice.splicing.metadata.signing import signed
+from lakesplice.splicing.metadata.writer_names import signed
 from lakesplice.splicing.options import Tally
 from lakesplice.splicing.output.copying import Sink
 from lakesplice.splicing.output.images import (

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import pyarrow as pa
 
 from lakesplice.errors import CorruptFileError
-from lakesplice.splicing.metadata.trust import believed
+from lakesplice.splicing.metadata.writer_faults import believed
 from lakesplice.splicing.options import Tally
 from lakesplice.splicing.output.copying import Readable
 from lakesplice.splicing.structures.checksums import check_chunks

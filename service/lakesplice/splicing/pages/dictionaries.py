@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.splicing.pages.laying import bits
+from lakesplice.splicing.pages.new_values import bits
 from lakesplice.splicing.structures.footer import Chunk
 from lakesplice.splicing.thrift.compact import EMPTY, List, Struct, Value, Wire
 

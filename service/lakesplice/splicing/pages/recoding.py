@@ -22,8 +22,8 @@ from lakesplice.splicing.pages.codec import (
     with_dictionary,
 )
 from lakesplice.splicing.pages.dictionaries import positions
-from lakesplice.splicing.pages.laying import bits, laid_over, refused, stored
 from lakesplice.splicing.pages.memory import Memory
+from lakesplice.splicing.pages.new_values import bits, laid_over, refused, stored
 from lakesplice.splicing.pages.page_runs import PageRun, read_spans
 from lakesplice.splicing.pages.plan import rows_in_pages
 from lakesplice.splicing.pages.streaming import value_bytes

@@ -33,7 +33,7 @@ from lakesplice.planning.by_hand.adoption import (
     kept_properties,
     refuse,
 )
-from lakesplice.planning.by_hand.hand_fed import adopted_schema
+from lakesplice.planning.by_hand.hand_fed_schema import adopted_schema
 from lakesplice.table.by_hand.adopted_files import (
     ForeignFile,
     FoundFile,

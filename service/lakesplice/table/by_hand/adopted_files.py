@@ -16,7 +16,7 @@ from lakesplice.formats.parquet.adopted import is_flat, opened, type_of, unfit_c
 from lakesplice.formats.parquet.read import named
 from lakesplice.formats.parquet.write import pages_end
 from lakesplice.model.schema import Column, TableSchema
-from lakesplice.planning.by_hand.hand_fed import stored_values
+from lakesplice.planning.by_hand.hand_fed_schema import stored_values
 from lakesplice.planning.rows.edits import Edits
 from lakesplice.splicing.operations import NewColumn, add_columns
 from lakesplice.splicing.output.copying import StreamSink

@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from lakesplice.errors import StorageError, UsageError
 from lakesplice.model.manifest import Manifest, UpsertState
-from lakesplice.planning.by_hand.hand_fed import checked_transaction, hand_fed_schema
+from lakesplice.planning.by_hand.hand_fed_changes import checked_transaction
+from lakesplice.planning.by_hand.hand_fed_schema import hand_fed_schema
 from lakesplice.planning.rows.index_merge import plan_merge
 from lakesplice.planning.upkeep.compaction import tasks, work
 from lakesplice.planning.upkeep.file_merge import (
@@ -21,7 +22,7 @@ from lakesplice.planning.upkeep.file_merge import (
 )
 from lakesplice.planning.upkeep.retention import PURGE_SECONDS, RETENTION_SECONDS
 from lakesplice.splicing.output.copying import OpenSink, StreamSink
-from lakesplice.table.by_hand.given_rows import Rows, all_rows, reader_of, stored_batches
+from lakesplice.table.by_hand.input_rows import Rows, all_rows, reader_of, stored_batches
 from lakesplice.table.by_hand.new_rows import write_new_rows
 from lakesplice.table.by_hand.upsert import (
     Upserted,

@@ -14,7 +14,7 @@ from lakesplice.formats.rowindex import Entries, encode_run
 from lakesplice.model.address import GROUP_BITS, Segment
 from lakesplice.model.manifest import RunRef
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.by_hand.hand_fed import base_rows
+from lakesplice.planning.by_hand.hand_fed_changes import base_rows
 from lakesplice.planning.rows.index_merge import concatenated, sorted_entries
 from lakesplice.planning.rows.keyhash import key_hash
 from lakesplice.table.files.base_files import create_base_of, put_file

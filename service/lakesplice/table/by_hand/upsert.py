@@ -22,7 +22,7 @@ from lakesplice.model.arrays import Integers, Mask, Unsigned
 from lakesplice.model.manifest import DeltaRef, Manifest, UpsertState
 from lakesplice.model.names import GROUP, ROW
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.by_hand.hand_fed import deletes, repeated_key, updates
+from lakesplice.planning.by_hand.hand_fed_changes import deletes, repeated_key, updates
 from lakesplice.planning.intake.insert_only import first_places
 from lakesplice.planning.rows.keyhash import key_hash
 from lakesplice.planning.rows.locate import UNKNOWN, locate

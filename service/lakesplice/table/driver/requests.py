@@ -15,6 +15,7 @@ from itertools import takewhile
 
 from lakesplice.errors import CorruptFileError, MissingFileError, RetryableError
 from lakesplice.table.driver.generation import lease_of, newest_generation
+from lakesplice.table.protocol.history import history
 from lakesplice.table.protocol.layout import (
     ANSWERS,
     HEARTBEATS,
@@ -24,7 +25,6 @@ from lakesplice.table.protocol.layout import (
     request_path,
 )
 from lakesplice.table.protocol.ports import Clock, Store
-from lakesplice.table.protocol.snapshot import history
 
 REQUEST_PARAMETER = "request"
 _ANSWERS_KEPT_MS = 86_400_000

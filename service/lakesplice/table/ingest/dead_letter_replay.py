@@ -32,7 +32,7 @@ from lakesplice.table.files.dead_letters import (
 from lakesplice.table.files.index_runs import RunCache
 from lakesplice.table.ingest.append import AppendPlan, append
 from lakesplice.table.ingest.fence import fence_deltas
-from lakesplice.table.ingest.left_rows import without_places_left
+from lakesplice.table.ingest.moved_row_deletes import without_places_left
 from lakesplice.table.ingest.reshape import reshape
 from lakesplice.table.protocol.commit import Committed, Conflict
 from lakesplice.table.protocol.intents import Evolve, Intent, Replay

@@ -18,10 +18,11 @@ from lakesplice.model.schema import TableSchema
 from lakesplice.planning.intake.known_topic import KnownTopic, known_topic
 from lakesplice.planning.sources.shards import joining_problem
 from lakesplice.table.ingest.fence import lives_below, with_fence
-from lakesplice.table.ingest.left_rows import without_places_left
+from lakesplice.table.ingest.moved_row_deletes import without_places_left
 from lakesplice.table.ingest.reshape import reshape
 from lakesplice.table.protocol.commit import NOTHING_TOLD, Committed, Conflict, commit, create
 from lakesplice.table.protocol.intents import Create, Evolve, Ingest, Intent, Redirect
+from lakesplice.table.protocol.layout import probe_path
 from lakesplice.table.protocol.ports import Clock, Entropy, Store
 from lakesplice.table.protocol.retries import Retries
 from lakesplice.table.protocol.snapshot import Snapshot, latest, open_snapshot
@@ -71,6 +72,15 @@ class DriverTable:
         self._clock = clock
         self._entropy = entropy
         self._log_retention_hours = log_retention_hours
+
+    def require_writable(self) -> None:
+        """Write a file where the table's commits are, and delete it; `StorageError` if that fails.
+
+        Blocks. Readers of the log skip a name that begins with an underscore, as this one does.
+        """
+        path = probe_path(self._entropy)
+        self.store.put_new(path, b"")
+        self.store.delete(path)
 
     @property
     def snapshot(self) -> Snapshot | None:

@@ -30,8 +30,8 @@ from lakesplice.model.names import (
 )
 from lakesplice.model.position import Position
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.rows.overlay import OrderedChanges, Waiting
 from lakesplice.planning.rows.partial_fold import partial_rows
+from lakesplice.planning.rows.waiting_changes import OrderedChanges, Waiting
 from lakesplice.planning.sources.shards import in_shard, shard_columns
 from lakesplice.table.files.base_files import addresses, open_base
 from lakesplice.table.files.pending_changes import read_waiting

@@ -33,7 +33,8 @@ from lakesplice.model.names import (
 )
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.edits import ColumnEdit, Edits, apply_edits
-from lakesplice.planning.rows.overlay import OrderedChanges, Waiting, overlay
+from lakesplice.planning.rows.overlay import overlay
+from lakesplice.planning.rows.waiting_changes import OrderedChanges, Waiting
 from lakesplice.planning.shape.partition_columns import partitions_of
 from lakesplice.splicing.pages.rows import read_rows
 from lakesplice.splicing.structures.source import SourceFile

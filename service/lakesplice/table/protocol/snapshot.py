@@ -8,10 +8,8 @@ version is the end of the log only above a checkpoint or a version known to be r
 
 from __future__ import annotations
 
-import json
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from lakesplice.errors import (
@@ -27,7 +25,6 @@ from lakesplice.formats.log.actions import (
     FEATURE,
     OUR_PROTOCOL,
     Action,
-    CommitInfo,
     DomainMetadata,
 )
 from lakesplice.formats.log.checkpoint import (
@@ -57,21 +54,6 @@ class Snapshot:
     manifest: Manifest
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryEntry:
-    """What one retained version says of itself.
-
-    `source` gives, per Kafka partition in which the table moved with it, where from and where to;
-    None if the version before it is no longer there. Of a table of several topics it is empty, and
-    `sources` has the same for each topic that moved.
-    """
-
-    version: int
-    info: CommitInfo
-    source: Mapping[int, tuple[int, int]] | None = None
-    sources: Mapping[str, Mapping[int, tuple[int, int]]] = field(default_factory=dict)
-
-
 def open_snapshot(store: Store, version: int | None = None) -> Snapshot:
     """Return the table's state at `version`, or at its newest one.
 
@@ -99,77 +81,6 @@ def latest(store: Store, known: Snapshot) -> Snapshot:
         retained = store.size(commit_path(known.version)) is not None
         return known if retained else open_snapshot(store)
     return _with_manifest(store, state)
-
-
-def history(store: Store) -> Iterator[HistoryEntry]:
-    """Yield the retained versions, newest first; each costs one read."""
-    newer: tuple[int, CommitInfo] | None = None
-    for version in reversed(_listed_versions(store)):
-        path = commit_path(version)
-        infos = (a for a in decode_commit(store.read(path), path) if isinstance(a, CommitInfo))
-        info = next(infos, CommitInfo(None, ""))
-        if newer is not None:
-            before, after = _offsets(info), _offsets(newer[1])
-            sources = _moved_by_topic(before, after)
-            yield HistoryEntry(*newer, _moved(before.get("", {}), after.get("", {})), sources)
-        newer = version, info
-    if newer is not None:
-        yield HistoryEntry(*newer, {} if newer[0] == 0 else None)
-
-
-def _offsets(info: CommitInfo) -> Mapping[str, Mapping[int, int]]:
-    """The offsets that a commit of ours states, by topic, the only one's under an empty name; none
-    in anybody else's.
-    """
-    try:
-        stated = json.loads(info.parameters.get("offsets", "{}"))
-        by_topic = all(isinstance(one, dict) for one in stated.values())
-        return {
-            str(topic): {int(number): int(offset) for number, offset in offsets.items()}
-            for topic, offsets in (stated if by_topic else {"": stated}).items()
-        }
-    except (ValueError, TypeError, AttributeError):
-        return {}
-
-
-def _moved_by_topic(
-    before: Mapping[str, Mapping[int, int]], after: Mapping[str, Mapping[int, int]]
-) -> dict[str, dict[int, tuple[int, int]]]:
-    """Topics are in the order in which they joined, so content without a topic's name is the first
-    one's.
-    """
-    topics = [topic for topic in after if topic]
-    known = {**dict(zip(topics[:1], [before.get("", {})], strict=False)), **before}
-    moves = {topic: _moved(known.get(topic, {}), after[topic]) for topic in topics}
-    return {topic: moved for topic, moved in moves.items() if moved}
-
-
-def _moved(before: Mapping[int, int], after: Mapping[int, int]) -> dict[int, tuple[int, int]]:
-    return {
-        number: (before.get(number, 0), after[number])
-        for number in sorted(after)
-        if before.get(number, 0) != after[number]
-    }
-
-
-def version_at(store: Store, timestamp_ms: int) -> int:
-    """Return the newest retained version committed at or before a moment.
-
-    Blocks on some reads of commits. `VersionNotFoundError` if all are later.
-    """
-    versions = _listed_versions(store)
-
-    def committed(version: int) -> int:
-        path = commit_path(version)
-        infos = (a for a in decode_commit(store.read(path), path) if isinstance(a, CommitInfo))
-        return next((info.timestamp_ms for info in infos if info.timestamp_ms is not None), 0)
-
-    before = bisect_right(versions, timestamp_ms, key=committed)
-    if not before:
-        raise VersionNotFoundError(
-            "no retained version is as old as that", timestamp_ms=timestamp_ms, oldest=versions[:1]
-        )
-    return versions[before - 1]
 
 
 def manifest_ref(snapshot: Snapshot) -> FileRef:
@@ -208,7 +119,7 @@ def read_pointer(store: Store, version: int) -> Pointer:
 
 def oldest_version(store: Store) -> int:
     """Return the oldest version whose commit is still in the log; 0 for an empty log. Lists it."""
-    return next(iter(_listed_versions(store)), 0)
+    return next(iter(listed_versions(store)), 0)
 
 
 def read_manifest(store: Store, ref: FileRef) -> Manifest:
@@ -328,7 +239,8 @@ def _versions(names: Sequence[str]) -> Iterator[int]:
             yield version
 
 
-def _listed_versions(store: Store) -> list[int]:
+def listed_versions(store: Store) -> list[int]:
+    """Return the versions whose commits are in the log, ascending. Lists it."""
     return sorted(_versions([path.rpartition("/")[2] for path in store.list(f"{LOG}/")]))
 
 

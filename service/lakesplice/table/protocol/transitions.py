@@ -25,6 +25,7 @@ from lakesplice.model.manifest import (
     UpsertState,
 )
 from lakesplice.model.schema import TableSchema
+from lakesplice.table.protocol.file_actions import adds_of, partition_values, removes_of
 from lakesplice.table.protocol.intents import (
     Adopt,
     Counts,
@@ -44,7 +45,6 @@ from lakesplice.table.protocol.intents import (
     Sweep,
     Upsert,
 )
-from lakesplice.table.protocol.named_files import adds_of, partition_values, removes_of
 from lakesplice.table.protocol.offsets import offsets_from, reached
 from lakesplice.table.protocol.source_states import fed, purged, redirected, replayed, stamp
 

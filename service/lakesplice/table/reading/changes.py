@@ -33,7 +33,8 @@ from lakesplice.model.position import Ordering
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.changed_columns import bitmap_bytes, bitmap_rows, changes_column
 from lakesplice.planning.rows.edits import apply_edits
-from lakesplice.planning.rows.overlay import Waiting, overlay, state_columns
+from lakesplice.planning.rows.overlay import overlay, state_columns
+from lakesplice.planning.rows.waiting_changes import Waiting
 from lakesplice.table.files.base_files import open_base
 from lakesplice.table.files.pending_changes import read_waiting
 from lakesplice.table.protocol.layout import commit_path

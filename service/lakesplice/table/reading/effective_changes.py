@@ -12,7 +12,7 @@ from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.manifest import DeltaRef, Manifest
 from lakesplice.model.names import GROUP, POSITION_FILE, POSITION_OFFSET
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.rows.overlay import OrderedChanges, Waiting
+from lakesplice.planning.rows.waiting_changes import OrderedChanges, Waiting
 from lakesplice.splicing.pages.rows import read_rows
 from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.table.files.base_files import checked_base

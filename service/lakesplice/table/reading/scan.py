@@ -22,7 +22,8 @@ from lakesplice.model.names import IS_DELETED
 from lakesplice.planning.filtering.filters import Filter
 from lakesplice.planning.filtering.partition_pruning import left_by
 from lakesplice.planning.rows.edits import apply_edits
-from lakesplice.planning.rows.overlay import OrderedChanges, Waiting, overlay, state_columns
+from lakesplice.planning.rows.overlay import overlay, state_columns
+from lakesplice.planning.rows.waiting_changes import OrderedChanges, Waiting
 from lakesplice.table.files.base_files import open_base
 from lakesplice.table.files.pending_changes import read_waiting
 from lakesplice.table.protocol.ports import Store

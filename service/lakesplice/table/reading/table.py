@@ -14,17 +14,10 @@ from lakesplice.errors import UsageError
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.schema import SYSTEM_FIELDS, TableSchema
 from lakesplice.planning.filtering.filters import Filter, stored_names
+from lakesplice.table.protocol.history import HistoryEntry, history, version_at
 from lakesplice.table.protocol.offsets import next_offsets
 from lakesplice.table.protocol.ports import Store
-from lakesplice.table.protocol.snapshot import (
-    HistoryEntry,
-    Snapshot,
-    history,
-    latest,
-    open_snapshot,
-    version_at,
-    within_retention,
-)
+from lakesplice.table.protocol.snapshot import Snapshot, latest, open_snapshot, within_retention
 from lakesplice.table.reading.changes import changes_of, feed_schema
 from lakesplice.table.reading.scan import Request, View, scan
 

@@ -20,13 +20,8 @@ from lakesplice.model.address import BaseFile
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.edits import Edits
-from lakesplice.planning.rows.overlay import (
-    OrderedChanges,
-    Waiting,
-    overlay,
-    state_columns,
-    without_effect,
-)
+from lakesplice.planning.rows.overlay import overlay, state_columns, without_effect
+from lakesplice.planning.rows.waiting_changes import OrderedChanges, Waiting
 from lakesplice.splicing.pages.rows import read_rows
 from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.splicing.verify import verify_edits

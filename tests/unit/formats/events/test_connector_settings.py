@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lakesplice.formats.events import DecodeContext, Decoded
-from lakesplice.formats.events.debezium.native import Handling
+from lakesplice.formats.events.debezium.ddl_types import Handling
 from lakesplice.model.manifest import ParkCode
 from tests.support.debezium import TABLE, Record, compact, dead, decode_all, images, payload
 from tests.unit.formats.events.test_typed import _told

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from lakesplice.formats.events import Decoded, decode
-from lakesplice.formats.events.values.context import DecodeContext
-from lakesplice.formats.events.values.declared import declare
+from lakesplice.formats.events.values.declared_types import declare
+from lakesplice.formats.events.values.decode_context import DecodeContext
 from lakesplice.model.names import TableName
 from tests.support.debezium import compact
 

@@ -10,7 +10,7 @@ import pytest
 
 from lakesplice.formats.events import DecodeContext, SchemaText, declare
 from lakesplice.formats.events.ddl import SchemaChange, history_of, read_schema_change
-from lakesplice.formats.events.debezium.native import Handling, types_of
+from lakesplice.formats.events.debezium.ddl_types import Handling, types_of
 from tests.property.test_format_laws import ticdc_debezium
 from tests.support.avro import CONTEXT as AVRO
 from tests.support.avro import KEY_ID, SCHEMAS, VALUE_ID, avro_record, envelope, written

@@ -70,7 +70,7 @@ def list_letters(
 ) -> None:
     """List the dead letters of each table, newest first: where and when they were read, and why."""
     from lakesplice.apps.lake import table_names
-    from lakesplice.storage.places import is_there, open_store
+    from lakesplice.storage.stores import is_there, open_store
     from lakesplice.table.protocol.layout import LOG
 
     root = open_store(address, lake_options(config))

@@ -22,7 +22,7 @@ from lakesplice.errors import TableNotFoundError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lakesplice.table.protocol.snapshot import HistoryEntry
+    from lakesplice.table.protocol.history import HistoryEntry
 
 _HISTORY_COLUMNS = ("version", "time", "operation", "source", "metrics")
 
@@ -35,7 +35,7 @@ def tables(
     """
     from lakesplice.apps.cli.tables.lake_overview import print_overview
     from lakesplice.apps.lake_listing import listing
-    from lakesplice.storage.places import is_there, open_store
+    from lakesplice.storage.stores import is_there, open_store
     from lakesplice.table.driver.status import newest_status
 
     root = open_store(lake, lake_options(config))
@@ -64,7 +64,7 @@ def history(
 
     from lakesplice.apps.lake import table_store
     from lakesplice.apps.lake_listing import moment
-    from lakesplice.table.protocol.snapshot import history as versions
+    from lakesplice.table.protocol.history import history as versions
 
     def row(entry: Any) -> dict[str, Any]:
         info = entry.info

@@ -69,7 +69,7 @@ def vacuum(
     from lakesplice.apps.lake import table_store
     from lakesplice.apps.table_commands.dispatch import RequestWait, give
     from lakesplice.apps.table_commands.work import VACUUM
-    from lakesplice.storage.places import drop_temporaries
+    from lakesplice.storage.stores import drop_temporaries
     from lakesplice.storage.system import SystemClock
     from lakesplice.table.upkeep.vacuum import Vacuumed, require_safe_retention
 

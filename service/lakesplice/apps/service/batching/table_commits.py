@@ -8,19 +8,20 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
 
-from lakesplice.apps.service.batching.dead_letter_topic import send_letters
 from lakesplice.apps.service.batching.dropped_tables import TableDrops
 from lakesplice.apps.service.batching.restart import Restart, RestartReason
 from lakesplice.apps.service.batching.spans import Span, refuse
 from lakesplice.apps.service.batching.table_failures import TableFailures
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable
-from lakesplice.errors import FencedError
+from lakesplice.errors import FencedError, SourceUnavailable
 from lakesplice.model.manifest import DeadLetterRef
 from lakesplice.spark.jobs.batch_plan import TaskError, TopicResult
 from lakesplice.spark.kafka.dead_letter_topic import LetterTopic
+from lakesplice.table.files.dead_letters import letters_of
 from lakesplice.table.ingest.batch_commit import CommitOutcome, settle
 from lakesplice.table.protocol.commit import Conflict
+from lakesplice.telemetry.catalogue import UNSENT_LETTERS
 
 
 class PartOutcome(Enum):
@@ -109,3 +110,21 @@ class TableCommits:
     def _send(self, table: ServiceTable, letters: Sequence[DeadLetterRef]) -> None:
         if self.letters is not None:
             send_letters(self.driver, table, letters, self.letters)
+
+
+def send_letters(
+    driver: Driver, table: ServiceTable, refs: Sequence[DeadLetterRef], topic: LetterTopic
+) -> None:
+    """Send the letters of some files; what the topic doesn't take is counted and logged.
+
+    The batch continues without it, since the durable dead letter is the lake's. Blocks for at most
+    about the request timeout twice.
+    """
+    letters = letters_of(table.store, refs)
+    try:
+        topic.send(str(table.name), letters)
+    except SourceUnavailable as error:
+        driver.metrics.add(UNSENT_LETTERS, len(letters), table=str(table.name))
+        driver.log.warning(
+            "dead-letters-unsent", table=str(table.name), letters=len(letters), error=str(error)
+        )

@@ -35,7 +35,7 @@ from lakesplice.planning.upkeep.compaction import (
 from lakesplice.spark.jobs.rewrites import RewriteTask, rewrite_files
 from lakesplice.spark.session import cores
 from lakesplice.storage.copying import ScratchFile
-from lakesplice.storage.places import open_sink
+from lakesplice.storage.stores import open_sink
 from lakesplice.table.files.page_rewriter import FALLBACK, WHOLE, best_rewriter
 from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.protocol.intents import Splice

@@ -25,7 +25,7 @@ from lakesplice.spark.jobs.rewrites import (
     merge_runs,
     purge_table,
 )
-from lakesplice.storage.places import log_keeper, open_sink
+from lakesplice.storage.stores import log_keeper, open_sink
 from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.protocol.intents import IndexMerge
 from lakesplice.table.upkeep.expiry import Expiry

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable
 from lakesplice.planning.upkeep.retention import temporaries_before_ms
-from lakesplice.storage.places import drop_temporaries
+from lakesplice.storage.stores import drop_temporaries
 from lakesplice.table.protocol.commit import Conflict
 from lakesplice.table.upkeep.expiry import Expired
 from lakesplice.table.upkeep.log_maintenance import Maintenance

@@ -21,7 +21,7 @@ from lakesplice.formats.events.event_format import Group
 from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.template import TOMBSTONE
 from lakesplice.formats.events.values.blocks import ImageBlock
-from lakesplice.formats.events.values.context import DecodeContext
+from lakesplice.formats.events.values.decode_context import DecodeContext
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.arrays import Integers, Marks, Mask
 from lakesplice.model.change import Op

@@ -14,10 +14,10 @@ from functools import lru_cache
 import pyarrow as pa
 
 from lakesplice.formats.events.blocks.positions import other_table, tidb_place
+from lakesplice.formats.events.canal.absent_columns import prove_messages
 from lakesplice.formats.events.canal.block import OPS, build_block
-from lakesplice.formats.events.canal.proof import prove_messages
 from lakesplice.formats.events.canal.types import cell_of, declared_cell
-from lakesplice.formats.events.event_format import Dialect, FormatCapabilities, Group
+from lakesplice.formats.events.event_format import EventFormat, FormatCapabilities, Group
 from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.member_types import shown_type
 from lakesplice.formats.events.json_reading.null_proof import prove_nothing
@@ -37,7 +37,7 @@ from lakesplice.formats.events.json_reading.template import (
     Verdict,
     open_record,
 )
-from lakesplice.formats.events.values.context import DecodeContext
+from lakesplice.formats.events.values.decode_context import DecodeContext
 from lakesplice.formats.events.values.encoding import Cell
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.choices import FormatName
@@ -226,7 +226,7 @@ def _recognises(payload: Mapping[str, object]) -> bool:
     )
 
 
-CANAL = Dialect(
+CANAL = EventFormat(
     FormatName.CANAL,
     FormatCapabilities(
         position="from TiCDC `_tidb.commitTs`; else the order of records",

@@ -29,7 +29,7 @@ from lakesplice.formats.events.ddl import DefinedColumn
 from lakesplice.formats.events.ddl.added_columns import CHARACTERS
 from lakesplice.formats.events.ddl.definitions import column_definition
 from lakesplice.formats.events.ddl.words import UnreadableError, Words, statements
-from lakesplice.formats.events.values.declared import DeclaredType
+from lakesplice.formats.events.values.declared_types import DeclaredType
 from lakesplice.formats.events.values.encoding import Cell, Encoding
 from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Kind
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.formats.events.cells.binary import bytes_of_latin1
-from lakesplice.formats.events.cells.casting import cast_each
 from lakesplice.formats.events.cells.column import Column, column_of, finite, matched, wrong_type
 from lakesplice.formats.events.cells.enumerated import enum_values, set_values
 from lakesplice.formats.events.cells.from_bytes import octets_of
@@ -16,6 +16,25 @@ from lakesplice.formats.events.values.encoding import (
     Encoding,
 )
 from lakesplice.formats.events.values.refusals import DeadReason
+from lakesplice.model.arrays import Mask
+
+
+def cast_each(raw: pa.Array, to: pa.DataType) -> tuple[pa.Array, Mask | None]:
+    """Cast texts; where the whole can't be, halves are tried, so a bad text costs only itself."""
+    try:
+        return raw.cast(to), None
+    except pa.ArrowInvalid:
+        if len(raw) == 1:
+            return pa.nulls(1, to), np.ones(1, np.bool_)
+    middle = len(raw) // 2
+    halves = [cast_each(half, to) for half in (raw.slice(0, middle), raw.slice(middle))]
+    sizes = (middle, len(raw) - middle)
+    masks = [
+        np.zeros(size, np.bool_) if wrong is None else wrong
+        for (_, wrong), size in zip(halves, sizes, strict=True)
+    ]
+    return pa.concat_arrays([values for values, _ in halves]), np.concatenate(masks)
+
 
 _MICROS = pa.timestamp("us", tz="UTC")
 _CLOCK = pa.timestamp("us")

@@ -8,15 +8,11 @@ the table it is one alteration, with the columns' new names.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
+from lakesplice.formats.events.ddl.column_changes import agreed, altered, spelt
 from lakesplice.formats.events.ddl.columns import (
-    Action,
-    ColumnAdded,
-    ColumnChanged,
-    ColumnRenamed,
-    DefinedColumn,
     ForeignKeyCascades,
     RowsMoved,
     Statement,
@@ -29,7 +25,6 @@ from lakesplice.formats.events.ddl.columns import (
 )
 from lakesplice.formats.events.ddl.drops import Drops, TableDrop
 from lakesplice.formats.events.ddl.schema_change import SchemaChange
-from lakesplice.formats.events.ddl.shown import agreed
 from lakesplice.formats.events.ddl.versions import TableState, TableVersion
 from lakesplice.model.names import DEFAULT_DATABASE, TableName
 from lakesplice.model.position import BEFORE_ALL, Position
@@ -199,7 +194,7 @@ class SchemaHistory:
             return
         columns, born = {}, {}
         for column in shown.columns:
-            name, own = column.name, _spelt(known, column.name)
+            name, own = column.name, spelt(known, column.name)
             columns[name] = column if own is None else agreed(known[own], column)
             born[name] = self._mark() if own is None else state.born[own]
         self._put(shown.table, replace(state, columns=columns, born=born))
@@ -257,7 +252,7 @@ class SchemaHistory:
         moved = set(origins.values())
         born = {}
         for name in columns:
-            origin = _spelt(base.columns, origins.get(name, None if name in moved else name))
+            origin = spelt(base.columns, origins.get(name, None if name in moved else name))
             born[name] = self._mark() if origin is None else base.born[origin]
         after = TableState(columns, base.created, born)
         self._put(told.table, after, former=told.former)
@@ -278,7 +273,7 @@ class SchemaHistory:
         columns, born, unknown = state.columns, state.born, state.unknown
         if columns is not None:
             try:
-                columns, born = _altered(columns, born, told.actions, self._mark)
+                columns, born = altered(columns, born, told.actions, self._mark)
             except KeyError as error:
                 columns, unknown = None, f"column {error.args[0]!r} isn't as a statement has it"
         self._put(told.table, None)
@@ -311,46 +306,6 @@ def history_of(changes: Iterable[SchemaChange]) -> SchemaHistory:
     for change in changes:
         history.take(change)
     return history
-
-
-def _altered(
-    columns: Mapping[str, DefinedColumn],
-    born: Mapping[str, str],
-    actions: Sequence[Action],
-    mark: Callable[[], str],
-) -> tuple[dict[str, DefinedColumn], dict[str, str]]:
-    """Do what a statement says of columns, all names being those from before it; `KeyError` if it
-    can't have been so.
-    """
-    kept, came = dict(columns), []
-    for action in actions:
-        if isinstance(action, ColumnAdded):
-            came.append((action.column, mark(), action.unless_there))
-            continue
-        name = _spelt(kept, action.name)
-        if name is None:
-            if _spelt(columns, action.name) is not None or not action.if_there:
-                raise KeyError(action.name)
-            continue
-        former = kept.pop(name)
-        if isinstance(action, ColumnChanged):
-            came.append((action.column, born[name], False))
-        elif isinstance(action, ColumnRenamed):
-            came.append((replace(former, name=action.to), born[name], False))
-    births = {name: born[name] for name in kept}
-    for column, birth, unless_there in came:
-        if _spelt(kept, column.name) is None:
-            kept[column.name], births[column.name] = column, birth
-        elif not unless_there:
-            raise KeyError(column.name)
-    return kept, births
-
-
-def _spelt(columns: Mapping[str, DefinedColumn], name: str | None) -> str | None:
-    """Return a column's name as the table has it: capitals make no other name."""
-    if name is None or name in columns:
-        return name
-    return next((own for own in columns if own.lower() == name.lower()), None)
 
 
 def _meant(name: TableName, known: Collection[TableName]) -> TableName | None:

@@ -22,11 +22,11 @@ from lakesplice.formats.events.debezium.envelope import DEBEZIUM, PLACEHOLDER, k
 from lakesplice.formats.events.debezium.flattened import FLATTENED, build_rows, no_deletes
 from lakesplice.formats.events.debezium.keys import in_image
 from lakesplice.formats.events.debezium.suspect_settings import NULLS_IN_AVRO
-from lakesplice.formats.events.event_format import Dialect, Group
+from lakesplice.formats.events.event_format import EventFormat, Group
 from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.strict import Flaw, shown
 from lakesplice.formats.events.json_reading.template import Halt, Template, Verdict
-from lakesplice.formats.events.values.context import DecodeContext, SchemaText
+from lakesplice.formats.events.values.decode_context import DecodeContext, SchemaText
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.choices import FormatName
 from lakesplice.model.manifest import ParkCode
@@ -107,7 +107,7 @@ def _recognises(_: Mapping[str, object]) -> bool:
 
 
 _TYPES = "the schema in the registry"
-AVRO = Dialect(
+AVRO = EventFormat(
     FormatName.AVRO,
     replace(
         DEBEZIUM.knows,
@@ -119,7 +119,7 @@ AVRO = Dialect(
     _envelopes,
     PLACEHOLDER,
 )
-FLATTENED_AVRO = Dialect(
+FLATTENED_AVRO = EventFormat(
     FormatName.FLATTENED_AVRO,
     replace(FLATTENED.knows, types=_TYPES),
     _recognises,

@@ -14,7 +14,7 @@ from lakesplice.errors import UnsupportedError
 from lakesplice.formats.events.avro import Record, framed, parse_schema, read_values
 from lakesplice.formats.events.json_reading.record_group import slices_after
 from lakesplice.formats.events.json_reading.strict import Flaw, shown
-from lakesplice.formats.events.values.context import DecodeContext, SchemaText
+from lakesplice.formats.events.values.decode_context import DecodeContext, SchemaText
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.arrays import Mask
 

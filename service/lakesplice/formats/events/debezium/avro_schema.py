@@ -32,7 +32,7 @@ from lakesplice.formats.events.debezium.connect import NoShape, cell_of, with_fi
 from lakesplice.formats.events.debezium.flattened import is_added
 from lakesplice.formats.events.json_reading.payload_shape import EventShape
 from lakesplice.formats.events.json_reading.template import Reading, Template
-from lakesplice.formats.events.values.context import SchemaText
+from lakesplice.formats.events.values.decode_context import SchemaText
 from lakesplice.formats.events.values.encoding import Cell, Encoding
 from lakesplice.model.arrays import Integers
 from lakesplice.model.choices import FormatName

@@ -19,7 +19,6 @@ from lakesplice.formats.events.blocks.positions import (
     tidb_positions,
 )
 from lakesplice.formats.events.debezium.keys import ComparedKey
-from lakesplice.formats.events.debezium.source import operations, snapshot_marks, with_reads
 from lakesplice.formats.events.debezium.suspect_settings import (
     NULLS_IN_JSON,
     nulls_are_replaced,
@@ -31,12 +30,49 @@ from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.strict import Flaw
 from lakesplice.formats.events.json_reading.template import MESSAGE, TOMBSTONE
 from lakesplice.formats.events.values.blocks import ImageBlock
-from lakesplice.formats.events.values.context import DecodeContext
+from lakesplice.formats.events.values.decode_context import DecodeContext
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.arrays import Integers, Marks, Mask
 from lakesplice.model.change import Op
 from lakesplice.model.position import Ordering
 from lakesplice.model.schema import SourceSchema
+
+_OPS = pa.array(["c", "u", "d", "r"])
+_OP_OF_PLACE = np.array([Op.CREATE, Op.UPDATE, Op.DELETE, Op.READ], np.int8)
+
+
+_OF_SNAPSHOT = pa.array(
+    ["first", "first_in_data_collection", "true", "last_in_data_collection", "last"]
+)
+_FIRST_LAST = 3
+
+
+def snapshot_marks(stated: pa.Array | None, op: Marks) -> Marks | None:
+    """Return what `source.snapshot` says, as `ImageBlock` has it; an incremental snapshot, which
+    comes among other changes, is none.
+    """
+    if stated is None or not (op == Op.READ).any():
+        return None
+    places = pc.index_in(stated, _OF_SNAPSHOT).fill_null(-1).to_numpy()
+    marks: Marks = np.where(places >= _FIRST_LAST, 2, np.where(places >= 0, 1, 0))
+    return np.where(op == Op.READ, marks, 0).astype(np.int8)
+
+
+def with_reads(op: Marks, stated: pa.Array | None) -> Marks:
+    """Return operations in which a row of a snapshot is one, as `source.snapshot` says: Debezium
+    before 1.5 calls it created.
+    """
+    if stated is None or not (op == Op.CREATE).any():
+        return op
+    of_snapshot = pc.is_in(stated, _OF_SNAPSHOT).to_numpy(zero_copy_only=False)
+    return np.where((op == Op.CREATE) & of_snapshot, Op.READ, op).astype(np.int8)
+
+
+def operations(op: pa.Array) -> tuple[Marks, Mask]:
+    """Return operations, and which rows have one that changes rows."""
+    places = pc.index_in(op, _OPS).fill_null(-1).to_numpy()
+    return _OP_OF_PLACE[places], places >= 0
+
 
 _NEEDED = {"db": pa.string(), "table": pa.string()}
 _OPTIONAL = {

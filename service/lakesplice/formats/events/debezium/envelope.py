@@ -18,7 +18,7 @@ from lakesplice.formats.events.debezium.keys import (
 from lakesplice.formats.events.debezium.numeric import key_in_numbers, read_as
 from lakesplice.formats.events.debezium.schemaless import Shapes, Undeclared
 from lakesplice.formats.events.debezium.verdicts import truncated, undeclared, unknown_op
-from lakesplice.formats.events.event_format import Dialect, FormatCapabilities, Group, KeyForm
+from lakesplice.formats.events.event_format import EventFormat, FormatCapabilities, Group, KeyForm
 from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.payload_shape import EventShape
 from lakesplice.formats.events.json_reading.strict import Flaw, shown
@@ -31,7 +31,7 @@ from lakesplice.formats.events.json_reading.template import (
     open_record,
 )
 from lakesplice.formats.events.values.column_types import EVERYWHERE
-from lakesplice.formats.events.values.context import DecodeContext
+from lakesplice.formats.events.values.decode_context import DecodeContext
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.choices import FormatName
 
@@ -170,7 +170,7 @@ def _no_envelope(payload: Mapping[str, object]) -> Flaw | Ignored:
 # Debezium's default of unavailable.value.placeholder.
 PLACEHOLDER = b"__debezium_unavailable_value"
 
-DEBEZIUM = Dialect(
+DEBEZIUM = EventFormat(
     FormatName.DEBEZIUM,
     FormatCapabilities(
         position="`source.file`, `pos` and `row`; without a file the order of records",

@@ -29,20 +29,19 @@ from lakesplice.formats.events.blocks.positions import (
     other_tables,
     source_times,
 )
-from lakesplice.formats.events.debezium.block import check_keys, settle_operations
+from lakesplice.formats.events.debezium.block import check_keys, settle_operations, snapshot_marks
 from lakesplice.formats.events.debezium.connect import NoShape, shape_of_row
 from lakesplice.formats.events.debezium.envelope import DEBEZIUM, PLACEHOLDER, key_shape
 from lakesplice.formats.events.debezium.keys import ComparedKey, KeyShape, in_image, inspect_key
 from lakesplice.formats.events.debezium.numeric import key_in_numbers, read_as
 from lakesplice.formats.events.debezium.schemaless import Types, as_sent
-from lakesplice.formats.events.debezium.source import snapshot_marks
 from lakesplice.formats.events.debezium.suspect_settings import (
     NULLS_IN_FLATTENED,
     nulls_are_replaced,
     told_by_types,
 )
 from lakesplice.formats.events.debezium.verdicts import truncated_somewhere, undeclared
-from lakesplice.formats.events.event_format import Dialect, FormatCapabilities, Group
+from lakesplice.formats.events.event_format import EventFormat, FormatCapabilities, Group
 from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.payload_shape import EventShape
 from lakesplice.formats.events.json_reading.strict import Flaw, shown
@@ -56,7 +55,7 @@ from lakesplice.formats.events.json_reading.template import (
 )
 from lakesplice.formats.events.values.blocks import ImageBlock
 from lakesplice.formats.events.values.column_types import EVERYWHERE
-from lakesplice.formats.events.values.context import DecodeContext
+from lakesplice.formats.events.values.decode_context import DecodeContext
 from lakesplice.formats.events.values.encoding import Cell
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.arrays import Marks, Mask
@@ -270,7 +269,7 @@ def _recognises(payload: Mapping[str, object]) -> bool:
     return (_DELETED in payload or _OP in payload) and not DEBEZIUM.recognises(payload)
 
 
-FLATTENED = Dialect(
+FLATTENED = EventFormat(
     FormatName.FLATTENED,
     FormatCapabilities(
         position="`__source_file`, `_pos` and `_row` if all were added; else the order of records",

@@ -16,7 +16,7 @@ from lakesplice.formats.events.values.column_types import (
     TypeHistory,
     TypeVersion,
 )
-from lakesplice.formats.events.values.declared import DeclaredType
+from lakesplice.formats.events.values.declared_types import DeclaredType
 from lakesplice.formats.events.values.encoding import (
     GEOMETRY_MEMBERS,
     POINT_MEMBERS,

@@ -26,7 +26,7 @@ from lakesplice.formats.events.debezium.envelope import (
 from lakesplice.formats.events.debezium.keys import KeyShape, in_image, inspect_key
 from lakesplice.formats.events.debezium.schemaless import Shapes
 from lakesplice.formats.events.debezium.verdicts import unknown_op
-from lakesplice.formats.events.event_format import Dialect, FormatCapabilities, Group
+from lakesplice.formats.events.event_format import EventFormat, FormatCapabilities, Group
 from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.payload_shape import EventShape
 from lakesplice.formats.events.json_reading.strict import Flaw, shown
@@ -39,8 +39,8 @@ from lakesplice.formats.events.json_reading.template import (
     Verdict,
     split_payload,
 )
-from lakesplice.formats.events.values.context import DecodeContext
-from lakesplice.formats.events.values.declared import DeclaredType
+from lakesplice.formats.events.values.declared_types import DeclaredType
+from lakesplice.formats.events.values.decode_context import DecodeContext
 from lakesplice.formats.events.values.encoding import Encoding
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.choices import FormatName
@@ -154,7 +154,7 @@ def _recognises(payload: Mapping[str, object]) -> bool:
     return isinstance(source, Mapping) and source.get("connector") == TICDC_CONNECTOR
 
 
-TICDC_DEBEZIUM = Dialect(
+TICDC_DEBEZIUM = EventFormat(
     FormatName.TICDC_DEBEZIUM,
     FormatCapabilities(
         position="`source.commit_ts`",

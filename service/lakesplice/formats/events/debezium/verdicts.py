@@ -9,7 +9,7 @@ from lakesplice.formats.events.blocks.positions import binlog_place
 from lakesplice.formats.events.debezium.schemaless import Undeclared
 from lakesplice.formats.events.json_reading.strict import Flaw, shown
 from lakesplice.formats.events.json_reading.template import Halt, Truncated
-from lakesplice.formats.events.values.context import DecodeContext
+from lakesplice.formats.events.values.decode_context import DecodeContext
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.manifest import ParkCode
 

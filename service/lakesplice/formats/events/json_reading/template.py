@@ -30,7 +30,7 @@ _WRAPPED = "p"
 class Reading:
     """What was read of a group of texts. `at` are indexes into the texts, ascending; `rows` their
     payloads. `flaws` are verdicts on others; texts in neither are of another shape. `notes` are the
-    proof's (`proof.py`), null for rows that it didn't prove; None: it makes none.
+    proof's (`null_proof.py`), null for rows that it didn't prove; None: it makes none.
     """
 
     at: Integers

@@ -15,7 +15,7 @@ in which an unknown field is an error. Why a row then is its text's:
   what could start a row is unsafe too, though legal within a string.
 
 Unsafe texts are read one by one first (`strict.py`). An absent field reads as null, like a null
-one: `proof.py` tells them apart.
+one: `null_proof.py` tells them apart.
 """
 
 from __future__ import annotations

@@ -20,12 +20,12 @@ from lakesplice.formats.events.blocks.positions import (
 from lakesplice.formats.events.event_format import Group
 from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.template import TOMBSTONE
-from lakesplice.formats.events.maxwell.before import changed_columns
+from lakesplice.formats.events.maxwell.before_values import changed_columns
+from lakesplice.formats.events.maxwell.ddl_types import KnownTypes
 from lakesplice.formats.events.maxwell.keys import MaxwellKey
-from lakesplice.formats.events.maxwell.told_types import KnownTypes
 from lakesplice.formats.events.maxwell.types import cell_of
 from lakesplice.formats.events.values.blocks import ImageBlock
-from lakesplice.formats.events.values.context import DecodeContext
+from lakesplice.formats.events.values.decode_context import DecodeContext
 from lakesplice.formats.events.values.encoding import Cell
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.arrays import Marks, Mask

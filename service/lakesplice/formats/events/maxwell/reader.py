@@ -10,7 +10,7 @@ from functools import lru_cache
 import pyarrow as pa
 
 from lakesplice.formats.events.blocks.positions import binlog_place, other_table
-from lakesplice.formats.events.event_format import Dialect, FormatCapabilities, Group
+from lakesplice.formats.events.event_format import EventFormat, FormatCapabilities, Group
 from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.member_types import shown_type
 from lakesplice.formats.events.json_reading.null_proof import prove_nothing
@@ -29,14 +29,14 @@ from lakesplice.formats.events.json_reading.template import (
     Verdict,
     open_record,
 )
-from lakesplice.formats.events.maxwell.before import REQUIRED, prove_parts
+from lakesplice.formats.events.maxwell.before_values import REQUIRED, prove_parts
 from lakesplice.formats.events.maxwell.block import OPS, build_block
-from lakesplice.formats.events.maxwell.documents import with_texts
+from lakesplice.formats.events.maxwell.ddl_types import KnownTypes
+from lakesplice.formats.events.maxwell.json_columns import with_texts
 from lakesplice.formats.events.maxwell.keys import MaxwellKey, key_of
-from lakesplice.formats.events.maxwell.told_types import KnownTypes
 from lakesplice.formats.events.maxwell.types import cell_of, is_lossy
 from lakesplice.formats.events.values.column_types import EVERYWHERE, PositionRange
-from lakesplice.formats.events.values.context import DecodeContext
+from lakesplice.formats.events.values.decode_context import DecodeContext
 from lakesplice.formats.events.values.encoding import Cell, Encoding
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.choices import FormatName
@@ -298,7 +298,7 @@ def _recognises(payload: Mapping[str, object]) -> bool:
     )
 
 
-MAXWELL = Dialect(
+MAXWELL = EventFormat(
     FormatName.MAXWELL,
     FormatCapabilities(
         position="`position` and `xoffset` if both are put out; else the order of records",

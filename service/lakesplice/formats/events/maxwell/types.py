@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from lakesplice.formats.events.values.declared import DeclaredType
+from lakesplice.formats.events.values.declared_types import DeclaredType
 from lakesplice.formats.events.values.encoding import Cell, Encoding
 from lakesplice.model.types import ColumnType, Kind
 

@@ -1,7 +1,7 @@
 """The plain rewrite of any Parquet file: every value is decoded and re-encoded.
 
 It is what remains for a file whose pages can't be spliced, and what a splice is compared with. The
-new file is written as the old one was (`likeness.py`); bloom filters are not written again.
+new file is written as the old one was (`writer_options.py`); bloom filters are not written again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from lakesplice.errors import CorruptFileError, UnsupportedError, UsageError
 from lakesplice.planning.rows.edits import ColumnEdit, Edits, apply_edits
 from lakesplice.splicing.metadata.geography import GEO, unbounded_value
-from lakesplice.splicing.metadata.likeness import (
+from lakesplice.splicing.metadata.writer_options import (
     ORIGINAL_CREATED_BY,
     lost_by,
     options_like,

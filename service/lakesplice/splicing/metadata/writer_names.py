@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from lakesplice.splicing.metadata.likeness import ORIGINAL_CREATED_BY
+from lakesplice.splicing.metadata.writer_options import ORIGINAL_CREATED_BY
 from lakesplice.splicing.structures.footer import Footer
 
 # The version is the package's; importing it from there would import the house from its roof.

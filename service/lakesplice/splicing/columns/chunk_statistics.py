@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakesplice.splicing.metadata.bounds import boundary_order, credible, extremes
-from lakesplice.splicing.metadata.signing import spliced_by_us, writers
+from lakesplice.splicing.metadata.writer_names import spliced_by_us, writers
 from lakesplice.splicing.pages.recoding import Recoded
 from lakesplice.splicing.structures.footer import Leaf, Statistics
 from lakesplice.splicing.structures.page_index import ColumnIndex

@@ -11,7 +11,7 @@ from itertools import count
 from lakesplice.formats.events.ddl import DefinedColumn, SchemaHistory, TableVersion
 from lakesplice.formats.events.ddl.added_columns import NUMBERS, as_fill, fill_of
 from lakesplice.formats.events.values.column_types import PartialType, TypeHistory, TypeVersion
-from lakesplice.formats.events.values.declared import DeclaredType
+from lakesplice.formats.events.values.declared_types import DeclaredType
 from lakesplice.model.names import TableName
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.schema import Tenure
@@ -39,7 +39,7 @@ class _Fill:
     written: str
 
 
-def told_types(
+def type_history(
     history: SchemaHistory,
     table: TableName,
     written: Written,

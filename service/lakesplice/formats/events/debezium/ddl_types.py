@@ -12,9 +12,9 @@ from typing import Literal
 from lakesplice.errors import ConfigurationError
 from lakesplice.formats.events.ddl import DefinedColumn, SchemaHistory
 from lakesplice.formats.events.ddl.added_columns import CHARACTERS
-from lakesplice.formats.events.ddl.told_types import told_types
+from lakesplice.formats.events.ddl.type_history import type_history
 from lakesplice.formats.events.values.column_types import TypeHistory
-from lakesplice.formats.events.values.declared import DeclaredType
+from lakesplice.formats.events.values.declared_types import DeclaredType
 from lakesplice.formats.events.values.encoding import Encoding
 from lakesplice.model.names import TableName
 from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Kind
@@ -82,7 +82,7 @@ def type_of(column: DefinedColumn, handling: Handling) -> DeclaredType | None:
 
 def types_of(history: SchemaHistory, table: TableName, handling: Handling) -> TypeHistory | None:
     """Return the types of a table's columns by its source's DDL; None if no DDL of it was read."""
-    return told_types(history, table, lambda column: type_of(column, handling))
+    return type_history(history, table, lambda column: type_of(column, handling))
 
 
 def _declaration(column: DefinedColumn, handling: Handling) -> str | None:

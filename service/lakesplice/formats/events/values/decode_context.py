@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lakesplice.formats.events.values.column_types import TypeHistory
-from lakesplice.formats.events.values.declared import DeclaredType
+from lakesplice.formats.events.values.declared_types import DeclaredType
 from lakesplice.model.choices import FormatName, TypeMapping
 from lakesplice.model.names import TableName
 

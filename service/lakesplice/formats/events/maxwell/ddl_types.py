@@ -17,9 +17,9 @@ from dataclasses import replace
 from lakesplice.errors import ConfigurationError
 from lakesplice.formats.events.ddl import DefinedColumn, SchemaHistory
 from lakesplice.formats.events.ddl.added_columns import CHARACTERS
-from lakesplice.formats.events.ddl.told_types import told_types
+from lakesplice.formats.events.ddl.type_history import type_history
 from lakesplice.formats.events.values.column_types import PartialType, TypeHistory, TypeVersion
-from lakesplice.formats.events.values.declared import DeclaredType
+from lakesplice.formats.events.values.declared_types import DeclaredType
 from lakesplice.model.names import TableName
 from lakesplice.model.types import Kind
 
@@ -50,7 +50,7 @@ _TRUTHS = {"0": "false", "1": "true"}
 
 def types_of(history: SchemaHistory, table: TableName) -> TypeHistory | None:
     """Return the types of a table's columns by its source's DDL; None if no DDL of it was read."""
-    return told_types(history, table, type_of, SOURCE)
+    return type_history(history, table, type_of, SOURCE)
 
 
 def type_of(column: DefinedColumn) -> DeclaredType | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from lakesplice.splicing.metadata.likeness import ORIGINAL_CREATED_BY
+from lakesplice.splicing.metadata.writer_options import ORIGINAL_CREATED_BY
 from lakesplice.splicing.structures.footer import Footer
 
 _SPARK_VERSION = b"org.apache.spark.version"

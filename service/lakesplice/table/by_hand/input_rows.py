@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lakesplice.errors import UsageError
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.by_hand.hand_fed import stored_rows
+from lakesplice.planning.by_hand.hand_fed_schema import stored_rows
 
 Rows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader
 """What is taken as rows; besides, anything with Arrow's stream interface (Polars, DuckDB)."""

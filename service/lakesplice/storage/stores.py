@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lakesplice.errors import StorageError, UsageError
 from lakesplice.splicing.output.copying import Sink
-from lakesplice.storage.access import Bucket, parse
+from lakesplice.storage.bucket_access import Bucket, parse
 from lakesplice.storage.copying import FileSink
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.log_keeper import DeltaLogKeeper

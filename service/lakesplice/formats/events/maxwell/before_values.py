@@ -1,8 +1,8 @@
 """What `old` holds: the changed columns' values before, among them nulls, which the JSON reader
 can't tell from columns that are absent.
 
-So nulls are counted where they are written, as in `proof.py`, by the part of the text in which they
-stand: the head, `data`, or `old`. Bare quotes within strings are escaped, so `"data":{` and
+So nulls are counted where they are written, as in `null_proof.py`, by the part of the text in which
+they stand: the head, `data`, or `old`. Bare quotes within strings are escaped, so `"data":{` and
 `"old":{` can only be members. A text is proven if
 
 - `data` is its last member, or `old` is, right behind it: it ends in `}}`, which only these two

@@ -15,7 +15,7 @@ from lakesplice.apps.lake import table_names
 from lakesplice.apps.library.table import Table
 from lakesplice.errors import TableNotFoundError
 from lakesplice.model.names import IS_DELETED, SYSTEM_COLUMNS, TableName
-from lakesplice.storage.places import open_store
+from lakesplice.storage.stores import open_store
 from lakesplice.testing.compare import Difference, compare
 from lakesplice.testing.shop import Shop
 

@@ -11,12 +11,12 @@ import pyarrow as pa
 from lakesplice.errors import UnsupportedError, UsageError
 from lakesplice.planning.rows.edits import Edits
 from lakesplice.splicing.faults import FilePart, Reason
+from lakesplice.splicing.fitted_values import fitted, refuse_rebased
 from lakesplice.splicing.pages.codec import read_type, writable
-from lakesplice.splicing.pages.laying import stored
+from lakesplice.splicing.pages.new_values import stored
 from lakesplice.splicing.structures.footer import Leaf
 from lakesplice.splicing.structures.source import SourceFile
-from lakesplice.splicing.values import fitted, refuse_rebased
-from lakesplice.splicing.whole import arrow_schema
+from lakesplice.splicing.whole_rewrite import arrow_schema
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from lakesplice.formats.events.json_reading.object_members import members_in
-from lakesplice.formats.events.values.context import DecodeContext
+from lakesplice.formats.events.values.decode_context import DecodeContext
 
 _IMAGES = ("data", "old")
 

@@ -1,0 +1,203 @@
+"""The settings of some tables: what their events don't say, and what becomes of their rows."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from typing import TYPE_CHECKING, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from lakesplice.config.options import ByName, Options
+from lakesplice.config.quantities import Seconds
+from lakesplice.config.sections.kafka import pattern_of
+from lakesplice.config.sections.schema_changes import (
+    TableSchemaChanges,
+)
+from lakesplice.config.sections.section import DAY, Section
+from lakesplice.config.sections.shaping import (
+    ShapeSettings,
+)
+from lakesplice.errors import ConfigurationError
+from lakesplice.model.choices import FormatName, NotInserts, TypeMapping
+from lakesplice.model.names import APPENDED, SOURCE_POSITION, TableName
+from lakesplice.planning.schema.policy import PartialImages
+from lakesplice.planning.upkeep.retention import PURGE_SECONDS_MIN, RETENTION_SECONDS_MIN
+
+if TYPE_CHECKING:
+    from lakesplice.formats.events.values.declared_types import DeclaredType
+
+
+class RowSettings(Section):
+    """Whether the rows of some tables ever change, and when deleted rows are removed."""
+
+    mode: Literal["upsert", "insert-only", "append"] = Field(
+        default="upsert",
+        description="`insert-only` is for events that never change: a row whose key is already"
+        " known is skipped, so no change ever waits for compaction. `append` is the"
+        " same for tables without a key: every inserted row is a new row,"
+        " identified by its position at the source, in the column"
+        " `_source_position`.",
+    )
+    not_inserts: NotInserts = Field(
+        default=NotInserts.PARK,
+        description="What happens with an update or delete if `mode` isn't `upsert`: the table"
+        " is parked, or the record becomes a dead letter.",
+    )
+
+    partial_images: PartialImages | None = Field(
+        default=None,
+        description="What happens with row images of these tables that lack columns; without it"
+        " `partial_images` of the whole service applies.",
+    )
+    purge_after: Seconds | None = Field(
+        default=None,
+        ge=PURGE_SECONDS_MIN,
+        le=3_650 * DAY,
+        description="How long ago a row of these tables must have been deleted to be removed"
+        " for good; without it `purge.after` applies.",
+    )
+
+    @property
+    def policy(self) -> NotInserts | None:
+        """What becomes of updates and deletes; None where they are taken."""
+        return self.not_inserts if self.mode != "upsert" else None
+
+
+def is_regex(match: str) -> bool:
+    """Whether a regular expression, not a glob, says which tables are meant."""
+    return len(match) > 1 and match.startswith("/") and match.endswith("/")
+
+
+def check_route(match: str, to: str) -> None:
+    """Raise `ValueError` for a route that names no `database.table` or groups that aren't there."""
+    parts = to.split(".")
+    if len(parts) != 2 or not all(parts):
+        raise ValueError("to must be database.table")
+    expression = match[1:-1] if is_regex(match) else ""
+    try:
+        # A group is found, if only as an empty one, exactly where the expression has it.
+        matched = re.fullmatch(f"(?:{expression})|", "")
+        assert matched is not None, "the second alternative matches"
+        matched.expand(to)
+    except (re.error, IndexError) as error:
+        raise ValueError(f"to has a group that match hasn't: {error}") from None
+
+
+def route(match: str, to: str, name: TableName) -> TableName:
+    """Return the table that `name`, which `match` matches, becomes."""
+    matched = re.fullmatch(match[1:-1], str(name)) if is_regex(match) else None
+    database, _, table = (to if matched is None else matched.expand(to)).partition(".")
+    return TableName(database, table)
+
+
+def declared_types(columns: Options) -> dict[str, DeclaredType]:
+    """Return the types that columns are declared with; `ValueError` for what is no type."""
+    # The decoder takes a while to import and most configurations declare nothing.
+    from lakesplice.formats.events.values.declared_types import declare
+
+    try:
+        return declare(columns)
+    except ConfigurationError as error:
+        raise ValueError(str(error)) from None
+
+
+class TableSettings(RowSettings):
+    """What the events of some tables don't say, and settings that apply only to some tables."""
+
+    match: str = Field(
+        min_length=1,
+        max_length=10_000,
+        description="Which tables the entry is for, by `database.table` at the source: a glob"
+        " such as `shop.order_*`, or a regular expression between slashes such as"
+        r" `/shop\.(orders|items)/`.",
+    )
+    read: bool = Field(default=True, description="Whether the topics of these tables are read.")
+    to: str | None = Field(
+        default=None,
+        max_length=10_000,
+        description="The table of the lake, `database.table`, if it isn't named like the"
+        r" source's; `\1`, `\2` stand for the groups of a regular expression in"
+        " `match`.",
+    )
+    format: FormatName | None = Field(
+        default=None,
+        description="Format of the change events; without it the format is recognised from the"
+        " records.",
+    )
+    columns: ByName = Field(
+        default=ByName(),
+        description="Types of columns that nothing else gives, such as `id: bigint`"
+        " (docs/types.md explains which type applies).",
+    )
+    type_mapping: tuple[TypeMapping, ...] = Field(
+        default=(),
+        description="Names of mappings that give columns other types than their own"
+        " (docs/types.md). Choose them before the table is created: a column's type"
+        " doesn't change afterwards.",
+    )
+    key: tuple[str, ...] = Field(
+        default=(),
+        max_length=64,
+        description="Unique columns that identify a row; without it the source's key.",
+    )
+    whole_snapshots: bool = Field(
+        default=True,
+        description="Whether snapshots contain all rows: if so, rows that a new snapshot lacks"
+        " are deleted.",
+    )
+    schema_changes: TableSchemaChanges | None = Field(
+        default=None,
+        description="How these tables follow schema changes; without it `schema_changes` of the"
+        " whole service applies.",
+    )
+    shape: ShapeSettings | None = Field(
+        default=None,
+        description="Which columns these tables have and how they are masked (docs/shaping.md).",
+    )
+    retention: Seconds | None = Field(
+        default=None,
+        ge=RETENTION_SECONDS_MIN,
+        le=3_650 * DAY,
+        description="How long old versions of these tables stay readable; without it"
+        " `log.retention` applies.",
+    )
+
+    @field_validator("match")
+    @classmethod
+    def _compiles(cls, value: str) -> str:
+        if is_regex(value):
+            pattern_of(value[1:-1])
+        return value
+
+    @field_validator("columns")
+    @classmethod
+    def _declares(cls, value: Options) -> Options:
+        if value:
+            declared_types(value)
+        return value
+
+    @model_validator(mode="after")
+    def _leads_somewhere(self) -> Self:
+        if self.to is not None:
+            check_route(self.match, self.to)
+        return self
+
+    @model_validator(mode="after")
+    def _one_key(self) -> Self:
+        if self.mode == "append" and self.key:
+            raise ValueError("a table with mode: append has no key; leave it out, or the mode")
+        if SOURCE_POSITION in self.key:
+            raise ValueError(f"{SOURCE_POSITION} is the key of mode: append, and of no other")
+        return self
+
+    @property
+    def row_key(self) -> tuple[str, ...]:
+        """The columns that tell rows; none where the source's key does."""
+        return APPENDED if self.mode == "append" else self.key
+
+    def matches(self, table: TableName) -> bool:
+        """Whether the entry is about `table`."""
+        if is_regex(self.match):
+            return re.fullmatch(self.match[1:-1], str(table)) is not None
+        return fnmatch.fnmatchcase(str(table), self.match)

@@ -1,0 +1,178 @@
+"""Tables fed by hand: what becomes of the rows that a call gives, and the transaction that it may
+name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+import pyarrow as pa
+
+from lakesplice.errors import UsageError
+from lakesplice.model.arrays import Integers, Mask, Unsigned
+from lakesplice.model.change import Op, delta_schema
+from lakesplice.model.names import (
+    BEFORE_DIGEST,
+    CHANGED,
+    GROUP,
+    IS_DELETED,
+    OP,
+    POSITION_FILE,
+    POSITION_OFFSET,
+    ROW,
+    ROW_DIGEST,
+    SOURCE_TS,
+)
+from lakesplice.model.schema import TableSchema
+from lakesplice.planning.rows.changed_columns import bitmap_bytes, bitmaps
+
+_NUMBER_LIMIT = 1 << 63
+
+
+def checked_transaction(given: object) -> tuple[str, int] | None:
+    """Return a transaction as (application, number) as the manifest can keep it; `UsageError` for
+    another.
+    """
+    if given is None:
+        return None
+    if isinstance(given, tuple) and len(given) == 2:
+        application, number = given
+        if isinstance(application, str) and application and _is_unicode(application):
+            whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
+            if whole and -_NUMBER_LIMIT <= number < _NUMBER_LIMIT:
+                return application, int(number)
+    raise UsageError(
+        "a transaction is (application, number): a text that isn't empty, and a whole number of at"
+        " most 64 bits, rising with each call",
+        transaction=given,
+    )
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def repeated_key(high: Unsigned, low: Unsigned) -> int | None:
+    """Return the place of a key that occurs more than once, by its hash; None if none does."""
+    ascending = np.sort(high)
+    if not (ascending[1:] == ascending[:-1]).any():
+        return None
+    order = np.lexsort((low, high))
+    same = (high[order][1:] == high[order][:-1]) & (low[order][1:] == low[order][:-1])
+    return int(order[int(np.argmax(same))]) if same.any() else None
+
+
+def updates(
+    rows: pa.Table, revived: Mask, group: Integers, row: Integers, position: int, now: pa.Scalar,
+    schema: TableSchema,
+) -> pa.Table:  # fmt: skip
+    """Return located changes that give rows of the table new values.
+
+    `rows` have stored names. Where `revived` the row was deleted: it gets every column, those not
+    given as null. Elsewhere columns not given are unchanged.
+    """
+    count = rows.num_rows
+    given = [name for name in rows.column_names if name not in schema.key]
+    if revived.any():
+        rows = _widened(rows, schema)
+    op = np.where(revived, Op.CREATE, Op.UPDATE)
+    sets = _named_columns(count, given, ~revived, schema)
+    return _changes(
+        rows=rows,
+        op=pa.array(op, pa.int8()),
+        changed=sets,
+        group=group,
+        row=row,
+        position=position,
+        now=now,
+        schema=schema,
+    )
+
+
+def deletes(
+    keys: pa.Table,
+    group: Integers,
+    row: Integers,
+    position: int,
+    now: pa.Scalar,
+    schema: TableSchema,
+) -> pa.Table:
+    """Return located changes that delete the rows with these keys."""
+    count = keys.num_rows
+    op = pa.repeat(pa.scalar(int(Op.DELETE), pa.int8()), count)
+    sets = _named_columns(count, (), np.ones(count, np.bool_), schema)
+    return _changes(
+        rows=keys,
+        op=op,
+        changed=sets,
+        group=group,
+        row=row,
+        position=position,
+        now=now,
+        schema=schema,
+    )
+
+
+def base_rows(rows: pa.Table, position: int, now: pa.Scalar, schema: TableSchema) -> pa.Table:
+    """Return new rows in the layout of base files; columns not given are null."""
+    count = rows.num_rows
+    columns = {name: rows.column(name) for name in rows.column_names}
+    columns |= {
+        POSITION_FILE: pa.repeat(pa.scalar(0, pa.int64()), count),
+        POSITION_OFFSET: pa.repeat(pa.scalar(position, pa.int64()), count),
+        IS_DELETED: pa.repeat(pa.scalar(False), count),
+        SOURCE_TS: pa.repeat(now, count),
+    }
+    return pa.Table.from_arrays(
+        [columns.get(field.name, pa.nulls(count, field.type)) for field in schema.arrow],
+        schema=schema.arrow,
+    )
+
+
+def _changes(
+    rows: pa.Table, op: pa.Array, changed: pa.Array, group: Integers, row: Integers, position: int,
+    now: pa.Scalar, schema: TableSchema,
+) -> pa.Table:  # fmt: skip
+    count = rows.num_rows
+    columns = {name: rows.column(name) for name in rows.column_names}
+    columns |= {
+        GROUP: pa.array(group, pa.int64()),
+        ROW: pa.array(row, pa.int64()),
+        OP: op,
+        POSITION_FILE: pa.repeat(pa.scalar(0, pa.int64()), count),
+        POSITION_OFFSET: pa.repeat(pa.scalar(position, pa.int64()), count),
+        BEFORE_DIGEST: pa.nulls(count, pa.int64()),
+        ROW_DIGEST: pa.nulls(count, pa.int64()),
+        CHANGED: changed,
+        SOURCE_TS: pa.repeat(now, count),
+    }
+    layout = [field for field in delta_schema(schema) if field.name in columns]
+    return pa.Table.from_arrays([columns[f.name] for f in layout], schema=pa.schema(layout))
+
+
+def _widened(rows: pa.Table, schema: TableSchema) -> pa.Table:
+    fields = pa.schema(schema.user_fields)
+    there = frozenset(rows.column_names)
+    absent = {
+        field.name: pa.nulls(rows.num_rows, field.type)
+        for field in fields
+        if field.name not in there
+    }
+    columns = [absent.get(name) or rows.column(name) for name in fields.names]
+    return pa.Table.from_arrays(columns, schema=fields)
+
+
+def _named_columns(
+    count: int, names: Collection[str], known: Mask, schema: TableSchema
+) -> pa.Array:
+    """Return a bitmap of these columns for every row; null, meaning all, where not `known`."""
+    one = np.zeros(bitmap_bytes(schema), np.uint8)
+    for column in schema.columns:
+        if column.name in names:
+            one[column.id // 8] |= 1 << (column.id % 8)
+    return bitmaps(np.broadcast_to(one, (count, len(one))), known)

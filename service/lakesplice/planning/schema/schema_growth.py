@@ -1,0 +1,84 @@
+"""The schema that a table has once a row image made it grow."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lakesplice.model.column_presence import ColumnPresences
+from lakesplice.model.names import column_name
+from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
+from lakesplice.planning.schema.column_mapping import followed_as, matched
+from lakesplice.planning.schema.policy import SchemaPolicy
+from lakesplice.planning.schema.stored_names import has_copy, renamed_beside, stored_names
+
+
+def missing_positions(current: TableSchema, image: SourceSchema) -> tuple[Column, ...]:
+    """Return the column that a table needs for the image and hasn't got, if so."""
+    if not image.partial or current.positions is not None:
+        return ()
+    first = max((column.id for column in current.columns), default=-1) + 1
+    return (TableSchema.positions_column(first),)
+
+
+def grown_schema(
+    current: TableSchema,
+    image: SourceSchema,
+    policy: SchemaPolicy,
+    presences: ColumnPresences | None,
+) -> TableSchema:
+    """Return the next schema of a table that takes the image, of whatever the policy allows.
+
+    `presences` is as for `fit`.
+    """
+    positions = missing_positions(current, image)
+    image = image.whole if image.partial else image
+    match = matched(current, image, policy, presences)
+    new = list(match.new)
+    # Of a table's first columns too: images that lack one, which come later, are from before it.
+    filled = (
+        {field.name for field in new} - {*image.key, *current.left_out} if policy.fills else set()
+    )
+    hidden = policy.hides_dropped and not match.maybe_renamed and presences is None
+    # Other shards have the column still, so it keeps its name unless that is another's now.
+    released = [c for c in match.missing if presences is None or c.source_name in match.handed_on]
+    changed = [replace(column, source_name="", hidden=hidden) for column in released]
+    changed += [replace(kept, source_name=name) for name, kept in match.renamed.items()]
+    keeps = policy.keeps_old_names and presences is None
+    both = renamed_beside(current, match, image) if keeps else ()
+    beside = []
+    for field in image.fields:
+        column = match.kept.get(field.name)
+        if column is None:
+            continue
+        followed = followed_as(current, column, field, policy)
+        if isinstance(followed, SourceField):
+            beside.append(followed)
+            changed.append(replace(column, source_name=""))
+        elif followed is not None and followed != column:
+            changed.append(followed)
+    copied = [column for column in both if not has_copy(current, column)]
+    names_of_new = [*(field.name for field in new), *(column.source_name for column in copied)]
+    named = stored_names(current, changed, names_of_new, both)
+    new += beside
+    names = [*named.added[: len(names_of_new) - len(copied)], *named.beside(f.name for f in beside)]
+    first = max((column.id for column in current.columns), default=-1) + 1
+    added = [
+        Column(
+            first + at,
+            name,
+            field.name,
+            field.type,
+            field.source_type,
+            field.fill if field.name in filled else None,
+        )
+        for at, (name, field) in enumerate(zip(names, new, strict=True))
+        if field.type is not None  # true of all: `_unusable` has looked
+    ]
+    for name, column in zip(named.added[len(names_of_new) - len(copied) :], copied, strict=True):
+        at = first + len(added)
+        copy = Column(at, name, "", column.type, column.source_type, copy_of=column.id)
+        added.append(copy)
+    added += [TableSchema.positions_column(first + len(added)) for _ in positions]
+    key = current.key or tuple(column_name(part) for part in image.key)
+    grown = current.with_columns(added, key, named.changed)
+    return replace(grown, left_out=current.left_out | image.left_out)

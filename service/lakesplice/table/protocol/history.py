@@ -1,0 +1,107 @@
+"""The history of a table: what each retained version says of itself, and which was the newest at a
+moment.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from lakesplice.errors import (
+    VersionNotFoundError,
+)
+from lakesplice.formats.log.actions import (
+    CommitInfo,
+)
+from lakesplice.formats.log.commit_file import decode_commit
+from lakesplice.table.protocol.layout import commit_path
+from lakesplice.table.protocol.ports import Store
+from lakesplice.table.protocol.snapshot import listed_versions
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """What one retained version says of itself.
+
+    `source` gives, per Kafka partition in which the table moved with it, where from and where to;
+    None if the version before it is no longer there. Of a table of several topics it is empty, and
+    `sources` has the same for each topic that moved.
+    """
+
+    version: int
+    info: CommitInfo
+    source: Mapping[int, tuple[int, int]] | None = None
+    sources: Mapping[str, Mapping[int, tuple[int, int]]] = field(default_factory=dict)
+
+
+def history(store: Store) -> Iterator[HistoryEntry]:
+    """Yield the retained versions, newest first; each costs one read."""
+    newer: tuple[int, CommitInfo] | None = None
+    for version in reversed(listed_versions(store)):
+        path = commit_path(version)
+        infos = (a for a in decode_commit(store.read(path), path) if isinstance(a, CommitInfo))
+        info = next(infos, CommitInfo(None, ""))
+        if newer is not None:
+            before, after = _offsets(info), _offsets(newer[1])
+            sources = _moved_by_topic(before, after)
+            yield HistoryEntry(*newer, _moved(before.get("", {}), after.get("", {})), sources)
+        newer = version, info
+    if newer is not None:
+        yield HistoryEntry(*newer, {} if newer[0] == 0 else None)
+
+
+def _offsets(info: CommitInfo) -> Mapping[str, Mapping[int, int]]:
+    """The offsets that a commit of ours states, by topic, the only one's under an empty name; none
+    in anybody else's.
+    """
+    try:
+        stated = json.loads(info.parameters.get("offsets", "{}"))
+        by_topic = all(isinstance(one, dict) for one in stated.values())
+        return {
+            str(topic): {int(number): int(offset) for number, offset in offsets.items()}
+            for topic, offsets in (stated if by_topic else {"": stated}).items()
+        }
+    except (ValueError, TypeError, AttributeError):
+        return {}
+
+
+def _moved_by_topic(
+    before: Mapping[str, Mapping[int, int]], after: Mapping[str, Mapping[int, int]]
+) -> dict[str, dict[int, tuple[int, int]]]:
+    """Topics are in the order in which they joined, so content without a topic's name is the first
+    one's.
+    """
+    topics = [topic for topic in after if topic]
+    known = {**dict(zip(topics[:1], [before.get("", {})], strict=False)), **before}
+    moves = {topic: _moved(known.get(topic, {}), after[topic]) for topic in topics}
+    return {topic: moved for topic, moved in moves.items() if moved}
+
+
+def _moved(before: Mapping[int, int], after: Mapping[int, int]) -> dict[int, tuple[int, int]]:
+    return {
+        number: (before.get(number, 0), after[number])
+        for number in sorted(after)
+        if before.get(number, 0) != after[number]
+    }
+
+
+def version_at(store: Store, timestamp_ms: int) -> int:
+    """Return the newest retained version committed at or before a moment.
+
+    Blocks on some reads of commits. `VersionNotFoundError` if all are later.
+    """
+    versions = listed_versions(store)
+
+    def committed(version: int) -> int:
+        path = commit_path(version)
+        infos = (a for a in decode_commit(store.read(path), path) if isinstance(a, CommitInfo))
+        return next((info.timestamp_ms for info in infos if info.timestamp_ms is not None), 0)
+
+    before = bisect_right(versions, timestamp_ms, key=committed)
+    if not before:
+        raise VersionNotFoundError(
+            "no retained version is as old as that", timestamp_ms=timestamp_ms, oldest=versions[:1]
+        )
+    return versions[before - 1]
