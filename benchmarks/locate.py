@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lakesplice.formats.rowindex import Entries
+from lakesplice.model.arrays import KeyHashes
 from lakesplice.model.manifest import FileRef, RunRef
 from lakesplice.planning.rows.index_merge import RUNS_MAX
 from lakesplice.planning.rows.locate import UNKNOWN, locate
@@ -114,7 +115,7 @@ def worker(folder: Path, indexes: list[Any], repeats: int) -> dict[str, Any]:
         for which, (runs, _) in enumerate(opened):
             high, low, rows = asked[which][repeat]
             started = time.perf_counter()
-            group, row = locate(runs, high, low, live)
+            group, row = locate(runs, KeyHashes(high, low), live)
             took = time.perf_counter() - started
             found = np.where(group == UNKNOWN, UNKNOWN, row * GROUPS + group)
             if not (found == rows.view(np.int64)).all():

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lakesplice.model.address import BaseFile
-from lakesplice.planning.upkeep.retention import named_files
+from lakesplice.planning.upkeep.retention import files_by_path
 from lakesplice.testing.compare import compare
 from tests.support.ledgers import PARTITIONS, Ledger, send
 from tests.support.running import Lake, ends_of, take_in
@@ -50,7 +50,7 @@ def test_small_files_are_merged_and_what_no_version_needs_is_deleted(
     assert compare(ledger.truth, table.read(), ["id"]) is None
     assert table.snapshot.manifest.retention.retained_from > 0
     folder = lake.path(ledger.topic)
-    assert all((folder / path).exists() for path in named_files(table.snapshot.manifest))
+    assert all((folder / path).exists() for path in files_by_path(table.snapshot.manifest))
 
 
 def test_rows_deleted_long_ago_leave_for_good(kafka_broker: str, tmp_path: Path) -> None:

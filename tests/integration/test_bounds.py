@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from benchmarks.splice.memory import anonymous_bytes, watched
 from lakesplice.formats.rowindex import Entries
+from lakesplice.model.arrays import KeyHashes
 from lakesplice.planning.rows.locate import locate
 from lakesplice.spark.jobs.decode_stage import ANSWERS, decode_records
 from lakesplice.storage.local import LocalStore
@@ -103,7 +104,7 @@ def test_an_index_is_looked_up_and_merged_in_less_memory_than_it_has_bytes(tmp_p
         merged = write_merged(store, runs, RunCache(), SeededEntropy(1))
         (opened,) = RunCache().open_runs(store, [merged])
         some = next(blocks(1))
-        group, at = locate([opened], some.high, some.low, np.arange(500))
+        group, at = locate([opened], KeyHashes(some.high, some.low), np.arange(500))
     assert merged.entries == 2 * count
     assert np.array_equal(group, some.group)
     assert np.array_equal(at, some.row)

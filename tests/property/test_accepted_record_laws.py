@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.files.dead_letters import letters_of
+from lakesplice.table.files.dead_letters import dead_letters_of
 from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.reading.scan import View
 from lakesplice.table.reading.table import Table
@@ -155,7 +155,7 @@ def test_each_record_is_a_row_for_every_reader_a_letter_or_why_its_table_parks(
             return
         driver.compact()
         table = Table(driver.table.store)
-        letters = letters_of(driver.table.store, driver.table.manifest.dead_letters)
+        letters = dead_letters_of(driver.table.store, driver.table.manifest.dead_letters)
         rows = table.read(View.READ_OPTIMISED)
         source = table.snapshot.manifest.source
         assert source is not None

@@ -92,5 +92,5 @@ def test_a_letter_replayed_at_once_is_what_its_first_intake_is(
     replayed = replay_records(
         here, reading, TOPIC, 0, schema=schema, known=KnownTopic(), schemas=context.schemas
     )
-    assert replayed.failed == {one.row: (one.reason, one.detail) for one in taken.letters}
+    assert replayed.failed == {one.record: (one.reason, one.detail) for one in taken.dead_letters}
     assert [t.to_pylist() for t in replayed.changes] == [t.to_pylist() for t in taken.changes]

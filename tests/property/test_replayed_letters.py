@@ -15,12 +15,12 @@ from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.files.dead_letters import (
     DeadLetter,
-    LetterSelection,
+    DeadLetterSelection,
     table_of,
     write_dead_letters,
 )
 from lakesplice.table.ingest.batch_commit import CommitOutcome
-from lakesplice.table.ingest.dead_letter_replay import LetterBox, LetterCounts
+from lakesplice.table.ingest.dead_letter_replay import DeadLetterCounts, OpenDeadLetters
 from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.protocol.intents import Ingest
 from lakesplice.table.reading.table import Table
@@ -32,7 +32,7 @@ from tests.support.feeds import require_feed
 from tests.support.simulated import Source, memory_folder, rows_of, truth_for
 
 KEYS = 3
-ALL = LetterSelection()
+ALL = DeadLetterSelection()
 WHOLE, BY_NAME = SchemaPolicy(), SchemaPolicy(partition_by=("name",))
 
 
@@ -128,11 +128,11 @@ class History:
     def seed(self) -> int:
         return 1_000 + self.driver.table.version
 
-    def replay(self, chosen: LetterSelection = ALL) -> LetterCounts:
+    def replay(self, chosen: DeadLetterSelection = ALL) -> DeadLetterCounts:
         table = self.driver.table
         if table.snapshot is None:
-            return LetterCounts()
-        box = LetterBox(
+            return DeadLetterCounts()
+        box = OpenDeadLetters(
             table.store, table.snapshot, table.commit, 1, FixedClock(), SeededEntropy(self.seed)
         )
         return box.replay(chosen, RecordReading(table=self.driver.name, policy=self.policy))
@@ -152,7 +152,7 @@ def test_replayed_letters_heal_their_rows_and_regress_nothing(
             if step.then == "replay":
                 places = [(at, offset) for at in (0, 1) for offset in range(8)]
                 some = data.draw(st.sets(st.sampled_from(places), min_size=1))
-                history.replay(LetterSelection(frozenset(some)))
+                history.replay(DeadLetterSelection(frozenset(some)))
             elif step.then == "compact":
                 history.driver.compact()
             history.require_once_elsewhere()
@@ -163,7 +163,7 @@ def test_replayed_letters_heal_their_rows_and_regress_nothing(
         truth = truth_for(history.source, Table(store))
         assert rows_of(store) == truth
         assert not history.driver.table.manifest.dead_letters
-        assert history.replay() == LetterCounts()
+        assert history.replay() == DeadLetterCounts()
         history.driver.compact()
         assert rows_of(store) == truth
         require_feed(store)
@@ -178,7 +178,7 @@ def test_letters_replayed_in_any_number_of_parts_are_counted_once(drawn: list[St
             history.send(step)
         letters = len(history.waiting)
         history.batch()
-        first = history.replay(LetterSelection(frozenset((0, offset) for offset in range(40))))
+        first = history.replay(DeadLetterSelection(frozenset((0, offset) for offset in range(40))))
         second = history.replay()
         assert first.gone + second.gone == letters
         assert first.kept == second.kept == 0
@@ -193,7 +193,7 @@ def test_a_letter_that_moves_its_row_takes_it_from_its_old_place_in_the_same_com
         history.batch()
     table = history.driver.table
     (before,) = rows_of(table.store)
-    assert history.replay() == LetterCounts(gone=1)
+    assert history.replay() == DeadLetterCounts(gone=1)
     (after,) = rows_of(table.store)
     assert before["name"] != after["name"], "the row should have moved"
     history.require_once_elsewhere()

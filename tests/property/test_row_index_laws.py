@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from lakesplice.errors import CorruptFileError
 from lakesplice.formats.rowindex import Entries, Run, RunEncoder, encode_run
+from lakesplice.model.arrays import KeyHashes
 from lakesplice.planning.rows import locate as locating
 from lakesplice.planning.rows.index_merge import RUNS_MAX, merge_runs, merged_part, plan_merge
 from lakesplice.planning.rows.locate import UNKNOWN, locate
@@ -46,7 +47,7 @@ def listed(entries: Entries) -> list[tuple[int, ...]]:
 
 def located(runs: Sequence[Run], keys: Sequence[Key], live: set[int]) -> list[Place]:
     high, low = (np.array([key[at] for key in keys], np.uint64) for at in (0, 1))
-    group, row = locate(runs, high, low, np.array(sorted(live), np.int64))
+    group, row = locate(runs, KeyHashes(high, low), np.array(sorted(live), np.int64))
     return list(zip(group.tolist(), row.tolist(), strict=True))
 
 
@@ -84,12 +85,12 @@ def test_random_hashes_are_all_found_and_no_others() -> None:
     high, low = hashes[:, 0].copy(), hashes[:, 1].copy()
     half = np.arange(0, len(high), 2)
     run = Run.from_buffer(encode_run(high[half], low[half], half % 9, half), "r")
-    group, row = locate([run], high, low, np.arange(9))
+    group, row = locate([run], KeyHashes(high, low), np.arange(9))
     assert (row[half] == half).all()
     assert (group[half] == half % 9).all()
     assert (row[1::2] == UNKNOWN).all()
     # The same `high` with another `low` is another key.
-    assert (locate([run], high, low ^ np.uint64(1), np.arange(9))[0] == UNKNOWN).all()
+    assert (locate([run], KeyHashes(high, low ^ np.uint64(1)), np.arange(9)).group == UNKNOWN).all()
 
 
 @given(INDEX, st.data())

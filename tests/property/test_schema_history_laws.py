@@ -125,7 +125,7 @@ def test_statements_and_what_the_connector_tells_make_the_same_history(
             assert {name: found.type for name, found in version.columns.items()} == {
                 name: type_.partition("(")[0] for name, (type_, _) in now.items()
             }
-            if version.place != Position.of(0, 3, pos, 0, 0):
+            if version.position != Position.of(0, 3, pos, 0, 0):
                 continue  # nothing changed
             assert dict(version.renamed) == expected
             assert version.added == {n for n, (_, who) in now.items() if who not in names}

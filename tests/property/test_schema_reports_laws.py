@@ -105,4 +105,4 @@ def test_places_that_start_over_are_said_once() -> None:
     reports = SchemaReports(types_of, whole=True, partitioned=False)
     changes = [change(number, "items") for number in (1, 3, 2)]
     places = [reports.learn({0: [one]}) for one in [*changes, replace(changes[2], ddl="other")]]
-    assert places == [(), (), (changes[2].place,), ()]
+    assert places == [(), (), (changes[2].position,), ()]

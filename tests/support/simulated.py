@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from lakesplice.model.position import Position
-from lakesplice.planning.upkeep.retention import named_files
+from lakesplice.planning.upkeep.retention import files_by_path
 from lakesplice.table.protocol.layout import BASE, DEAD_LETTERS, DELTAS, INDEX
 from lakesplice.table.protocol.offsets import view_floor
 from lakesplice.table.protocol.ports import Clock, Store
@@ -208,6 +208,6 @@ def require_tidy(store: Store) -> None:
     snapshot = open_snapshot(store)
     named: set[str] = set()
     for version in range(snapshot.manifest.retention.retained_from, snapshot.version + 1):
-        named |= named_files(read_manifest(store, read_pointer(store, version).manifest)).keys()
+        named |= files_by_path(read_manifest(store, read_pointer(store, version).manifest)).keys()
     folders = (BASE, DELTAS, INDEX, DEAD_LETTERS)
     assert {path for path in store.list("") if path.startswith(folders)} == named

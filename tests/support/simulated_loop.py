@@ -22,7 +22,7 @@ from lakesplice.apps.service.batching.batches import BatchRunner
 from lakesplice.apps.service.batching.dropped_tables import TableDrops
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.loop import QueryLoop
-from lakesplice.apps.service.sources.topic_selection import Sources
+from lakesplice.apps.service.sources.topic_selection import TopicSelection
 from lakesplice.apps.service.status.status_reporter import StatusReporter
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.apps.service.upkeep.compactor import Compactor
@@ -213,7 +213,7 @@ class SimulatedService:
         self.compactor._upkeep = no_upkeep
         drops, sources = (
             TableDrops(driver, self.tables, catalogue),
-            Sources(driver, self.tables, catalogue),
+            TopicSelection(driver, self.tables, catalogue),
         )
         runners = [
             BatchRunner(

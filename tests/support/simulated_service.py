@@ -97,7 +97,7 @@ class Scene:
         for source in self.sources:
             topic = source.topic
             unborn = unborn_source(topic.name, topic.topic_id, dict.fromkeys(topic.ends, 0))
-            self.tables.take_up(topic.name, unborn)
+            self.tables.open_topic(topic.name, unborn)
         self.held_back: list[list[str]] = []
         self.hold: Callable[[], bool] = lambda: False
         catalogue: Any = self.broker

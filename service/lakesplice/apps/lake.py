@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lakesplice.errors import TableNotFoundError, UsageError
 from lakesplice.model.names import TableName
-from lakesplice.storage.stores import AnyStore, open_store, parent_store, require_place
+from lakesplice.storage.stores import AnyStore, open_store, parent_store, require_usable_address
 from lakesplice.table.files.inner_tables import require_no_outer_table
 from lakesplice.table.protocol.layout import LOG
 
@@ -26,7 +26,7 @@ def require_lake(lake: AnyStore) -> None:
     """Return if tables can be made in a lake; `UsageError` where it, a database's folder in it or
     a folder above is a table itself. Blocks: lists the folders of the two levels.
     """
-    require_place(lake)
+    require_usable_address(lake)
     require_no_outer_table(lake.folders(), repr(lake))
     for database in lake.folders():
         require_no_outer_table(lake.folders(database), f"{lake!r} {database}")

@@ -51,8 +51,8 @@ def listing(lake: AnyStore, status: DriverStatus | None, now_ms: int) -> list[Ro
     shown = sorted({*names, *topics} - {""})
 
     def row(table: str) -> Row:
-        facts = _facts(lake, names[table]) if table in names else {}
-        return _row(table, facts, topics.get(table, []), now_ms)
+        details = _table_details(lake, names[table]) if table in names else {}
+        return _row(table, details, topics.get(table, []), now_ms)
 
     with ThreadPoolExecutor(_THREADS, "listing") as pool:
         rows = list(pool.map(row, shown))
@@ -66,26 +66,26 @@ def moment(timestamp_ms: int | None) -> str | None:
     return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 
-def _row(table: str, facts: Row, topics: Sequence[TopicStatus], now_ms: int) -> Row:
-    parked = facts.pop("parked", {})
-    told = [_of_topic(topic, parked, now_ms) for topic in topics]
-    known = {one["topic"] for one in told}
+def _row(table: str, details: Row, topics: Sequence[TopicStatus], now_ms: int) -> Row:
+    parked = details.pop("parked", {})
+    topic_rows = [_of_topic(topic, parked, now_ms) for topic in topics]
+    known = {one["topic"] for one in topic_rows}
     for topic, why in parked.items():
-        if topic not in known and (topic is not None or not told):
-            told.append({"topic": why.topic, "state": TopicState.PARKED.value, **_why(why)})
-    told.sort(key=lambda one: (_WORST_FIRST.index(TopicState(one["state"])), one["topic"]))
-    worst = told[0] if told else {"topic": None, "state": TopicState.RUNNING.value}
-    suspect = [one for topic in told for one in topic.get("suspect_settings", ())]
-    lags = [one["lag"] for one in told if one.get("lag") is not None]
+        if topic not in known and (topic is not None or not topic_rows):
+            topic_rows.append({"topic": why.topic, "state": TopicState.PARKED.value, **_why(why)})
+    topic_rows.sort(key=lambda one: (_WORST_FIRST.index(TopicState(one["state"])), one["topic"]))
+    worst = topic_rows[0] if topic_rows else {"topic": None, "state": TopicState.RUNNING.value}
+    suspect = [one for topic in topic_rows for one in topic.get("suspect_settings", ())]
+    lags = [one["lag"] for one in topic_rows if one.get("lag") is not None]
     return {
         "table": table or None,
         **worst,
         "lag": sum(lags) if lags else None,
-        "freshness_seconds": _oldest(told, "freshness_seconds"),
-        "read_optimised_seconds": _oldest(told, "read_optimised_seconds"),
+        "freshness_seconds": _oldest(topic_rows, "freshness_seconds"),
+        "read_optimised_seconds": _oldest(topic_rows, "read_optimised_seconds"),
         "suspect_settings": list({one["name"]: one for one in suspect}.values()),
-        **facts,
-        "topics": told,
+        **details,
+        "topics": topic_rows,
     }
 
 
@@ -121,13 +121,13 @@ def _age(then_ms: int | None, now_ms: int) -> float | None:
     return None if then_ms is None else max(0, now_ms - then_ms) / 1000
 
 
-def _oldest(told: Iterable[Row], name: str) -> float | None:
-    ages = [one.get(name) for one in told]
+def _oldest(topic_rows: Iterable[Row], name: str) -> float | None:
+    ages = [one.get(name) for one in topic_rows]
     known = [age for age in ages if age is not None]
     return max(known) if known and len(known) == len(ages) else None
 
 
-def _facts(lake: AnyStore, name: TableName) -> Row:
+def _table_details(lake: AnyStore, name: TableName) -> Row:
     store = lake.within(name.path)
     try:
         snapshot = open_snapshot(store)

@@ -296,10 +296,10 @@ class Tenure:
 class SourceField:
     """A column as one change event describes it; `type` is None where no exact type is known.
 
-    `fill` is what the source put into its rows when it added the column (`fill_text`), None
-    where that was null or isn't known. `formerly` are names that the source is known to have had
-    for it before, the latest first, `later` those it got since, the next first; with `told_new` the
-    source reported the statement that added the column, so the column had no other name before
+    `fill` is what the source put into its rows when it added the column (`fill_text`), None where
+    that was null or isn't known. `formerly` are names that the source is known to have had for it
+    before, the latest first, `later` those it got since, the next first; with `added_by_statement`
+    the source reported the statement that added the column, so the column had no other name before
     those. These names don't make schemas differ: they change without any row.
 
     `tenures` do: of the names that another column had or got as well, where this one has them. None
@@ -314,7 +314,7 @@ class SourceField:
     formerly: tuple[str, ...] = field(default=(), compare=False)
     later: tuple[str, ...] = field(default=(), compare=False)
     tenures: tuple[Tenure, ...] | None = ()
-    told_new: bool = field(default=False, compare=False)
+    added_by_statement: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,7 +324,7 @@ class SourceSchema:
     `left_out` names columns that the source has and the image no more: the table doesn't take them.
     `problem` says, in words, why the configuration can't be followed for it; empty if it can.
     `lacking` has the columns that can't be computed for it, each with the one that it lacks.
-    `unsent` are columns that the image has no value for, though the source is said to have them:
+    `omitted` are columns that the image has no value for, though the source is said to have them:
     by the configuration alone, or, if it is `partial`, by the event itself.
     `key_alone`: of deletes, of which the source sends nothing but the key; it says nothing of the
     other columns.
@@ -335,11 +335,11 @@ class SourceSchema:
     left_out: frozenset[str] = frozenset()
     problem: str = ""
     lacking: tuple[tuple[str, str], ...] = ()
-    unsent: tuple[SourceField, ...] = ()
+    omitted: tuple[SourceField, ...] = ()
     partial: bool = False
     key_alone: bool = False
 
     @property
     def whole(self) -> SourceSchema:
         """The schema of an image that lacks nothing."""
-        return replace(self, fields=(*self.fields, *self.unsent), unsent=(), partial=False)
+        return replace(self, fields=(*self.fields, *self.omitted), omitted=(), partial=False)

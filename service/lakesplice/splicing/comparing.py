@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakesplice.errors import UnsupportedError
-from lakesplice.model.arrays import Mask
+from lakesplice.model.arrays import Integers, Mask
 from lakesplice.planning.rows.edits import ColumnEdit, ComparedEdits, Edits
 from lakesplice.splicing.columns.constants import constant_pages
 from lakesplice.splicing.metadata.schemas import refuse_doubles
@@ -26,7 +26,6 @@ from lakesplice.splicing.pages.new_values import differing, stored
 from lakesplice.splicing.pages.plan import rows_in_pages
 from lakesplice.splicing.pages.rows import read_chunk_rows, read_nested_rows
 from lakesplice.splicing.structures.enums import Physical
-from lakesplice.splicing.structures.page_index import Int64s
 from lakesplice.splicing.structures.source import SourceFile
 
 # So many pages of a chunk are looked at before the rest; up to twice as many are all compared.
@@ -144,7 +143,7 @@ def _verdict(source: SourceFile, part: _Part) -> _Verdict:
     return _Verdict(new, int(np.count_nonzero((given > 0) & (left == 0))))
 
 
-def _new_by_pages(source: SourceFile, part: _Part, at: Int64s, page_of: Int64s) -> Mask:
+def _new_by_pages(source: SourceFile, part: _Part, at: Integers, page_of: Integers) -> Mask:
     """Which of the values at some places of the edit are new, given the pages that they are for.
 
     All of the rest are if there are new ones in each page that is looked at first.
@@ -161,13 +160,13 @@ def _new_by_pages(source: SourceFile, part: _Part, at: Int64s, page_of: Int64s) 
     return new
 
 
-def _new_at(source: SourceFile, part: _Part, at: Int64s) -> Mask:
+def _new_at(source: SourceFile, part: _Part, at: Integers) -> Mask:
     """Which of the values at some places of the edit are new."""
     held = read_chunk_rows(source, part.row_group, part.column, part.edit.rows[at])
     return _differing(part, at, held)
 
 
-def _differing(part: _Part, at: Int64s, held: pa.Array) -> Mask:
+def _differing(part: _Part, at: Integers, held: pa.Array) -> Mask:
     every = len(at) == len(part.edit.rows)
     given = part.edit.values if every else part.edit.values.take(pa.array(at))
     return differing(held, stored(given, held.type))

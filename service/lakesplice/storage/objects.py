@@ -243,17 +243,17 @@ def _failing(path: str, store: str) -> Iterator[None]:
             "the object store refused; check the credentials and what they may do",
             path=path,
             store=store,
-            cause=_told(error),
+            cause=_message(error),
         ) from error
     except (BaseError, BotoCoreError, ClientError) as error:
         raise StorageError(
             "the object store failed at every retry; check that it is up, then try again",
             path=path,
             store=store,
-            cause=_told(error),
+            cause=_message(error),
         ) from error
 
 
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
     """The first line of what a client says."""
     return next(iter(str(error).splitlines()), type(error).__name__)

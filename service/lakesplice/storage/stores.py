@@ -66,7 +66,7 @@ def parent_store(store: AnyStore, levels: int) -> tuple[AnyStore, str] | None:
     return ObjectStore(store.bucket, "/".join(parts[:-levels])), "/".join(parts[-levels:])
 
 
-def require_place(store: AnyStore) -> None:
+def require_usable_address(store: AnyStore) -> None:
     """Return if tables can be made at a store's root or below; `UsageError` otherwise.
 
     No folder above it may be a table, and its path may have no `%41`, which libraries that read

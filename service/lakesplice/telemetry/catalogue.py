@@ -165,14 +165,14 @@ DEAD_LETTERS = counter(
     TABLE,
     Label("reason"),
 )
-OPEN_LETTERS = gauge(
+OPEN_DEAD_LETTERS = gauge(
     "dead_letters_open",
     "records",
     "Dead letters that the table has now: those that were neither replayed nor dropped.",
     "Remove the cause, then `lakesplice dlq replay`, or drop them.",
     TABLE,
 )
-UNSENT_LETTERS = counter(
+UNSENT_DEAD_LETTERS = counter(
     "dead_letters_unsent",
     "records",
     "Dead letters that could not be sent to kafka.dead_letter_topic. The lake has them.",

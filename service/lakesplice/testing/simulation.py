@@ -21,7 +21,7 @@ from lakesplice.formats.events import DeclaredType, TypeHistory
 from lakesplice.model.choices import NotInserts
 from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.names import TableName
-from lakesplice.planning.intake.dead_letter_limit import NO_LIMIT, LetterLimit
+from lakesplice.planning.intake.dead_letter_limit import NO_LIMIT, DeadLetterLimit
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.rows.index_merge import RUNS_MAX, plan_merge
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
@@ -37,7 +37,7 @@ from lakesplice.storage.stores import open_sink
 from lakesplice.table.files.index_runs import RunCache, write_merged
 from lakesplice.table.files.page_rewriter import best_rewriter
 from lakesplice.table.ingest.append import AppendPlan
-from lakesplice.table.ingest.batch_commit import CommitOutcome, settle
+from lakesplice.table.ingest.batch_commit import CommitOutcome, commit_contribution
 from lakesplice.table.ingest.driver_table import DriverTable
 from lakesplice.table.ingest.dropped_tables import DropResult, deal_with
 from lakesplice.table.protocol.commit import Committed, Conflict
@@ -161,7 +161,7 @@ class SimulatedDriver:
         shape: Shape | None = None,
         history: TypeHistory | None = None,
         beside: SimulatedDriver | None = None,
-        limit: LetterLimit = NO_LIMIT,
+        limit: DeadLetterLimit = NO_LIMIT,
     ) -> None:
         self._origin = TableName.from_topic(topic.name)
         self.name: TableName = self._origin if beside is None else beside.name
@@ -218,8 +218,8 @@ class SimulatedDriver:
         def settled() -> CommitOutcome | Conflict | TaskError:
             if result.errors:
                 return result.errors[0]
-            brought = result.brought(planned_on, starts, ends)
-            return settle(self.table, brought, self._policy, self._limit)
+            contribution = result.contribution(planned_on, starts, ends)
+            return commit_contribution(self.table, contribution, self._policy, self._limit)
 
         return settled
 

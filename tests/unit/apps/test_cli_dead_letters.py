@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lakesplice.model.schema import TableSchema
-from lakesplice.table.files.dead_letters import LETTER_SCHEMA, write_dead_letters
+from lakesplice.table.files.dead_letters import DEAD_LETTER_SCHEMA, write_dead_letters
 from tests.support.command_line import CommandLine
 from tests.support.made import MadeTable
 
@@ -30,7 +30,7 @@ def table(tmp_path: Path) -> MadeTable:
             "reason": "not-json",
             "detail": "no JSON at byte 0",
         }
-        letters = pa.Table.from_pylist([letter], schema=LETTER_SCHEMA)
+        letters = pa.Table.from_pylist([letter], schema=DEAD_LETTER_SCHEMA)
         ref = write_dead_letters(made.store, letters, made.entropy)
         made._ingest(dead_letters=(ref,))
     return made

@@ -9,7 +9,12 @@ from typing import Any
 
 import pytest
 
-from lakesplice.apps.table_commands.dispatch import RequestWait, answer_of, give, workplace
+from lakesplice.apps.table_commands.dispatch import (
+    RequestWait,
+    answer_of,
+    command_table,
+    give_command,
+)
 from lakesplice.apps.table_commands.work import (
     COMPACT,
     DROP,
@@ -120,7 +125,7 @@ def request(command: str, arguments: Mapping[str, Any]) -> Request:
 
 def answered(lake: LocalStore, alive: Generation, asked: Request, settings: Settings) -> Answer:
     """What a driver of the lake answers."""
-    place = workplace(lake, asked, alive, FixedClock(), SeededEntropy(1))
+    place = command_table(lake, asked, alive, FixedClock(), SeededEntropy(1))
     return answer_of(asked, place, settings)
 
 
@@ -129,7 +134,7 @@ def test_a_command_commits_under_a_generation_of_its_own_and_gives_it_back(
 ) -> None:
     time = Time()
     for generation in (1, 2, 3):
-        give(table.store.root, UNPARK, ONWARD, patience=time.patience())
+        give_command(table.store.root, UNPARK, ONWARD, patience=time.patience())
         manifest = open_snapshot(table.store).manifest
         assert (manifest.parked, manifest.generation) == (None, generation)
         table.snapshot = open_snapshot(table.store)
@@ -148,7 +153,7 @@ def test_a_running_driver_does_it_and_history_says_who_asked(
             answer(lake, asked, answered(lake, alive, asked, settings))
 
     time = Time(meanwhile=beat)
-    done = give(table.store.root, UNPARK, ONWARD, patience=time.patience())
+    done = give_command(table.store.root, UNPARK, ONWARD, patience=time.patience())
     assert done.text.endswith("(by the running driver)")
     assert newest_generation(lake) == alive.number
     info = next(Table(table.store).history()).info
@@ -162,7 +167,7 @@ def test_a_driver_that_lives_and_never_answers_makes_the_command_give_up(
     alive = driver(lake)
     time = Time(meanwhile=alive.beat)
     with pytest.raises(RetryableError, match="didn't answer in time"):
-        give(table.store.root, UNPARK, ONWARD, patience=time.patience())
+        give_command(table.store.root, UNPARK, ONWARD, patience=time.patience())
     assert newest_generation(lake) == alive.number
     assert open_snapshot(table.store).manifest.parked == REASON
 
@@ -170,7 +175,7 @@ def test_a_driver_that_lives_and_never_answers_makes_the_command_give_up(
 def test_a_command_takes_over_from_a_driver_that_died(lake: LocalStore, table: MadeTable) -> None:
     dead = driver(lake)
     time = Time()
-    give(table.store.root, UNPARK, ONWARD, patience=time.patience())
+    give_command(table.store.root, UNPARK, ONWARD, patience=time.patience())
     assert open_snapshot(table.store).manifest.generation == dead.number + 1
     assert LEASE_SECONDS <= time.seconds < 3 * LEASE_SECONDS
 
@@ -180,16 +185,16 @@ def test_what_is_refused_changes_nothing_and_blocks_nobody(
 ) -> None:
     time, wrong = Time(), {**ONWARD, "offsets": [[9, 7]]}
     with pytest.raises(UsageError, match="no such partition"):
-        give(table.store.root, UNPARK, wrong, patience=time.patience())
-    give(table.store.root, UNPARK, ONWARD, patience=time.patience())
+        give_command(table.store.root, UNPARK, wrong, patience=time.patience())
+    give_command(table.store.root, UNPARK, ONWARD, patience=time.patience())
     with pytest.raises(ParkedTableError):
-        give(table.store.root, UNPARK, ONWARD, patience=time.patience())
+        give_command(table.store.root, UNPARK, ONWARD, patience=time.patience())
     assert time.seconds == 0
 
 
 def test_a_path_that_is_no_table_takes_no_generation(lake: LocalStore, table: MadeTable) -> None:
     with pytest.raises(TableNotFoundError):
-        give(lake.root, UNPARK, ONWARD)
+        give_command(lake.root, UNPARK, ONWARD)
     assert newest_generation(lake) == 0
 
 
@@ -265,7 +270,7 @@ def test_what_others_commit_meanwhile_is_planned_upon_again(
     lake: LocalStore, table: MadeTable, settings: Settings
 ) -> None:
     asked = request(UNPARK, ONWARD)
-    place = workplace(lake, asked, driver(lake), FixedClock(), SeededEntropy(1))
+    place = command_table(lake, asked, driver(lake), FixedClock(), SeededEntropy(1))
     park(table)
     assert answer_of(asked, place, settings).done
     assert open_snapshot(table.store).manifest.parked is None
@@ -285,14 +290,14 @@ def test_who_always_comes_too_late_gives_up(
     lake: LocalStore, table: MadeTable, settings: Settings
 ) -> None:
     asked = request(UNPARK, ONWARD)
-    place = workplace(lake, asked, driver(lake), FixedClock(), SeededEntropy(1))
-    committing = place.committing
+    place = command_table(lake, asked, driver(lake), FixedClock(), SeededEntropy(1))
+    commit_as = place.commit_as
 
     def outrun(intent: Intent, told: Mapping[str, str]) -> Committed | Conflict:
         park(table)
-        return committing(intent, told)
+        return commit_as(intent, told)
 
-    place.committing = outrun
+    place.commit_as = outrun
     given = answer_of(asked, place, settings)
     assert not given.done
     assert "committed first every time" in given.text

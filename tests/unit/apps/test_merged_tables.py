@@ -11,8 +11,8 @@ import structlog
 
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTables, unborn_source
-from lakesplice.apps.table_commands.work import DROP, REPLAY, UNPARK, do
-from lakesplice.apps.table_commands.workplace import Workplace
+from lakesplice.apps.table_commands.command_table import CommandTable
+from lakesplice.apps.table_commands.work import DROP, REPLAY, UNPARK, execute
 from lakesplice.config import Settings
 from lakesplice.errors import UsageError
 from lakesplice.model.manifest import ParkCode, ParkReason
@@ -40,14 +40,14 @@ def tables(root: Path, *entries: Mapping[str, Any]) -> ServiceTables:
     return ServiceTables(Driver(found, lake, FixedClock(), entropy, generation, Metrics(), log))
 
 
-def take_up(held: ServiceTables, *topics: str) -> None:
+def open_topic(held: ServiceTables, *topics: str) -> None:
     for topic in topics:
-        held.take_up(topic, unborn_source(topic, f"id of {topic}", {0: 0}))
+        held.open_topic(topic, unborn_source(topic, f"id of {topic}", {0: 0}))
 
 
 def test_topics_that_meet_are_one_table_when_the_key_tells_them_apart(tmp_path: Path) -> None:
     held = tables(tmp_path, {**ROUTE, **KEY})
-    take_up(held, "a.shop_0.goods", "b.shop_1.goods", "b.shop_2.goods")
+    open_topic(held, "a.shop_0.goods", "b.shop_1.goods", "b.shop_2.goods")
     assert [str(table.name) for table in held] == ["shop.goods"]
     assert [table.topic for table in held.of_topics()] == [
         "a.shop_0.goods",
@@ -58,22 +58,22 @@ def test_topics_that_meet_are_one_table_when_the_key_tells_them_apart(tmp_path: 
 
 def test_topics_that_meet_otherwise_are_refused_before_anything_is_written(tmp_path: Path) -> None:
     held = tables(tmp_path, ROUTE)
-    take_up(held, "a.shop_0.goods")
+    open_topic(held, "a.shop_0.goods")
     with pytest.raises(UsageError, match=r"shape: \{key: \[database_name\]\}"):
-        take_up(held, "a.shop_1.goods")
+        open_topic(held, "a.shop_1.goods")
     held = tables(tmp_path, {**ROUTE, **KEY})
-    take_up(held, "a.shop_0.goods")
+    open_topic(held, "a.shop_0.goods")
     with pytest.raises(UsageError, match=r"add to shape\.key what differs, such as topic"):
-        take_up(held, "b.shop_0.goods")
+        open_topic(held, "b.shop_0.goods")
 
 
 def test_a_table_that_was_made_without_the_shard_takes_no_further_topic(tmp_path: Path) -> None:
     held = tables(tmp_path, ROUTE)
-    take_up(held, "a.shop_0.goods")
+    open_topic(held, "a.shop_0.goods")
     next(iter(held)).be_born(TableSchema())
     held = tables(tmp_path, {**ROUTE, **KEY})
     with pytest.raises(UsageError, match="reset --anew"):
-        take_up(held, "a.shop_1.goods")
+        open_topic(held, "a.shop_1.goods")
 
 
 def test_what_is_parked_of_a_table_is_named_and_one_topic_goes_on_alone(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_letters_are_those_of_their_topic(tmp_path: Path) -> None:
 def command(scene: Scene, name: str, **arguments: Any) -> str:
     table = scene.first.driver.table
     assert table.snapshot is not None
-    place = Workplace(
+    place = CommandTable(
         table.store,
         table.snapshot,
         1,
@@ -130,4 +130,4 @@ def command(scene: Scene, name: str, **arguments: Any) -> str:
         {},
     )
     entry = {**ROUTE, **KEY}
-    return do(name, place, arguments, settings(scene.lake.root, entry)).text
+    return execute(name, place, arguments, settings(scene.lake.root, entry)).text

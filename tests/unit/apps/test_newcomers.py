@@ -36,9 +36,9 @@ class Scene:
         self.tables = ServiceTables(driver)
         self.newcomers = NewTopics(driver, self.tables)
 
-    def take_up(self, topic: str = GOODS) -> ParkCode | None:
+    def open_topic(self, topic: str = GOODS) -> ParkCode | None:
         """Take the topic's table up, and say why it is parked."""
-        table = self.tables.take_up(topic, unborn_source(topic, "id", {0: 0}))
+        table = self.tables.open_topic(topic, unborn_source(topic, "id", {0: 0}))
         self.newcomers.park_if_refused(table)
         return None if table.parked is None else table.parked.code
 
@@ -56,7 +56,7 @@ def test_a_topic_without_a_table_is_left_out_and_said_once(tmp_path: Path) -> No
 
 def test_a_table_that_is_there_goes_on_whatever_becomes_of_new_ones(tmp_path: Path) -> None:
     lake = LocalStore(tmp_path)
-    assert Scene(lake, "exception").take_up() is ParkCode.NEW_TABLE
+    assert Scene(lake, "exception").open_topic() is ParkCode.NEW_TABLE
     for behaviour in ("ignore", "exception"):
         assert not Scene(lake, behaviour).newcomers.leaves_out(GOODS)
 
@@ -64,12 +64,12 @@ def test_a_table_that_is_there_goes_on_whatever_becomes_of_new_ones(tmp_path: Pa
 def test_a_new_table_waits_until_it_is_unparked(tmp_path: Path) -> None:
     lake = LocalStore(tmp_path)
     scene = Scene(lake, "exception")
-    assert scene.take_up(OTHER) is None
-    assert scene.take_up() is ParkCode.NEW_TABLE
+    assert scene.open_topic(OTHER) is None
+    assert scene.open_topic() is ParkCode.NEW_TABLE
     table = scene.tables.get(GOODS)
     assert table is not None
     table.commit(Redirect(table.generation, table.version, parked=None))
-    assert Scene(lake, "exception").take_up() is None
+    assert Scene(lake, "exception").open_topic() is None
     assert table.next_offsets({0}) == {0: 0}
 
 
@@ -77,4 +77,4 @@ def test_tables_are_made_by_default(tmp_path: Path) -> None:
     for behaviour in ("evolve", "try_evolve", "lenient"):
         scene = Scene(LocalStore(tmp_path), behaviour)
         assert not scene.newcomers.leaves_out(GOODS)
-        assert scene.take_up() is None
+        assert scene.open_topic() is None

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from lakesplice.apps.table_commands.dispatch import workplace
+from lakesplice.apps.table_commands.command_table import CommandTable
+from lakesplice.apps.table_commands.dispatch import command_table
 from lakesplice.apps.table_commands.resetting import EARLIEST, Reset, reset
 from lakesplice.apps.table_commands.work import RESET
-from lakesplice.apps.table_commands.workplace import Workplace
 from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState, SourceState
 from lakesplice.model.schema import TableSchema
 from lakesplice.storage.local import LocalStore
@@ -44,13 +44,13 @@ def source_of(table: MadeTable) -> SourceState:
     return source
 
 
-def driven(table: MadeTable) -> Workplace:
+def driven(table: MadeTable) -> CommandTable:
     """The table as a driver's request has it, whose broker has the topic from offset 10 on."""
     lake = LocalStore(Path(table.store.root).parents[1])
     generation = claim_generation(lake, FixedClock(), lambda _: True)
     assert generation is not None
     asked = Request("00ff", RESET, "shop/orders", "ann@host", FixedClock().now_ms() + 60_000, {})
-    place = workplace(lake, asked, generation, FixedClock(), SeededEntropy(1))
+    place = command_table(lake, asked, generation, FixedClock(), SeededEntropy(1))
 
     def starts(topics: Sequence[str], since_ms: int | None) -> Mapping[str, TopicStart]:
         offsets = {0: 10, 1: 10, 2: 0} if since_ms is None else {0: 70, 1: 90, 2: 0}

@@ -42,5 +42,5 @@ def test_a_table_rests_longer_with_each_failure_and_anew_once_it_went_on(tmp_pat
     table = table_of(LocalStore(tmp_path), clock)
     assert not table.rests
     assert [rest_of(table, clock) for _ in range(7)] == [1, 2, 5, 10, 30, 60, 60]
-    table.go_on()
+    table.forget_failures()
     assert rest_of(table, clock) == 1

@@ -243,7 +243,7 @@ class _Maxwell:
 
     def open_drops(self, table: TableName) -> list[int]:
         told = self.topics.drops(self.source(table.table), table)
-        return [d.place.parts[2] for d in told.drops if d.number >= told.open_since]
+        return [d.position.parts[2] for d in told.drops if d.number >= told.open_since]
 
     def look(self) -> None:
         ends = {at: len(records) for at, records in enumerate(self.partitions)}
@@ -326,7 +326,7 @@ def test_drops_that_were_dealt_with_are_so_in_another_order() -> None:
     maxwell.drop(0, "items", 40)
     maxwell.look()
     assert maxwell.open_drops(_ITEMS) == [40]
-    maxwell.topics.drops_met(maxwell.source(), _ITEMS, 1, parked=True)
+    maxwell.topics.note_handled_drops(maxwell.source(), _ITEMS, 1, parked=True)
     maxwell.drop(1, "orders", 30)
     maxwell.look()
     assert maxwell.open_drops(_ORDERS) == [30]
@@ -375,20 +375,20 @@ def test_drops_are_told_with_those_that_came_since_the_driver_began() -> None:
     begun.tell("DROP TABLE x", 40)
     begun.look()
     told = begun.topics.drops(begun.state, _X)
-    assert [(drop.number, drop.place.parts[2], drop.again) for drop in told.drops] == [
+    assert [(drop.number, drop.position.parts[2], drop.again) for drop in told.drops] == [
         (0, 20, True),
         (1, 40, False),
     ]
-    assert (told.ordered, told.told_since, told.open_since) == (True, 1, 1)
+    assert (told.ordered, told.known_since, told.open_since) == (True, 1, 1)
 
 
 def test_what_was_dealt_with_is_open_no_more() -> None:
     source = told_late("DROP TABLE x")
-    source.topics.drops_met(source.state, _X, 1)
+    source.topics.note_handled_drops(source.state, _X, 1)
     after = source.topics.drops(source.state, _X)
-    assert (after.told_since, after.open_since) == (0, 1)
-    source.topics.drops_met(source.state, _X, 1, parked=True)
-    assert source.topics.drops(source.state, _X).told_since == 1
+    assert (after.known_since, after.open_since) == (0, 1)
+    source.topics.note_handled_drops(source.state, _X, 1, parked=True)
+    assert source.topics.drops(source.state, _X).known_since == 1
 
 
 def test_a_table_of_another_connector_was_not_dropped() -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from structlog.testing import capture_logs
 
-from lakesplice.apps.service.sources.topic_selection import Sources
+from lakesplice.apps.service.sources.topic_selection import TopicSelection
 from lakesplice.apps.service.tables import ServiceTables
 from lakesplice.apps.service.topic_names import ways_to_read
 from lakesplice.errors import SourceUnavailable
@@ -44,7 +44,7 @@ class Dotted(Scene):
         self.records, self.reads, self.fails = records, 0, False
         self.broker.ends = {topic: len(records)}
         self.tables = ServiceTables(self.driver, self._first)
-        self.sources = Sources(self.driver, self.tables, self.broker.catalogue)
+        self.sources = TopicSelection(self.driver, self.tables, self.broker.catalogue)
 
     def _first(self, topic: Topic) -> pa.RecordBatch:
         self.reads += 1

@@ -15,7 +15,7 @@ from lakesplice.apps.service.batching.dropped_tables import TableDrops
 from lakesplice.apps.service.batching.table_failures import TableFailures
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.schema_topics import SchemaTopics
-from lakesplice.apps.service.sources.topic_selection import Sources
+from lakesplice.apps.service.sources.topic_selection import TopicSelection
 from lakesplice.apps.service.status.status_reporter import StatusReporter
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.errors import CorruptFileError, LakespliceError, StorageError
@@ -110,13 +110,13 @@ class Scene:
             schema_topics=schema_topics,
         )
         self.tables = ServiceTables(self.driver)
-        self.sources = Sources(self.driver, self.tables, self.broker.catalogue)
+        self.sources = TopicSelection(self.driver, self.tables, self.broker.catalogue)
         self.failures = TableFailures(self.driver)
         self.health = Health(60.0)
         self.reporter = StatusReporter(self.driver, self.tables, self.sources, self.health)
 
     def standing(self, topic: str = GOODS) -> TopicCondition:
-        return self.sources.standings()[topic]
+        return self.sources.conditions()[topic]
 
     def table(self, topic: str = GOODS) -> ServiceTable:
         table = self.tables.get(topic)
@@ -163,7 +163,7 @@ def test_every_topic_that_matches_has_a_state(tmp_path: Path) -> None:
     (tmp_path / "shop").mkdir()
     scene.sources.look()
     scene.table("a.other.goods").be_born(TableSchema())
-    states = {topic: one.state.value for topic, one in scene.sources.standings().items()}
+    states = {topic: one.state.value for topic, one in scene.sources.conditions().items()}
     assert states == {
         "a.other.goods": "running",
         "a.shop.goods": "refused",
@@ -233,7 +233,7 @@ def test_a_table_that_cannot_be_parked_yet_reads_nothing_on_and_is_parked_once_i
     in_the_way = tmp_path / "shop"
     in_the_way.write_text("no folder")
     scene.table().park(ParkReason(ParkCode.NO_KEY, "it has no key", GOODS))
-    scene.table().go_on()
+    scene.table().forget_failures()
     assert (scene.standing().state, scene.standing().code) == (TopicState.PARKED, "no-key")
     assert "it has no key" in scene.standing().reason
     assert "can't be written" in scene.standing().reason
@@ -266,14 +266,14 @@ def test_a_drop_that_cannot_be_followed_yet_lets_its_table_rest(tmp_path: Path) 
     temporary = tmp_path / "_lakesplice" / "tmp"
     temporary.rmdir()
     temporary.write_text("no folder: nothing can be put into the lake")
-    assert drops.settle(), "what could be read is asked again"
+    assert drops.handle_all(), "what could be read is asked again"
     assert table.rests
     assert not drops.any_due()
     assert scene.sources.look().starts == {}
     temporary.unlink()
     scene.clock.advance(60)
     assert drops.any_due()
-    assert not drops.settle()
+    assert not drops.handle_all()
     assert not drops.any_due()
     assert scene.standing("db.shop.x").state is TopicState.RUNNING
 

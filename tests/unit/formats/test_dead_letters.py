@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lakesplice.errors import CorruptFileError
 from lakesplice.formats.dead_letters import (
-    LETTER_SCHEMA,
+    DEAD_LETTER_SCHEMA,
     decode_dead_letters,
     encode_dead_letters,
 )
@@ -35,7 +35,7 @@ ROWS = [
 
 
 def letters(rows: list[dict[str, object]]) -> pa.Table:
-    return pa.Table.from_pylist(rows, schema=LETTER_SCHEMA)
+    return pa.Table.from_pylist(rows, schema=DEAD_LETTER_SCHEMA)
 
 
 def test_letters_come_back_as_they_were() -> None:
@@ -43,7 +43,7 @@ def test_letters_come_back_as_they_were() -> None:
 
 
 def test_a_file_from_before_times_and_headers_were_kept_is_read() -> None:
-    older = letters(ROWS).select(LETTER_SCHEMA.names[:8])
+    older = letters(ROWS).select(DEAD_LETTER_SCHEMA.names[:8])
     sink = io.BytesIO()
     frame = pl.from_arrow(older)
     assert isinstance(frame, pl.DataFrame)
@@ -102,7 +102,7 @@ def test_damaged_files_give_letters_or_a_named_error(damage: bytes, at: int) -> 
         except CorruptFileError as error:
             assert error.facts["path"] == "here.avro"  # noqa: PT017  # either outcome is right
         else:
-            assert decoded.schema == LETTER_SCHEMA
+            assert decoded.schema == DEAD_LETTER_SCHEMA
 
 
 @pytest.mark.parametrize("data", [b"", b"Obj\x01", b"PAR1", b"\x00" * 100])

@@ -10,6 +10,7 @@ from lakesplice.formats.events.ddl import TableDrop
 from lakesplice.formats.events.values.fences import Fences
 from lakesplice.model.manifest import ParkCode, PartitionState, SourceState
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
+from lakesplice.planning.intake.record_order import RecordIndex
 from lakesplice.planning.intake.truncations import fence_of, parking_truncations
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.planning.sources.dropped_tables import (
@@ -38,7 +39,7 @@ def _told(*drops: TableDrop, ordered: bool = True, since: int = 0) -> DropHistor
 
 
 def _remedy(found: DropDecision | None) -> tuple[Remedy, Position] | None:
-    return None if found is None else (found.remedy, found.place)
+    return None if found is None else (found.remedy, found.position)
 
 
 OPEN = TableDrop(0, _at(200))
@@ -142,7 +143,7 @@ def test_among_records_each_kind_goes_by_its_own_policy(
 ) -> None:
     policy = SchemaPolicy(drop_table=drop, truncate_table=truncate)
     fences = _fences()
-    found = fence_of(fences, fences.position_file, limit, policy)
+    found = fence_of(fences, fences.position_file, RecordIndex(limit), policy)
     assert found == (BEFORE_ALL if expected is None else Position(0, expected))
 
 

@@ -65,4 +65,4 @@ def test_records_behind_a_stop_are_neither_applied_nor_counted() -> None:
     assert counts.pop("repeated") == 0
     assert counts == {"create": 3, "delete": 1, "ignored:tombstone": 1, "dead:not-json": 1}
     assert sum(counts.values()) == len(before)
-    assert [letter.row for letter in taken.letters] == [len(before) - 1]
+    assert [letter.record for letter in taken.dead_letters] == [len(before) - 1]

@@ -12,7 +12,7 @@ from lakesplice.model.change import Op
 from lakesplice.model.schema import SourceField, SourceSchema, TableSchema
 from lakesplice.model.types import ColumnType
 from lakesplice.planning.rows.image_changes import to_changes
-from lakesplice.planning.schema.evolution import Grows, Unfit, anew, fit
+from lakesplice.planning.schema.evolution import Grows, Unfit, fit, fit_as_new
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.planning.shape.metadata_columns import Metadata, metadata_of
 from lakesplice.planning.shape.shaping import Shape, shaped_schema
@@ -30,7 +30,7 @@ def shape(*what: Metadata, prefix: str = "") -> Shape:
 
 
 def grown(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -> TableSchema:
-    found = anew(current, image, policy)
+    found = fit_as_new(current, image, policy)
     assert isinstance(found, Grows)
     return found.next
 

@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 
 from lakesplice.errors import UsageError
 from lakesplice.model.names import TableName
-from lakesplice.planning.intake.key_ranges import CHANGES_PER_RANGE, place, range_of, ranges_for
+from lakesplice.planning.intake.key_ranges import (
+    CHANGES_PER_RANGE,
+    assign_targets,
+    range_of,
+    ranges_for,
+)
 
 HASHES = st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=50)
 
@@ -48,7 +53,7 @@ def test_every_range_of_every_table_is_placed_once_and_no_target_is_overloaded(
     changes: list[int], targets: int
 ) -> None:
     expected = tables(*changes)
-    placed = place(expected, cores=4, targets=targets)
+    placed = assign_targets(expected, cores=4, targets=targets)
     for table, count in expected.items():
         ranges = ranges_for(count, 4)
         assert sorted(s.range for s in placed if s.table == table) == list(range(ranges))
@@ -62,16 +67,16 @@ def test_every_range_of_every_table_is_placed_once_and_no_target_is_overloaded(
 
 def test_four_hundred_small_tables_spread_evenly_also_without_expectation() -> None:
     for changes in (0, 250):
-        placed = place(tables(*[changes] * 400), cores=8, targets=8)
+        placed = assign_targets(tables(*[changes] * 400), cores=8, targets=8)
         assert np.bincount(list(placed.values())).tolist() == [50] * 8
 
 
 def test_the_same_expectations_give_the_same_plan() -> None:
     changes = tables(5, 900_000, 0, 70, 70, 300_000)
     backwards = dict(reversed(changes.items()))
-    assert place(changes, 4, 3) == place(backwards, 4, 3)
+    assert assign_targets(changes, 4, 3) == assign_targets(backwards, 4, 3)
 
 
 def test_no_target_at_all_is_refused() -> None:
     with pytest.raises(UsageError, match="target"):
-        place(tables(1), cores=1, targets=0)
+        assign_targets(tables(1), cores=1, targets=0)

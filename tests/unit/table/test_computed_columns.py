@@ -167,6 +167,6 @@ def test_a_computed_column_goes_with_the_column_it_needs_as_the_policy_says(
 
 def test_what_an_image_does_not_tell_of_is_neither_computed_from_nor_named_anew() -> None:
     id_, name = (SourceField(n, ColumnType(Kind.STRING), "text") for n in ("id", "name"))
-    image = SourceSchema((id_,), ("id",), unsent=(name,))
+    image = SourceSchema((id_,), ("id",), omitted=(name,))
     assert "partial image" in shaped_schema(image, computing(short="upper(name)")).problem
     assert "another name" in shaped_schema(image, computing(name="upper(id)")).problem

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lakesplice.errors import VersionNotFoundError
-from lakesplice.planning.upkeep.retention import named_files
+from lakesplice.planning.upkeep.retention import files_by_path
 from lakesplice.storage.log_keeper import DeltaLogKeeper
 from lakesplice.table.protocol.commit import Conflict
 from lakesplice.table.protocol.snapshot import open_snapshot
@@ -78,7 +78,7 @@ def test_versions_current_within_the_retention_stay_whole(
     assert there(table) == {
         path
         for version in range(oldest, newest + 1)
-        for path in named_files(open_snapshot(table.store, version).manifest)
+        for path in files_by_path(open_snapshot(table.store, version).manifest)
     }
     assert Table(table.store).read() == rows
 
@@ -184,7 +184,7 @@ def test_the_log_goes_only_after_the_files_and_as_far(
     assert there(table) == {
         path
         for version in range(kept, table.now().version + 1)
-        for path in named_files(open_snapshot(table.store, version).manifest)
+        for path in files_by_path(open_snapshot(table.store, version).manifest)
     }
     assert len(there(table)) <= 4
     assert len([*table.store.list("_delta_log/")]) < 40

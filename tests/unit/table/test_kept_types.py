@@ -16,8 +16,8 @@ from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.schema.ignored_type_changes import fitting
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.files.dead_letters import LetterSelection, letters_of
-from lakesplice.table.ingest.dead_letter_replay import LetterBox, LetterCounts
+from lakesplice.table.files.dead_letters import DeadLetterSelection, dead_letters_of
+from lakesplice.table.ingest.dead_letter_replay import DeadLetterCounts, OpenDeadLetters
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from tests.support.altered import Life, event
 
@@ -38,7 +38,7 @@ def row(id_: int, n: Any, name: str) -> dict[str, Any]:
 
 
 def letters(life: Life) -> list[tuple[str, str]]:
-    found = letters_of(life.store, life.driver.table.manifest.dead_letters)
+    found = dead_letters_of(life.store, life.driver.table.manifest.dead_letters)
     return [(letter.reason, letter.detail) for letter in found]
 
 
@@ -80,13 +80,15 @@ def test_letters_are_taken_once_the_table_follows(lake: LocalStore) -> None:
     life.take(event(LONG, 10, row(1, BEYOND, "y"), row(1, 1, "x")))
     table = life.driver.table
     assert table.snapshot is not None
-    box = LetterBox(
+    box = OpenDeadLetters(
         life.store, table.snapshot, table.commit, table.generation, FixedClock(), SeededEntropy(2)
     )
-    assert box.replay(LetterSelection(), RecordReading(table=life.driver.name, policy=KEEPING)) == (
-        LetterCounts(0, 1)
-    )
-    assert box.replay(LetterSelection(), RecordReading(table=life.driver.name)) == LetterCounts(1)
+    assert box.replay(
+        DeadLetterSelection(), RecordReading(table=life.driver.name, policy=KEEPING)
+    ) == (DeadLetterCounts(0, 1))
+    assert box.replay(
+        DeadLetterSelection(), RecordReading(table=life.driver.name)
+    ) == DeadLetterCounts(1)
     assert life.rows() == [row(1, BEYOND, "y")]
 
 

@@ -12,11 +12,11 @@ from lakesplice.planning.intake.line import RecordReading
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.files.dead_letters import (
     DeadLetter,
-    LetterSelection,
+    DeadLetterSelection,
     table_of,
     write_dead_letters,
 )
-from lakesplice.table.ingest.dead_letter_replay import LetterBox, LetterCounts
+from lakesplice.table.ingest.dead_letter_replay import DeadLetterCounts, OpenDeadLetters
 from lakesplice.table.protocol.intents import Ingest
 from lakesplice.table.reading.table import Table
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
@@ -67,7 +67,7 @@ class Scene:
         source["gtid"] = f"0-{server}-{written}" if self._mariadb else f"{UUIDS[server]}:{written}"
         return json.dumps(record).encode()
 
-    def replay(self) -> LetterCounts:
+    def replay(self) -> DeadLetterCounts:
         """Set aside what couldn't be read, and take it again."""
         table, entropy = self.driver.table, SeededEntropy(7)
         ref = write_dead_letters(table.store, table_of(self._letters), entropy)
@@ -75,8 +75,8 @@ class Scene:
             Ingest(1, table.version, {}, table.source, table.schema.version, dead_letters=(ref,))
         )
         assert table.snapshot is not None
-        box = LetterBox(table.store, table.snapshot, table.commit, 1, FixedClock(), entropy)
-        return box.replay(LetterSelection(), RecordReading(table=self.driver.name))
+        box = OpenDeadLetters(table.store, table.snapshot, table.commit, 1, FixedClock(), entropy)
+        return box.replay(DeadLetterSelection(), RecordReading(table=self.driver.name))
 
     @property
     def texts(self) -> Sequence[str]:
@@ -94,7 +94,7 @@ def test_the_first_change_of_another_server_heals_its_row(scene: Scene) -> None:
     scene.send(2, scene.ledger.update([0], "on the second"), readable=False)
     scene.send(2, scene.ledger.update([1], "opens the epoch"))
     assert [epoch.number for epoch in scene.driver.table.source.epochs] == [1]
-    assert scene.replay() == LetterCounts(1)
+    assert scene.replay() == DeadLetterCounts(1)
     assert scene.texts == ["on the second", "opens the epoch", "row 2"]
 
 
@@ -103,7 +103,7 @@ def test_the_last_change_of_the_server_before_regresses_nothing(scene: Scene) ->
     scene.send(1, scene.ledger.update([0, 2], "on the first"), readable=False)
     scene.send(2, scene.ledger.update([0], "on the second"))
     assert [epoch.number for epoch in scene.driver.table.source.epochs] == [1]
-    assert scene.replay() == LetterCounts(2)
+    assert scene.replay() == DeadLetterCounts(2)
     assert scene.texts == ["on the second", "row 1", "on the first"]
 
 
@@ -115,7 +115,7 @@ def test_letters_below_a_truncate_do_nothing_and_those_above_it_heal(scene: Scen
     scene.send(1, scene.ledger.insert(0, 2), readable=False)
     scene.send(1, scene.ledger.insert(5, 6))
     assert scene.texts == ["row 5"]
-    assert scene.replay() == LetterCounts(5)
+    assert scene.replay() == DeadLetterCounts(5)
     assert scene.texts == ["row 0", "row 1", "row 5"]
 
 
@@ -124,7 +124,7 @@ def test_a_letter_that_is_a_truncate_takes_what_is_older_and_nothing_else(scene:
     scene.send(1, scene.ledger.insert(3, 5), readable=False)
     scene.send(1, [scene.truncated(range(5))], readable=False)
     scene.send(2, scene.ledger.insert(1, 4))
-    assert scene.replay() == LetterCounts(3)
+    assert scene.replay() == DeadLetterCounts(3)
     assert scene.texts == ["row 1", "row 2", "row 3"]
     while scene.driver.table.manifest.deltas:
         scene.driver.compact()

@@ -10,8 +10,8 @@ from lakesplice.model.position import BEFORE_ALL
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.upkeep.purging import purge_bound
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.files.dead_letters import LetterSelection
-from lakesplice.table.ingest.dead_letter_replay import LetterBox, LetterCounts
+from lakesplice.table.files.dead_letters import DeadLetterSelection
+from lakesplice.table.ingest.dead_letter_replay import DeadLetterCounts, OpenDeadLetters
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
@@ -30,11 +30,11 @@ class Scene:
         self.source.topic.append(0, events)
         self.driver.batch()
 
-    def box(self) -> LetterBox:
+    def box(self) -> OpenDeadLetters:
         table = self.driver.table
         assert table.snapshot is not None
         entropy = SeededEntropy(1_000 + table.version)
-        return LetterBox(table.store, table.snapshot, table.commit, 1, FixedClock(), entropy)
+        return OpenDeadLetters(table.store, table.snapshot, table.commit, 1, FixedClock(), entropy)
 
     @property
     def reading(self) -> RecordReading:
@@ -58,11 +58,11 @@ def test_letters_that_stay_are_above_the_position_that_they_were_above(scene: Sc
     later = scene.driver.table.source.partitions[0].position
     scene.take(unreadable(scene.source.put(4)[0]))
     assert BEFORE_ALL < reached < later
-    assert scene.box().replay(LetterSelection(), scene.reading) == LetterCounts(0, 2)
+    assert scene.box().replay(DeadLetterSelection(), scene.reading) == DeadLetterCounts(0, 2)
     left = scene.driver.table.manifest.dead_letters
     assert [(ref.rows, ref.position) for ref in left] == [(1, reached), (1, later)]
     assert purge_bound(scene.driver.table.manifest) == reached
-    assert scene.box().drop(LetterSelection(frozenset([(0, 1)]))) == LetterCounts(1)
+    assert scene.box().drop(DeadLetterSelection(frozenset([(0, 1)]))) == DeadLetterCounts(1)
     assert purge_bound(scene.driver.table.manifest) == later
-    assert scene.box().drop(LetterSelection()) == LetterCounts(1)
+    assert scene.box().drop(DeadLetterSelection()) == DeadLetterCounts(1)
     assert rows_of(scene.driver.table.store)

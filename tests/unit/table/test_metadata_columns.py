@@ -18,11 +18,11 @@ from lakesplice.planning.shape.metadata_columns import Metadata
 from lakesplice.planning.shape.shaping import Shape
 from lakesplice.table.files.dead_letters import (
     DeadLetter,
-    LetterSelection,
+    DeadLetterSelection,
     table_of,
     write_dead_letters,
 )
-from lakesplice.table.ingest.dead_letter_replay import LetterBox, LetterCounts
+from lakesplice.table.ingest.dead_letter_replay import DeadLetterCounts, OpenDeadLetters
 from lakesplice.table.protocol.intents import Ingest
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
@@ -171,10 +171,12 @@ def test_a_dead_letter_taken_again_brings_what_its_event_said(tmp_path: Path) ->
         Ingest(1, table.version, {}, table.source, table.schema.version, dead_letters=(ref,))
     )
     assert table.snapshot is not None
-    box = LetterBox(table.store, table.snapshot, table.commit, 1, FixedClock(), SeededEntropy(101))
+    box = OpenDeadLetters(
+        table.store, table.snapshot, table.commit, 1, FixedClock(), SeededEntropy(101)
+    )
     assert box.replay(
-        LetterSelection(), RecordReading(table=life.driver.name, shape=ALL)
-    ) == LetterCounts(1)
+        DeadLetterSelection(), RecordReading(table=life.driver.name, shape=ALL)
+    ) == DeadLetterCounts(1)
     assert found(life) == told(events)
 
 

@@ -11,7 +11,11 @@ from lakesplice.model.manifest import ParkCode, PartitionState
 from lakesplice.model.position import Ordering
 from lakesplice.planning.intake.report import PartitionReport
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.ingest.batch_commit import CommitContribution, CommitOutcome, settle
+from lakesplice.table.ingest.batch_commit import (
+    CommitContribution,
+    CommitOutcome,
+    commit_contribution,
+)
 from tests.support.simulated import Source, driver_of
 
 Met = tuple[FormatName | None, Ordering | None]
@@ -48,7 +52,7 @@ def test_changes_of_two_kinds_park_the_table(
     ends = {at: state.next_offset for at, state in states.items()}
     version = table.version
     assert (
-        settle(table, CommitContribution(version, ends, ends, reports, [], []))
+        commit_contribution(table, CommitContribution(version, ends, ends, reports, [], []))
         is CommitOutcome.DONE
     )
     if not parks:

@@ -22,8 +22,8 @@ from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.schema.evolution import Unfit, fit
 from lakesplice.planning.schema.policy import Behaviour, PartialImages, SchemaPolicy
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.files.dead_letters import LetterSelection, letters_of
-from lakesplice.table.ingest.dead_letter_replay import LetterBox, LetterCounts
+from lakesplice.table.files.dead_letters import DeadLetterSelection, dead_letters_of
+from lakesplice.table.ingest.dead_letter_replay import DeadLetterCounts, OpenDeadLetters
 from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.protocol.intents import Redirect
 from lakesplice.table.reading.changes import changes_of
@@ -118,7 +118,7 @@ class Life:
 
     @property
     def letters(self) -> list[tuple[str, int]]:
-        found = letters_of(self.store, self.driver.table.manifest.dead_letters)
+        found = dead_letters_of(self.store, self.driver.table.manifest.dead_letters)
         return [(letter.reason, letter.offset) for letter in found]
 
 
@@ -293,11 +293,11 @@ def test_a_letter_that_is_replayed_late_sets_what_nothing_newer_has_set(lake: Lo
     for attempt in range(2):
         assert table.snapshot is not None
         entropy = SeededEntropy(9 + attempt)
-        box = LetterBox(table.store, table.snapshot, table.commit, 1, FixedClock(), entropy)
+        box = OpenDeadLetters(table.store, table.snapshot, table.commit, 1, FixedClock(), entropy)
         wider = declare({**COLUMNS, "size": "int"})
         reading = RecordReading(table=life.driver.name, declared=wider, policy=APPLY)
-        assert box.replay(LetterSelection(), reading) == (
-            LetterCounts() if attempt else LetterCounts(1)
+        assert box.replay(DeadLetterSelection(), reading) == (
+            DeadLetterCounts() if attempt else DeadLetterCounts(1)
         )
         life.require(row(1, stock=20, size=1_000))
 
@@ -438,8 +438,8 @@ def test_canals_images_without_blobs_set_what_they_have(lake: LocalStore) -> Non
 
 def test_a_column_that_is_computed_of_what_is_unknown_parks_its_table() -> None:
     fields = tuple(SourceField(name, ColumnType(Kind.LONG), "int") for name in ("id", "a"))
-    unsent = (SourceField("b", ColumnType(Kind.LONG), "int"),)
-    image = SourceSchema(fields, ("id",), lacking=(("sum", "b"),), unsent=unsent)
+    omitted = (SourceField("b", ColumnType(Kind.LONG), "int"),)
+    image = SourceSchema(fields, ("id",), lacking=(("sum", "b"),), omitted=omitted)
     for policy in (APPLY, replace(APPLY, drop_column=Behaviour.EVOLVE)):
         verdict = fit(TableSchema(), image, policy)
         assert isinstance(verdict, Unfit)

@@ -46,10 +46,10 @@ def table(tmp_path: Path) -> IndexedTable:
 def places(table: IndexedTable, runs: RunCache | None = None) -> dict[int, tuple[int, int]]:
     """Where the index says that each key is."""
     keys = sorted(table.addresses)
-    high, low = key_hash(pa.table({"id": pa.array(keys, pa.int64())}), SCHEMA)
+    hashes = key_hash(pa.table({"id": pa.array(keys, pa.int64())}), SCHEMA)
     opened = (runs or RunCache()).open_runs(table.store, table.manifest.runs)
     live = np.array(sorted(table.manifest.groups), np.int64)
-    group, at = locate(opened, high, low, live)
+    group, at = locate(opened, hashes, live)
     return dict(zip(keys, zip(group.tolist(), at.tolist(), strict=True), strict=True))
 
 

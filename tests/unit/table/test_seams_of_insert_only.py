@@ -12,8 +12,8 @@ from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import BEFORE_ALL
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.files.dead_letters import LetterSelection, letters_of
-from lakesplice.table.ingest.dead_letter_replay import LetterBox, LetterCounts
+from lakesplice.table.files.dead_letters import DeadLetterSelection, dead_letters_of
+from lakesplice.table.ingest.dead_letter_replay import DeadLetterCounts, OpenDeadLetters
 from lakesplice.table.protocol.intents import Redirect
 from lakesplice.table.reading.scan import View
 from lakesplice.table.reading.table import Table
@@ -107,11 +107,11 @@ def test_a_truncate_that_became_a_letter_leaves_the_rows_until_it_is_replayed(
     assert driver.table.parked is None
     assert keys(driver) == list(range(9))
     manifest = driver.table.manifest
-    (letter,) = letters_of(driver.table.store, manifest.dead_letters)
+    (letter,) = dead_letters_of(driver.table.store, manifest.dead_letters)
     assert (letter.reason, letter.offset) == ("not-an-insert", 6)
     assert letter.detail == "the table is insert-only and was truncated"
     driver = scene.driver(None)
-    assert replayed(driver) == LetterCounts(1)
+    assert replayed(driver) == DeadLetterCounts(1)
     assert driver.table.source.fence > BEFORE_ALL
     assert keys(driver) == list(range(6, 9))
     driver.compact()
@@ -125,8 +125,10 @@ def unparked(driver: SimulatedDriver) -> None:
     driver.table.commit(Redirect(1, driver.table.version))
 
 
-def replayed(driver: SimulatedDriver) -> LetterCounts:
+def replayed(driver: SimulatedDriver) -> DeadLetterCounts:
     table = driver.table
     assert table.snapshot is not None
-    box = LetterBox(table.store, table.snapshot, table.commit, 1, FixedClock(), SeededEntropy(99))
-    return box.replay(LetterSelection(), RecordReading(table=driver.name))
+    box = OpenDeadLetters(
+        table.store, table.snapshot, table.commit, 1, FixedClock(), SeededEntropy(99)
+    )
+    return box.replay(DeadLetterSelection(), RecordReading(table=driver.name))

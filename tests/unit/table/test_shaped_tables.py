@@ -56,7 +56,7 @@ def test_masked_values_are_nowhere_on_disk_nor_in_dead_letters(tmp_path: Path) -
 
 
 def test_dead_letters_keep_their_bytes_where_that_is_said(tmp_path: Path) -> None:
-    raw = Shape(MASKED.include, MASKED.exclude, MASKED.masks, MASKED.secret, raw_letters=True)
+    raw = Shape(MASKED.include, MASKED.exclude, MASKED.masks, MASKED.secret, raw_dead_letters=True)
     life = lived(tmp_path, raw)
     (ref,) = life.driver.table.manifest.dead_letters
     (letter,) = read_dead_letters(life.driver.table.store, ref).to_pylist()

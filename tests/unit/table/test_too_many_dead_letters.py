@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from lakesplice.model.manifest import DeadLetterRef, ParkCode
-from lakesplice.planning.intake.dead_letter_limit import NO_LIMIT, LetterLimit
+from lakesplice.planning.intake.dead_letter_limit import NO_LIMIT, DeadLetterLimit
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.ingest.batch_commit import settle
+from lakesplice.table.ingest.batch_commit import commit_contribution
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
@@ -17,7 +17,7 @@ from tests.support.altered import TOPIC, event
 from tests.support.simulated import rows_of
 
 COLUMNS = {"id": "int32", "n": "int32"}
-LIMIT = LetterLimit(0.5, 6)
+LIMIT = DeadLetterLimit(0.5, 6)
 
 
 def good(number: int) -> Event:
@@ -32,7 +32,7 @@ def bad(number: int) -> Event:
 class Life:
     """A topic and its driver, whose batches are settled under a limit."""
 
-    def __init__(self, lake: LocalStore, limit: LetterLimit = LIMIT) -> None:
+    def __init__(self, lake: LocalStore, limit: DeadLetterLimit = LIMIT) -> None:
         self.limit = limit
         self.topic = SimulatedTopic(TOPIC)
         self.driver = SimulatedDriver(lake, self.topic, FixedClock(), SeededEntropy(1), limit=limit)
@@ -99,7 +99,7 @@ def test_small_batches_of_bad_records_come_to_the_same_in_the_end(lake: LocalSto
 
 
 def test_a_share_of_one_allows_everything(lake: LocalStore) -> None:
-    life = Life(lake, LetterLimit(1.0, 1))
+    life = Life(lake, DeadLetterLimit(1.0, 1))
     life.take(*(bad(n) for n in range(9)))
     assert life.driver.table.parked is None
     assert life.next_offset == 9
@@ -112,6 +112,6 @@ def test_dead_letters_are_told_once_and_not_at_all_by_a_table_that_parks(lake: L
         driver = SimulatedDriver(lake, topic, FixedClock(), SeededEntropy(1))
         topic.append(0, [bad(1)])
         result = driver.answer({0: 0}, {0: 1})
-        brought = result.brought(0, {0: 0}, {0: 1})
-        settle(driver.table, brought, limit=limit, tell=told.extend)
+        contribution = result.contribution(0, {0: 0}, {0: 1})
+        commit_contribution(driver.table, contribution, limit=limit, send=told.extend)
         assert len(told) == count

@@ -74,26 +74,26 @@ def splice(
     if form is Listing.JSON:
         typer.echo(json_line(asdict(summary)))
         return
-    for line in _told(summary):
+    for line in _summary_lines(summary):
         typer.echo(line)
     typer.echo(f"written to {out}", err=True)
 
 
-def _told(summary: SpliceSummary) -> list[str]:
+def _summary_lines(summary: SpliceSummary) -> list[str]:
     columns = ", ".join(summary.columns)
-    told = [f"rows changed: {summary.rows_changed} of {summary.rows}, in {columns}"]
+    lines = [f"rows changed: {summary.rows_changed} of {summary.rows}, in {columns}"]
     if summary.unmatched:
-        told.append(f"changes that found no row: {summary.unmatched}")
+        lines.append(f"changes that found no row: {summary.unmatched}")
     if summary.rewritten:
-        told.append(f"the whole file was re-encoded: {summary.rewritten}")
+        lines.append(f"the whole file was re-encoded: {summary.rewritten}")
     else:
-        told.append(f"pages copied: {summary.pages_copied}, encoded: {summary.pages_encoded}")
+        lines.append(f"pages copied: {summary.pages_copied}, encoded: {summary.pages_encoded}")
         if summary.pages_equal:
-            told.append(f"pages given only values that they had: {summary.pages_equal}")
-        told.append(f"bytes copied: {summary.bytes_copied}, encoded: {summary.bytes_encoded}")
-    told += [f"encoded throughout: {name} ({why})" for name, why in summary.encoded_whole.items()]
+            lines.append(f"pages given only values that they had: {summary.pages_equal}")
+        lines.append(f"bytes copied: {summary.bytes_copied}, encoded: {summary.bytes_encoded}")
+    lines += [f"encoded throughout: {name} ({why})" for name, why in summary.encoded_whole.items()]
     if summary.bloom_filters_dropped:
-        told.append(f"bloom filters dropped: {summary.bloom_filters_dropped}")
-    told.append(f"size: {summary.bytes_before} bytes before, {summary.bytes_after} now")
-    told.append(f"seconds: {summary.seconds:.2f}")
-    return told
+        lines.append(f"bloom filters dropped: {summary.bloom_filters_dropped}")
+    lines.append(f"size: {summary.bytes_before} bytes before, {summary.bytes_after} now")
+    lines.append(f"seconds: {summary.seconds:.2f}")
+    return lines

@@ -9,7 +9,13 @@ from typing import Self
 import pyarrow as pa
 
 from lakesplice.storage.copying import ScratchFile
-from lakesplice.storage.stores import AnyStore, log_keeper, open_sink, open_store, require_place
+from lakesplice.storage.stores import (
+    AnyStore,
+    log_keeper,
+    open_sink,
+    open_store,
+    require_usable_address,
+)
 from lakesplice.storage.system import SystemClock, SystemEntropy
 from lakesplice.table.by_hand.adopt import Adoption, adopt_table, plan_adoption
 from lakesplice.table.by_hand.hand_fed_table import THREADS, HandFedTable, Tools, create_table
@@ -17,7 +23,7 @@ from lakesplice.table.by_hand.input_rows import Rows
 from lakesplice.table.explaining.asked_key import KeyValues
 from lakesplice.table.explaining.key_story import KeyStory, explain_key
 from lakesplice.table.files.page_rewriter import best_rewriter
-from lakesplice.table.reading.table import Moment, asked_version
+from lakesplice.table.reading.table import Moment, requested_version
 
 
 class Table(HandFedTable):
@@ -42,7 +48,7 @@ class Table(HandFedTable):
         `UsageError` for another address.
         """
         store = open_store(uri, options)
-        return cls(store, _tools(store), asked_version(store, version, as_of))
+        return cls(store, _tools(store), requested_version(store, version, as_of))
 
     @classmethod
     def create(
@@ -63,7 +69,7 @@ class Table(HandFedTable):
         occurs twice.
         """
         store = open_store(uri, options)
-        require_place(store)
+        require_usable_address(store)
         tools = _tools(store)
         create_table(store, data, key, tools, insert_only=insert_only)
         return cls(store, tools)
@@ -88,7 +94,7 @@ class Table(HandFedTable):
         `CorruptFileError`, `StorageError`. `Table.adoption` says beforehand what it would do.
         """
         store = open_store(uri, options)
-        require_place(store)
+        require_usable_address(store)
         tools = _tools(store)
         adopt_table(store, key, tools.clock, tools.entropy, insert_only=insert_only)
         return cls(store, tools)
@@ -99,7 +105,7 @@ class Table(HandFedTable):
     ) -> Adoption:
         """Return what `adopt` would do; changes nothing. Errors as `adopt`."""
         store = open_store(uri, options)
-        require_place(store)
+        require_usable_address(store)
         return plan_adoption(store, key)
 
     def explain(self, key: KeyValues, *, values: bool = False) -> KeyStory:

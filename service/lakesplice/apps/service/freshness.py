@@ -11,21 +11,28 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NewType
 
 from lakesplice.model.manifest import Manifest
 from lakesplice.table.protocol.offsets import view_floor
 
 _SIGHTINGS_MAX = 64
 
+EpochSeconds = NewType("EpochSeconds", float)
+"""A moment in seconds since 1970; clocks, manifests and the broker have milliseconds."""
+
+
+def epoch_seconds(moment_ms: float) -> EpochSeconds:
+    """Return a moment in milliseconds since 1970 in seconds."""
+    return EpochSeconds(moment_ms / 1000)
+
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """Per view the moment, in seconds since the epoch, up to which every change is sure to be in
-    it; None if that isn't known.
-    """
+    """Per view the moment up to which each change is sure to be in it; None if that isn't known."""
 
-    real_time: float | None
-    read_optimised: float | None
+    real_time: EpochSeconds | None
+    read_optimised: EpochSeconds | None
 
 
 def least_fresh(topics: Sequence[Freshness]) -> Freshness:
@@ -36,7 +43,7 @@ def least_fresh(topics: Sequence[Freshness]) -> Freshness:
     )
 
 
-def _least(moments: Sequence[float | None]) -> float | None:
+def _least(moments: Sequence[EpochSeconds | None]) -> EpochSeconds | None:
     known = [moment for moment in moments if moment is not None]
     return min(known) if len(known) == len(moments) else None
 
@@ -45,12 +52,12 @@ class TopicProgress:
     """How far one topic reached, and when. Safe from any thread."""
 
     def __init__(self) -> None:
-        self._seen: list[tuple[float, dict[int, int]]] = []
-        self._known: tuple[float, dict[int, int]] | None = None
+        self._seen: list[tuple[EpochSeconds, dict[int, int]]] = []
+        self._known: tuple[EpochSeconds, dict[int, int]] | None = None
         self._lock = threading.Lock()
 
-    def add(self, ends: Mapping[int, int], moment: float) -> None:
-        """At `moment`, in seconds since the epoch, the topic's partitions ended at `ends`.
+    def add(self, ends: Mapping[int, int], moment: EpochSeconds) -> None:
+        """At `moment` the topic's partitions ended at `ends`.
 
         Of many, every other one is forgotten: the table is then reported as less fresh than it is,
         never as fresher.
@@ -62,14 +69,14 @@ class TopicProgress:
             if len(self._seen) > _SIGHTINGS_MAX:
                 self._seen = [*self._seen[:-1:2], self._seen[-1]]
 
-    def know(self, moment: float, offsets: Mapping[int, int]) -> None:
+    def note_complete(self, moment: EpochSeconds, offsets: Mapping[int, int]) -> None:
         """Take it from elsewhere that a view with these next offsets, or later ones, is complete up
         to `moment`.
         """
         with self._lock:
             self._known = moment, dict(offsets)
 
-    def complete_up_to(self, offsets: Mapping[int, int]) -> float | None:
+    def complete_up_to(self, offsets: Mapping[int, int]) -> EpochSeconds | None:
         """Return the last moment at which no partition reached beyond its next offset."""
         with self._lock:
             known = [] if self._known is None else [self._known]
@@ -89,7 +96,7 @@ class TopicProgress:
         if not deltas:
             return Freshness(real_time, real_time)
         held = self.complete_up_to({**offsets, **view_floor(manifest, topic)})
-        oldest = min(delta.committed_ms for delta in deltas) / 1000
+        oldest = epoch_seconds(min(delta.committed_ms for delta in deltas))
         return Freshness(real_time, oldest if held is None else held)
 
 

@@ -93,7 +93,7 @@ def show_snapshot(
     oldest = min((delta.committed_ms for delta in deltas), default=None)
     metrics.since(metric.DELTA_OLDEST, None if oldest is None else oldest / 1000, table=table)
     letters = sum(ref.rows for ref in manifest.dead_letters)
-    metrics.set(metric.OPEN_LETTERS, letters, table=table)
+    metrics.set(metric.OPEN_DEAD_LETTERS, letters, table=table)
     metrics.set(metric.BASE_FILES, len(manifest.files), table=table)
     metrics.set(metric.BASE_ROWS, sum(file.rows for file in files), table=table)
     metrics.set(metric.INDEX_RUNS, len(manifest.runs), table=table)

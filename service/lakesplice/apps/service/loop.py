@@ -15,7 +15,7 @@ from lakesplice.apps.service.batching.restart import RestartReason
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.interruptible_work import run_interruptibly
 from lakesplice.apps.service.requests import Requests
-from lakesplice.apps.service.sources.topic_selection import ReadableOffsets, Sources
+from lakesplice.apps.service.sources.topic_selection import ReadableTopics, TopicSelection
 from lakesplice.apps.service.status.status_reporter import StatusReporter
 from lakesplice.apps.service.tables import ServiceTables
 from lakesplice.errors import RetryableError
@@ -70,7 +70,7 @@ class QueryLoop:
         self,
         driver: Driver,
         session: SparkSession,
-        sources: Sources,
+        sources: TopicSelection,
         runners: tuple[BatchRunner, BatchRunner],
         health: Health,
         stopping: threading.Event,
@@ -81,7 +81,7 @@ class QueryLoop:
     ) -> None:
         self._driver = driver
         self._session = session
-        self._sources = sources
+        self._selection = sources
         self._main, self._catch_up = Lane("main", runners[0]), Lane("catch-up", runners[1])
         self._health = health
         self._stopping = stopping
@@ -103,18 +103,18 @@ class QueryLoop:
             try:
                 # First: they are done also while the broker is away, and say where tables continue.
                 self._requests.execute()
-                outlook = self._look()
-                behind = frozenset() if once else self._behind(outlook, frozenset())
-                self._start(outlook.starts, behind, once)
+                readable = self._look()
+                behind = frozenset() if once else self._behind(readable, frozenset())
+                self._start(readable.starts, behind, once)
                 self._health.reached("query")
                 on_start()
-                finished = self._watch(outlook.starts, behind) if outlook.starts else self._idle()
+                finished = self._watch(readable.starts, behind) if readable.starts else self._idle()
             except RetryableError as error:
                 self._back_off(error, once)
                 continue
             self._failures = 0
             if once and finished:
-                if not self._sources.any_rests() and not self._drops.any_due():
+                if not self._selection.any_rests() and not self._drops.any_due():
                     return
                 self._stopping.wait(_TICK_SECONDS)
 
@@ -154,22 +154,22 @@ class QueryLoop:
     def _lanes(self) -> tuple[Lane, Lane]:
         return self._main, self._catch_up
 
-    def _look(self) -> ReadableOffsets:
+    def _look(self) -> ReadableTopics:
         """Return what can be read now, once what was dropped at the source is dealt with."""
-        outlook = self._sources.look()
+        readable = self._selection.look()
         self._drops.look()
         if self._drops.any_due():
             # A query that failed may have left a batch behind it, which knows of no fence.
             self._drain_all()
             if self._stopping.is_set():
-                return outlook
+                return readable
         name = "lakesplice-drops"
-        parked = run_interruptibly(self._drops.settle, name, self._tick, self._stopping)
-        return self._sources.look() if parked else outlook
+        parked = run_interruptibly(self._drops.handle_all, name, self._tick, self._stopping)
+        return self._selection.look() if parked else readable
 
-    def _behind(self, outlook: ReadableOffsets, present: frozenset[str]) -> frozenset[str]:
+    def _behind(self, readable: ReadableTopics, present: frozenset[str]) -> frozenset[str]:
         most = self._driver.settings.kafka.offsets_per_batch_max
-        return catching_up(outlook.lags, most, present)
+        return catching_up(readable.lags, most, present)
 
     def _start(self, starts: Offsets, behind: frozenset[str], once: bool) -> None:
         for lane in self._lanes:
@@ -216,7 +216,7 @@ class QueryLoop:
                 asked = self._driver.clock.monotonic()
                 if self._requests.waiting():
                     reason = reason or RestartReason.REQUEST
-            if reason is None and self._sources.any_due():
+            if reason is None and self._selection.any_due():
                 reason = RestartReason.RESTED
             if reason is not None:
                 self._restart(reason)
@@ -228,14 +228,14 @@ class QueryLoop:
 
     def _news(self, starts: Offsets, behind: frozenset[str]) -> RestartReason | None:
         """Return why the queries should restart, by what the broker has now."""
-        outlook = self._sources.peek()
+        readable = self._selection.peek()
         self._drops.look()
         if self._drops.any_due():
             return RestartReason.REDIRECT
-        for topic, offsets in outlook.starts.items():
+        for topic, offsets in readable.starts.items():
             if offsets.keys() - starts.get(topic, {}).keys():
                 return RestartReason.NEW_TOPICS
-        return RestartReason.LANES if self._behind(outlook, behind) != behind else None
+        return RestartReason.LANES if self._behind(readable, behind) != behind else None
 
     def _idle(self) -> bool:
         """Nothing can be read: wait until that may have changed."""

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.interruptible_work import run_interruptibly
-from lakesplice.apps.service.sources.topic_selection import Sources
+from lakesplice.apps.service.sources.topic_selection import TopicSelection
 from lakesplice.apps.service.tables import ServiceTables
-from lakesplice.apps.table_commands.dispatch import answer_of, told_by, workplace
-from lakesplice.apps.table_commands.workplace import Workplace
+from lakesplice.apps.table_commands.command_table import CommandTable
+from lakesplice.apps.table_commands.dispatch import answer_of, command_table, history_parameters
 from lakesplice.errors import FencedError, LakespliceError
 from lakesplice.formats.events import TypeHistory
 from lakesplice.model.manifest import SourceState
@@ -28,13 +28,13 @@ class Requests:
         self,
         driver: Driver,
         tables: ServiceTables,
-        sources: Sources,
+        sources: TopicSelection,
         stopping: threading.Event,
         tick: Callable[[], None],
     ) -> None:
         self._driver = driver
         self._tables = tables
-        self._sources = sources
+        self._selection = sources
         self._stopping = stopping
         self._tick = tick
 
@@ -48,18 +48,18 @@ class Requests:
         Once the service is to stop, what isn't done is left to the next driver.
         """
         for request in pending(self._driver.lake):
-            given = self._executed(request)
-            if given is None:
+            reply = self._executed(request)
+            if reply is None:
                 return
-            answer(self._driver.lake, request, given)
+            answer(self._driver.lake, request, reply)
             self._driver.log.info(
                 "request",
                 id=request.id,
                 command=request.command,
                 table=request.table,
                 by=request.asked_by,
-                done=given.done,
-                answer=given.text,
+                done=reply.done,
+                answer=reply.text,
             )
         forget_answers(self._driver.lake, self._driver.clock.now_ms())
 
@@ -73,7 +73,7 @@ class Requests:
         if driver.clock.now_ms() > request.expires_ms:
             return Answer(False, "the request had expired")
         try:
-            return answer_of(request, self._workplace(request), driver.settings)
+            return answer_of(request, self._command_table(request), driver.settings)
         except FencedError:
             raise
         except LakespliceError as error:
@@ -83,26 +83,32 @@ class Requests:
             driver.log.exception("request-failed", id=request.id, command=request.command)
             return Answer(False, f"it failed, see the driver's log: {error!r}")
 
-    def _workplace(self, request: Request) -> Workplace:
+    def _command_table(self, request: Request) -> CommandTable:
         """The request's table, through the driver's own if it holds it: its topic may be gone."""
         driver = self._driver
-        held = next((table for table in self._tables if table.name.path == request.table), None)
-        if held is None or held.snapshot is None:
-            found = workplace(driver.lake, request, driver.generation, driver.clock, driver.entropy)
-            return replace(found, starts=self._sources.starts, origin=self._tables.names.of)
-        return Workplace(
-            store=held.store,
-            snapshot=held.snapshot,
-            generation=held.generation,
+        table = next((table for table in self._tables if table.name.path == request.table), None)
+        if table is None or table.snapshot is None:
+            found = command_table(
+                driver.lake, request, driver.generation, driver.clock, driver.entropy
+            )
+            return replace(found, starts=self._selection.starts, origin=self._tables.names.of)
+        return CommandTable(
+            store=table.store,
+            snapshot=table.snapshot,
+            generation=table.generation,
             clock=driver.clock,
             entropy=driver.entropy,
-            committing=held.commit,
-            told=told_by(request),
+            commit_as=table.commit,
+            history_parameters=history_parameters(request),
             history=self._history,
-            starts=self._sources.starts,
+            starts=self._selection.starts,
             origin=self._tables.names.of,
         )
 
     def _history(self, source: SourceState) -> TypeHistory | None:
-        told = self._driver.schema_topics
-        return None if told is None else told.types(source, self._tables.names.of(source.topic))
+        schema_topics = self._driver.schema_topics
+        return (
+            None
+            if schema_topics is None
+            else schema_topics.types(source, self._tables.names.of(source.topic))
+        )

@@ -105,7 +105,7 @@ class SchemaTopics:
             reports = self._of(source)
             return DropHistory() if reports is None else reports.drops(origin)
 
-    def drops_met(
+    def note_handled_drops(
         self, source: SourceState, origin: TableName, before: int, *, parked: bool = False
     ) -> None:
         """Take note that a table's drops with numbers below `before` were dealt with, maybe by
@@ -169,7 +169,7 @@ class SchemaTopics:
             return None
         for unread in change.unread:
             self._log.warning("ddl-unread", **where, reason=unread.reason, ddl=change.ddl)
-        if change.place is None and change.after is not None:
+        if change.position is None and change.after is not None:
             self._warn(f"{topic}:", "schema-topic-without-positions", topic=topic)
         return change
 

@@ -31,7 +31,7 @@ from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.gauges import show_memory
 from lakesplice.apps.service.loop import QueryLoop
 from lakesplice.apps.service.schema_topics import schema_topics_of
-from lakesplice.apps.service.sources.topic_selection import Sources
+from lakesplice.apps.service.sources.topic_selection import TopicSelection
 from lakesplice.apps.service.status.service_status import (
     ServiceStatus,
     log_once_summary,
@@ -45,7 +45,7 @@ from lakesplice.model.driver_status import DriverStatus
 from lakesplice.spark.class_archive import use_archive
 from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars
 from lakesplice.spark.jobs.batch import start_workers
-from lakesplice.spark.kafka.dead_letter_topic import LetterTopic
+from lakesplice.spark.kafka.dead_letter_topic import DeadLetterTopic
 from lakesplice.spark.kafka.first_records import FirstRecordReader
 from lakesplice.spark.kafka.query_folders import remove_leftovers
 from lakesplice.spark.kafka.topics import TopicCatalogue
@@ -203,11 +203,11 @@ class Service:
         compactor = Compactor(driver, tables, session)
         stack.callback(compactor.stop, self._health.tick)
         compactor.start()
-        letters = _letter_topic(session, kafka)
-        if letters is not None:
-            stack.callback(letters.close)
+        dead_letters = _dead_letter_topic(session, kafka)
+        if dead_letters is not None:
+            stack.callback(dead_letters.close)
         drops = TableDrops(driver, tables, catalogue)
-        sources = Sources(driver, tables, catalogue)
+        sources = TopicSelection(driver, tables, catalogue)
         reporter = StatusReporter(driver, tables, sources, self._health)
         runner = partial(
             BatchRunner,
@@ -217,7 +217,7 @@ class Service:
             cores=at_once,
             hold_back=compactor.hold_back,
             drops=drops,
-            letters=letters,
+            dead_letters=dead_letters,
         )
         loop = QueryLoop(
             driver=driver,
@@ -302,10 +302,10 @@ def run(settings: Settings, *, once: bool = False) -> int:
     return service.exit_code
 
 
-def _letter_topic(session: SparkSession, kafka: KafkaSettings) -> LetterTopic | None:
+def _dead_letter_topic(session: SparkSession, kafka: KafkaSettings) -> DeadLetterTopic | None:
     if kafka.dead_letter_topic is None:
         return None
-    return LetterTopic(
+    return DeadLetterTopic(
         session,
         kafka.bootstrap_servers,
         kafka.options,

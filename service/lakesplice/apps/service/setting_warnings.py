@@ -26,9 +26,9 @@ class SettingWarnings:
 
     def look_at(self, reports: Sequence[PartitionReport]) -> None:
         """Take note of the settings that records showed, and log each the first time."""
-        told = set[str]().union(*(report.suspect_settings for report in reports))
+        observed = set[str]().union(*(report.suspect_settings for report in reports))
         shown = dict(self._shown)
-        for text in sorted(told):
+        for text in sorted(observed):
             name, _, detail = text.partition(": ")
             if name not in shown:
                 self._log.warning(

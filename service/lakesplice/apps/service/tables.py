@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.freshness import Freshness, TopicProgress, least_fresh
+from lakesplice.apps.service.freshness import EpochSeconds, Freshness, TopicProgress, least_fresh
 from lakesplice.apps.service.gauges import CHANGE_OPS, count_commit, show_snapshot
 from lakesplice.apps.service.resting import RetryPauses
 from lakesplice.apps.service.setting_warnings import SettingWarnings
@@ -20,7 +20,7 @@ from lakesplice.planning.shape.shaping import shard_of
 from lakesplice.planning.sources.shards import joining_problem
 from lakesplice.spark.kafka.topics import Topic
 from lakesplice.table.ingest.driver_table import DriverTable
-from lakesplice.table.protocol.commit import NOTHING_TOLD, Committed, Conflict
+from lakesplice.table.protocol.commit import NO_PARAMETERS, Committed, Conflict
 from lakesplice.table.protocol.intents import Ingest, Intent, Splice
 from lakesplice.table.protocol.snapshot import Snapshot
 from lakesplice.telemetry.catalogue import COMMIT_SECONDS, LAG
@@ -87,7 +87,7 @@ class ServiceTable(DriverTable):
         return self.is_failing and self.refused
 
     def rest(self, reason: str, *, unwritable: bool = False) -> None:
-        """Rest after a failure that may pass, longer each time until `go_on` is called.
+        """Rest after a failure that may pass, longer each time until `forget_failures` is called.
 
         `unwritable`: the store failed, so it is tried before anything else is written.
         """
@@ -102,7 +102,7 @@ class ServiceTable(DriverTable):
             failures=self._rest.failures,
         )
 
-    def may_go_on(self) -> bool:
+    def may_resume(self) -> bool:
         """Return whether the table was left out and can be read again; blocks on the store.
 
         One that can't be written to still rests on.
@@ -130,13 +130,13 @@ class ServiceTable(DriverTable):
         """Whether the table failed so often that who waits for an end need not wait for it."""
         return self._rest.is_given_up
 
-    def go_on(self) -> None:
+    def forget_failures(self) -> None:
         """Forget failures that have passed."""
         if self._to_park is None:
             self._rest.end()
 
     @property
-    def standing(self) -> TopicCondition:
+    def condition(self) -> TopicCondition:
         """The topic's state and why."""
         parked = self.parked
         if parked is not None:
@@ -154,13 +154,13 @@ class ServiceTable(DriverTable):
         return self._lag
 
     def commit(
-        self, intent: Intent, told: Mapping[str, str] = NOTHING_TOLD
+        self, intent: Intent, parameters: Mapping[str, str] = NO_PARAMETERS
     ) -> Committed | Conflict:
         """See `DriverTable.commit`."""
         driver = self._driver
         driver.kill_point(f"before-commit:{type(intent).__name__.lower()}")
         with driver.metrics.timed(COMMIT_SECONDS):
-            outcome = super().commit(intent, told)
+            outcome = super().commit(intent, parameters)
         driver.kill_point(f"after-commit:{type(intent).__name__.lower()}")
         if isinstance(outcome, Committed):
             self._note(intent)
@@ -186,31 +186,31 @@ class ServiceTable(DriverTable):
         self._to_park = None
         try:
             super().park(reason)
-            self.go_on()
+            self.forget_failures()
         except FencedError:
             raise
         except LakespliceError as error:
             self._to_park = reason
             self.refused = True
-            told = f"that the table is parked can't be written: {error}"
-            self.rest(told, unwritable=isinstance(error, StorageError))
+            parameters = f"that the table is parked can't be written: {error}"
+            self.rest(parameters, unwritable=isinstance(error, StorageError))
 
-    def sight(self, topic: Topic, moment: float) -> None:
-        """Note how far the topic reached at `moment`, in seconds since the epoch."""
+    def note_topic_ends(self, topic: Topic, moment: EpochSeconds) -> None:
+        """Note how far the topic reached at `moment`."""
         self._sightings.add(topic.latest, moment)
         self._lag = topic.behind(self.next_offsets(topic.earliest))
         offsets = sum(holder._lag or 0 for holder in self.holders)  # noqa: SLF001
         self._driver.metrics.set(LAG, offsets, table=str(self.name))
         self.show()
 
-    def has_taken(self, earliest: Mapping[int, int], ends: Mapping[int, int]) -> bool:
+    def has_committed(self, earliest: Mapping[int, int], ends: Mapping[int, int]) -> bool:
         """Return whether all records before `ends` that the topic still has are committed."""
         offsets = self.next_offsets(earliest)
         return all(max(offsets.get(at, 0), earliest.get(at, 0)) >= end for at, end in ends.items())
 
-    def know_fresh(self, moment: float) -> None:
-        """Take it from elsewhere that what is committed is complete up to `moment`, in seconds."""
-        self._sightings.know(moment, self.next_offsets(self.source.partitions))
+    def note_complete_up_to(self, moment: EpochSeconds) -> None:
+        """Take it from elsewhere that what is committed is complete up to `moment`."""
+        self._sightings.note_complete(moment, self.next_offsets(self.source.partitions))
         self.show()
 
     def freshness(self) -> Freshness:
@@ -262,7 +262,7 @@ class ServiceTables:
         """Return the topic's table, if the driver holds it."""
         return self._tables.get(topic)
 
-    def take_up(self, topic: str, source: SourceState) -> ServiceTable:
+    def open_topic(self, topic: str, source: SourceState) -> ServiceTable:
         """Return the topic's table, opened if it is new to the driver.
 
         `UsageError` if another topic is for the same table and their rows can't be distinguished.
@@ -283,7 +283,7 @@ class ServiceTables:
         self._first.setdefault(name, table)
         return table
 
-    def let_go(self, topic: str) -> None:
+    def close_topic(self, topic: str) -> None:
         """Hold a topic's table no more, and end its series with its last topic, if nothing of it
         waits for compaction: then it must still be compacted.
         """

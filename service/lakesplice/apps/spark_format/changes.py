@@ -50,19 +50,19 @@ class Changes:
     """Whose changes are asked for, and which of their columns."""
 
     store: Store
-    asked: ReadRequest
+    request: ReadRequest
 
     @property
     def layout(self) -> pa.Schema:
         """The columns of the changes."""
-        return feed_schema(self.asked.layout)
+        return feed_schema(self.request.layout)
 
     def of(self, part: _Commits, snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
         """Yield what a part's versions changed, by the schema of a snapshot."""
         keep_zip_directories()
-        schema, asked = snapshot.manifest.schema, self.asked.stored
+        schema, request = snapshot.manifest.schema, self.request.stored
         for version in part.versions:
-            for rows in changes_of(self.store, version, asked, schema, part.share):
+            for rows in changes_of(self.store, version, request, schema, part.share):
                 named = rows.rename_columns(self.layout.names)
                 yield from named.to_batches(max_chunksize=_BATCH_ROWS)
 
@@ -150,7 +150,7 @@ class ChangesStream(DataSourceStreamReader):
         snapshot = open_snapshot(changes.store, part.version)
         time = pa.scalar(snapshot.timestamp_ms * 1000, pa.timestamp("us", tz="UTC"))
         version = pa.scalar(part.version, changes.layout.field(COMMIT_VERSION).type)
-        for batch in changes.asked.batches(changes.store, snapshot.manifest, part.paths):
+        for batch in changes.request.batches(changes.store, snapshot.manifest, part.paths):
             said = [
                 pa.repeat(value, batch.num_rows) for value in (pa.scalar(INSERT), version, time)
             ]

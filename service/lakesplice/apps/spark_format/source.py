@@ -43,7 +43,7 @@ from lakesplice.table.protocol.snapshot import (
     read_manifest,
 )
 from lakesplice.table.reading.scan import View, matching_files
-from lakesplice.table.reading.table import ReadRequest, ask, asked_version
+from lakesplice.table.reading.table import ReadRequest, ask, requested_version
 
 FORMAT = "lakesplice"
 # A partition is a task; small files share one.
@@ -64,7 +64,7 @@ class _Wanted:
     include_system: bool
     filter: str | None = None
 
-    def asked(self, schema: TableSchema) -> ReadRequest:
+    def request(self, schema: TableSchema) -> ReadRequest:
         """What that is of a table with such a schema; `UsageError` where it doesn't fit."""
         return ask(
             schema,
@@ -102,7 +102,7 @@ class LakespliceSource(DataSource):
         if self._are_changes:
             return from_arrow_schema(self._changes(open_snapshot(self._store())).layout)
         snapshot, wanted = self._opened(), self._wanted()
-        return from_arrow_schema(wanted.asked(snapshot.manifest.schema).layout)
+        return from_arrow_schema(wanted.request(snapshot.manifest.schema).layout)
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002  Spark gives it
         """Return the reader of one version, the newest now unless the options name one."""
@@ -132,7 +132,7 @@ class LakespliceSource(DataSource):
         return True
 
     def _changes(self, snapshot: Snapshot) -> Changes:
-        return Changes(self._store(), self._wanted().asked(snapshot.manifest.schema))
+        return Changes(self._store(), self._wanted().request(snapshot.manifest.schema))
 
     def _reader_of_changes(self) -> DataSourceReader:
         snapshot = open_snapshot(self._store())
@@ -152,7 +152,7 @@ class LakespliceSource(DataSource):
     def _opened(self) -> Snapshot:
         store, version = self._store(), self.options.get("version")
         number = None if version is None else version_of(version)
-        return open_snapshot(store, asked_version(store, number, self.options.get("as_of")))
+        return open_snapshot(store, requested_version(store, number, self.options.get("as_of")))
 
     def _wanted(self) -> _Wanted:
         columns = self.options.get("columns")
@@ -179,7 +179,7 @@ class _Reader(DataSourceReader):
 
     def __init__(self, store: Store, manifest: FileRef, content: Manifest, wanted: _Wanted) -> None:
         self._store, self._manifest, self._wanted = store, manifest, wanted
-        request = wanted.asked(content.schema).request
+        request = wanted.request(content.schema).request
         self._parts = _parts(content, matching_files(content, request, content.files))
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -191,8 +191,8 @@ class _Reader(DataSourceReader):
         assert isinstance(partition, _Part)
         keep_zip_directories()
         manifest = read_manifest(self._store, self._manifest)
-        asked = self._wanted.asked(manifest.schema)
-        return asked.batches(self._store, manifest, partition.paths)
+        request = self._wanted.request(manifest.schema)
+        return request.batches(self._store, manifest, partition.paths)
 
 
 def _named(schema: TableSchema) -> pa.Schema:

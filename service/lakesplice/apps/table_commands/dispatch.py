@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from lakesplice.apps.lake import lake_of
-from lakesplice.apps.table_commands.work import ONCE, do
-from lakesplice.apps.table_commands.workplace import Done, Workplace
+from lakesplice.apps.table_commands.command_table import CommandResult, CommandTable
+from lakesplice.apps.table_commands.work import ONCE, execute
 from lakesplice.config import Settings
 from lakesplice.errors import FencedError, LakespliceError, UsageError
 from lakesplice.storage.stores import AnyStore
@@ -52,7 +52,7 @@ class RequestWait:
     wait: Callable[[float], None] = time.sleep
 
 
-def give(
+def give_command(
     address: str | Path,
     command: str,
     arguments: Mapping[str, Any],
@@ -60,7 +60,7 @@ def give(
     settings: Settings | None = None,
     patience: RequestWait = RequestWait(),
     options: Mapping[str, str] | None = None,
-) -> Done:
+) -> CommandResult:
     """Give a command about the table at an address; return its result.
 
     `settings` are for where no driver runs, which has its own; `options` say how the lake's store
@@ -81,13 +81,13 @@ def give(
     answered = ask(lake, request, clock, patience.wait)
     if answered is None:
         with _generation(lake, patience) as generation:
-            return done_here(lake, request, generation, clock, SystemEntropy(), settings)
+            return execute_here(lake, request, generation, clock, SystemEntropy(), settings)
     if not answered.done:
         raise UsageError(f"the driver refused: {answered.text}", table=str(name))
-    return Done(f"{answered.text} (by the running driver)", answered.facts)
+    return CommandResult(f"{answered.text} (by the running driver)", answered.facts)
 
 
-def answer_of(request: Request, table: Workplace, settings: Settings) -> Answer:
+def answer_of(request: Request, table: CommandTable, settings: Settings) -> Answer:
     """Execute a request as a driver; a refusal is an answer, too.
 
     `FencedError` leaves the request to the driver that took over.
@@ -95,7 +95,7 @@ def answer_of(request: Request, table: Workplace, settings: Settings) -> Answer:
     try:
         if request.command in ONCE and _was_done(request, table.store):
             return Answer(True, "done before; see the table's history")
-        done = do(request.command, table, request.arguments, settings)
+        done = execute(request.command, table, request.arguments, settings)
     except FencedError:
         raise
     except LakespliceError as error:
@@ -103,42 +103,42 @@ def answer_of(request: Request, table: Workplace, settings: Settings) -> Answer:
     return Answer(True, done.text, facts=done.facts)
 
 
-def done_here(
+def execute_here(
     lake: Store,
     request: Request,
     generation: Generation,
     clock: Clock,
     entropy: Entropy,
     settings: Settings | None,
-) -> Done:
-    """Execute a request under a generation of one's own; errors as `do`."""
-    table = workplace(lake, request, generation, clock, entropy)
-    return do(request.command, table, request.arguments, settings)
+) -> CommandResult:
+    """Execute a request under a generation of one's own; errors as `execute`."""
+    table = command_table(lake, request, generation, clock, entropy)
+    return execute(request.command, table, request.arguments, settings)
 
 
-def workplace(
+def command_table(
     lake: Store, request: Request, generation: Generation, clock: Clock, entropy: Entropy
-) -> Workplace:
+) -> CommandTable:
     """Return a request's table, opened for it; `TableNotFoundError` if there is none."""
     store = lake.within(request.table)
     known = open_snapshot(store)
 
-    def committing(intent: Intent, told: Mapping[str, str]) -> Committed | Conflict:
+    def commit_as(intent: Intent, parameters: Mapping[str, str]) -> Committed | Conflict:
         generation.check()
-        return commit(store, known, intent, clock=clock, entropy=entropy, told=told)
+        return commit(store, known, intent, clock=clock, entropy=entropy, parameters=parameters)
 
-    return Workplace(
+    return CommandTable(
         store=store,
         snapshot=known,
         generation=generation.number,
         clock=clock,
         entropy=entropy,
-        committing=committing,
-        told=told_by(request),
+        commit_as=commit_as,
+        history_parameters=history_parameters(request),
     )
 
 
-def told_by(request: Request) -> dict[str, str]:
+def history_parameters(request: Request) -> dict[str, str]:
     """Return what the commits of a request say of it."""
     return {REQUEST_PARAMETER: request.id, "by": request.asked_by}
 

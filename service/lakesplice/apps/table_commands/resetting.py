@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lakesplice.apps.table_commands.workplace import Done, Workplace
+from lakesplice.apps.table_commands.command_table import CommandResult, CommandTable
 from lakesplice.errors import ParkedTableError, UsageError
 from lakesplice.model.manifest import Manifest, SourceState
 from lakesplice.planning.sources.operator_directions import moved, skipping
@@ -32,33 +32,37 @@ class Reset:
     why: str
 
 
-def reset(table: Workplace, asked: Reset) -> Done:
+def reset(table: CommandTable, wanted: Reset) -> CommandResult:
     """Let the table's topics be read from other offsets, or reload the table. Blocks.
 
     `UsageError` where the topic, a partition or who knows the broker is missing, and where records
     would be skipped without being asked for; `ParkedTableError`.
     """
-    table.told = {**table.told, "why": asked.why}
+    table.history_parameters = {**table.history_parameters, "why": wanted.why}
     if not table.snapshot.manifest.sources:
         raise UsageError("the table is fed by hand, so no topic is read for it")
-    return _begun_anew(table, asked) if asked.anew else _read_again(table, asked)
+    return _reload(table, wanted) if wanted.anew else _read_again(table, wanted)
 
 
-def _begun_anew(table: Workplace, asked: Reset) -> Done:
+def _reload(table: CommandTable, wanted: Reset) -> CommandResult:
     starts = _starts(table, list(table.snapshot.manifest.sources), None)
     gone = sum(file.rows for file in table.snapshot.manifest.files.values())
     late = [topic for topic, start in sorted(starts.items()) if any(start.offsets.values())]
     lost = "".join(f"; of {topic} the broker has lost the beginning" for topic in late)
-    if asked.dry_run:
-        return Done(f"{gone} rows would be deleted, and inserted again as the topic has them{lost}")
-    table.insistently(lambda: plan_reset(table.snapshot, starts, table.generation))
+    if wanted.dry_run:
+        return CommandResult(
+            f"{gone} rows would be deleted, and inserted again as the topic has them{lost}"
+        )
+    table.commit_with_retries(lambda: plan_reset(table.snapshot, starts, table.generation))
     version = table.snapshot.version
-    return Done(f"{gone} rows left in version {version}, to come again from the topic{lost}")
+    return CommandResult(
+        f"{gone} rows left in version {version}, to come again from the topic{lost}"
+    )
 
 
-def _read_again(table: Workplace, asked: Reset) -> Done:
+def _read_again(table: CommandTable, wanted: Reset) -> CommandResult:
     def source_now() -> SourceState:
-        source = _source_of(table.snapshot.manifest, asked.topic)
+        source = _source_of(table.snapshot.manifest, wanted.topic)
         if table.snapshot.manifest.parked_for(source.topic) is not None:
             raise ParkedTableError(
                 "the table is parked; `lakesplice unpark --from-offset` lets it continue elsewhere",
@@ -69,14 +73,14 @@ def _read_again(table: Workplace, asked: Reset) -> Done:
     def direction() -> Redirect:
         return table.redirected(source=moved(source_now(), offsets))
 
-    source, offsets = source_now(), asked.offsets
-    if asked.to is not None:
-        since_ms = None if asked.to == EARLIEST else int(asked.to)
+    source, offsets = source_now(), wanted.offsets
+    if wanted.to is not None:
+        since_ms = None if wanted.to == EARLIEST else int(wanted.to)
         found = _starts(table, [source.topic], since_ms)[source.topic].offsets
         offsets = {at: offset for at, offset in found.items() if at in source.partitions}
     moved(source, offsets)
     skipped = skipping(source, offsets)
-    if skipped and not asked.skip:
+    if skipped and not wanted.skip:
         raise UsageError(
             "records would never be read; give --skip if that is meant",
             offsets_by_partition=skipped,
@@ -85,10 +89,10 @@ def _read_again(table: Workplace, asked: Reset) -> Done:
         f"partition {at} is moved from {source.partitions[at].next_offset} to {offset}"
         for at, offset in sorted(offsets.items())
     )
-    if asked.dry_run:
-        return Done(f"{ways}: nothing done yet")
-    table.insistently(direction)
-    return Done(f"{ways}, in version {table.snapshot.version}")
+    if wanted.dry_run:
+        return CommandResult(f"{ways}: nothing done yet")
+    table.commit_with_retries(direction)
+    return CommandResult(f"{ways}, in version {table.snapshot.version}")
 
 
 def _source_of(manifest: Manifest, topic: str) -> SourceState:
@@ -101,7 +105,7 @@ def _source_of(manifest: Manifest, topic: str) -> SourceState:
 
 
 def _starts(
-    table: Workplace, topics: Sequence[str], since_ms: int | None
+    table: CommandTable, topics: Sequence[str], since_ms: int | None
 ) -> Mapping[str, TopicStart]:
     if table.starts is None:
         raise UsageError(
@@ -111,10 +115,10 @@ def _starts(
     return table.starts(topics, since_ms)
 
 
-def way_back(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def reset_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Read what a request says of it; `KeyError`, `TypeError` or `ValueError` if it doesn't."""
     to = arguments["to"]
-    asked = Reset(
+    wanted = Reset(
         offsets={int(number): int(offset) for number, offset in arguments["offsets"]},
         to=to if to in (None, EARLIEST) else int(to),
         topic=str(arguments["topic"]),
@@ -123,4 +127,4 @@ def way_back(arguments: Mapping[str, Any]) -> dict[str, Any]:
         dry_run=bool(arguments["dry_run"]),
         why=str(arguments["why"]),
     )
-    return {"asked": asked}
+    return {"wanted": wanted}

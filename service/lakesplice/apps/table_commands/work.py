@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from lakesplice.apps.record_reading import reading_of, registry_of
-from lakesplice.apps.table_commands.resetting import reset, way_back
-from lakesplice.apps.table_commands.workplace import Done, Workplace
+from lakesplice.apps.table_commands.command_table import CommandResult, CommandTable
+from lakesplice.apps.table_commands.resetting import reset, reset_arguments
 from lakesplice.config import Settings
 from lakesplice.errors import ParkedTableError, UsageError
 from lakesplice.model.manifest import Manifest, ParkReason
@@ -21,9 +21,9 @@ from lakesplice.planning.upkeep.compaction import tasks, work
 from lakesplice.planning.upkeep.file_merge import FILE_MERGE_POLICY, plan_file_merge
 from lakesplice.storage.copying import ScratchFile
 from lakesplice.storage.stores import open_sink
-from lakesplice.table.files.dead_letters import LetterSelection
+from lakesplice.table.files.dead_letters import DeadLetterSelection
 from lakesplice.table.files.page_rewriter import best_rewriter
-from lakesplice.table.ingest.dead_letter_replay import LetterBox, LetterCounts
+from lakesplice.table.ingest.dead_letter_replay import DeadLetterCounts, OpenDeadLetters
 from lakesplice.table.protocol.intents import FileMerge, Purge, Redirect, Splice
 from lakesplice.table.upkeep.compact import compact_files, splice_of
 from lakesplice.table.upkeep.file_merge import file_merge, merge_base_files
@@ -44,10 +44,10 @@ class _Kind:
     """A kind of command: `read` makes of a request's arguments those of `work`."""
 
     read: Callable[[Mapping[str, Any]], dict[str, Any]]
-    work: Callable[..., Done]
+    work: Callable[..., CommandResult]
 
 
-def letter_arguments(chosen: LetterSelection) -> dict[str, Any]:
+def dead_letter_arguments(chosen: DeadLetterSelection) -> dict[str, Any]:
     """Return the letters meant as a request's arguments."""
     return {
         "places": sorted(chosen.places),
@@ -56,16 +56,16 @@ def letter_arguments(chosen: LetterSelection) -> dict[str, Any]:
     }
 
 
-def chosen_letters(arguments: Mapping[str, Any]) -> LetterSelection:
-    """Read `letter_arguments` back."""
+def dead_letter_selection(arguments: Mapping[str, Any]) -> DeadLetterSelection:
+    """Read `dead_letter_arguments` back."""
     places = frozenset((int(number), int(offset)) for number, offset in arguments["places"])
     reasons = frozenset(str(reason) for reason in arguments["reasons"])
-    return LetterSelection(places, reasons, str(arguments.get("topic", "")))
+    return DeadLetterSelection(places, reasons, str(arguments.get("topic", "")))
 
 
-def do(
-    command: str, table: Workplace, arguments: Mapping[str, Any], settings: Settings | None
-) -> Done:
+def execute(
+    command: str, table: CommandTable, arguments: Mapping[str, Any], settings: Settings | None
+) -> CommandResult:
     """Do what a command asks of a table. Blocks, some for long.
 
     `settings` say how the table's records are read. `UsageError` for a command or arguments that
@@ -84,8 +84,8 @@ def do(
 
 
 def _unpark(
-    table: Workplace, offsets: Mapping[int, int], stated: FallBack | None, topic: str
-) -> Done:
+    table: CommandTable, offsets: Mapping[int, int], stated: FallBack | None, topic: str
+) -> CommandResult:
     def direction() -> Redirect:
         manifest = table.snapshot.manifest
         parked = _parked(manifest, topic)
@@ -98,8 +98,8 @@ def _unpark(
             return table.redirected(source=source)
         return table.redirected(source=replace(source, parked=None))
 
-    table.insistently(direction)
-    return Done(
+    table.commit_with_retries(direction)
+    return CommandResult(
         f"unparked in version {table.snapshot.version}; ingest continues while the service runs"
     )
 
@@ -119,17 +119,17 @@ def _parked(manifest: Manifest, topic: str) -> ParkReason:
     return meant[0]
 
 
-def _rebuild(table: Workplace) -> Done:
+def _rebuild(table: CommandTable) -> CommandResult:
     def direction() -> Redirect:
         run = rebuild(table.store, table.snapshot, table.entropy)
         return table.redirected(parked=table.snapshot.manifest.parked, runs=(run,))
 
-    table.insistently(direction)
+    table.commit_with_retries(direction)
     entries = sum(run.entries for run in table.snapshot.manifest.runs)
-    return Done(f"rebuilt with {entries} entries in version {table.snapshot.version}")
+    return CommandResult(f"rebuilt with {entries} entries in version {table.snapshot.version}")
 
 
-def _restore(table: Workplace, version: int) -> Done:
+def _restore(table: CommandTable, version: int) -> CommandResult:
     made = restore(
         table.store,
         table.snapshot,
@@ -138,19 +138,19 @@ def _restore(table: Workplace, version: int) -> Done:
         table.generation,
         retries=table.retries(),
     )
-    return Done(
+    return CommandResult(
         f"version {version} restored as version {made.version}; the service reads again what came"
         " since"
     )
 
 
-def _vacuum(table: Workplace, seconds: float) -> Done:
+def _vacuum(table: CommandTable, seconds: float) -> CommandResult:
     now_ms, number = table.clock.now_ms(), table.generation
     done = vacuum(table.store, table.snapshot, table.commit, now_ms, seconds, number)
-    return Done(f"{done.files} files with {done.bytes} bytes deleted", asdict(done))
+    return CommandResult(f"{done.files} files with {done.bytes} bytes deleted", asdict(done))
 
 
-def _compact(table: Workplace) -> Done:
+def _compact(table: CommandTable) -> CommandResult:
     rewriter = best_rewriter(open_sink, open_scratch=ScratchFile)
 
     def plan() -> Splice | None:
@@ -163,16 +163,16 @@ def _compact(table: Workplace) -> Done:
         ]
         return splice_of(table.generation, table.snapshot.version, done)
 
-    splice = table.insistently(plan)
+    splice = table.commit_with_retries(plan)
     if splice is None:
-        return Done("no changes wait; nothing to do")
+        return CommandResult("no changes wait; nothing to do")
     changes, files = splice.counts.get("changes", 0), len(splice.replaced)
-    return Done(
+    return CommandResult(
         f"{changes} changes merged into {files} base files in version {table.snapshot.version}"
     )
 
 
-def _merge(table: Workplace) -> Done:
+def _merge(table: CommandTable) -> CommandResult:
     def plan() -> FileMerge | None:
         manifest = table.snapshot.manifest
         chosen = plan_file_merge(manifest.files.values(), FILE_MERGE_POLICY)
@@ -183,12 +183,14 @@ def _merge(table: Workplace) -> Done:
         return file_merge(table.generation, table.snapshot.version, inputs, output, manifest)
 
     merged = 0
-    while (intent := table.insistently(plan)) is not None:
+    while (intent := table.commit_with_retries(plan)) is not None:
         merged += len(intent.inputs)
-    return Done(f"{merged} files merged; {len(table.snapshot.manifest.files)} base files now")
+    return CommandResult(
+        f"{merged} files merged; {len(table.snapshot.manifest.files)} base files now"
+    )
 
 
-def _purge(table: Workplace, seconds: float) -> Done:
+def _purge(table: CommandTable, seconds: float) -> CommandResult:
     rules = PurgeRules(table.clock.now_ms() * 1000 - int(seconds * 1_000_000))
     rows = 0
 
@@ -196,18 +198,20 @@ def _purge(table: Workplace, seconds: float) -> Done:
         snapshot, number = table.snapshot, table.generation
         return purge(table.store, snapshot.manifest, rules, snapshot.version, number, table.entropy)
 
-    while (intent := table.insistently(plan)) is not None:
+    while (intent := table.commit_with_retries(plan)) is not None:
         rows += intent.counts["rows"]
-    return Done(f"{rows} deleted rows left for good")
+    return CommandResult(f"{rows} deleted rows left for good")
 
 
-def _replay(table: Workplace, chosen: LetterSelection, settings: Settings | None) -> Done:
+def _replay(
+    table: CommandTable, chosen: DeadLetterSelection, settings: Settings | None
+) -> CommandResult:
     if settings is None:
         raise UsageError(
             "no driver runs that knows how records are read; give the service's --config, or start"
             " it and ask again"
         )
-    done = LetterCounts()
+    done = DeadLetterCounts()
     for topic in _topics(table, chosen):
         source = table.snapshot.manifest.sources[topic]
         history = None if table.history is None else table.history(source)
@@ -217,17 +221,17 @@ def _replay(table: Workplace, chosen: LetterSelection, settings: Settings | None
     return _counted(done, "replayed")
 
 
-def _drop(table: Workplace, chosen: LetterSelection, why: str) -> Done:
-    table.told = {**table.told, "why": why}
-    done = LetterCounts()
+def _drop(table: CommandTable, chosen: DeadLetterSelection, why: str) -> CommandResult:
+    table.history_parameters = {**table.history_parameters, "why": why}
+    done = DeadLetterCounts()
     for topic in _topics(table, chosen):
         done += _letters(table, topic).drop(chosen)
     return _counted(done, "dropped")
 
 
-def _letters(table: Workplace, topic: str) -> LetterBox:
+def _letters(table: CommandTable, topic: str) -> OpenDeadLetters:
     now, number = table.snapshot, table.generation
-    return LetterBox(
+    return OpenDeadLetters(
         store=table.store,
         snapshot=now,
         commit=table.commit,
@@ -238,7 +242,7 @@ def _letters(table: Workplace, topic: str) -> LetterBox:
     )
 
 
-def _topics(table: Workplace, chosen: LetterSelection) -> list[str]:
+def _topics(table: CommandTable, chosen: DeadLetterSelection) -> list[str]:
     """The topics whose letters are meant; a place is one of a topic."""
     topics = list(table.snapshot.manifest.sources)
     if not topics:
@@ -250,9 +254,9 @@ def _topics(table: Workplace, chosen: LetterSelection) -> list[str]:
     return [chosen.topic] if chosen.topic else topics
 
 
-def _counted(letters: LetterCounts, word: str) -> Done:
+def _counted(letters: DeadLetterCounts, word: str) -> CommandResult:
     kept = f", {letters.kept} still cannot be read and stay" if letters.kept else ""
-    return Done(f"{letters.gone} dead letters {word}{kept}")
+    return CommandResult(f"{letters.gone} dead letters {word}{kept}")
 
 
 def _nothing(_: Mapping[str, Any]) -> dict[str, Any]:
@@ -271,13 +275,19 @@ def _direction(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 _KINDS: Mapping[str, _Kind] = {
     UNPARK: _Kind(_direction, _unpark),
-    RESET: _Kind(way_back, reset),
-    RESTORE: _Kind(lambda given: {"version": int(given["version"])}, _restore),
+    RESET: _Kind(reset_arguments, reset),
+    RESTORE: _Kind(lambda arguments: {"version": int(arguments["version"])}, _restore),
     REBUILD: _Kind(_nothing, _rebuild),
-    VACUUM: _Kind(lambda given: {"seconds": float(given["retention_seconds"])}, _vacuum),
+    VACUUM: _Kind(lambda arguments: {"seconds": float(arguments["retention_seconds"])}, _vacuum),
     COMPACT: _Kind(_nothing, _compact),
     MERGE: _Kind(_nothing, _merge),
-    PURGE: _Kind(lambda given: {"seconds": float(given["older_than_seconds"])}, _purge),
-    REPLAY: _Kind(lambda given: {"chosen": chosen_letters(given)}, _replay),
-    DROP: _Kind(lambda given: {"chosen": chosen_letters(given), "why": str(given["why"])}, _drop),
+    PURGE: _Kind(lambda arguments: {"seconds": float(arguments["older_than_seconds"])}, _purge),
+    REPLAY: _Kind(lambda arguments: {"chosen": dead_letter_selection(arguments)}, _replay),
+    DROP: _Kind(
+        lambda arguments: {
+            "chosen": dead_letter_selection(arguments),
+            "why": str(arguments["why"]),
+        },
+        _drop,
+    ),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from lakesplice.config.sections.section import Section
-from lakesplice.planning.intake.dead_letter_limit import LetterLimit
+from lakesplice.planning.intake.dead_letter_limit import DeadLetterLimit
 
 
 class DeadLetterSettings(Section):
@@ -30,6 +30,6 @@ class DeadLetterSettings(Section):
     )
 
     @property
-    def limit(self) -> LetterLimit:
+    def limit(self) -> DeadLetterLimit:
         """The limit as decisions have it."""
-        return LetterLimit(self.share_max, self.count_min)
+        return DeadLetterLimit(self.share_max, self.count_min)

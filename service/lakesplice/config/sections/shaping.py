@@ -247,7 +247,7 @@ def shape_of(
         exclude=given.exclude,
         masks=_masks(given.masks),
         secret=secret or "",
-        raw_letters=given.raw_dead_letters,
+        raw_dead_letters=given.raw_dead_letters,
         metadata=tuple((general.prefix + what, what) for what in _metadata(names)),
         computed=_computed(given.computed),
         key=tuple(general.prefix + name for name in given.key),

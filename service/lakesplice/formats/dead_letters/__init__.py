@@ -1,9 +1,9 @@
 """Dead letters: Avro object container files of records that couldn't be decoded, byte for byte."""
 
 from lakesplice.formats.dead_letters.codec import (
-    LETTER_SCHEMA,
+    DEAD_LETTER_SCHEMA,
     decode_dead_letters,
     encode_dead_letters,
 )
 
-__all__ = ["LETTER_SCHEMA", "decode_dead_letters", "encode_dead_letters"]
+__all__ = ["DEAD_LETTER_SCHEMA", "decode_dead_letters", "encode_dead_letters"]

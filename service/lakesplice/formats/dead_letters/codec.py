@@ -31,7 +31,7 @@ import pyarrow.compute as pc
 from lakesplice.errors import CorruptFileError
 
 RECORD_NAME = "lakesplice_dead_letter"
-LETTER_SCHEMA = pa.schema(
+DEAD_LETTER_SCHEMA = pa.schema(
     [
         pa.field("topic", pa.string(), nullable=False),
         pa.field("partition", pa.int32(), nullable=False),
@@ -51,10 +51,12 @@ _LATER: dict[str, str | int] = {"headers": "[]", "first_seen": 0, "last_seen": 0
 
 
 def encode_dead_letters(letters: pa.Table) -> bytes:
-    """Return the file of some letters, in the order given; `letters` is in `LETTER_SCHEMA`, of
+    """Return the file of some letters, in the order given; `letters` is in `DEAD_LETTER_SCHEMA`, of
     which the last four columns may be missing.
     """
-    frame = pl.from_arrow(_completed(letters).select(LETTER_SCHEMA.names).cast(LETTER_SCHEMA))
+    frame = pl.from_arrow(
+        _completed(letters).select(DEAD_LETTER_SCHEMA.names).cast(DEAD_LETTER_SCHEMA)
+    )
     assert isinstance(frame, pl.DataFrame)
     sink = io.BytesIO()
     frame.write_avro(sink, compression="uncompressed", name=RECORD_NAME)
@@ -62,7 +64,7 @@ def encode_dead_letters(letters: pa.Table) -> bytes:
 
 
 def decode_dead_letters(data: bytes, *, path: str) -> pa.Table:
-    """Return the letters of a file in `LETTER_SCHEMA`, in the order they were written.
+    """Return the letters of a file in `DEAD_LETTER_SCHEMA`, in the order they were written.
 
     The caller has compared the file's checksum. Raises `CorruptFileError` for anything that is not
     such a file.
@@ -70,7 +72,7 @@ def decode_dead_letters(data: bytes, *, path: str) -> pa.Table:
     try:
         frame = pl.read_avro(io.BytesIO(data))
         table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
-        letters = _completed(table).select(LETTER_SCHEMA.names).cast(LETTER_SCHEMA)
+        letters = _completed(table).select(DEAD_LETTER_SCHEMA.names).cast(DEAD_LETTER_SCHEMA)
         letters.validate(full=True)
     except (
         pl.exceptions.PolarsError,
@@ -91,7 +93,7 @@ def decode_dead_letters(data: bytes, *, path: str) -> pa.Table:
 
 def _completed(letters: pa.Table) -> pa.Table:
     for name, value in _LATER.items():
-        filler = pa.scalar(value, LETTER_SCHEMA.field(name).type)
+        filler = pa.scalar(value, DEAD_LETTER_SCHEMA.field(name).type)
         if name in letters.column_names:
             at = letters.column_names.index(name)
             letters = letters.set_column(at, name, pc.fill_null(letters[name], filler))

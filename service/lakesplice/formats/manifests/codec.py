@@ -72,7 +72,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
             {**file_out(run.file), "entries": run.entries, "keys_version": run.keys_version}
             for run in manifest.runs
         ],
-        "dead_letters": [_letters_out(ref) for ref in manifest.dead_letters],
+        "dead_letters": [_dead_letters_out(ref) for ref in manifest.dead_letters],
         "parked": None if manifest.parked is None else parked_out(manifest.parked),
     }
     if manifest.upserts is not None:
@@ -172,7 +172,7 @@ def _manifest_in(value: Any) -> Manifest:
             RunRef(file_in(run), int(run["entries"]), int(run["keys_version"]))
             for run in value["runs"]
         ),
-        dead_letters=tuple(_letters_in(ref) for ref in value["dead_letters"]),
+        dead_letters=tuple(_dead_letters_in(ref) for ref in value["dead_letters"]),
         parked=None if value["parked"] is None else parked_in(value["parked"]),
         upserts=None if value.get("upserts") is None else _upserts_in(value["upserts"]),
         retention=_retention_in(value["retention"]) if "retention" in value else Retention(),
@@ -183,7 +183,7 @@ def _position_out(position: Position) -> list[int]:
     return [position.file, position.offset]
 
 
-def _letters_out(letters: DeadLetterRef) -> dict[str, Any]:
+def _dead_letters_out(letters: DeadLetterRef) -> dict[str, Any]:
     return {
         **file_out(letters.file),
         "rows": letters.rows,
@@ -193,7 +193,7 @@ def _letters_out(letters: DeadLetterRef) -> dict[str, Any]:
     }
 
 
-def _letters_in(value: Any) -> DeadLetterRef:
+def _dead_letters_in(value: Any) -> DeadLetterRef:
     return DeadLetterRef(
         file_in(value),
         int(value["rows"]),

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakesplice.errors import UsageError
-from lakesplice.model.arrays import Integers, Mask, Unsigned
+from lakesplice.model.arrays import KeyHashes, Mask, RowAddresses
 from lakesplice.model.change import Op, delta_schema
 from lakesplice.model.names import (
     BEFORE_DIGEST,
@@ -57,8 +57,9 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def repeated_key(high: Unsigned, low: Unsigned) -> int | None:
-    """Return the place of a key that occurs more than once, by its hash; None if none does."""
+def repeated_key(keys: KeyHashes) -> int | None:
+    """Return the index of a key that occurs more than once, by its hash; None if none does."""
+    high, low = keys
     ascending = np.sort(high)
     if not (ascending[1:] == ascending[:-1]).any():
         return None
@@ -68,9 +69,13 @@ def repeated_key(high: Unsigned, low: Unsigned) -> int | None:
 
 
 def updates(
-    rows: pa.Table, revived: Mask, group: Integers, row: Integers, position: int, now: pa.Scalar,
+    rows: pa.Table,
+    revived: Mask,
+    at: RowAddresses,
+    position: int,
+    now: pa.Scalar,
     schema: TableSchema,
-) -> pa.Table:  # fmt: skip
+) -> pa.Table:
     """Return located changes that give rows of the table new values.
 
     `rows` have stored names. Where `revived` the row was deleted: it gets every column, those not
@@ -86,8 +91,7 @@ def updates(
         rows=rows,
         op=pa.array(op, pa.int8()),
         changed=sets,
-        group=group,
-        row=row,
+        at=at,
         position=position,
         now=now,
         schema=schema,
@@ -96,8 +100,7 @@ def updates(
 
 def deletes(
     keys: pa.Table,
-    group: Integers,
-    row: Integers,
+    at: RowAddresses,
     position: int,
     now: pa.Scalar,
     schema: TableSchema,
@@ -110,8 +113,7 @@ def deletes(
         rows=keys,
         op=op,
         changed=sets,
-        group=group,
-        row=row,
+        at=at,
         position=position,
         now=now,
         schema=schema,
@@ -135,14 +137,19 @@ def base_rows(rows: pa.Table, position: int, now: pa.Scalar, schema: TableSchema
 
 
 def _changes(
-    rows: pa.Table, op: pa.Array, changed: pa.Array, group: Integers, row: Integers, position: int,
-    now: pa.Scalar, schema: TableSchema,
-) -> pa.Table:  # fmt: skip
+    rows: pa.Table,
+    op: pa.Array,
+    changed: pa.Array,
+    at: RowAddresses,
+    position: int,
+    now: pa.Scalar,
+    schema: TableSchema,
+) -> pa.Table:
     count = rows.num_rows
     columns = {name: rows.column(name) for name in rows.column_names}
     columns |= {
-        GROUP: pa.array(group, pa.int64()),
-        ROW: pa.array(row, pa.int64()),
+        GROUP: pa.array(at.group, pa.int64()),
+        ROW: pa.array(at.row, pa.int64()),
         OP: op,
         POSITION_FILE: pa.repeat(pa.scalar(0, pa.int64()), count),
         POSITION_OFFSET: pa.repeat(pa.scalar(position, pa.int64()), count),

@@ -49,44 +49,48 @@ _TAKES: dict[Kind, frozenset[Kind]] = dict.fromkeys(_WHOLE, _WHOLE) | {
 }
 
 
-def column_type(given: pa.DataType) -> ColumnType | None:
+def column_type(arrow_type: pa.DataType) -> ColumnType | None:
     """Return the column type that holds every value of an Arrow type exactly; None without one."""
-    if pa.types.is_dictionary(given):
-        given = given.value_type
-    if pa.types.is_timestamp(given):
+    if pa.types.is_dictionary(arrow_type):
+        arrow_type = arrow_type.value_type
+    if pa.types.is_timestamp(arrow_type):
         return ColumnType(Kind.TIMESTAMP)
-    if pa.types.is_fixed_size_binary(given) and not pa.types.is_decimal(given):
+    if pa.types.is_fixed_size_binary(arrow_type) and not pa.types.is_decimal(arrow_type):
         return ColumnType(Kind.BINARY)
-    if pa.types.is_decimal(given):
-        fits = given.precision <= DECIMAL_PRECISION_MAX and 0 <= given.scale <= given.precision
-        return ColumnType(Kind.DECIMAL, given.precision, given.scale) if fits else None
-    kind = _KINDS.get(given)
+    if pa.types.is_decimal(arrow_type):
+        fits = (
+            arrow_type.precision <= DECIMAL_PRECISION_MAX
+            and 0 <= arrow_type.scale <= arrow_type.precision
+        )
+        return ColumnType(Kind.DECIMAL, arrow_type.precision, arrow_type.scale) if fits else None
+    kind = _KINDS.get(arrow_type)
     return None if kind is None else ColumnType(kind)
 
 
-def hand_fed_schema(given: pa.Schema, key: Sequence[str]) -> TableSchema:
-    """Return the schema of a new table with the columns of `given`; `UsageError` if there is none.
+def hand_fed_schema(arrow_schema: pa.Schema, key: Sequence[str]) -> TableSchema:
+    """Return the schema of a new table with the columns of `arrow_schema`; `UsageError` if there is
+    none.
 
     `key` names its key columns, in key order.
     """
-    absent = [name for name in key if name not in given.names]
-    repeated = sorted(name for name, count in Counter(given.names).items() if count > 1)
+    absent = [name for name in key if name not in arrow_schema.names]
+    repeated = sorted(name for name, count in Counter(arrow_schema.names).items() if count > 1)
     if not key or absent or repeated or len(set(key)) < len(key):
         raise UsageError(
             "a table needs a key of its own columns, each named once",
             key=list(key),
-            columns=given.names,
+            columns=arrow_schema.names,
         )
-    for field in given:
+    for field in arrow_schema:
         if not field.name:
-            raise UsageError("a column needs a name; give it one", columns=given.names)
+            raise UsageError("a column needs a name; give it one", columns=arrow_schema.names)
         if column_type(field.type) is None:
             raise UsageError(
                 "a column's type has no exact counterpart; cast it, for example to a string",
                 column=field.name,
                 type=str(field.type),
             )
-    fields = (SourceField(f.name, column_type(f.type), _described(f.type)) for f in given)
+    fields = (SourceField(f.name, column_type(f.type), _described(f.type)) for f in arrow_schema)
     verdict = fit(TableSchema(), SourceSchema(tuple(fields), tuple(key)))
     if not isinstance(verdict, Grows):
         reason = verdict.detail if isinstance(verdict, Unfit) else verdict
@@ -152,11 +156,11 @@ def has_nan(values: pa.ChunkedArray) -> bool:
     return pa.types.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py())
 
 
-def _described(given: pa.DataType) -> str:
+def _described(arrow_type: pa.DataType) -> str:
     """What a column remembers of its first type: whether its timestamps have a zone."""
-    if pa.types.is_timestamp(given):
-        return "timestamp" if given.tz is None else "timestamp with zone"
-    kind = column_type(given)
+    if pa.types.is_timestamp(arrow_type):
+        return "timestamp" if arrow_type.tz is None else "timestamp with zone"
+    kind = column_type(arrow_type)
     return "" if kind is None else kind.name
 
 

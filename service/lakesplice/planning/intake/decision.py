@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakesplice.formats.rowindex.run import Run
-from lakesplice.model.arrays import Integers, Mask
+from lakesplice.model.arrays import Integers, KeyHashes, Mask
 from lakesplice.model.names import KEY_HIGH, KEY_LOW, POSITION_FILE, POSITION_OFFSET
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.schema import TableSchema
@@ -84,8 +84,8 @@ def decide(
         nothing, none = np.empty(0, np.int64), np.empty(0, np.bool_)
         return Decision(living, nothing, nothing, none, none, late=late, living=0)
     folded = first_of_each(living) if rules.insert_only else fold(living, rules.schema)
-    high, low = folded[KEY_HIGH].to_numpy(), folded[KEY_LOW].to_numpy()
-    group, row = locate(open_runs(), high, low, rules.groups)
+    keys = KeyHashes(folded[KEY_HIGH].to_numpy(), folded[KEY_LOW].to_numpy())
+    group, row = locate(open_runs(), keys, rules.groups)
     known, below = group != UNKNOWN, at_or_below(folded, rules.floor)
     new = ~known & ~below
     if rules.schema.partitioned_by:

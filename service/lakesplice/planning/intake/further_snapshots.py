@@ -15,6 +15,7 @@ from lakesplice.model.arrays import Integers
 from lakesplice.model.change import Op
 from lakesplice.model.names import APPENDED
 from lakesplice.model.position import BEFORE_ALL, ROW_BITS, Ordering, Position
+from lakesplice.planning.intake.record_order import RecordIndex
 
 ADVICE = (
     "a further snapshot has rows that the table may have already, and without a key nothing"
@@ -25,7 +26,7 @@ ADVICE = (
 
 def further_snapshots(
     blocks: Sequence[ImageBlock], files: Sequence[Integers], reached: Position
-) -> Iterator[int]:
+) -> Iterator[RecordIndex]:
     """Yield the first record of each block of a table without a key that a further snapshot read:
     one above all changes before it, and not at the place that the snapshot before has for all its
     rows. `files` are the blocks' binlog files, `reached` is the highest position before them.
@@ -43,7 +44,7 @@ def further_snapshots(
             place = Position(int(file[at]), int(offset[at]))
             is_read = int(block.op[at]) == Op.READ
             if is_read and highest != BEFORE_ALL and place > highest and _apart(place, highest):
-                yield int(block.rows[at])
+                yield RecordIndex(int(block.rows[at]))
                 break
             highest = max(highest, place)
         else:

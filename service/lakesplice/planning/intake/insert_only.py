@@ -14,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from lakesplice.formats.events.values.blocks import ImageBlock
-from lakesplice.model.arrays import Integers, Unsigned
+from lakesplice.model.arrays import Integers, KeyHashes
 from lakesplice.model.change import Op
 from lakesplice.model.choices import NotInserts
 from lakesplice.model.names import KEY_HIGH, KEY_LOW, POSITION_FILE, POSITION_OFFSET
+from lakesplice.planning.intake.record_order import RecordIndex
 
 NOT_AN_INSERT = "not-an-insert"
 _INSERTS = (int(Op.CREATE), int(Op.READ))
@@ -25,35 +26,35 @@ _INSERTS = (int(Op.CREATE), int(Op.READ))
 
 def parking_others(
     policy: NotInserts | None, blocks: Sequence[ImageBlock], fences: Integers
-) -> Iterator[tuple[int, str]]:
+) -> Iterator[tuple[RecordIndex, str]]:
     """Yield the first record of each block that isn't an insert, and the first of `fences`, and why
     the table has to park there; none under another policy.
     """
     if policy is not NotInserts.PARK:
         return
     for block in blocks:
-        for row, op in _others(block).items():
-            yield row, f"{_described(op)}; {_ADVICE}"
+        for record, op in _others(block).items():
+            yield record, f"{_described(op)}; {_ADVICE}"
             break
     if len(fences):
-        yield int(fences[0]), f"{_TRUNCATED}; {_ADVICE}"
+        yield RecordIndex(int(fences[0])), f"{_TRUNCATED}; {_ADVICE}"
 
 
 def dead_others(
-    policy: NotInserts | None, blocks: Sequence[ImageBlock], fences: Integers, limit: int
-) -> dict[int, str]:
+    policy: NotInserts | None, blocks: Sequence[ImageBlock], fences: Integers, limit: RecordIndex
+) -> dict[RecordIndex, str]:
     """Return the records before `limit` that are no inserts and become dead letters, with why;
     none under another policy.
     """
     if policy is not NotInserts.DEAD_LETTER:
         return {}
-    found = {row: _described(op) for block in blocks for row, op in _others(block).items()}
-    found |= dict.fromkeys(map(int, fences), _TRUNCATED)
-    return {row: why for row, why in found.items() if row < limit}
+    found = {at: _described(op) for block in blocks for at, op in _others(block).items()}
+    found |= {RecordIndex(int(at)): _TRUNCATED for at in fences}
+    return {at: why for at, why in found.items() if at < limit}
 
 
 def taken(
-    found: Iterable[tuple[Integers, pa.Table]], limit: int, refused: Collection[int]
+    found: Iterable[tuple[Integers, pa.Table]], limit: int, refused: Collection[RecordIndex]
 ) -> Iterator[tuple[Integers, pa.Table]]:
     """Yield the changes of records before `limit` but for refused ones, each part with the indexes
     of its records, as `found` has them.
@@ -68,12 +69,12 @@ def taken(
             yield rows, changes
 
 
-def _others(changes: ImageBlock) -> dict[int, Op]:
+def _others(changes: ImageBlock) -> dict[RecordIndex, Op]:
     """The records that hold a change other than an insert, each with its first one's operation."""
     at = np.flatnonzero(~np.isin(changes.op, _INSERTS))
-    found: dict[int, Op] = {}
-    for row, op in zip(changes.rows[at].tolist(), changes.op[at].tolist(), strict=True):
-        found.setdefault(row, Op(op))
+    found: dict[RecordIndex, Op] = {}
+    for record, op in zip(changes.rows[at].tolist(), changes.op[at].tolist(), strict=True):
+        found.setdefault(RecordIndex(record), Op(op))
     return found
 
 
@@ -101,8 +102,9 @@ def first_of_each(changes: pa.Table) -> pa.Table:
     return changes.take(pa.array(order[first]))
 
 
-def first_places(high: Unsigned, low: Unsigned) -> Integers:
-    """Return, ascending, the places where a key, by its hash, is met first."""
+def first_occurrences(keys: KeyHashes) -> Integers:
+    """Return, ascending, the indexes at which a key, by its hash, is met first."""
+    high, low = keys
     order = np.lexsort((np.arange(len(high)), low, high))
     first = np.ones(len(order), np.bool_)
     first[1:] = (np.diff(high[order]) != 0) | (np.diff(low[order]) != 0)

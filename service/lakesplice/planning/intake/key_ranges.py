@@ -52,7 +52,7 @@ def range_of(high: Unsigned, ranges: int) -> Integers:
     return owner.astype(np.int64)
 
 
-def place(
+def assign_targets(
     expected_changes: Mapping[TableName, int], cores: int, targets: int
 ) -> dict[KeyRange, int]:
     """Return for every range of every table the shuffle target, 0 to `targets` - 1, that takes it.

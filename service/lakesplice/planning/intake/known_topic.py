@@ -11,6 +11,7 @@ from lakesplice.model.column_presence import ColumnPresences
 from lakesplice.model.epochs import Epoch
 from lakesplice.model.manifest import Manifest, ParkCode, PartitionState, SourceState
 from lakesplice.model.position import BEFORE_ALL, Ordering
+from lakesplice.planning.intake.record_order import RecordIndex
 from lakesplice.planning.intake.shared_positions import SHARED, SharedPositions
 
 _ANEW = "give `lakesplice reset --anew` to reload the table from the topic"
@@ -47,22 +48,22 @@ def known_topic(
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class PartitionStop:
     """Where the partition stops; without a code it waits there for the table's schema to grow."""
 
-    row: int
+    record: RecordIndex
     code: ParkCode | None
     detail: str
 
 
 def with_ordering(known: KnownTopic, state: PartitionState) -> KnownTopic:
-    """Positions that were met before orderings were recorded are places in a binlog."""
+    """Positions that were met before orderings were recorded are positions in a binlog."""
     if known.ordering is not None or state.position == BEFORE_ALL:
         return known
     return replace(known, ordering=Ordering.BINLOG)
 
 
-def mixed(known: KnownTopic, decoded: Decoded) -> list[Stop]:
+def mixed(known: KnownTopic, decoded: Decoded) -> list[PartitionStop]:
     """Return where changes are written or ordered otherwise than those before them, or where the
     records' own order would have to be that of several partitions.
     """
@@ -71,30 +72,30 @@ def mixed(known: KnownTopic, decoded: Decoded) -> list[Stop]:
         detail = (
             f"the records are {decoded.format}, the table was filled from {known.format}; {_ANEW}"
         )
-        return [Stop(int(blocks[0].rows[0]), ParkCode.FORMAT_CHANGED, detail)]
+        return [PartitionStop(RecordIndex(int(blocks[0].rows[0])), ParkCode.FORMAT_CHANGED, detail)]
     stops, ordering = [], known.ordering
     for block in blocks:
-        first = int(block.rows[0])
+        first = RecordIndex(int(block.rows[0]))
         if ordering not in (None, block.ordering):
             detail = f"the changes are ordered by {block.ordering}, those before by {ordering}"
-            stops.append(Stop(first, ParkCode.ORDER_UNKNOWN, f"{detail}; {_ANEW}"))
+            stops.append(PartitionStop(first, ParkCode.ORDER_UNKNOWN, f"{detail}; {_ANEW}"))
         elif block.ordering is Ordering.KAFKA and known.partitions > 1:
             detail = (
                 "the changes carry no position, and the records' own order says nothing across the"
                 f" topic's {known.partitions} partitions; let the source send positions"
                 " (docs/formats.md says how), or use a topic of one partition"
             )
-            stops.append(Stop(first, ParkCode.ORDER_UNKNOWN, detail))
+            stops.append(PartitionStop(first, ParkCode.ORDER_UNKNOWN, detail))
         ordering = ordering or block.ordering
     return stops
 
 
-def shared(decoded: Decoded, positions: SharedPositions) -> Iterator[Stop]:
+def shared(decoded: Decoded, positions: SharedPositions) -> Iterator[PartitionStop]:
     """Yield the first record whose position another change has as well."""
     if all(block.ordering is Ordering.BINLOG for block in decoded.blocks):
-        row = positions.first_shared()
-        if row is not None:
-            yield Stop(row, ParkCode.ORDER_UNKNOWN, SHARED)
+        record = positions.first_shared()
+        if record is not None:
+            yield PartitionStop(record, ParkCode.ORDER_UNKNOWN, SHARED)
 
 
 NOTHING_KNOWN = KnownTopic()

@@ -80,8 +80,8 @@ def _take(
     replayed.changes += result.changes
     replayed.sightings += report.sightings
     replayed.reports.append(report)
-    for letter in result.letters:
-        replayed.failed[start + letter.row] = letter.reason, letter.detail
+    for letter in result.dead_letters:
+        replayed.failed[start + letter.record] = letter.reason, letter.detail
     if not line.stopped:
         return int(block.num_rows)
     at = int(np.searchsorted(block.column("offset").to_numpy(), report.state.next_offset))

@@ -28,7 +28,7 @@ from lakesplice.planning.schema.ignored_type_changes import with_kept_types
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.planning.shape.metadata_columns import Origin
 from lakesplice.planning.shape.shaping import Shape, shaped
-from lakesplice.planning.sources.epochs import ChangePositions, EpochPath, epochs_of_late
+from lakesplice.planning.sources.epochs import ChangePositions, EpochPath, epochs_of_late_records
 
 # A topic of another format names no schemas; of one not known yet any record may.
 _NAMING_SCHEMAS = (None, FormatName.AVRO, FormatName.FLATTENED_AVRO)
@@ -60,7 +60,7 @@ class RecordReading:
         return self.shape is not None and self.shape.withholds
 
 
-class _LateIntake(PartitionIntake):
+class _LateRecordIntake(PartitionIntake):
     """Takes records whose positions lie below others that the partition has had meanwhile.
 
     That needs no check: a change at or below its row's position does nothing, whenever it comes.
@@ -68,11 +68,11 @@ class _LateIntake(PartitionIntake):
 
     def _follow(
         self,
-        places: ChangePositions,
+        positions: ChangePositions,
         blocks: Sequence[ImageBlock],  # noqa: ARG002  # the caller's
     ) -> EpochPath:
-        epochs = epochs_of_late(places, self._partition, self._epochs)
-        return EpochPath(epochs, len(places), self._state)
+        epochs = epochs_of_late_records(positions, self._partition, self._epochs)
+        return EpochPath(epochs, len(positions), self._state)
 
 
 class IntakeLine:
@@ -98,7 +98,7 @@ class IntakeLine:
         self._schema = schema
         self._origin = Origin(topic, reading.table)
         self._format = reading.format or known.format
-        intake = _LateIntake if late else PartitionIntake
+        intake = _LateRecordIntake if late else PartitionIntake
         self._intake = intake(
             topic,
             partition,
@@ -119,7 +119,7 @@ class IntakeLine:
         """The schema that changes are made for, where the table had no columns."""
         return self._intake.first_schema
 
-    def schemas_named(self, records: pa.RecordBatch) -> set[int]:
+    def schema_ids_in(self, records: pa.RecordBatch) -> set[int]:
         """Return the registry's numbers of the schemas without which the records can't be read."""
         if self._format not in _NAMING_SCHEMAS:
             return set()

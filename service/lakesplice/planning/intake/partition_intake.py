@@ -32,14 +32,14 @@ from lakesplice.planning.intake.further_snapshots import ADVICE, further_snapsho
 from lakesplice.planning.intake.known_topic import (
     NOTHING_KNOWN,
     KnownTopic,
-    Stop,
+    PartitionStop,
     mixed,
     shared,
     with_ordering,
 )
-from lakesplice.planning.intake.partial_inserts import partial_inserts
-from lakesplice.planning.intake.record_order import RecordOrder, first_from
-from lakesplice.planning.intake.report import IntakeResult, Letter, PartitionReport
+from lakesplice.planning.intake.record_order import RecordIndex, RecordOrder, first_from
+from lakesplice.planning.intake.refused_records import refused_records
+from lakesplice.planning.intake.report import IntakeResult, NewDeadLetter, PartitionReport
 from lakesplice.planning.intake.shared_positions import Found, SharedPositions
 from lakesplice.planning.intake.truncations import fence_of, parking_truncations
 from lakesplice.planning.rows.image_changes import to_changes
@@ -47,8 +47,8 @@ from lakesplice.planning.schema.evolution import (
     Fits,
     SchemaFit,
     Unfit,
-    anew,
     fit,
+    fit_as_new,
     in_time,
     plan_evolution,
 )
@@ -123,9 +123,7 @@ class PartitionIntake:
         course, limit, found, positions = self._limit(offsets, decoded, order)
         files = order.lifted(course)
         fences = decoded.fences
-        others = insert_only.dead_others(self._not_inserts, decoded.blocks, fences.rows, limit)
-        refused = {row: (insert_only.NOT_AN_INSERT, why) for row, why in others.items()}
-        refused |= partial_inserts(decoded.blocks, self._fit, limit)
+        refused = refused_records(decoded, self._not_inserts, self._fit, limit)
         kept = tuple(insert_only.taken(found, limit, refused))
         changes = tuple(table for _, table in kept)
         if self._not_inserts is None:
@@ -137,25 +135,25 @@ class PartitionIntake:
             self._known = replace(self._known, format=self._met.format, ordering=self._met.ordering)
         dead = decoded.dead
         count = int(np.searchsorted(dead.rows, limit))
-        letters = tuple(
-            Letter(int(row), reason, detail)
+        dead_letters = tuple(
+            NewDeadLetter(RecordIndex(int(row)), reason, detail)
             for row, reason, detail in zip(
                 dead.rows[:count], dead.reason, dead.detail, strict=False
             )
         )
-        left = limit - _records_in(decoded.blocks, limit) - len(letters)
+        left = limit - _records_in(decoded.blocks, limit) - len(dead_letters)
         if refused:
-            more = (Letter(row, *why) for row, why in refused.items())
-            letters = tuple(sorted((*letters, *more), key=lambda letter: letter.row))
-        lossy = self._meet_snapshots(order, files, limit, len(letters))
-        self._count(changes, letters, decoded.ignored, left)
+            more = (NewDeadLetter(row, *why) for row, why in refused.items())
+            dead_letters = tuple(sorted((*dead_letters, *more), key=lambda letter: letter.record))
+        lossy = self._meet_snapshots(order, files, limit, len(dead_letters))
+        self._count(changes, dead_letters, decoded.ignored, left)
         end = int(offsets[limit]) if limit < len(offsets) else int(offsets[-1]) + 1
         met_until = course.state.met_until if course.state.met_until > end else 0
         highest = positions.highest(limit)
         self._state = replace(
             course.state, next_offset=end, met_until=met_until, lossy=lossy, highest=highest
         )
-        return IntakeResult(changes, letters, tuple(rows for rows, _ in kept))
+        return IntakeResult(changes, dead_letters, tuple(rows for rows, _ in kept))
 
     def report(self) -> PartitionReport:
         """Return where the partition stands."""
@@ -180,17 +178,17 @@ class PartitionIntake:
 
     def _limit(
         self, offsets: Integers, decoded: Decoded, order: RecordOrder
-    ) -> tuple[EpochPath, int, Found, SharedPositions]:
+    ) -> tuple[EpochPath, RecordIndex, Found, SharedPositions]:
         """Return the changes' path through the epochs, the first record that can't be applied or
         their number, and the changes, some of which may lie behind it, with their positions.
         """
-        course = self._follow(order.places, decoded.blocks)
-        limit = len(offsets)
-        stops: list[Stop] = []
-        if course.end < len(order.places):
-            limit = int(order.rows[course.end])
+        course = self._follow(order.positions, decoded.blocks)
+        limit = RecordIndex(len(offsets))
+        stops: list[PartitionStop] = []
+        if course.end < len(order.positions):
+            limit = RecordIndex(int(order.rows[course.end]))
             code = None if course.opening else ParkCode.POSITIONS_FELL_BACK
-            stops.append(Stop(limit, code, course.detail))
+            stops.append(PartitionStop(limit, code, course.detail))
         # At one record the schema comes first: it says more than a position can.
         files = order.lifted(course)
         self._take_first_schema(decoded.blocks, files, limit)
@@ -203,15 +201,15 @@ class PartitionIntake:
             *shared(decoded, positions),
             *stops,
         ]
-        first = min(stops, key=lambda stop: stop.row, default=None)
+        first = min(stops, key=lambda stop: stop.record, default=None)
         if first is not None:
             self._stop(offsets, first)
             if first is stops[-1] and course.opening:
                 self._opening = course.opening
-            elif first.row < limit:
-                before = int(np.searchsorted(order.rows, first.row))
-                course = self._follow(order.places.between(0, before), decoded.blocks)
-            limit = first.row
+            elif first.record < limit:
+                before = int(np.searchsorted(order.rows, first.record))
+                course = self._follow(order.positions.between(0, before), decoded.blocks)
+            limit = first.record
         self._counts["repeated"] += course.repetitions
         self._entered |= course.entered
         self._epochs = tuple(
@@ -222,31 +220,33 @@ class PartitionIntake:
         )
         return course, limit, found, positions
 
-    def _follow(self, places: ChangePositions, blocks: Sequence[ImageBlock]) -> EpochPath:
+    def _follow(self, positions: ChangePositions, blocks: Sequence[ImageBlock]) -> EpochPath:
         known = self._known.ordering or Ordering.BINLOG
         orderings = {block.ordering for block in blocks} or {known}
         if Ordering.BINLOG not in orderings:
             start, seen = self._state.position, self._state.gtids
-            check = accept_repetitions(places.file, places.offset, start, seen)
+            check = accept_repetitions(positions.file, positions.offset, start, seen)
             state = replace(self._state, position=check.high)
-            one_epoch = np.zeros(len(places), np.int64)
-            return EpochPath(one_epoch, len(places), state, repetitions=check.repetitions)
-        return follow(places, self._partition, self._state, self._epochs)
+            one_epoch = np.zeros(len(positions), np.int64)
+            return EpochPath(one_epoch, len(positions), state, repetitions=check.repetitions)
+        return follow(positions, self._partition, self._state, self._epochs)
 
     def _schema_stops(
-        self, decoded: Decoded, files: Sequence[Integers], limit: int
-    ) -> Iterator[Stop]:
+        self, decoded: Decoded, files: Sequence[Integers], limit: RecordIndex
+    ) -> Iterator[PartitionStop]:
         """Yield the records before `limit` that can't be applied for what they are."""
-        yield from (Stop(halt.row, halt.code, halt.detail) for halt in decoded.stops)
+        yield from (
+            PartitionStop(RecordIndex(halt.row), halt.code, halt.detail) for halt in decoded.stops
+        )
         yield from mixed(self._known, decoded)
         for row, why in insert_only.parking_others(
             self._not_inserts, decoded.blocks, decoded.fences.rows
         ):
-            yield Stop(row, ParkCode.NOT_AN_INSERT, why)
+            yield PartitionStop(row, ParkCode.NOT_AN_INSERT, why)
         for row in further_snapshots(decoded.blocks, files, self._state.position):
-            yield Stop(row, ParkCode.NOT_AN_INSERT, ADVICE)
+            yield PartitionStop(row, ParkCode.NOT_AN_INSERT, ADVICE)
         for row, code, why in parking_truncations(decoded.fences, self._policy):
-            yield Stop(row, code, why)
+            yield PartitionStop(row, code, why)
         for block, file in zip(decoded.blocks, files, strict=False):
             count = int(np.searchsorted(block.rows, limit))
             if not count:
@@ -258,21 +258,23 @@ class PartitionIntake:
                     if self.first_schema is not None:
                         self._sight(block, file, (count - 1, first))
                     continue
-                verdict, first = anew(self._schema, block.schema, self._policy), late
+                verdict, first = fit_as_new(self._schema, block.schema, self._policy), late
             position = self._sight(block, file, (count - 1, first))
             verdict = in_time(verdict, self._schema, block.schema, position, self._policy)
             unfit_code = verdict.code if isinstance(verdict, Unfit) else None
             detail = verdict.detail if isinstance(verdict, Unfit) else ""
-            yield Stop(int(block.rows[first]), unfit_code, detail)
+            yield PartitionStop(RecordIndex(int(block.rows[first])), unfit_code, detail)
 
-    def _sight(self, block: ImageBlock, file: Integers, places: Sequence[int]) -> Position:
-        """Note that images of a schema were met at these places; return the last one's position."""
-        positions = [Position(int(file[at]), int(block.position_offset[at])) for at in places]
+    def _sight(self, block: ImageBlock, file: Integers, rows: Sequence[int]) -> Position:
+        """Note that images of a schema were met in these rows of a block; return the last one's
+        position.
+        """
+        positions = [Position(int(file[at]), int(block.position_offset[at])) for at in rows]
         self._sightings += [(position, block.schema) for position in positions]
         return positions[-1]
 
     def _take_first_schema(
-        self, blocks: Sequence[ImageBlock], files: Sequence[Integers], limit: int
+        self, blocks: Sequence[ImageBlock], files: Sequence[Integers], limit: RecordIndex
     ) -> None:
         """Take the schema of the first image before `limit` for that of a table without columns.
 
@@ -293,8 +295,8 @@ class PartitionIntake:
             self._fits.clear()
 
     def _column_stops(
-        self, blocks: Sequence[ImageBlock], files: Sequence[Integers], limit: int
-    ) -> list[Stop]:
+        self, blocks: Sequence[ImageBlock], files: Sequence[Integers], limit: RecordIndex
+    ) -> list[PartitionStop]:
         """Return the records of a shard before `limit` that show what its own columns forbid."""
         if self._presences is None:
             return []
@@ -308,7 +310,7 @@ class PartitionIntake:
         judged = judge(self._schema, images, self._presences, self._policy)
         self._presences = presences_after(self._presences, [judged.sighted])
         self._sighted = sighted_after(self._sighted, judged.sighted)
-        return [Stop(row, *why) for row, why in judged.stops]
+        return [PartitionStop(RecordIndex(record), *why) for record, why in judged.stops]
 
     def _fit(self, image: SourceSchema) -> SchemaFit:
         verdict = self._fits.get(image)
@@ -319,7 +321,7 @@ class PartitionIntake:
         return verdict
 
     def _meet_snapshots(
-        self, order: RecordOrder, files: Sequence[Integers], limit: int, lost: int
+        self, order: RecordOrder, files: Sequence[Integers], limit: RecordIndex, lost: int
     ) -> bool:
         """Note a snapshot of which rows were met; return whether the partition is lossy now."""
         count = int(np.searchsorted(order.rows, limit))
@@ -331,15 +333,15 @@ class PartitionIntake:
             return lossy
         file = np.concatenate(files)[order.order][:count]
         # What is read again has said before what it had to say.
-        mark = np.where(order.places.record[:count] < self._state.met_until, 0, mark)
+        mark = np.where(order.positions.record[:count] < self._state.met_until, 0, mark)
         before = replace(self._state, lossy=self._state.lossy or lossy)
-        met = snapshot_met(file, order.places.offset[:count], mark, before)
+        met = snapshot_met(file, order.positions.offset[:count], mark, before)
         if met is not None:
             self._snapshot = met if self._snapshot is None else self._snapshot.then(met)
         return lossy
 
     def _found(
-        self, blocks: Sequence[ImageBlock], files: Sequence[Integers], limit: int
+        self, blocks: Sequence[ImageBlock], files: Sequence[Integers], limit: RecordIndex
     ) -> list[tuple[Integers, pa.Table]]:
         """Return the changes that may be applied, per block, with their records' indexes."""
         found = []
@@ -361,7 +363,7 @@ class PartitionIntake:
     def _count(
         self,
         changes: Sequence[pa.Table],
-        letters: Sequence[Letter],
+        dead_letters: Sequence[NewDeadLetter],
         ignored: Mapping[str, int],
         left: int,
     ) -> None:
@@ -371,22 +373,22 @@ class PartitionIntake:
             newest = pc.max(table[SOURCE_TS]).cast(pa.int64()).as_py()
             if newest is not None:
                 self._source_ts_ms = max(newest // 1000, self._source_ts_ms or 0)
-        for letter in letters:
+        for letter in dead_letters:
             self._counts[f"dead:{letter.reason}"] += 1
         # Decoding went on to its own end: what it ignored behind the stop is read again later.
         for reason, count in ignored.items():
             self._counts[f"ignored:{reason}"] += min(count, left)
             left -= min(count, left)
 
-    def _stop(self, offsets: Integers, stop: Stop) -> None:
+    def _stop(self, offsets: Integers, stop: PartitionStop) -> None:
         self.stopped = True
         self._parked = None
         if stop.code is not None:
-            offset = int(offsets[stop.row])
+            offset = int(offsets[stop.record])
             self._parked = ParkReason(stop.code, stop.detail, self._topic, self._partition, offset)
 
 
-def _records_in(blocks: Sequence[ImageBlock], limit: int) -> int:
+def _records_in(blocks: Sequence[ImageBlock], limit: RecordIndex) -> int:
     """Return how many records before `limit` are changes; one may be two, as an update of a key."""
     rows = [block.rows[: int(np.searchsorted(block.rows, limit))] for block in blocks]
     return sum(1 + int(np.count_nonzero(np.diff(part))) for part in rows if len(part))

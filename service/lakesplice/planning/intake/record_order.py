@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NewType
 
 import numpy as np
 import pyarrow as pa
@@ -14,16 +15,19 @@ from lakesplice.model.arrays import Integers, Marks
 from lakesplice.model.position import FILE_BITS, Ordering, Position
 from lakesplice.planning.sources.epochs import ChangePositions, EpochPath
 
+RecordIndex = NewType("RecordIndex", int)
+"""The number of a record among those that are taken at once; never its offset in the partition."""
+
 
 @dataclass(frozen=True, slots=True)
 class RecordOrder:
     """The changes and fences of records in the order of these: the records' indexes, and the
-    places. `order` has, per change in this order, its number when the parts are put end to end:
+    positions. `order` has, per change in this order, its number when the parts are put end to end:
     each block, then the fences.
     """
 
     rows: Integers
-    places: ChangePositions
+    positions: ChangePositions
     order: Integers
     parts: Sequence[ImageBlock | Fences]
     blocks: Sequence[ImageBlock]
@@ -64,7 +68,7 @@ class RecordOrder:
 
 
 def first_from(file: Integers, offset: Integers, until: Position | None) -> int | None:
-    """Return the first of these places at or above `until`, if there is one."""
+    """Return the first of these positions at or above `until`, if there is one."""
     if until is None:
         return None
     late = np.flatnonzero((file > until.file) | ((file == until.file) & (offset >= until.offset)))

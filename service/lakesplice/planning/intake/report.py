@@ -12,16 +12,17 @@ from lakesplice.model.choices import FormatName
 from lakesplice.model.manifest import ParkReason, PartitionState
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.schema import SourceSchema, TableSchema
+from lakesplice.planning.intake.record_order import RecordIndex
 from lakesplice.planning.schema.shard_columns import ObservedColumn
 from lakesplice.planning.sources.epochs import Opening
 from lakesplice.planning.sources.snapshots import SnapshotMet
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class NewDeadLetter:
     """A dead letter's record index and why it became one."""
 
-    row: int
+    record: RecordIndex
     reason: str
     detail: str
 
@@ -35,7 +36,7 @@ class IntakeResult:
     """
 
     changes: tuple[pa.Table, ...]
-    letters: tuple[Letter, ...]
+    dead_letters: tuple[NewDeadLetter, ...]
     rows: tuple[Integers, ...] = ()
 
 

@@ -25,6 +25,7 @@ from lakesplice.model.change import Op
 from lakesplice.model.manifest import HighestChange
 from lakesplice.model.names import KEY_HIGH, KEY_LOW, OP, POSITION_FILE, POSITION_OFFSET, ROW_DIGEST
 from lakesplice.model.position import Position
+from lakesplice.planning.intake.record_order import RecordIndex
 
 SHARED = (
     "the change has the same position as another one, so their order isn't known; start"
@@ -72,7 +73,7 @@ class SharedPositions:
         names = (POSITION_FILE, POSITION_OFFSET, *_IDENTITY, ROW_DIGEST)
         return cls(record[arrival], {n: column(n) for n in names}, before, schema_version)
 
-    def first_shared(self) -> int | None:
+    def first_shared(self) -> RecordIndex | None:
         """Return the first record whose change stands at the position of another, earlier one."""
         if not len(self.record) or self._rise():
             return None
@@ -91,9 +92,9 @@ class SharedPositions:
         digest = self.columns[ROW_DIGEST]
         differs |= comparable & (digest != digest[first])
         shared = self.record[at_highest & differs]
-        return int(shared[0]) if len(shared) else None
+        return RecordIndex(int(shared[0])) if len(shared) else None
 
-    def highest(self, limit: int) -> HighestChange | None:
+    def highest(self, limit: RecordIndex) -> HighestChange | None:
         """Return the change at the highest position once the records before `limit` are taken."""
         count = int(np.searchsorted(self.record, limit))
         if not count:

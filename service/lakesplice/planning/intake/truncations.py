@@ -10,6 +10,7 @@ from lakesplice.formats.events.values.fences import Fences
 from lakesplice.model.arrays import Integers
 from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.planning.intake.record_order import RecordIndex
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.planning.sources.dropped_tables import ADVICE
 
@@ -20,7 +21,7 @@ _TRUNCATED = (
 _DROPPED = f"the table was dropped at the source; {ADVICE}"
 
 
-def fence_of(fences: Fences, file: Integers, limit: int, policy: SchemaPolicy) -> Position:
+def fence_of(fences: Fences, file: Integers, limit: RecordIndex, policy: SchemaPolicy) -> Position:
     """Return the highest position of a TRUNCATE or DROP before the record `limit` that empties the
     table; `BEFORE_ALL` without one. `file` has the upper halves of their positions.
 
@@ -34,7 +35,7 @@ def fence_of(fences: Fences, file: Integers, limit: int, policy: SchemaPolicy) -
 
 def parking_truncations(
     fences: Fences, policy: SchemaPolicy
-) -> Iterator[tuple[int, ParkCode, str]]:
+) -> Iterator[tuple[RecordIndex, ParkCode, str]]:
     """Yield the first records that the table has to park at, the code and why; none by most
     policies.
     """
@@ -43,4 +44,4 @@ def parking_truncations(
         (fences.rows[fences.dropped], policy.parks_dropped, ParkCode.DROPPED, _DROPPED),
     ):
         if parks and len(rows):
-            yield int(rows[0]), code, detail
+            yield RecordIndex(int(rows[0])), code, detail

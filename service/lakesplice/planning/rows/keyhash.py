@@ -34,7 +34,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lakesplice.errors import UnsupportedError
-from lakesplice.model.arrays import Bytes, Unsigned
+from lakesplice.model.arrays import Bytes, KeyHashes, Unsigned
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import Kind
 
@@ -43,8 +43,8 @@ HEX_DIGITS = 64
 HASH_DIGITS = 32
 
 
-def key_hash(table: pa.Table, schema: TableSchema) -> tuple[Unsigned, Unsigned]:
-    """Return (high, low), one of each per row of `table`, which holds at least the key columns.
+def key_hash(table: pa.Table, schema: TableSchema) -> KeyHashes:
+    """Return the hash of each row's key; `table` holds at least the key columns.
 
     Raises `UnsupportedError` for a schema without a key and for a null in a key column.
     """
@@ -58,7 +58,7 @@ def key_hash(table: pa.Table, schema: TableSchema) -> tuple[Unsigned, Unsigned]:
         if batch.num_rows
     ]
     words = np.concatenate(blocks) if blocks else np.empty((0, 2), np.uint64)
-    return np.ascontiguousarray(words[:, 0]), np.ascontiguousarray(words[:, 1])
+    return KeyHashes(np.ascontiguousarray(words[:, 0]), np.ascontiguousarray(words[:, 1]))
 
 
 def canonical_keys(table: pa.Table, schema: TableSchema) -> pa.ChunkedArray:

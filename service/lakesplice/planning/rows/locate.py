@@ -20,7 +20,7 @@ import numpy as np
 from lakesplice.formats.rowindex.encode import bucket_of
 from lakesplice.formats.rowindex.layout import ENTRY_WORDS
 from lakesplice.formats.rowindex.run import Run
-from lakesplice.model.arrays import Integers, Mask, Unsigned
+from lakesplice.model.arrays import Integers, KeyHashes, Mask, RowAddresses, Unsigned
 
 UNKNOWN = -1
 # What the first step of a search pulled into the caches is still there for its later ones. Larger
@@ -28,28 +28,24 @@ UNKNOWN = -1
 KEYS_PER_BLOCK = 2048
 
 
-def locate(
-    runs: Sequence[Run],
-    high: Unsigned,
-    low: Unsigned,
-    live: Integers,
-) -> tuple[Integers, Integers]:
-    """Return (file groups, row positions) of the keys; both are -1 where a key is unknown.
+def locate(runs: Sequence[Run], keys: KeyHashes, live: Integers) -> RowAddresses:
+    """Return the addresses of the keys; group and row are -1 where a key is unknown.
 
     `runs` are ordered oldest first, `live` holds the live file groups, rising. The keys may come in
     any order and repeat; rising by `high` they are found fastest. Only the parts of the runs around
     the keys are touched. Raises `CorruptFileError` for an entry that names no group.
     """
+    high, count = keys.high, len(keys.high)
     if (high[1:] < high[:-1]).any():
         order = np.argsort(high)
-        group, row = np.empty(len(high), np.int64), np.empty(len(high), np.int64)
-        group[order], row[order] = locate(runs, high[order], low[order], live)
-        return group, row
-    group = np.full(len(high), UNKNOWN, np.int64)
-    row = np.full(len(high), UNKNOWN, np.int64)
-    pending = np.arange(len(high))
+        group, row = np.empty(count, np.int64), np.empty(count, np.int64)
+        group[order], row[order] = locate(runs, keys.only(order), live)
+        return RowAddresses(group, row)
+    group = np.full(count, UNKNOWN, np.int64)
+    row = np.full(count, UNKNOWN, np.int64)
+    pending = np.arange(count)
     for run in reversed(runs):
-        found, words = _search(run, high, low)
+        found, words = _search(run, keys)
         numbers, rows = run.numbers_and_rows(words)
         groups = np.where(contains(live, run.groups), run.groups, UNKNOWN)[numbers]
         at = pending[found]
@@ -57,12 +53,13 @@ def locate(
         row[at] = np.where(groups == UNKNOWN, UNKNOWN, rows)
         if run is not runs[0]:
             rest = ~found
-            pending, high, low = pending[rest], high[rest], low[rest]
-    return group, row
+            pending, keys = pending[rest], keys.only(rest)
+    return RowAddresses(group, row)
 
 
-def _search(run: Run, high: Unsigned, low: Unsigned) -> tuple[Mask, Unsigned]:
+def _search(run: Run, keys: KeyHashes) -> tuple[Mask, Unsigned]:
     """Return which keys (rising by `high`) the run holds, and the address words of those."""
+    high = keys.high
     found = np.zeros(len(high), bool)
     words = [np.empty(0, np.uint64)]
     if len(run):
@@ -71,12 +68,13 @@ def _search(run: Run, high: Unsigned, low: Unsigned) -> tuple[Mask, Unsigned]:
         last = np.searchsorted(high, run.words[-ENTRY_WORDS], "right")
         for start in range(int(first), int(last), KEYS_PER_BLOCK):
             block = slice(start, min(start + KEYS_PER_BLOCK, int(last)))
-            found[block], addresses = _search_block(run, high[block], low[block])
+            found[block], addresses = _search_block(run, keys.only(block))
             words.append(addresses)
     return found, np.concatenate(words)
 
 
-def _search_block(run: Run, high: Unsigned, low: Unsigned) -> tuple[Mask, Unsigned]:
+def _search_block(run: Run, keys: KeyHashes) -> tuple[Mask, Unsigned]:
+    high, low = keys
     words, last = run.words, len(run.words) - ENTRY_WORDS
     at = _lower_bound(run, high)
     # The last entry has no next one to compare with; the last itself is then too small.

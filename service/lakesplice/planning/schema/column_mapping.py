@@ -77,7 +77,7 @@ def matched(
             c for c in current.by_source.values() if c.id not in known and is_there(presences, c.id)
         ),
         any(
-            formerly(current, field) is not None or not (field.tenures or field.told_new)
+            formerly(current, field) is not None or not (field.tenures or field.added_by_statement)
             for field in new
         ),
     )

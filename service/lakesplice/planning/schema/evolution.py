@@ -26,8 +26,8 @@ from lakesplice.model.position import Position
 from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
 from lakesplice.planning.schema import policy_refusals
 from lakesplice.planning.schema.column_mapping import followed_as, matched
-from lakesplice.planning.schema.image_fit import other_key, unusable
-from lakesplice.planning.schema.missing_columns import Why, declared_yet_unsent, refusal
+from lakesplice.planning.schema.image_fit import image_problem, other_key
+from lakesplice.planning.schema.missing_columns import Why, declared_yet_omitted, refusal
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, Behaviour, PartialImages, SchemaPolicy
 from lakesplice.planning.schema.schema_growth import grown_schema, missing_positions
 from lakesplice.planning.schema.source_names import (
@@ -39,7 +39,7 @@ from lakesplice.planning.schema.source_names import (
 )
 from lakesplice.planning.schema.type_changes import accepts
 from lakesplice.planning.shape.masks import is_masked
-from lakesplice.planning.shape.partition_columns import asked_otherwise, partitioned
+from lakesplice.planning.shape.partition_columns import partitioned, partitioning_changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,10 @@ class Fits:
 
     For an earlier version `until` is a position where the next one is known to have been in force:
     from there on the image isn't late but shows that the source went back to the earlier columns,
-    and `anew` says what follows. The image may then have some of the next version's columns, too:
-    several ALTERs may have passed in other partitions, or before the table was born, and were seen
-    as one. Of a `partial` image `mapping` has the columns that it tells of; the others stay as they
-    are.
+    and `fit_as_new` says what follows. The image may then have some of the next version's columns,
+    too: several ALTERs may have passed in other partitions, or before the table was born, and were
+    seen as one. Of a `partial` image `mapping` has the columns that it tells of; the others stay as
+    they are.
     """
 
     version: int
@@ -92,7 +92,7 @@ def fit(
     `presences` is, where the table has shards, what is known of the columns of the image's own:
     what others have it may lack, and what it had before `planning/schema/shard_columns.py` judges.
     """
-    asked = asked_otherwise(current, policy.partition_by)
+    asked = partitioning_changed(current, policy.partition_by)
     if asked is not None:
         return Unfit(*asked)
     taken = _taken(current, image, policy)
@@ -103,7 +103,7 @@ def fit(
         return _mapped(current, taken, current.version)
     version = _version_of(current, taken.whole if taken.partial else taken, presences)
     if version is None:
-        return anew(current, image, policy, presences)
+        return fit_as_new(current, image, policy, presences)
     positions = missing_positions(current, taken)
     if taken.left_out <= current.left_out and not positions:
         return _mapped(current, taken, version)
@@ -111,7 +111,7 @@ def fit(
     return Grows(replace(noted, left_out=current.left_out | taken.left_out))
 
 
-def anew(
+def fit_as_new(
     current: TableSchema,
     image: SourceSchema,
     policy: SchemaPolicy = DEFAULT_POLICY,
@@ -177,7 +177,7 @@ def plan_evolution(
             late = verdict.until is not None and position >= verdict.until
             # An image of the later version may have been met lower than any known before.
             if late or verdict.version < reached:
-                verdict = anew(schema, image, policy, presences)
+                verdict = fit_as_new(schema, image, policy, presences)
             else:
                 reached = verdict.version
         verdict = in_time(verdict, schema, image, position, policy)
@@ -221,7 +221,7 @@ def _unfit(
 ) -> Unfit | None:
     """Return why the table can't continue with the image, whatever columns either has, if so."""
     why = (
-        unusable(current, taken)
+        image_problem(current, taken)
         or _unplaced(current, image, policy)
         or other_key(current, image)
         or refusal(taken, policy)
@@ -238,22 +238,22 @@ def _taken(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -> S
     """Return the image without the fields that the table leaves out by its policy, and `partial` if
     it is by the policy that what it lacks counts.
     """
-    applied = policy.partial_images is PartialImages.APPLY and bool(image.unsent)
+    applied = policy.partial_images is PartialImages.APPLY and bool(image.omitted)
     image = replace(image, partial=image.partial or applied)
     if policy.add_column is not Behaviour.IGNORE or not current.columns:
         return image
-    fields, unsent = (
+    fields, omitted = (
         tuple(
             field
             for field in part
             if column_of(current, field) or (policy.follows_renames and formerly(current, field))
         )
-        for part in (image.fields, image.unsent)
+        for part in (image.fields, image.omitted)
     )
     left_out = _names(image) - {field.name for field in fields}
-    partial = image.partial and bool(unsent)
+    partial = image.partial and bool(omitted)
     return replace(
-        image, fields=fields, unsent=unsent, partial=partial, left_out=image.left_out | left_out
+        image, fields=fields, omitted=omitted, partial=partial, left_out=image.left_out | left_out
     )
 
 
@@ -298,10 +298,10 @@ def _differing(
     if image.partial:
         image = image.whole
     match = matched(current, image, policy, presences)
-    declared = {field.name for field in image.unsent}
-    unsent = [c.source_name for c in match.missing if c.source_name in declared]
-    if unsent:
-        return Unfit(*declared_yet_unsent(unsent))
+    declared = {field.name for field in image.omitted}
+    omitted = [c.source_name for c in match.missing if c.source_name in declared]
+    if omitted:
+        return Unfit(*declared_yet_omitted(omitted))
     may_go = policy.keeps_renamed if match.maybe_renamed else policy.follows_drops
     if match.missing and not may_go:
         why = (

@@ -10,7 +10,7 @@ from lakesplice.planning.schema.missing_columns import Why
 from lakesplice.planning.schema.source_names import own_column
 
 
-def unusable(current: TableSchema, image: SourceSchema) -> Why | None:
+def image_problem(current: TableSchema, image: SourceSchema) -> Why | None:
     """Return why no table could hold the image, or this one as it is configured, if so."""
     problem = image.problem or _not_computable(current, image)
     if problem:

@@ -17,7 +17,7 @@ def refusal(image: SourceSchema, policy: SchemaPolicy) -> Why | None:
     if not image.partial:
         return None
     if policy.partial_images is PartialImages.PARK:
-        return _unsent([field.name for field in image.unsent], "the event says it doesn't know")
+        return _omitted([field.name for field in image.omitted], "the event says it doesn't know")
     if not image.lacking:
         return None
     # It would stay as it was, whatever else it is computed of changes.
@@ -30,18 +30,18 @@ def refusal(image: SourceSchema, policy: SchemaPolicy) -> Why | None:
     )
 
 
-def declared_yet_unsent(names: Sequence[str]) -> Why:
+def declared_yet_omitted(names: Sequence[str]) -> Why:
     """Return why a table can't continue without columns that it has, and that are declared for
     it.
     """
-    return _unsent(
+    return _omitted(
         names,
         "the table has and the configuration declares; if it was dropped at the source, declare it"
         " no more, and schema_changes.drop_column says what follows",
     )
 
 
-def _unsent(names: Sequence[str], why: str) -> Why:
+def _omitted(names: Sequence[str], why: str) -> Why:
     return (
         ParkCode.PARTIAL_IMAGE,
         f"the row image lacks {', '.join(names)}, which {why}; if the source's binlog_row_image is"

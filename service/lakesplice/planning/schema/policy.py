@@ -129,7 +129,7 @@ class SchemaPolicy:
         return self.drop_table not in (Behaviour.IGNORE, Behaviour.EXCEPTION)
 
     @property
-    def drops_late(self) -> bool:
+    def handles_drops_later(self) -> bool:
         """Whether rows of a dropped table stay until a table has its name again."""
         return self.drop_table is Behaviour.LENIENT
 

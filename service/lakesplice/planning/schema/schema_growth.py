@@ -63,16 +63,8 @@ def grown_schema(
     names = [*named.added[: len(names_of_new) - len(copied)], *named.beside(f.name for f in beside)]
     first = max((column.id for column in current.columns), default=-1) + 1
     added = [
-        Column(
-            first + at,
-            name,
-            field.name,
-            field.type,
-            field.source_type,
-            field.fill if field.name in filled else None,
-        )
+        _added(first + at, name, field, filled=field.name in filled)
         for at, (name, field) in enumerate(zip(names, new, strict=True))
-        if field.type is not None  # true of all: `_unusable` has looked
     ]
     for name, column in zip(named.added[len(names_of_new) - len(copied) :], copied, strict=True):
         at = first + len(added)
@@ -82,3 +74,9 @@ def grown_schema(
     key = current.key or tuple(column_name(part) for part in image.key)
     grown = current.with_columns(added, key, named.changed)
     return replace(grown, left_out=current.left_out | image.left_out)
+
+
+def _added(id_: int, name: str, field: SourceField, *, filled: bool) -> Column:
+    assert field.type is not None, "`image_problem` has looked"
+    fill = field.fill if filled else None
+    return Column(id_, name, field.name, field.type, field.source_type, fill)

@@ -25,7 +25,7 @@ from lakesplice.model.manifest import ParkCode
 from lakesplice.model.position import Position
 from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
 from lakesplice.planning.schema import policy_refusals
-from lakesplice.planning.schema.missing_columns import Why, declared_yet_unsent
+from lakesplice.planning.schema.missing_columns import Why, declared_yet_omitted
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.planning.shape.partition_columns import dropped
 
@@ -104,7 +104,7 @@ def judge(
         for number in presences.keys() - image.ids:
             column = schema.by_id.get(number)
             late = image.from_on(presences[number].first)
-            if column is None or late is None or _is_unsent(image.schema, column):
+            if column is None or late is None or _is_omitted(image.schema, column):
                 continue
             why = (
                 dropped(column)
@@ -170,16 +170,16 @@ def _highest(*several: Position | None) -> Position | None:
     return max((position for position in several if position is not None), default=None)
 
 
-def _is_unsent(image: SourceSchema, column: Column) -> bool:
-    return image.partial and any(field.name == column.source_name for field in image.unsent)
+def _is_omitted(image: SourceSchema, column: Column) -> bool:
+    return image.partial and any(field.name == column.source_name for field in image.omitted)
 
 
 def _drop_refused(
     column: Column, late: Fitting, presences: ColumnPresences, policy: SchemaPolicy
 ) -> Why | None:
     """Return why the source's drop of a column isn't followed, if so."""
-    if any(field.name == column.source_name for field in late.schema.unsent):
-        return declared_yet_unsent([column.source_name])
+    if any(field.name == column.source_name for field in late.schema.omitted):
+        return declared_yet_omitted([column.source_name])
     if presences[column.id].gone is not None or not column.source_name:
         return None
     low = late.ends[0]

@@ -74,7 +74,7 @@ def partitioned(
     return _moved_apart(current, following) or following
 
 
-def asked_otherwise(current: TableSchema, by: Sequence[str]) -> Problem | None:
+def partitioning_changed(current: TableSchema, by: Sequence[str]) -> Problem | None:
     """Return why a table that is there can't continue with other partition columns, if so."""
     names = {column.name: column.source_name for column in current.columns}
     is_by = [names[stored] for stored in current.partitioned_by]

@@ -37,18 +37,18 @@ class Shape:
 
     `include` and `exclude` are patterns of column names (`*`, `?`, `[…]`), an empty `include`
     standing for all; key columns are taken unless they are excluded. Of `masks` the first pattern
-    that matches counts. Unless `raw_letters`, dead letters of a table with masks hold no bytes.
-    `computed` has columns of the table by name, and expressions over the source's columns as they
-    are there, `metadata` others and what of the event they hold. `key` names those of `metadata`
-    that come first in the key, since they distinguish rows, too: they say which topic a row is
-    from.
+    that matches counts. Unless `raw_dead_letters`, dead letters of a table with masks hold no
+    bytes. `computed` has columns of the table by name, and expressions over the source's columns as
+    they are there, `metadata` others and what of the event they hold. `key` names those of
+    `metadata` that come first in the key, since they distinguish rows, too: they say which topic a
+    row is from.
     """
 
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     masks: tuple[tuple[str, Mask], ...] = ()
     secret: str = field(default="", repr=False)
-    raw_letters: bool = False
+    raw_dead_letters: bool = False
     metadata: tuple[tuple[str, Metadata], ...] = ()
     computed: tuple[tuple[str, Expression], ...] = ()
     key: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class Shape:
     @property
     def withholds(self) -> bool:
         """Whether records and what is said of them must not be kept."""
-        return bool(self.masks) and not self.raw_letters
+        return bool(self.masks) and not self.raw_dead_letters
 
     def takes(self, name: str, key: Iterable[str]) -> bool:
         """Whether the table has the column."""
@@ -103,9 +103,9 @@ def shaped_schema(schema: SourceSchema, shape: Shape) -> SourceSchema:
     fields += [*computed, *(metadata_field(name, what) for name, what in shape.metadata)]
     names = {column.name for column in schema.fields}
     left_out = names - {column.name for column in taken}
-    unsent = tuple(
+    omitted = tuple(
         masked_field(column, shape.mask(column.name), schema.key, shape.secret)
-        for column in schema.unsent
+        for column in schema.omitted
         if shape.takes(column.name, schema.key)
     )
     return replace(
@@ -114,9 +114,9 @@ def shaped_schema(schema: SourceSchema, shape: Shape) -> SourceSchema:
         key=(*shape.key, *schema.key) if schema.key else (),
         fields=tuple(fields),
         left_out=schema.left_out | left_out,
-        unsent=unsent,
-        partial=schema.partial and bool(unsent),
-        problem=_taken_name(names | {column.name for column in schema.unsent}, shape) or problem,
+        omitted=omitted,
+        partial=schema.partial and bool(omitted),
+        problem=_taken_name(names | {column.name for column in schema.omitted}, shape) or problem,
         lacking=lacking,
     )
 
@@ -130,7 +130,7 @@ def _computed(
     for name, expression in shape.computed:
         needed = list(columns_of(expression))
         absent = next((column for column in needed if column not in types), None)
-        if absent is not None and absent in {column.name for column in schema.unsent}:
+        if absent is not None and absent in {column.name for column in schema.omitted}:
             why = "which this partial image doesn't tell of; let the server send whole row images"
             return [], (), f"computed column={name!r} needs column={absent!r}, {why}"
         if absent is not None:

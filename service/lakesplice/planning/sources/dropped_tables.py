@@ -1,7 +1,7 @@
 """DROPs that a topic of schema changes tells of, and what becomes of a table whose source was
 dropped.
 
-A DROP stands at a place in the binlog: as a fence there it takes what is older, also when that
+A DROP stands at a position in the binlog: as a fence there it takes what is older, also when that
 comes late, and leaves the rows of a table that is made later under the name. It is known by
 positions alone whether that is done: a fence at or above it says so. Where positions don't say
 what a DROP is behind, only one that is read while the driver runs parks the table: of older ones
@@ -39,18 +39,18 @@ _KEEPING = (Behaviour.LENIENT, Behaviour.IGNORE)
 class DropHistory:
     """A table's drops, in the order in which they were read.
 
-    `ordered`: places in the topic of schema changes only rose. Those numbered from `told_since` on
-    were read while the driver ran, and of them those from `open_since` on are not handled yet.
+    `ordered`: positions in the topic of schema changes only rose. Those numbered from `known_since`
+    on were read while the driver ran, and of them those from `open_since` on are not handled yet.
     """
 
     drops: tuple[TableDrop, ...] = ()
     ordered: bool = True
-    told_since: int = 0
+    known_since: int = 0
     open_since: int = 0
 
 
 class Remedy(Enum):
-    """`FENCE`: rows at or below the place go. `ASK`: the table parks if any lives there, else as
+    """`FENCE`: rows at or below the position go. `ASK`: the table parks if any lives there, else as
     that. `PARK`: it parks.
     """
 
@@ -61,10 +61,10 @@ class Remedy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DropDecision:
-    """What a DROP at a place calls for, and why where the table parks."""
+    """What a DROP at a position calls for, and why where the table parks."""
 
     remedy: Remedy
-    place: Position
+    position: Position
     detail: str
     code: ParkCode = ParkCode.DROPPED
 
@@ -80,7 +80,7 @@ def due(
         return None  # nothing was read yet
     reached = max((s.position for s in source.partitions.values()), default=BEFORE_ALL)
     blind = _blind(source, told, insert_only=insert_only)
-    # Where places tell nothing, how far the table is tells of no new one either.
+    # Where positions tell nothing, how far the table is tells of no new one either.
     seen = BEFORE_ALL if blind else reached
     wanted = [drop for drop in told.drops if _counts(drop, seen, policy)]
     if blind:
@@ -88,8 +88,8 @@ def due(
         return _parking(new[-1], blind) if new else None
     if not wanted:
         return None
-    newest = max(wanted, key=lambda drop: (drop.place, drop.kind is Kind.CAME))
-    if newest.place <= source.fence:
+    newest = max(wanted, key=lambda drop: (drop.position, drop.kind is Kind.CAME))
+    if newest.position <= source.fence:
         return None
     if _contradicts(newest, source, reached):
         return _parking(
@@ -99,15 +99,17 @@ def due(
         )
     if newest.kind is not Kind.DROP:
         return _moved(newest, policy)
-    detail = f"the table was dropped at the source, at {newest.place}; {ADVICE}"
-    return DropDecision(Remedy.ASK if policy.parks_dropped else Remedy.FENCE, newest.place, detail)
+    detail = f"the table was dropped at the source, at {newest.position}; {ADVICE}"
+    return DropDecision(
+        Remedy.ASK if policy.parks_dropped else Remedy.FENCE, newest.position, detail
+    )
 
 
 def kept(told: DropHistory, policy: SchemaPolicy) -> tuple[TableDrop, ...]:
     """Return the drops that are not handled yet and keep the rows, for now or for good."""
     dropped = [drop for drop in told.drops if drop.kind is Kind.DROP and not drop.lives_on]
     new = [drop for drop in dropped if drop.number >= told.open_since]
-    if policy.drops_late:
+    if policy.handles_drops_later:
         return tuple(drop for drop in new if not drop.again)
     return () if policy.drops or policy.parks_dropped else tuple(new)
 
@@ -116,13 +118,13 @@ def open_after(told: DropHistory, policy: SchemaPolicy) -> int:
     """Return from which number on drops are open once those that were read have been handled: one
     whose rows are kept until a table has the name again stays open.
     """
-    waiting = kept(told, policy) if policy.drops_late else ()
+    waiting = kept(told, policy) if policy.handles_drops_later else ()
     last = max((drop.number for drop in told.drops), default=-1)
     return min((drop.number for drop in waiting), default=last + 1)
 
 
 def _counts(drop: TableDrop, reached: Position, policy: SchemaPolicy) -> bool:
-    """Whether the policy lets a DROP do anything, of a table that has met changes up to a place."""
+    """Whether the policy lets a DROP do anything to a table with changes up to a position."""
     if drop.kind is not Kind.DROP:
         waits = drop.kind is Kind.SET_ASIDE and not drop.again
         return not (drop.lives_on or waits) and _behaviour(drop, policy) not in _KEEPING
@@ -130,7 +132,7 @@ def _counts(drop: TableDrop, reached: Position, policy: SchemaPolicy) -> bool:
         return False
     # A row behind it belongs to a table that has the name again, whether or not its creation was
     # read.
-    return not policy.drops_late or drop.again or drop.place < reached
+    return not policy.handles_drops_later or drop.again or drop.position < reached
 
 
 def _behaviour(drop: TableDrop, policy: SchemaPolicy) -> Behaviour:
@@ -141,25 +143,25 @@ def _moved(drop: TableDrop, policy: SchemaPolicy) -> DropDecision:
     """What to do about a statement that moved rows: rows are missing unless there were none."""
     kind = "drop_partition" if drop.kind is Kind.PARTITION else "rename_table"
     detail = (
-        f"{drop.moved} at the source, at {drop.place}, which moved rows that no event tells of;"
+        f"{drop.moved} at the source, at {drop.position}, which moved rows that no event tells of;"
         f" set schema_changes.{kind} to evolve (rows from before go: have the connector take a new"
         " snapshot of the table) or ignore (they are kept) and give `lakesplice unpark`"
     )
     remedy = Remedy.PARK if drop.kind is Kind.CAME else Remedy.ASK
     if _behaviour(drop, policy) is not Behaviour.EXCEPTION:
         remedy = Remedy.FENCE
-    return DropDecision(remedy, drop.place, detail, ParkCode.ROWS_MOVED)
+    return DropDecision(remedy, drop.position, detail, ParkCode.ROWS_MOVED)
 
 
 def _undone(source: SourceState, told: DropHistory) -> DropDecision | None:
     """A DROP whose rows were deleted before the source reported that the table lives on."""
     for drop in told.drops:
-        if drop.lives_on and drop.number >= told.told_since and drop.place == source.fence:
+        if drop.lives_on and drop.number >= told.known_since and drop.position == source.fence:
             return DropDecision(
                 Remedy.PARK,
-                drop.place,
-                f"the table was dropped at the source, at {drop.place}, and its rows went; then its"
-                " copy got its name, so they should have stayed; reload the table",
+                drop.position,
+                f"the table was dropped at the source, at {drop.position}, and its rows went; then"
+                " its copy got its name, so they should have stayed; reload the table",
             )
     return None
 
@@ -179,15 +181,15 @@ def _parking(drop: TableDrop, why: str) -> DropDecision:
     if drop.kind is not Kind.DROP:
         kind = "drop_partition" if drop.kind is Kind.PARTITION else "rename_table"
         anew = _ANEW.replace("drop_table", kind)
-        detail = f"{drop.moved} at the source, at {drop.place}; {why}; {anew}"
-        return DropDecision(Remedy.PARK, drop.place, detail, ParkCode.ROWS_MOVED)
-    detail = f"the table was dropped at the source, at {drop.place}; {why}; {_ANEW}"
-    return DropDecision(Remedy.PARK, drop.place, detail)
+        detail = f"{drop.moved} at the source, at {drop.position}; {why}; {anew}"
+        return DropDecision(Remedy.PARK, drop.position, detail, ParkCode.ROWS_MOVED)
+    detail = f"the table was dropped at the source, at {drop.position}; {why}; {_ANEW}"
+    return DropDecision(Remedy.PARK, drop.position, detail)
 
 
 def _contradicts(drop: TableDrop, source: SourceState, reached: Position) -> bool:
-    """Whether a DROP is newer than all that was met, by GTID, and older by its place."""
-    if drop.gtid is None or drop.place > reached:
+    """Whether a DROP is newer than all that was met, by GTID, and older by its position."""
+    if drop.gtid is None or drop.position > reached:
         return False
     own = GtidStreams.of(pa.array([drop.gtid], pa.string()), {}).at(0)
     if own is None:

@@ -40,8 +40,8 @@ _RESOLVE = (
 
 @dataclass(frozen=True, slots=True)
 class ChangePositions:
-    """Changes of one partition in offset order: the records' offsets, their places in the binlog as
-    positions of epoch 0, and their GTIDs.
+    """Changes of one partition in offset order: the records' offsets, their positions in the binlog
+    as positions of epoch 0, and their GTIDs.
     """
 
     record: Integers
@@ -61,8 +61,8 @@ class ChangePositions:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """A change that opens an epoch: its record's offset, its GTID's stream and number, its place in
-    the binlog as a position of epoch 0.
+    """A change that opens an epoch: its record's offset, its GTID's stream and number, its position
+    in the binlog as a position of epoch 0.
     """
 
     partition: int
@@ -92,16 +92,18 @@ class EpochPath:
 
 
 def follow(
-    places: ChangePositions, partition: int, state: PartitionState, epochs: Sequence[Epoch]
+    positions: ChangePositions, partition: int, state: PartitionState, epochs: Sequence[Epoch]
 ) -> EpochPath:
     """Return the epochs of a partition's changes; `epochs` are those of the table, ascending."""
-    walk = _Walk(places, partition, state, epochs)
-    while walk.at < len(places) and walk.stop is None:
+    walk = _Walk(positions, partition, state, epochs)
+    while walk.at < len(positions) and walk.stop is None:
         walk.leg()
     return walk.course()
 
 
-def epochs_of_late(places: ChangePositions, partition: int, epochs: Sequence[Epoch]) -> Integers:
+def epochs_of_late_records(
+    positions: ChangePositions, partition: int, epochs: Sequence[Epoch]
+) -> Integers:
     """Return the epoch of each change of a partition, taken late and judged for itself: the one
     recorded for its offset, or a later one of which it is by its GTID.
 
@@ -109,13 +111,13 @@ def epochs_of_late(places: ChangePositions, partition: int, epochs: Sequence[Epo
     be read. Only the stream that opened the epoch tells; the last numbers of others were met by
     nobody if they could not be read.
     """
-    known = [epoch_at(epochs, partition, int(at)) for at in places.record]
+    known = [epoch_at(epochs, partition, int(at)) for at in positions.record]
     found = np.array(known, np.int64)
-    for epoch in epochs if len(places) else ():
-        streams = GtidStreams.of(places.gtid, epoch.before)
+    for epoch in epochs if len(positions) else ():
+        streams = GtidStreams.of(positions.gtid, epoch.before)
         if epoch.stream in streams.names:
             own = streams.stream == streams.names.index(epoch.stream)
-            later = own & _under(epoch, places, streams) & (found < epoch.number)
+            later = own & _under(epoch, positions, streams) & (found < epoch.number)
             found = np.where(later, epoch.number, found)
     return found
 
@@ -158,28 +160,28 @@ class _Walk:
 
     def __init__(
         self,
-        places: ChangePositions,
+        positions: ChangePositions,
         partition: int,
         state: PartitionState,
         epochs: Sequence[Epoch],
     ) -> None:
-        self._places = places
+        self._positions = positions
         self._partition = partition
         self._state = state
         self._epochs = epochs
-        self._epoch = np.zeros(len(places), np.int64)
+        self._epoch = np.zeros(len(positions), np.int64)
         self._entered: dict[int, int] = {}
         self._repetitions = 0
         self._detail = ""
         self._opening: Opening | None = None
         self.at = 0
         self.stop: int | None = None
-        self._now = epoch_at(epochs, partition, int(places.record[0])) if len(places) else 0
+        self._now = epoch_at(epochs, partition, int(positions.record[0])) if len(positions) else 0
 
     def leg(self) -> None:
         """Go on to where the epoch changes, a stop is or the changes end."""
         self._now = max(self._now, self._recorded(self.at))
-        ahead = self._places.between(self.at, self._known_until())
+        ahead = self._positions.between(self.at, self._known_until())
         check = self._check(ahead)
         fallen = len(ahead) if check.first_violation is None else check.first_violation
         found = self._next_entry(ahead, fallen)
@@ -192,7 +194,7 @@ class _Walk:
             self._halt(check.detail)
             return
         self._now = epoch
-        self._entered[epoch] = int(self._places.record[self.at])
+        self._entered[epoch] = int(self._positions.record[self.at])
 
     def course(self) -> EpochPath:
         """Return what was found."""
@@ -208,11 +210,11 @@ class _Walk:
         )
 
     def _recorded(self, row: int) -> int:
-        return epoch_at(self._epochs, self._partition, int(self._places.record[row]))
+        return epoch_at(self._epochs, self._partition, int(self._positions.record[row]))
 
     def _known_until(self) -> int:
         """Return the row at which the facts say that the next epoch begins, or the end."""
-        record = self._places.record
+        record = self._positions.record
         first = int(record[self.at])
         known = (epoch.entered.get(self._partition, -1) for epoch in self._epochs)
         later = [int(np.searchsorted(record, offset)) for offset in known if offset > first]
@@ -272,14 +274,14 @@ class _Walk:
 
     def _fallen_into(self, ahead: ChangePositions, row: int) -> int | None:
         """Return the epoch that a row which fell back enters; None if there is none."""
-        place = Position(int(ahead.file[row]), int(ahead.offset[row]))
+        position = Position(int(ahead.file[row]), int(ahead.offset[row]))
         name = GtidStreams.of(ahead.gtid.slice(row, 1), self._state.gtids).at(0)
         waiting = self._waiting()
-        if waiting and (name is not None or place >= waiting[0].position):
+        if waiting and (name is not None or position >= waiting[0].position):
             return waiting[0].number
         if name is not None:
             record = int(ahead.record[row])
-            self._opening = Opening(self._partition, record, name[0], name[1], place)
+            self._opening = Opening(self._partition, record, name[0], name[1], position)
         return None
 
     def _halt(self, detail: str) -> None:
@@ -287,15 +289,17 @@ class _Walk:
         self._detail = "" if self._opening else f"{detail}; {_RESOLVE}"
 
 
-def _under(epoch: Epoch, places: ChangePositions, streams: GtidStreams) -> Mask:
+def _under(epoch: Epoch, positions: ChangePositions, streams: GtidStreams) -> Mask:
     """Mark the changes under an epoch's GTIDs."""
-    marked = np.zeros(len(places), np.bool_)
+    marked = np.zeros(len(positions), np.bool_)
     for at, name in enumerate(streams.names):
         rows = streams.stream == at
         above = streams.number > epoch.before.get(name, -1)
         if name == epoch.stream and name in epoch.before:
             file, offset = epoch.position.file, epoch.position.offset
-            lower = (places.file < file) | ((places.file == file) & (places.offset < offset))
+            lower = (positions.file < file) | (
+                (positions.file == file) & (positions.offset < offset)
+            )
             above &= (streams.number >= epoch.first) | lower
         marked |= rows & above
     return marked

@@ -2,7 +2,8 @@
 table has by them, and whether a table took changes behind one that was reported later.
 
 Kafka promises no order between partitions nor between topics. So changes are ordered by their
-places in the source's binlog, and one that is read after a table went beyond its place is noted.
+positions in the source's binlog, and one that is read after a table went beyond its position is
+noted.
 """
 
 from __future__ import annotations
@@ -41,19 +42,19 @@ class SchemaReports:
         self._reached = BEFORE_ALL
         self._types: dict[TableName, TypeHistory | None] = {}
         self._drops: dict[TableName, tuple[TableDrop, ...]] = {}
-        # Per table the lowest place, of those reported since the first `learn`, of a change of
+        # Per table the lowest position, of those reported since the first `learn`, of a change of
         # types, and of one that gave a column's name to another column.
         self._retyped: dict[TableName, Position] = {}
         self._renamed: dict[TableName, Position] = {}
         # Numbers of drops: the first one reported since the first `learn`; per table the first one
         # that isn't handled yet, and the first one after the table last parked.
-        self._told_since = 0
+        self._known_since = 0
         self._open_since: dict[TableName, int] = {}
         self._parked_since: dict[TableName, int] = {}
 
     def learn(self, fresh: Mapping[int, Sequence[SchemaChange]]) -> tuple[Position | None, ...]:
-        """Apply changes that are new, by partition, each one's in its order; return the places at
-        which places turned out not to rise.
+        """Apply changes that are new, by partition, each one's in its order; return the positions
+        at which positions turned out not to rise.
 
         What the first call brings was reported before the driver began, so it overtakes no table
         and its drops count as old ones. A change that stands before those already read from
@@ -65,7 +66,7 @@ class SchemaReports:
         before, changes = self._history, _in_order(fresh.values())
         if changes:
             self._drops.clear()
-        if changes and len(self._changes) > 1 and _place(changes[0]) < self._reached:
+        if changes and len(self._changes) > 1 and _position(changes[0]) < self._reached:
             self._history = SchemaHistory(whole=self._whole)
             self._types.clear()
             changes = _in_order(self._changes.values())
@@ -75,12 +76,12 @@ class SchemaReports:
             was_ordered = self._history.ordered
             self._apply(change, is_new=id(change) in new)
             if was_ordered != self._history.ordered:
-                disordered.append(change.place)
+                disordered.append(change.position)
                 self._types.clear()
         if self._history is not before:
             self._carry_drops(before)
         if first:
-            self._told_since = self._history.drop_count
+            self._known_since = self._history.drop_count
         return tuple(disordered)
 
     def types(self, source: SourceState, table: TableName) -> TypeHistory | None:
@@ -97,7 +98,7 @@ class SchemaReports:
         """Return the reported drops of a table, which its source calls `table`."""
         if table not in self._drops:
             self._drops[table] = self._history.drops(table)
-        since = max(self._told_since, self._parked_since.get(table, 0))
+        since = max(self._known_since, self._parked_since.get(table, 0))
         open_since = max(since, self._open_since.get(table, 0))
         return DropHistory(self._drops[table], self._history.ordered, since, open_since)
 
@@ -120,46 +121,46 @@ class SchemaReports:
         retyped, renamed = self._retyped.pop(table, None), self._renamed.pop(table, None)
         if not any(column.source_type.startswith(DECLARED) for column in schema.columns):
             retyped = None
-        place = min((at for at in (retyped, renamed) if at is not None), default=None)
-        if place is None or source.epochs:
+        position = min((at for at in (retyped, renamed) if at is not None), default=None)
+        if position is None or source.epochs:
             return None
         reached = max(state.position for state in source.partitions.values())
-        if reached < place:
+        if reached < position:
             return None
-        what = "types" if place == retyped else "names"
+        what = "types" if position == retyped else "names"
         return ParkReason(
             ParkCode.SCHEMA_CHANGE,
-            f"the source changed {what} of columns at {place}; the topic of schema changes reported"
-            f" it when changes up to {reached} had been taken with the former {what}; reset the"
-            " table",
+            f"the source changed {what} of columns at {position}; the topic of schema changes"
+            f" reported it when changes up to {reached} had been taken with the former {what};"
+            " reset the table",
             source.topic,
         )
 
     def _apply(self, change: SchemaChange, *, is_new: bool) -> None:
         changed = self._history.take(change)
-        self._reached = max(self._reached, _place(change))
+        self._reached = max(self._reached, _position(change))
         for table in changed:
             self._types.clear()  # a topic's name may stand for a table of another one
-            if is_new and change.place is not None:
-                self._note_change(table, change.place)
+            if is_new and change.position is not None:
+                self._note_change(table, change.position)
 
-    def _note_change(self, table: TableName, place: Position) -> None:
+    def _note_change(self, table: TableName, position: Position) -> None:
         """Note what a table's last change means to what was taken with the version before."""
         types = self._types_of(self._history, table)
         versions = () if types is None else types.versions[-2:]
         if len(versions) < 2:
             return
         if _changes_types(*versions):
-            self._retyped[table] = min(place, self._retyped.get(table, place))
+            self._retyped[table] = min(position, self._retyped.get(table, position))
         if _reuses_names(*versions):
-            self._renamed[table] = min(place, self._renamed.get(table, place))
+            self._renamed[table] = min(position, self._renamed.get(table, position))
 
     def _carry_drops(self, before: SchemaHistory) -> None:
         """Take over which drops were reported, handled and parked for, from the history that the
         present one replaces.
         """
         carried = self._history.carried
-        self._told_since = carried(self._told_since, before)
+        self._known_since = carried(self._known_since, before)
         for numbers in (self._open_since, self._parked_since):
             numbers |= {table: carried(n, before, table) for table, n in numbers.items()}
 
@@ -175,12 +176,12 @@ def reporting_topic(topic: str, globs: Iterable[tuple[str, str]]) -> str:
 
 
 def _in_order(partitions: Iterable[Sequence[SchemaChange]]) -> list[SchemaChange]:
-    """Return what partitions report by place, each one's in its own order."""
-    return list(merge(*partitions, key=_place))
+    """Return what partitions report by position, each one's in its own order."""
+    return list(merge(*partitions, key=_position))
 
 
-def _place(change: SchemaChange) -> Position:
-    return BEFORE_ALL if change.place is None else change.place
+def _position(change: SchemaChange) -> Position:
+    return BEFORE_ALL if change.position is None else change.position
 
 
 def _changes_types(before: TypeVersion, after: TypeVersion) -> bool:

@@ -86,7 +86,7 @@ def snapshot_after(
     states: Mapping[int, PartitionState],
     met: Mapping[int, SnapshotMet],
     *,
-    open_letters: bool = False,
+    open_dead_letters: bool = False,
 ) -> SourceState:
     """Return the source with what is known of its newest snapshot, and the fence below one that is
     read to its end.
@@ -101,7 +101,7 @@ def snapshot_after(
     above = {at for at, state in states.items() if state.position > snapshot.position}
     here = (seen for seen in met.values() if seen.position == snapshot.position)
     lossy = (
-        open_letters
+        open_dead_letters
         or any(not seen.whole for seen in here)
         or any(state.lossy for at, state in states.items() if at not in snapshot.passed)
     )

@@ -23,7 +23,7 @@ def temporaries_before_ms(now_ms: int) -> int:
     return now_ms - int(ORPHAN_SECONDS_MIN * 1000)
 
 
-def named_files(manifest: Manifest) -> dict[str, int]:
+def files_by_path(manifest: Manifest) -> dict[str, int]:
     """Return every file that a version is read from, but for its manifest, with its size in bytes.
 
     Dead letters count: they are there to be looked at.
@@ -42,8 +42,8 @@ def gone_files(expired: Iterable[Manifest], kept: Iterable[Manifest]) -> dict[st
     versions the oldest one and the restores are enough to keep: what any other names is named by
     one of these, or was written later than the expired versions.
     """
-    needed = {path for manifest in kept for path in named_files(manifest)}
+    needed = {path for manifest in kept for path in files_by_path(manifest)}
     found: dict[str, int] = {}
     for manifest in expired:
-        found |= named_files(manifest)
+        found |= files_by_path(manifest)
     return {path: size for path, size in sorted(found.items()) if path not in needed}

@@ -112,7 +112,7 @@ class TopicResult:
         """The reports of all its partitions that had records."""
         return [report for read in self.reads for report in read.reports]
 
-    def brought(
+    def contribution(
         self, planned_on: int, starts: Mapping[int, int], ends: Mapping[int, int]
     ) -> CommitContribution:
         """Return the answers of a batch over the offsets `starts` to `ends`, for `settle`;

@@ -25,10 +25,10 @@ from lakesplice.model.schema import TableSchema
 from lakesplice.planning.intake.insert_only import in_key_order
 from lakesplice.planning.intake.key_ranges import range_of
 from lakesplice.planning.intake.line import IntakeLine
-from lakesplice.planning.intake.report import Letter
+from lakesplice.planning.intake.report import NewDeadLetter
 from lakesplice.planning.rows.fold import fold
 from lakesplice.spark.jobs.batch_plan import BatchPlan, TaskError, TopicPlan, TopicRead
-from lakesplice.table.files.dead_letters import LETTER_SCHEMA, headers_json, write_dead_letters
+from lakesplice.table.files.dead_letters import DEAD_LETTER_SCHEMA, headers_json, write_dead_letters
 
 ANSWERS = -1
 PAYLOAD_BYTES_MAX = 32 << 20
@@ -127,8 +127,8 @@ class _TopicTask:
         self._first_schema = self._first_schema or line.first_schema
         self._changes += result.changes
         self._rows += sum(table.num_rows for table in result.changes)
-        if result.letters:
-            self._letters.append(self._letter_table(partition, records, result.letters))
+        if result.dead_letters:
+            self._letters.append(self._letter_table(partition, records, result.dead_letters))
         if self._rows > FOLD_ROWS and self._topic.reading.not_inserts is None:
             self._changes = [self._folded()]
             self._rows = self._changes[0].num_rows
@@ -151,7 +151,7 @@ class _TopicTask:
         """Return all schemas that the records name, each asked of the registry once."""
         if self._registry is None:
             return None
-        named = line.schemas_named(records) - self._asked
+        named = line.schema_ids_in(records) - self._asked
         if named:
             self._schemas |= self._registry.schemas(named)
             self._asked |= named
@@ -205,9 +205,9 @@ class _TopicTask:
         return replace(found, message=told, trace="")
 
     def _letter_table(
-        self, partition: int, records: pa.RecordBatch, letters: tuple[Letter, ...]
+        self, partition: int, records: pa.RecordBatch, letters: tuple[NewDeadLetter, ...]
     ) -> pa.Table:
-        rows = records.take(pa.array([letter.row for letter in letters]))
+        rows = records.take(pa.array([letter.record for letter in letters]))
         count = len(letters)
         bytes_of = {name: rows.column(name) for name in ("key", "value")}
         details, headers = [letter.detail for letter in letters], _headers(rows)
@@ -228,7 +228,7 @@ class _TopicTask:
                 "last_seen": pa.array([0] * count, pa.int64()),
                 "attempts": pa.array([0] * count, pa.int32()),
             },
-            schema=LETTER_SCHEMA,
+            schema=DEAD_LETTER_SCHEMA,
         )
 
 

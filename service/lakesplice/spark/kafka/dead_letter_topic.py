@@ -19,7 +19,7 @@ _REQUEST_BYTES_MAX = 128 << 20
 _FACTS = ("topic", "partition", "offset", "timestamp", "reason", "detail")
 
 
-class LetterTopic:
+class DeadLetterTopic:
     """Sends to one topic, acknowledged by all replicas; safe from several threads.
 
     A record has the letter's key, value and headers as they were, and headers named `lakesplice.…`

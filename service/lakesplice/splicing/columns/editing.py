@@ -15,6 +15,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from lakesplice.model.arrays import Integers
 from lakesplice.planning.rows.edits import ColumnEdit
 from lakesplice.splicing.columns.chunk_statistics import described
 from lakesplice.splicing.columns.rewriting import rewritten_chunk
@@ -45,7 +46,7 @@ from lakesplice.splicing.pages.recoding import Dictionary, Recoded, Recoder
 from lakesplice.splicing.structures.checksums import check_chunks
 from lakesplice.splicing.structures.enums import Encoding, PageKind
 from lakesplice.splicing.structures.page_headers import PageHeader, read_page
-from lakesplice.splicing.structures.page_index import Int64s, OffsetIndex
+from lakesplice.splicing.structures.page_index import OffsetIndex
 from lakesplice.splicing.structures.source import SourceFile
 
 _LEVELS = frozenset((Encoding.RLE, Encoding.BIT_PACKED))
@@ -135,7 +136,7 @@ class EditedChunks:
 class _Chunk:
     """One chunk being edited at some of its pages."""
 
-    def __init__(self, source: SourceFile, row_group: int, column: int, pages: Int64s) -> None:
+    def __init__(self, source: SourceFile, row_group: int, column: int, pages: Integers) -> None:
         self._source, self._row_group, self._column = source, row_group, column
         index = source.offset_index(row_group, column)
         assert index is not None  # or it would be encoded whole

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakesplice.errors import UnsupportedError
+from lakesplice.model.arrays import Integers
 from lakesplice.splicing.columns.rewriting import encoded_chunk
 from lakesplice.splicing.faults import FilePart, Reason
 from lakesplice.splicing.options import Tally
@@ -18,7 +19,6 @@ from lakesplice.splicing.pages.codec import Style, encode_pages
 from lakesplice.splicing.structures.enums import Codec, Encoding
 from lakesplice.splicing.structures.footer import Chunk, Leaf
 from lakesplice.splicing.structures.page_headers import PageHeader, read_page
-from lakesplice.splicing.structures.page_index import Int64s
 from lakesplice.splicing.structures.source import SourceFile
 
 ROWS_PER_PAGE = 4096
@@ -86,7 +86,7 @@ def _empty_chunk(leaf: Leaf, style: Style) -> ChunkImage:
     )
 
 
-def pages_like(source: SourceFile, row_group: int) -> Int64s:
+def pages_like(source: SourceFile, row_group: int) -> Integers:
     """Return the first rows of pages that line up with those of the row group's first column."""
     rows = source.footer.row_groups[row_group].num_rows
     index = source.page_locations(row_group, 0) if source.footer.leaves else None
@@ -95,7 +95,7 @@ def pages_like(source: SourceFile, row_group: int) -> Int64s:
     return np.arange(0, max(rows, 1), ROWS_PER_PAGE)
 
 
-def cut(values: pa.Array, first_rows: Int64s) -> list[pa.Array]:
+def cut(values: pa.Array, first_rows: Integers) -> list[pa.Array]:
     """Return the values page by page."""
     ends = [*first_rows[1:].tolist(), len(values)]
     return [

@@ -15,6 +15,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from lakesplice.model.arrays import Integers
 from lakesplice.planning.rows.edits import ColumnEdit
 from lakesplice.splicing.columns.chunk_statistics import Description, ordered
 from lakesplice.splicing.faults import FilePart, Reason
@@ -29,7 +30,7 @@ from lakesplice.splicing.pages.streaming import ChunkValues, value_bytes
 from lakesplice.splicing.structures.enums import Encoding, PageKind
 from lakesplice.splicing.structures.footer import Chunk, EncodingCount, Leaf, Statistics
 from lakesplice.splicing.structures.page_headers import PageHeader, read_page
-from lakesplice.splicing.structures.page_index import ColumnIndex, Int64s, OffsetIndex
+from lakesplice.splicing.structures.page_index import ColumnIndex, OffsetIndex
 from lakesplice.splicing.structures.source import SourceFile
 
 
@@ -90,7 +91,7 @@ def rewritten_chunk(
 
 
 def encoded_chunk(
-    chunk: Chunk, pages: EncodedPages, pieces: Sequence[Piece], first_rows: Int64s
+    chunk: Chunk, pages: EncodedPages, pieces: Sequence[Piece], first_rows: Integers
 ) -> ChunkImage:
     """Return the image of a chunk made of new pages only, their bytes in `pieces`; what `chunk`
     says beside is kept.
@@ -278,7 +279,7 @@ def _joined_index(leaf: Leaf, indexes: Sequence[ColumnIndex | None]) -> ColumnIn
     )
 
 
-def _spans(first_rows: Int64s, num_rows: int, rows_max: int) -> list[Int64s]:
+def _spans(first_rows: Integers, num_rows: int, rows_max: int) -> list[Integers]:
     """The chunk's pages in spans: the first rows of each page, and the row behind."""
     ends = np.append(first_rows[1:], num_rows)
     cuts = np.flatnonzero(np.diff(ends // rows_max)) + 1
@@ -287,7 +288,7 @@ def _spans(first_rows: Int64s, num_rows: int, rows_max: int) -> list[Int64s]:
     return [rows[a : b + 1] for a, b in pairwise(bounds)]
 
 
-def _cut(first_rows: Int64s, num_rows: int, rows_max: int) -> Int64s:
+def _cut(first_rows: Integers, num_rows: int, rows_max: int) -> Integers:
     """The first rows of pages, each with at most as many rows as a span may have."""
     ends = np.append(first_rows[1:], num_rows)
     if (ends - first_rows <= rows_max).all():
@@ -297,7 +298,7 @@ def _cut(first_rows: Int64s, num_rows: int, rows_max: int) -> Int64s:
     )
 
 
-def _pages(source: SourceFile, row_group: int, column: int) -> tuple[Int64s, PageHeader]:
+def _pages(source: SourceFile, row_group: int, column: int) -> tuple[Integers, PageHeader]:
     """The first rows of a chunk's pages, and the header of the first data page."""
     chunk, place = source.chunk(row_group, column), source.place(row_group, column)
     index = source.offset_index(row_group, column)

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lakesplice.model.arrays import Integers
 from lakesplice.splicing.faults import FilePart
 from lakesplice.splicing.metadata.bounds import is_decimal
 from lakesplice.splicing.metadata.encodings import of_version
@@ -26,7 +27,7 @@ from lakesplice.splicing.structures.decoding import decoding
 from lakesplice.splicing.structures.enums import Codec, Encoding, PageKind, Physical, Repetition
 from lakesplice.splicing.structures.footer import MAGIC, Chunk, Footer, Leaf, RowGroup, Statistics
 from lakesplice.splicing.structures.page_headers import PageHeader, read_page
-from lakesplice.splicing.structures.page_index import ColumnIndex, Int64s
+from lakesplice.splicing.structures.page_index import ColumnIndex
 from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.splicing.thrift.compact import Struct, Wire
 
@@ -85,7 +86,7 @@ class EncodedPages:
     dictionary_entries: int
     dictionary_uncompressed: int
     pages: Any  # a buffer, or None where another object keeps them
-    sizes: Int64s
+    sizes: Integers
     uncompressed: int
     column_index: ColumnIndex | None
     statistics: Statistics

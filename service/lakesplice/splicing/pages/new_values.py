@@ -7,14 +7,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.errors import UnsupportedError, UsageError
-from lakesplice.model.arrays import Mask
+from lakesplice.model.arrays import Integers, Mask
 from lakesplice.planning.rows.edits import ColumnEdit, Edits, apply_edits
 from lakesplice.splicing.faults import Reason
-from lakesplice.splicing.structures.page_index import Int64s
 from lakesplice.splicing.structures.source import SourceFile
 
 
-def laid_over(values: pa.Array, rows: Int64s, new: pa.Array) -> pa.Array:
+def laid_over(values: pa.Array, rows: Integers, new: pa.Array) -> pa.Array:
     """Return `values` with `new` at `rows`; both have one type."""
     table = apply_edits(pa.table({"x": values}), Edits(rows, {"x": ColumnEdit(rows, new)}))
     column = table.column(0)

@@ -14,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from lakesplice.model.arrays import Integers
 from lakesplice.splicing.metadata.bounds import is_decimal
 from lakesplice.splicing.options import SPAN_BYTES
 from lakesplice.splicing.pages.codec import with_dictionary
@@ -27,7 +28,7 @@ from lakesplice.splicing.structures.many_headers import (
     joined_headers,
 )
 from lakesplice.splicing.structures.page_headers import PageHeader
-from lakesplice.splicing.structures.page_index import Int64s, OffsetIndex
+from lakesplice.splicing.structures.page_index import OffsetIndex
 from lakesplice.splicing.structures.source import SourceFile
 
 _READ_BYTES = 4 * 1024 * 1024
@@ -53,7 +54,7 @@ class PageRun:
     `uncompressed` counts their bytes in the chunk when uncompressed, headers included.
     """
 
-    numbers: Int64s
+    numbers: Integers
     header: PageHeader
     buffers: Sequence[pa.Buffer]
     uncompressed: int
@@ -75,7 +76,7 @@ def read_spans(
     row_group: int,
     column: int,
     index: OffsetIndex,
-    pages: Int64s,
+    pages: Integers,
     span_bytes: int = SPAN_BYTES,
 ) -> Iterator[PageRun]:
     """Yield `pages` (ascending) of a flat chunk; raises `CorruptFileError`. Blocks."""
@@ -83,7 +84,7 @@ def read_spans(
         yield from _Reader(source, row_group, column, index).spans(few, span_bytes)
 
 
-def _read_at_a_time(pages: Int64s, index: OffsetIndex) -> Iterator[Int64s]:
+def _read_at_a_time(pages: Integers, index: OffsetIndex) -> Iterator[Integers]:
     if len(pages):
         read = np.cumsum(index.sizes[pages]) // _READ_BYTES
         yield from np.split(pages, np.flatnonzero(np.diff(read) > 0) + 1)
@@ -97,11 +98,11 @@ class _Run:
 
     first: int
     data: pa.Buffer
-    starts: Int64s
-    ends: Int64s
+    starts: Integers
+    ends: Integers
     headers: HeaderArrays
 
-    def bytes(self, pages: Int64s) -> pa.Buffer | None:
+    def bytes(self, pages: Integers) -> pa.Buffer | None:
         """Return those of `pages`, which ascend and leave none of the run's out between two."""
         start, end = (
             np.searchsorted(pages, at) for at in (self.first, self.first + len(self.starts))
@@ -120,7 +121,7 @@ class _Reader:
         self._rows = index.rows(source.footer.row_groups[row_group].num_rows)
         self._width = fixed_width(self._leaf)
 
-    def spans(self, pages: Int64s, span_bytes: int) -> Iterator[PageRun]:
+    def spans(self, pages: Integers, span_bytes: int) -> Iterator[PageRun]:
         read = self._read([*runs(pages)])
         headers = joined_headers([run.headers for run in read])
         decoded = self._decoded_bytes(headers, pages)
@@ -162,7 +163,7 @@ class _Reader:
     def _as_dictionary(self, encoding: int) -> bool:
         return self._leaf.physical == Physical.BYTE_ARRAY and with_dictionary(encoding)
 
-    def _decoded_bytes(self, headers: HeaderArrays, pages: Int64s) -> Int64s:
+    def _decoded_bytes(self, headers: HeaderArrays, pages: Integers) -> Integers:
         rows = self._rows[pages]
         if self._width is not None:
             return rows * self._width

@@ -16,8 +16,6 @@ from lakesplice.model.arrays import Integers
 from lakesplice.splicing.faults import Reason
 from lakesplice.splicing.options import Options
 
-Int64s = Integers
-
 # A dictionary may outgrow the one the chunk was first written with by so much: entries that are
 # no longer used can't be distinguished from those that are, and all are read with every chunk.
 DICTIONARY_GROWTH_MAX = 0.02  # of the chunk's bytes
@@ -29,11 +27,11 @@ _SMALL_DICTIONARY_BYTES = 4096
 class ChunkPlan:
     """What becomes of an edited chunk: `pages` are re-encoded, or all of them for `whole`."""
 
-    pages: Int64s
+    pages: Integers
     whole: Reason | None = None
 
 
-def touched_pages(first_rows: Int64s, rows: Int64s) -> Int64s:
+def touched_pages(first_rows: Integers, rows: Integers) -> Integers:
     """Return the pages that hold any of `rows` (ascending), ascending without repetition.
 
     `first_rows` are the pages' first rows, of which the first is 0.
@@ -41,7 +39,7 @@ def touched_pages(first_rows: Int64s, rows: Int64s) -> Int64s:
     return np.flatnonzero(rows_in_pages(first_rows, rows))
 
 
-def rows_in_pages(first_rows: Int64s, rows: Int64s) -> Int64s:
+def rows_in_pages(first_rows: Integers, rows: Integers) -> Integers:
     """Return how many of `rows` (ascending) each page holds; none lies before the first page, and
     those beyond its last row count for the last.
     """
@@ -50,7 +48,7 @@ def rows_in_pages(first_rows: Int64s, rows: Int64s) -> Int64s:
 
 
 def plan_chunk(
-    first_rows: Int64s, rows: Int64s, dictionary_bytes: int, options: Options
+    first_rows: Integers, rows: Integers, dictionary_bytes: int, options: Options
 ) -> ChunkPlan:
     """Return the plan for edits at `rows` of a chunk whose pages are known.
 
@@ -89,7 +87,7 @@ def dictionary_ends(with_dictionary: Sequence[bool]) -> int | None:
     return count if bool(flags[:count].all()) else None
 
 
-def runs(pages: Int64s) -> list[tuple[int, int]]:
+def runs(pages: Integers) -> list[tuple[int, int]]:
     """Return ascending numbers as runs of neighbours, (first, last) each."""
     if not len(pages):
         return []

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from lakesplice.model.arrays import Integers
 from lakesplice.planning.rows.edits import ColumnEdit
 from lakesplice.splicing.faults import Reason
 from lakesplice.splicing.pages.codec import (
@@ -27,7 +28,7 @@ from lakesplice.splicing.pages.new_values import bits, laid_over, refused, store
 from lakesplice.splicing.pages.page_runs import PageRun, read_spans
 from lakesplice.splicing.pages.plan import rows_in_pages
 from lakesplice.splicing.pages.streaming import value_bytes
-from lakesplice.splicing.structures.page_index import Int64s, OffsetIndex
+from lakesplice.splicing.structures.page_index import OffsetIndex
 from lakesplice.splicing.structures.source import SourceFile
 
 
@@ -39,7 +40,7 @@ class Recoded:
     """
 
     part: EncodedPages
-    pages: Int64s
+    pages: Integers
     uncompressed: int
     nulls_before: int
     nulls_after: int
@@ -80,7 +81,7 @@ class Recoder:
         self._rows = index.rows(source.footer.row_groups[row_group].num_rows)
 
     def recode(
-        self, pages: Int64s, edit: ColumnEdit, memory: Memory, *, verify: bool
+        self, pages: Integers, edit: ColumnEdit, memory: Memory, *, verify: bool
     ) -> Iterator[Recoded]:
         """Yield `pages` with those edits that are for them, a span at a time; raises
         `CorruptFileError`.
@@ -117,7 +118,7 @@ class Recoder:
             new.null_count,
         )
 
-    def _with_positions(self, values: pa.Array, at: Int64s, given: pa.Array) -> pa.Array | None:
+    def _with_positions(self, values: pa.Array, at: Integers, given: pa.Array) -> pa.Array | None:
         """The values with the given ones, in the dictionary that is wanted; None if it isn't an
         extension of theirs, since that has entries twice.
         """
@@ -176,8 +177,8 @@ class Recoder:
 
 
 def _placed(
-    edit: ColumnEdit, first_rows: Int64s, rows: Int64s, starts: Int64s, kind: pa.DataType
-) -> tuple[Int64s, pa.Array]:
+    edit: ColumnEdit, first_rows: Integers, rows: Integers, starts: Integers, kind: pa.DataType
+) -> tuple[Integers, pa.Array]:
     """Those edits that are for some pages: where in what was decoded, and the values."""
     start = int(np.searchsorted(edit.rows, first_rows[0]))
     stop = int(np.searchsorted(edit.rows, first_rows[-1] + rows[-1]))

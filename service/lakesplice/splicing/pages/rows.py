@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakesplice.errors import UnsupportedError
+from lakesplice.model.arrays import Integers
 from lakesplice.splicing.faults import FilePart, Reason
 from lakesplice.splicing.metadata.schemas import column_of
 from lakesplice.splicing.options import SPAN_BYTES
@@ -18,11 +19,11 @@ from lakesplice.splicing.pages.page_runs import read_spans
 from lakesplice.splicing.pages.plan import rows_in_pages, touched_pages
 from lakesplice.splicing.pages.streaming import ChunkValues
 from lakesplice.splicing.structures.decoding import decoding
-from lakesplice.splicing.structures.page_index import Int64s, OffsetIndex
+from lakesplice.splicing.structures.page_index import OffsetIndex
 from lakesplice.splicing.structures.source import SourceFile
 
 
-def read_rows(source: SourceFile, name: str, rows: Int64s) -> pa.Array:
+def read_rows(source: SourceFile, name: str, rows: Integers) -> pa.Array:
     """Return the column's values at `rows`, which ascend without repetition.
 
     In the type that the pages decode to. Blocks; checks checksums. Raises `CorruptFileError`,
@@ -40,7 +41,7 @@ def read_rows(source: SourceFile, name: str, rows: Int64s) -> pa.Array:
     return pa.concat_arrays(found)
 
 
-def read_nested_rows(source: SourceFile, name: str, rows: Int64s) -> pa.Array:
+def read_nested_rows(source: SourceFile, name: str, rows: Integers) -> pa.Array:
     """Return a nested column's values at `rows`, which ascend without repetition.
 
     Decodes the column's chunks in every row group that holds one. Blocks; checks checksums.
@@ -71,7 +72,7 @@ def read_column(source: SourceFile, row_group: int, column: int) -> pa.Array:
     return ChunkValues(source, row_group, column).next(count)
 
 
-def read_chunk_rows(source: SourceFile, row_group: int, column: int, rows: Int64s) -> pa.Array:
+def read_chunk_rows(source: SourceFile, row_group: int, column: int, rows: Integers) -> pa.Array:
     """Return a chunk's values at `rows`, at least one, counted from the row group's first.
 
     Otherwise as `read_rows`.
@@ -97,7 +98,9 @@ def _check_readable(source: SourceFile, row_group: int, column: int) -> None:
         )
 
 
-def _streamed(source: SourceFile, row_group: int, column: int, rows: Int64s) -> Iterator[pa.Array]:
+def _streamed(
+    source: SourceFile, row_group: int, column: int, rows: Integers
+) -> Iterator[pa.Array]:
     values = ChunkValues(source, row_group, column)
     num_rows = source.chunk(row_group, column).num_values
     step = max(SPAN_BYTES // values.width, 1)
@@ -108,7 +111,7 @@ def _streamed(source: SourceFile, row_group: int, column: int, rows: Int64s) -> 
 
 
 def _of_pages(
-    source: SourceFile, row_group: int, column: int, index: OffsetIndex, rows: Int64s
+    source: SourceFile, row_group: int, column: int, index: OffsetIndex, rows: Integers
 ) -> Iterator[pa.Array]:
     chunk, place = source.chunk(row_group, column), source.place(row_group, column)
     head = dictionary_bytes(source, row_group, column)

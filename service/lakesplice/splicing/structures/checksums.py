@@ -17,7 +17,7 @@ import pyarrow as pa
 from zlib_ng import zlib_ng
 
 from lakesplice.errors import CorruptFileError
-from lakesplice.model.arrays import Mask
+from lakesplice.model.arrays import Integers, Mask
 from lakesplice.splicing.faults import FilePart
 from lakesplice.splicing.structures.footer import Chunk
 from lakesplice.splicing.structures.many_headers import (
@@ -26,7 +26,6 @@ from lakesplice.splicing.structures.many_headers import (
     decode_headers,
     may_have_checksum,
 )
-from lakesplice.splicing.structures.page_index import Int64s
 from lakesplice.splicing.structures.source import ChunkId, SourceFile
 
 _OURS = b"lakesplice"  # a key of the metadata of files that we wrote
@@ -42,16 +41,16 @@ class _Pages:
     pages, where, of how many bytes and, unless _ANY_ROWS, of how many rows.
     """
 
-    chunks: Int64s
-    numbers: Int64s
-    offsets: Int64s
-    sizes: Int64s
-    rows: Int64s
+    chunks: Integers
+    numbers: Integers
+    offsets: Integers
+    sizes: Integers
+    rows: Integers
 
     @classmethod
     def of(cls, source: SourceFile, chunks: Sequence[ChunkId]) -> Self:
         """The pages of those chunks that have an offset index."""
-        parts: list[Sequence[Int64s]] = []
+        parts: list[Sequence[Integers]] = []
         for chunk, (row_group, column) in enumerate(chunks):
             index = source.page_locations(row_group, column)
             if index is None or not len(index):

@@ -12,10 +12,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 import pyarrow as pa
 
-from lakesplice.model.arrays import Bytes, Mask
+from lakesplice.model.arrays import Bytes, Integers, Mask
 from lakesplice.splicing.faults import FilePart
 from lakesplice.splicing.structures.page_headers import PageHeader
-from lakesplice.splicing.structures.page_index import Int64s
 
 NO_CHECKSUM = -1
 _MANY = 5  # fewer are faster one by one
@@ -34,13 +33,13 @@ class HeaderArrays:
     `bodies` are the places behind the headers.
     """
 
-    kinds: Int64s
-    uncompressed: Int64s
-    compressed: Int64s
-    crcs: Int64s
-    values: Int64s
-    encodings: Int64s
-    bodies: Int64s
+    kinds: Integers
+    uncompressed: Integers
+    compressed: Integers
+    crcs: Integers
+    values: Integers
+    encodings: Integers
+    bodies: Integers
 
 
 def joined_headers(parts: Sequence[HeaderArrays]) -> HeaderArrays:
@@ -54,7 +53,7 @@ def joined_headers(parts: Sequence[HeaderArrays]) -> HeaderArrays:
 
 
 def decode_headers(
-    data: pa.Buffer, starts: Int64s, ends: Int64s, place: Callable[[int], FilePart]
+    data: pa.Buffer, starts: Integers, ends: Integers, place: Callable[[int], FilePart]
 ) -> HeaderArrays:
     """Return the headers of pages at [start, end) of `data`; raises `CorruptFileError`.
 
@@ -79,7 +78,7 @@ def decode_headers(
     return headers
 
 
-def may_have_checksum(data: pa.Buffer, starts: Int64s) -> Mask:
+def may_have_checksum(data: pa.Buffer, starts: Integers) -> Mask:
     """Return which pages may have a checksum: in a header it follows three numbers."""
     whole = np.frombuffer(data, np.uint8)
     at, usual = starts, np.ones(len(starts), np.bool_)
@@ -90,7 +89,7 @@ def may_have_checksum(data: pa.Buffer, starts: Int64s) -> Mask:
     return may
 
 
-def _usual(data: pa.Buffer, starts: Int64s) -> tuple[HeaderArrays, Mask]:
+def _usual(data: pa.Buffer, starts: Integers) -> tuple[HeaderArrays, Mask]:
     """The headers of pages, and which of them are of the usual form, for which they are right."""
     whole = np.frombuffer(data, np.uint8)
     at, usual = _expected(whole, starts, _KIND)
@@ -117,21 +116,21 @@ def _usual(data: pa.Buffer, starts: Int64s) -> tuple[HeaderArrays, Mask]:
     return headers, usual & ends & (np.minimum(np.minimum(uncompressed, compressed), values) >= 0)
 
 
-def _expected(data: Bytes, at: Int64s, expected: bytes) -> tuple[Int64s, Mask]:
+def _expected(data: Bytes, at: Integers, expected: bytes) -> tuple[Integers, Mask]:
     same = np.ones(len(at), np.bool_)
     for offset, byte in enumerate(expected):
         same &= data.take(at + offset, mode="clip") == byte
     return at + len(expected), same
 
 
-def _number(data: Bytes, at: Int64s, usual: Mask) -> tuple[Int64s, Int64s, Mask]:
+def _number(data: Bytes, at: Integers, usual: Mask) -> tuple[Integers, Integers, Mask]:
     """The i32 fields at each place, the places behind them, and which are such fields."""
     is_number = data.take(at, mode="clip") == _NUMBER
     values, behind = _numbers(data, at + 1)
     return values, behind, usual & is_number & (values == values.astype(np.int32))
 
 
-def _numbers(data: Bytes, at: Int64s) -> tuple[Int64s, Int64s]:
+def _numbers(data: Bytes, at: Integers) -> tuple[Integers, Integers]:
     """The i32 at each place, and the places behind them; what runs off the end won't fit later."""
     value = np.zeros(len(at), np.int64)
     open_, shift = np.ones(len(at), np.bool_), 0

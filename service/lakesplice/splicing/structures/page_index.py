@@ -13,7 +13,7 @@ from typing import Self
 
 import numpy as np
 
-from lakesplice.model.arrays import Mask
+from lakesplice.model.arrays import Integers, Mask
 from lakesplice.splicing.faults import FilePart
 from lakesplice.splicing.thrift.compact import (
     EMPTY,
@@ -26,7 +26,6 @@ from lakesplice.splicing.thrift.compact import (
 )
 from lakesplice.splicing.thrift.fields import Fields, binaries, booleans, i32, i64s
 from lakesplice.splicing.thrift.varints import (
-    Int64s,
     decode_varints,
     encode_varints,
     encode_with_ends,
@@ -34,7 +33,7 @@ from lakesplice.splicing.thrift.varints import (
     zigzag,
 )
 
-__all__ = ["ColumnIndex", "Int64s", "OffsetIndex", "decode_offset_indexes", "encode_offset_indexes"]
+__all__ = ["ColumnIndex", "OffsetIndex", "decode_offset_indexes", "encode_offset_indexes"]
 
 _LIST_OF_STRUCTS = 0x19  # field 1, a list
 _OFFSET, _SIZE, _ROW, _STOP = 0x16, 0x15, 0x16, 0x00  # the headers in each page's location
@@ -49,20 +48,20 @@ class OffsetIndex:
     `unencoded` is the bytes of each page's byte arrays, where the writer said so.
     """
 
-    offsets: Int64s
-    sizes: Int64s
-    first_rows: Int64s
-    unencoded: Int64s | None = None
+    offsets: Integers
+    sizes: Integers
+    first_rows: Integers
+    unencoded: Integers | None = None
 
     def __len__(self) -> int:
         return len(self.offsets)
 
     @property
-    def ends(self) -> Int64s:
+    def ends(self) -> Integers:
         """The offsets behind the pages."""
         return self.offsets + self.sizes
 
-    def rows(self, num_rows: int) -> Int64s:
+    def rows(self, num_rows: int) -> Integers:
         """Return the number of rows of each page of a row group of `num_rows`."""
         return np.diff(self.first_rows, append=num_rows)
 
@@ -148,9 +147,9 @@ def _put_list_header(out: bytearray, size: int, wire: Wire) -> None:
 class _Run:
     """The locations of an offset index, and the place in its bytes behind them."""
 
-    offsets: Int64s
-    sizes: Int64s
-    first_rows: Int64s
+    offsets: Integers
+    sizes: Integers
+    first_rows: Integers
     end: int
 
 
@@ -178,7 +177,7 @@ def _behind(buffer: bytes, at: int, place: FilePart) -> Struct:
     return rest
 
 
-def _unencoded(index: Struct, place: FilePart) -> Int64s | None:
+def _unencoded(index: Struct, place: FilePart) -> Integers | None:
     return _optional(index, 2, "unencoded_byte_array_data_bytes", place)
 
 
@@ -251,7 +250,7 @@ def _long_size(buffer: bytes, at: int) -> tuple[int, int]:
     return len(buffer), at
 
 
-def _locations(index: Struct, place: FilePart) -> tuple[Int64s, Int64s, Int64s]:
+def _locations(index: Struct, place: FilePart) -> tuple[Integers, Integers, Integers]:
     each = [Fields(of, place) for of in Fields(index, place).structs(1, "page_locations")]
     return (
         np.array([of.i64(1, "offset") for of in each], np.int64),
@@ -260,12 +259,12 @@ def _locations(index: Struct, place: FilePart) -> tuple[Int64s, Int64s, Int64s]:
     )
 
 
-def _optional(index: Struct, field_id: int, name: str, place: FilePart) -> Int64s | None:
+def _optional(index: Struct, field_id: int, name: str, place: FilePart) -> Integers | None:
     values = Fields(index, place).i64s_or_none(field_id, name)
     return None if values is None else np.array(values, np.int64)
 
 
-def _counts(values: Int64s | None) -> Int64s | None:
+def _counts(values: Integers | None) -> Integers | None:
     # Older parquet-cpp wrote -1 where it hadn't counted.
     return None if values is None or (values < 0).any() else values
 
@@ -282,10 +281,10 @@ class ColumnIndex:
     min_values: tuple[bytes, ...]
     max_values: tuple[bytes, ...]
     boundary_order: int
-    null_counts: Int64s | None = None
-    repetition_histograms: Int64s | None = None
-    definition_histograms: Int64s | None = None
-    nan_counts: Int64s | None = None
+    null_counts: Integers | None = None
+    repetition_histograms: Integers | None = None
+    definition_histograms: Integers | None = None
+    nan_counts: Integers | None = None
     raw: Struct = EMPTY
 
     def __len__(self) -> int:
@@ -327,5 +326,5 @@ class ColumnIndex:
         return encode_struct(self.raw.replaced(changes))
 
 
-def _list(values: Int64s | None) -> Field | None:
+def _list(values: Integers | None) -> Field | None:
     return None if values is None else i64s(values.tolist())

@@ -6,19 +6,15 @@ a column, in a run some fifty microseconds.
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
 from numpy.typing import NDArray
 
 from lakesplice.model.arrays import Bytes, Integers, Unsigned
 
-Int64s: TypeAlias = Integers
-_UInt64s: TypeAlias = Unsigned
 _BYTES_MAX = 10
 
 
-def decode_varints(data: Bytes, count: int) -> tuple[_UInt64s, int] | None:
+def decode_varints(data: Bytes, count: int) -> tuple[Unsigned, int] | None:
     """Return the first `count` varints and the number of their bytes.
 
     None where there are fewer, or one has more than 64 bits.
@@ -47,12 +43,12 @@ def _overflow(last_bytes: Bytes, sizes: NDArray[np.intp]) -> bool:
     return bool((last_bytes[sizes == _BYTES_MAX] > 1).any())
 
 
-def encode_varints(values: _UInt64s) -> bytes:
+def encode_varints(values: Unsigned) -> bytes:
     """Return the varints of `values`, each as short as it can be."""
     return encode_with_ends(values)[0]
 
 
-def encode_with_ends(values: _UInt64s) -> tuple[bytes, Int64s]:
+def encode_with_ends(values: Unsigned) -> tuple[bytes, Integers]:
     """Return the same, and behind which byte each of them ends."""
     if not len(values):
         return b"", np.empty(0, np.int64)
@@ -72,12 +68,12 @@ def encode_with_ends(values: _UInt64s) -> tuple[bytes, Int64s]:
     return out.tobytes(), ends
 
 
-def zigzag(values: Int64s) -> _UInt64s:
+def zigzag(values: Integers) -> Unsigned:
     """Return signed integers as the unsigned ones that are written for them."""
     return (values << np.int64(1) ^ values >> np.int64(63)).view(np.uint64)
 
 
-def unzigzag(values: _UInt64s) -> Int64s:
+def unzigzag(values: Unsigned) -> Integers:
     """Return the signed integers that were written as `values`."""
     low = values & np.uint64(1)
     return (values >> np.uint64(1)).view(np.int64) ^ -low.view(np.int64)

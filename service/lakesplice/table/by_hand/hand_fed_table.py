@@ -37,7 +37,7 @@ from lakesplice.table.protocol.commit import Committed, Conflict, commit, create
 from lakesplice.table.protocol.intents import Create, IndexMerge, Intent, Splice
 from lakesplice.table.protocol.ports import Clock, Entropy, LogKeeper, Rewriter, Store
 from lakesplice.table.protocol.retries import Retries
-from lakesplice.table.reading.table import Moment, Table, asked_version
+from lakesplice.table.reading.table import Moment, Table, requested_version
 from lakesplice.table.upkeep import compact
 from lakesplice.table.upkeep.expiry import Expiry
 from lakesplice.table.upkeep.file_merge import file_merge, merge_base_files
@@ -256,7 +256,7 @@ class HandFedTable(Table):
         """
         self.refresh()
         require_fed_by_hand(self.snapshot.manifest)
-        wanted = asked_version(self._store, version, as_of)
+        wanted = requested_version(self._store, version, as_of)
         if wanted is None:
             raise UsageError("say which version to restore, or as of when")
         self._snapshot = restore(

@@ -15,20 +15,20 @@ Rows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader
 """What is taken as rows; besides, anything with Arrow's stream interface (Polars, DuckDB)."""
 
 
-def reader_of(given: Rows) -> pa.RecordBatchReader:
+def reader_of(rows: Rows) -> pa.RecordBatchReader:
     """Return the rows as batches one after the other; `UsageError` for what isn't Arrow."""
-    if isinstance(given, pa.RecordBatchReader):
-        return given
-    if isinstance(given, pa.RecordBatch):
-        given = pa.Table.from_batches([given])
-    if isinstance(given, pa.Table):
-        return given.to_reader()
+    if isinstance(rows, pa.RecordBatchReader):
+        return rows
+    if isinstance(rows, pa.RecordBatch):
+        rows = pa.Table.from_batches([rows])
+    if isinstance(rows, pa.Table):
+        return rows.to_reader()
     try:
-        return pa.RecordBatchReader.from_stream(given)
+        return pa.RecordBatchReader.from_stream(rows)
     except TypeError as error:
         raise UsageError(
             "rows are given as Arrow: a table, batches or anything with its stream interface",
-            found=type(given).__name__,
+            found=type(rows).__name__,
         ) from error
 
 
@@ -39,10 +39,10 @@ def stored_batches(reader: pa.RecordBatchReader, schema: TableSchema) -> Iterato
             yield stored_rows(pa.Table.from_batches([batch]), schema)
 
 
-def all_rows(given: Rows | None, schema: TableSchema, columns: Sequence[str]) -> pa.Table:
+def all_rows(rows: Rows | None, schema: TableSchema, columns: Sequence[str]) -> pa.Table:
     """Return the rows in one table; without any, one without rows that has the key alone."""
-    if given is None:
+    if rows is None:
         fields = [schema.arrow.field(name) for name in schema.key]
         return pa.schema(fields).empty_table()
-    table = given if isinstance(given, pa.Table) else reader_of(given).read_all()
+    table = rows if isinstance(rows, pa.Table) else reader_of(rows).read_all()
     return stored_rows(table, schema, columns)

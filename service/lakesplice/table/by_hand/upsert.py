@@ -18,12 +18,12 @@ import numpy as np
 import pyarrow as pa
 
 from lakesplice.errors import ParkedTableError, UsageError
-from lakesplice.model.arrays import Integers, Mask, Unsigned
+from lakesplice.model.arrays import Integers, KeyHashes, Mask, RowAddresses
 from lakesplice.model.manifest import DeltaRef, Manifest, UpsertState
 from lakesplice.model.names import GROUP, ROW
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.by_hand.hand_fed_changes import deletes, repeated_key, updates
-from lakesplice.planning.intake.insert_only import first_places
+from lakesplice.planning.intake.insert_only import first_occurrences
 from lakesplice.planning.rows.keyhash import key_hash
 from lakesplice.planning.rows.locate import UNKNOWN, locate
 from lakesplice.table.by_hand.new_rows import NewRows, write_new_rows
@@ -76,25 +76,23 @@ class Upserted:
 
 
 @dataclass(frozen=True)
-class _Keyed:
+class _KeyedRows:
     """Rows or keys with their hashes."""
 
     rows: pa.Table
-    high: Unsigned
-    low: Unsigned
+    keys: KeyHashes
 
 
 @dataclass(frozen=True)
 class _Found:
     """Where rows are; `live` are those that are there and not deleted."""
 
-    group: Integers
-    row: Integers
+    addresses: RowAddresses
     live: Mask
 
     @property
     def known(self) -> Mask:
-        known: Mask = self.group != UNKNOWN
+        known: Mask = self.addresses.group != UNKNOWN
         return known
 
 
@@ -107,7 +105,7 @@ class Upserter:
         self._entropy = entropy
         self._runs = RunCache()
 
-    def upsert(self, snapshot: Snapshot, given: UpsertRequest) -> tuple[Snapshot, Upserted]:
+    def upsert(self, snapshot: Snapshot, request: UpsertRequest) -> tuple[Snapshot, Upserted]:
         """Commit what is given and return the version that shows it.
 
         Blocks. `UsageError` for a table fed by a source, a key given twice and a new row without
@@ -116,18 +114,18 @@ class Upserter:
         """
         only_inserts = require_fed_by_hand(snapshot.manifest).insert_only
         rows, deleted = self._keyed(
-            given.rows, given.deleted, snapshot.manifest.schema, only_inserts=only_inserts
+            request.rows, request.deleted, snapshot.manifest.schema, only_inserts=only_inserts
         )
         retries = Retries(self._clock, self._entropy, ATTEMPTS_MAX)
         while True:
             snapshot = latest(self._store, snapshot)
             manifest = snapshot.manifest
             upserts = require_fed_by_hand(manifest)
-            if is_repeated(upserts, given.transaction):
+            if is_repeated(upserts, request.transaction):
                 return snapshot, Upserted(snapshot.version, repeated=True)
             if manifest.parked is not None:
                 raise ParkedTableError("the table is parked", reason=manifest.parked.detail)
-            intent = self._write(snapshot, given, rows, deleted)
+            intent = self._write(snapshot, request, rows, deleted)
             if not (intent.counts.keys() - {SKIPPED}) and not intent.application:
                 return snapshot, _upserted(snapshot.version, intent.counts)
             outcome = commit(
@@ -142,18 +140,20 @@ class Upserter:
 
     def _keyed(
         self, rows: pa.Table, deleted: pa.Table, schema: TableSchema, *, only_inserts: bool
-    ) -> tuple[_Keyed, _Keyed]:
+    ) -> tuple[_KeyedRows, _KeyedRows]:
         with ThreadPoolExecutor(_THREADS) as pool:
             pieces = list(pool.map(lambda keys: key_hash(keys, schema), _slices(rows, schema)))
             pieces += list(pool.map(lambda keys: key_hash(keys, schema), _slices(deleted, schema)))
-        high = np.concatenate([np.empty(0, np.uint64), *(piece[0] for piece in pieces)])
-        low = np.concatenate([np.empty(0, np.uint64), *(piece[1] for piece in pieces)])
+        none = np.empty(0, np.uint64)
+        hashes = KeyHashes(
+            np.concatenate([none, *(piece.high for piece in pieces)]),
+            np.concatenate([none, *(piece.low for piece in pieces)]),
+        )
         if only_inserts:
-            first = first_places(high, low)
-            return _Keyed(rows.take(pa.array(first)), high[first], low[first]), _Keyed(
-                deleted, high[:0], low[:0]
-            )
-        twice = repeated_key(high, low)
+            first = first_occurrences(hashes)
+            kept = _KeyedRows(rows.take(pa.array(first)), hashes.only(first))
+            return kept, _KeyedRows(deleted, KeyHashes(none, none))
+        twice = repeated_key(hashes)
         if twice is not None:
             keys = pa.concat_tables([t.select(list(schema.key)) for t in (rows, deleted)])
             raise UsageError(
@@ -161,12 +161,12 @@ class Upserter:
             )
         count = rows.num_rows
         return (
-            _Keyed(rows, high[:count], low[:count]),
-            _Keyed(deleted, high[count:], low[count:]),
+            _KeyedRows(rows, hashes.only(slice(0, count))),
+            _KeyedRows(deleted, hashes.only(slice(count, None))),
         )
 
     def _write(
-        self, snapshot: Snapshot, given: UpsertRequest, rows: _Keyed, deleted: _Keyed
+        self, snapshot: Snapshot, request: UpsertRequest, rows: _KeyedRows, deleted: _KeyedRows
     ) -> Upsert:
         manifest = snapshot.manifest
         upserts = require_fed_by_hand(manifest)
@@ -175,8 +175,8 @@ class Upserter:
         skipped = 0
         if upserts.insert_only:
             rows, at = _unknown(rows, at)
-            skipped = given.rows.num_rows - len(rows.high)
-        if not given.fills:
+            skipped = request.rows.num_rows - len(rows.keys.high)
+        if not request.fills:
             _require_whole(rows.rows, at, manifest.schema)
         deltas = self._write_deltas(
             schema=manifest.schema,
@@ -203,8 +203,8 @@ class Upserter:
         if counts["deleted"]:
             state = replace(state, has_deleted=True)
         application = ""
-        if given.transaction is not None:
-            application, number = given.transaction
+        if request.transaction is not None:
+            application, number = request.transaction
             transactions = {**state.transactions, application: number}
             state = replace(state, transactions=transactions)
         return Upsert(
@@ -221,40 +221,40 @@ class Upserter:
             counts={name: count for name, count in counts.items() if count},
         )
 
-    def _found(self, manifest: Manifest, keyed: _Keyed) -> _Found:
+    def _found(self, manifest: Manifest, with_keys: _KeyedRows) -> _Found:
         runs = self._runs.open_runs(self._store, manifest.runs)
         live = np.array(sorted(manifest.groups), np.int64)
-        group, row = locate(runs, keyed.high, keyed.low, live)
-        known = group != UNKNOWN
+        found = locate(runs, with_keys.keys, live)
+        known = found.group != UNKNOWN
         upserts = manifest.upserts
         if upserts is not None and upserts.has_deleted and known.any():
-            known &= ~deleted_rows(self._store, manifest, group, row)
-        return _Found(group, row, known)
+            known &= ~deleted_rows(self._store, manifest, *found)
+        return _Found(found, known)
 
     def _write_deltas(
-        self, schema: TableSchema, rows: _Keyed, at: _Found, deleted: _Keyed, gone: _Found,
+        self, schema: TableSchema, rows: _KeyedRows, at: _Found, deleted: _KeyedRows, gone: _Found,
         position: int, now: pa.Scalar,
     ) -> tuple[DeltaRef, ...]:  # fmt: skip
         written: list[Callable[[], pa.Table]] = []
         known = at.known
         if known.any():
             kept = rows.rows if known.all() else rows.rows.filter(pa.array(known))
-            place = at.group[known], at.row[known]
-            written += _pieces(updates(kept, ~at.live[known], *place, position, now, schema))
+            there = at.addresses.only(known)
+            written += _pieces(updates(kept, ~at.live[known], there, position, now, schema))
         if gone.live.any():
             keys = deleted.rows.filter(pa.array(gone.live))
-            place = gone.group[gone.live], gone.row[gone.live]
-            written += _pieces(deletes(keys, *place, position, now, schema))
+            there = gone.addresses.only(gone.live)
+            written += _pieces(deletes(keys, there, position, now, schema))
         with ThreadPoolExecutor(_THREADS) as pool:
             write = lambda piece: write_delta(self._store, piece(), schema, self._entropy)  # noqa: E731
             return tuple(pool.map(write, written))
 
 
-def _unknown(rows: _Keyed, at: _Found) -> tuple[_Keyed, _Found]:
+def _unknown(rows: _KeyedRows, at: _Found) -> tuple[_KeyedRows, _Found]:
     """Return the rows whose key no row has, deleted ones included."""
     unknown = ~at.known
-    kept = _Keyed(rows.rows.filter(pa.array(unknown)), rows.high[unknown], rows.low[unknown])
-    return kept, _Found(at.group[unknown], at.row[unknown], at.live[unknown])
+    kept = _KeyedRows(rows.rows.filter(pa.array(unknown)), rows.keys.only(unknown))
+    return kept, _Found(at.addresses.only(unknown), at.live[unknown])
 
 
 def _upserted(version: int, counts: Mapping[str, int]) -> Upserted:

@@ -176,8 +176,10 @@ def _watch(lake: Store, number: int, clock: Clock, wait: Wait) -> _Seen:
 def lease_of(lake: Store, number: int) -> float:
     """The lease that a generation's driver beats for; the usual one if its record can't say."""
     try:
-        told = json.loads(lake.read(generation_path(number)))["lease_seconds"]
-        return float(told) if 0 < float(told) <= LEASE_SECONDS_MAX else LEASE_SECONDS
+        lease_seconds = json.loads(lake.read(generation_path(number)))["lease_seconds"]
+        return (
+            float(lease_seconds) if 0 < float(lease_seconds) <= LEASE_SECONDS_MAX else LEASE_SECONDS
+        )
     except (MissingFileError, ValueError, KeyError, TypeError):
         return LEASE_SECONDS
 

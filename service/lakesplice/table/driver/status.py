@@ -73,44 +73,44 @@ def decode_status(data: bytes) -> DriverStatus | None:
     is skipped.
     """
     try:
-        told = json.loads(data)
-        if told["format"] != _FORMAT:
+        document = json.loads(data)
+        if document["format"] != _FORMAT:
             return None
         return DriverStatus(
-            int(told["generation"]),
-            int(told["written_ms"]),
-            bool(told["running"]),
-            str(told["pattern"]),
-            tuple(_topic(topic) for topic in told["topics"]),
-            tuple(map(str, told["other_topics"])),
+            int(document["generation"]),
+            int(document["written_ms"]),
+            bool(document["running"]),
+            str(document["pattern"]),
+            tuple(_topic(topic) for topic in document["topics"]),
+            tuple(map(str, document["other_topics"])),
         )
     except (ValueError, KeyError, TypeError):
         return None
 
 
-def _topic(told: Mapping[str, Any]) -> TopicStatus:
-    standing = told["standing"]
+def _topic(document: Mapping[str, Any]) -> TopicStatus:
+    standing = document["standing"]
     return TopicStatus(
-        topic=str(told["topic"]),
-        table=str(told["table"]),
+        topic=str(document["topic"]),
+        table=str(document["table"]),
         standing=TopicCondition(
             TopicState(standing["state"]),
             str(standing["reason"]),
             str(standing["code"]),
             _moment(standing["retry_ms"]),
         ),
-        since_ms=int(told["since_ms"]),
-        lag_records=_moment(told["lag_records"]),
-        real_time_ms=_moment(told["real_time_ms"]),
-        read_optimised_ms=_moment(told["read_optimised_ms"]),
+        since_ms=int(document["since_ms"]),
+        lag_records=_moment(document["lag_records"]),
+        real_time_ms=_moment(document["real_time_ms"]),
+        read_optimised_ms=_moment(document["read_optimised_ms"]),
         # Which older drivers don't tell.
-        suspect_settings=tuple(map(_suspect, told.get("suspect_settings", ()))),
+        suspect_settings=tuple(map(_suspect, document.get("suspect_settings", ()))),
     )
 
 
-def _suspect(told: Mapping[str, Any]) -> SuspectSetting:
-    return SuspectSetting(str(told["name"]), str(told["detail"]), int(told["seen_ms"]))
+def _suspect(document: Mapping[str, Any]) -> SuspectSetting:
+    return SuspectSetting(str(document["name"]), str(document["detail"]), int(document["seen_ms"]))
 
 
-def _moment(told: Any) -> int | None:
-    return None if told is None else int(told)
+def _moment(document: Any) -> int | None:
+    return None if document is None else int(document)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lakesplice.errors import UsageError
 from lakesplice.formats.rowindex.run import Run
-from lakesplice.model.arrays import Mask
+from lakesplice.model.arrays import KeyHashes, Mask
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.names import KEY_HIGH, KEY_LOW
 from lakesplice.model.schema import Column, TableSchema
@@ -71,8 +71,8 @@ class AskedKey:
     def _located(self, runs: Sequence[Run], groups: frozenset[int]) -> Address | None:
         if not runs:
             return None
-        high, low = (np.array([half], np.uint64) for half in (self.high, self.low))
-        group, row = locate(runs, high, low, np.array(sorted(groups), np.int64))
+        key = KeyHashes(*(np.array([half], np.uint64) for half in (self.high, self.low)))
+        group, row = locate(runs, key, np.array(sorted(groups), np.int64))
         return None if group[0] == UNKNOWN else (int(group[0]), int(row[0]))
 
     def is_of(

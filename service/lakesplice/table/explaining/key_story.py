@@ -10,7 +10,7 @@ from lakesplice.table.explaining.record_fates import RecordFates
 from lakesplice.table.explaining.record_values import RecordAccess, RecordFate
 from lakesplice.table.explaining.row_states import RowState
 from lakesplice.table.explaining.version_walk import IndexEntry, KeyChange, VersionWalk
-from lakesplice.table.files.dead_letters import DeadLetter, letters_of
+from lakesplice.table.files.dead_letters import DeadLetter, dead_letters_of
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.snapshot import Snapshot
 
@@ -89,6 +89,6 @@ def _letters(store: Store, manifest: Manifest, key: AskedKey) -> tuple[tuple[Dea
         source = manifest.sources.get(letter.topic)
         return key.is_of(letter.key, manifest.schema, dict(source.shard) if source else {})
 
-    judged = [(one, is_of(one)) for one in letters_of(store, manifest.dead_letters)]
+    judged = [(one, is_of(one)) for one in dead_letters_of(store, manifest.dead_letters)]
     unclear = sum(1 for _, told in judged if told is None)
     return tuple(one for one, told in judged if told), unclear

@@ -11,11 +11,12 @@ import pyarrow as pa
 from lakesplice.model.manifest import PartitionState
 from lakesplice.planning.intake.known_topic import known_topic
 from lakesplice.planning.intake.line import IntakeLine
+from lakesplice.planning.intake.record_order import RecordIndex
 from lakesplice.planning.intake.report import IntakeResult
 from lakesplice.table.explaining.asked_key import AskedKey
 from lakesplice.table.explaining.record_ranges import RecordRange
 from lakesplice.table.explaining.record_values import Outcome, RecordAccess, RecordFate
-from lakesplice.table.files.dead_letters import DeadLetter, letters_of
+from lakesplice.table.files.dead_letters import DeadLetter, dead_letters_of
 from lakesplice.table.protocol.ports import Store
 
 
@@ -53,7 +54,7 @@ def found_records(
     for partition, records in access.records.read(one.topic, one.offsets):
         line, taken = lines[partition], 0
         if not line.stopped:
-            named = line.schemas_named(records)
+            named = line.schema_ids_in(records)
             schemas = None if access.registry is None else access.registry.schemas(named)
             result = line.take(records, schemas)
             end = line.report().state.next_offset
@@ -84,7 +85,7 @@ def _letters(store: Store, one: RecordRange) -> Mapping[tuple[int, int], DeadLet
         return {}
     known = {ref.file.path for ref in one.before.manifest.dead_letters}
     new = [r for r in one.taken_in.manifest.dead_letters if r.file.path not in known]
-    letters = [letter for letter in letters_of(store, new) if letter.topic == one.topic]
+    letters = [letter for letter in dead_letters_of(store, new) if letter.topic == one.topic]
     return {(letter.partition, letter.offset): letter for letter in letters}
 
 
@@ -117,9 +118,10 @@ def _note(
             found.changes.append(changes.slice(at, 1))
             if keys[row] is not None and np.count_nonzero(rows == row) == 1:
                 found.raw_keys.add(keys[row])
-    letters = {letter.row: letter for letter in result.letters}
-    for row in sorted({*range(taken)} - changed | letters.keys()):
-        fate, known, now = fates[row], _letter_at(found, fates[row]), letters.get(row)
+    dead_letters = {letter.record: letter for letter in result.dead_letters}
+    for row in sorted({*range(taken)} - changed | dead_letters.keys()):
+        fate, known = fates[row], _letter_at(found, fates[row])
+        now = dead_letters.get(RecordIndex(row))
         if known is not None:
             fate = dead_letter(fate, known.reason, known.detail)
         elif now is not None and fate.version is None:

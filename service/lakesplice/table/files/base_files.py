@@ -16,7 +16,7 @@ from lakesplice.errors import CorruptFileError
 from lakesplice.formats.checksum import checksum
 from lakesplice.formats.parquet import BaseReader, WrittenBase, write_base
 from lakesplice.model.address import BaseFile, Partition, Segment
-from lakesplice.model.arrays import Integers
+from lakesplice.model.arrays import Integers, RowAddresses
 from lakesplice.model.manifest import FileRef
 from lakesplice.model.schema import TableSchema
 from lakesplice.table.protocol.intents import NewFile
@@ -108,13 +108,13 @@ def checked_base(source: pa.NativeFile, file: BaseFile, schema: TableSchema) -> 
     return BaseReader(source, file, schema)
 
 
-def addresses(file: BaseFile, rows: Integers) -> tuple[Integers, Integers]:
-    """Return the addresses of rows of a file, given by their place in it."""
+def addresses(file: BaseFile, rows: Integers) -> RowAddresses:
+    """Return the addresses of rows of a file, given by their numbers in it."""
     ends = np.cumsum([segment.rows for segment in file.segments])
     segment = np.searchsorted(ends, rows, "right")
     groups = np.array([segment.group for segment in file.segments], np.int64)
     starts = np.concatenate((np.zeros(1, np.int64), ends[:-1]))
-    return groups[segment], rows - starts[segment]
+    return RowAddresses(groups[segment], rows - starts[segment])
 
 
 def _check_tail(source: pa.NativeFile, file: BaseFile) -> None:

@@ -11,18 +11,22 @@ from typing import Any
 import pyarrow as pa
 
 from lakesplice.formats.checksum import checksum, verify
-from lakesplice.formats.dead_letters import LETTER_SCHEMA, decode_dead_letters, encode_dead_letters
+from lakesplice.formats.dead_letters import (
+    DEAD_LETTER_SCHEMA,
+    decode_dead_letters,
+    encode_dead_letters,
+)
 from lakesplice.model.manifest import DeadLetterRef, FileRef
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.table.protocol import layout
 from lakesplice.table.protocol.ports import Entropy, Store
 
 __all__ = [
-    "LETTER_SCHEMA",
+    "DEAD_LETTER_SCHEMA",
     "DeadLetter",
-    "LetterSelection",
+    "DeadLetterSelection",
+    "dead_letters_of",
     "headers_json",
-    "letters_of",
     "read_dead_letters",
     "table_of",
     "write_dead_letters",
@@ -64,7 +68,7 @@ class DeadLetter:
 
 
 @dataclass(frozen=True, slots=True)
-class LetterSelection:
+class DeadLetterSelection:
     """Which letters are meant: those of the places (partition, offset), of the reasons and of the
     topic given, all of them where none was.
     """
@@ -84,7 +88,7 @@ class LetterSelection:
 
 
 def write_dead_letters(store: Store, letters: pa.Table, entropy: Entropy) -> DeadLetterRef:
-    """Write the letters, in LETTER_SCHEMA, to a file of their own; durable when this returns."""
+    """Write letters, in DEAD_LETTER_SCHEMA, to a file of their own; durable when this returns."""
     path = layout.dead_letter_path(entropy)
     data = encode_dead_letters(letters)
     with store.writer(path) as sink:
@@ -99,7 +103,7 @@ def read_dead_letters(store: Store, ref: DeadLetterRef) -> pa.Table:
     return decode_dead_letters(data, path=ref.file.path)
 
 
-def letters_of(store: Store, refs: Iterable[DeadLetterRef]) -> list[DeadLetter]:
+def dead_letters_of(store: Store, refs: Iterable[DeadLetterRef]) -> list[DeadLetter]:
     """Return the letters of some files, one for each record, in the order of their places.
 
     A record that became a letter more than once, since its offsets were read again, has the reason
@@ -125,9 +129,11 @@ def headers_json(headers: Iterable[Mapping[str, Any]]) -> str:
 
 
 def table_of(letters: Iterable[DeadLetter]) -> pa.Table:
-    """Return letters in LETTER_SCHEMA."""
-    rows = [{name: getattr(letter, name) for name in LETTER_SCHEMA.names} for letter in letters]
-    return pa.Table.from_pylist(rows, schema=LETTER_SCHEMA)
+    """Return letters in DEAD_LETTER_SCHEMA."""
+    rows = [
+        {name: getattr(letter, name) for name in DEAD_LETTER_SCHEMA.names} for letter in letters
+    ]
+    return pa.Table.from_pylist(rows, schema=DEAD_LETTER_SCHEMA)
 
 
 def _stamped(row: dict[str, Any], ref: DeadLetterRef) -> DeadLetter:

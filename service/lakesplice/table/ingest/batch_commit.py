@@ -17,17 +17,17 @@ from enum import Enum, auto
 from lakesplice.model.column_presence import ColumnPresences
 from lakesplice.model.manifest import DeadLetterRef, ParkCode, ParkReason, SourceState
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.intake.dead_letter_limit import NO_LIMIT, LetterLimit, excess
+from lakesplice.planning.intake.dead_letter_limit import NO_LIMIT, DeadLetterLimit, excess
 from lakesplice.planning.intake.report import PartitionReport
 from lakesplice.planning.schema.evolution import Fits, plan_evolution
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.planning.schema.shard_columns import judged_alike, presences_after
 from lakesplice.planning.sources.epochs import open_epoch
 from lakesplice.planning.sources.shards import unplaced
-from lakesplice.table.files.dead_letters import letters_of
+from lakesplice.table.files.dead_letters import dead_letters_of
 from lakesplice.table.ingest.append import Appended
 from lakesplice.table.ingest.driver_table import DriverTable
-from lakesplice.table.ingest.reports import groups_left, ingest_intent, moves_nothing
+from lakesplice.table.ingest.reports import ingest_intent, moves_nothing, vacated_groups
 from lakesplice.table.protocol.commit import Conflict, ConflictCode
 from lakesplice.table.protocol.intents import Ingest
 
@@ -60,32 +60,32 @@ class CommitOutcome(Enum):
     AGAIN = auto()
 
 
-def _say_nothing(_letters: Sequence[DeadLetterRef]) -> None:
+def _send_nowhere(_letters: Sequence[DeadLetterRef]) -> None:
     """Dead letters are written to the lake only."""
 
 
-def settle(
+def commit_contribution(
     table: DriverTable,
-    brought: CommitContribution,
+    contribution: CommitContribution,
     policy: SchemaPolicy = DEFAULT_POLICY,
-    limit: LetterLimit = NO_LIMIT,
-    tell: Callable[[Sequence[DeadLetterRef]], None] = _say_nothing,
+    limit: DeadLetterLimit = NO_LIMIT,
+    send: Callable[[Sequence[DeadLetterRef]], None] = _send_nowhere,
 ) -> CommitOutcome | Conflict:
     """Commit a table's part of a batch; a `Conflict` says why it may not be. `policy` is the one
-    that its tasks were given. `tell` is called with dead letters just before they are committed.
+    that its tasks were given. `send` is called with dead letters just before they are committed.
 
     A table may be parked afterwards: with `limit` exceeded it keeps the offsets from before the
     batch. Blocks; errors as `DriverTable.commit`.
     """
-    sightings = [seen for report in brought.reports for seen in report.sightings]
+    sightings = [seen for report in contribution.reports for seen in report.sightings]
     own = table.source.own_presences
     schema, verdicts = plan_evolution(table.schema, sightings, policy, own)
     schema = unplaced(schema, table.schema, table.source.shard)
     if schema != table.schema:
         if table.snapshot is None:
             table.be_born(schema)
-            if _made_for(table.schema, brought.reports):
-                return _commit(table, brought, limit, tell)
+            if _made_for(table.schema, contribution.reports):
+                return _commit(table, contribution, limit, send)
         else:
             outcome = table.evolve(schema)
             if isinstance(outcome, Conflict) and outcome.reason not in _MOVED_BY_COMPACTION:
@@ -94,7 +94,7 @@ def settle(
     table.be_born(schema)
     if table.manifest.is_merged and any(isinstance(v, Fits) for v in verdicts.values()):
         return CommitOutcome.AGAIN  # another topic made the table grow by what these tasks met, too
-    return _commit(table, brought, limit, tell)
+    return _commit(table, contribution, limit, send)
 
 
 def _made_for(schema: TableSchema, reports: Sequence[PartitionReport]) -> bool:
@@ -105,79 +105,81 @@ def _made_for(schema: TableSchema, reports: Sequence[PartitionReport]) -> bool:
 
 def _commit(
     table: DriverTable,
-    brought: CommitContribution,
-    limit: LetterLimit,
-    tell: Callable[[Sequence[DeadLetterRef]], None],
+    contribution: CommitContribution,
+    limit: DeadLetterLimit,
+    send: Callable[[Sequence[DeadLetterRef]], None],
 ) -> CommitOutcome | Conflict:
     """Commit changes that were made for the table's schema."""
-    if mixed := _mixed(brought.reports):
+    if mixed := _mixed(contribution.reports):
         table.park(mixed)
         return CommitOutcome.DONE
-    if openings := [report.opening for report in brought.reports if report.opening]:
-        states = {report.partition: report.state for report in brought.reports}
+    if openings := [report.opening for report in contribution.reports if report.opening]:
+        states = {report.partition: report.state for report in contribution.reports}
         recorded = table.record_epoch(open_epoch(table.source, openings, states))
         if isinstance(recorded, Conflict) and recorded.reason is not ConflictCode.VERSION:
             return recorded
         # Whatever was committed in between, the next round meets the same change again.
         return CommitOutcome.AGAIN
-    if presences := _judged_apart(table.source, brought.reports):
+    if presences := _judged_apart(table.source, contribution.reports):
         recorded = table.record_presences(presences)
         if isinstance(recorded, Conflict) and recorded.reason is not ConflictCode.VERSION:
             return recorded
         return CommitOutcome.AGAIN
-    if too_many := _too_many_letters(table, brought, limit):
+    if too_many := _too_many_dead_letters(table, contribution, limit):
         table.park(too_many)
         return CommitOutcome.DONE
-    if brought.dead_letters:
-        tell(brought.dead_letters)
+    if contribution.dead_letters:
+        send(contribution.dead_letters)
     assert table.snapshot is not None
     intent = ingest_intent(
         generation=table.generation,
         snapshot=table.snapshot,
-        planned_on=brought.planned_on,
+        planned_on=contribution.planned_on,
         topic=table.source.topic,
-        starts=brought.starts,
-        ends=brought.ends,
-        reports=brought.reports,
-        appended=brought.appended,
-        dead_letters=brought.dead_letters,
+        starts=contribution.starts,
+        ends=contribution.ends,
+        reports=contribution.reports,
+        appended=contribution.appended,
+        dead_letters=contribution.dead_letters,
     )
     intent = table.fenced(intent)
     if moves_nothing(intent, table.manifest):
         return CommitOutcome.DONE
-    return _commit_intent(table, intent, groups_left(brought.appended))
+    return _commit_intent(table, intent, vacated_groups(contribution.appended))
 
 
 def _commit_intent(
-    table: DriverTable, intent: Ingest, left: Collection[int]
+    table: DriverTable, intent: Ingest, vacated: Collection[int]
 ) -> CommitOutcome | Conflict:
-    """Commit a batch; `left` are file groups that moved rows leave, rewritten again whenever a
+    """Commit a batch; `vacated` are file groups that moved rows leave, rewritten again whenever a
     compaction was quicker, up to a bound.
     """
     retries = table.retries(_ATTEMPTS_MAX)
     while True:
-        outcome = table.commit(table.without_places_left(intent, left) if left else intent)
+        outcome = table.commit(
+            table.with_moved_rows_deleted(intent, vacated) if vacated else intent
+        )
         if not isinstance(outcome, Conflict):
             return CommitOutcome.DONE
-        if not left or outcome.reason is not ConflictCode.FILES:
+        if not vacated or outcome.reason is not ConflictCode.FILES:
             return _overtaken(table, outcome)
         if not retries.allow_another():
             return CommitOutcome.AGAIN  # the tasks plan on what compaction left by then
 
 
-def _too_many_letters(
-    table: DriverTable, brought: CommitContribution, limit: LetterLimit
+def _too_many_dead_letters(
+    table: DriverTable, contribution: CommitContribution, limit: DeadLetterLimit
 ) -> ParkReason | None:
     """Return why the table must not move past what it can't decode, if that is too much."""
     counts: Counter[str] = Counter()
-    for report in brought.reports:
+    for report in contribution.reports:
         counts.update(report.counts)
     topic, is_empty = table.source.topic, table.source.ordering is None
     own = (ref.rows for ref in table.manifest.dead_letters if ref.topic in ("", topic))
     found = excess(counts, sum(own), limit, is_empty=is_empty)
     if found is None:
         return None
-    letters = letters_of(table.store, brought.dead_letters)
+    letters = dead_letters_of(table.store, contribution.dead_letters)
     first = next(letter for letter in letters if letter.reason == found.reason)
     # Who looks at a table's state has not asked for values: where it is will do.
     what, says_where, _ = first.detail.partition(" is ")

@@ -24,15 +24,15 @@ from lakesplice.planning.schema.evolution import plan_evolution
 from lakesplice.planning.sources.shards import unplaced
 from lakesplice.table.files.dead_letters import (
     DeadLetter,
-    LetterSelection,
-    letters_of,
+    DeadLetterSelection,
+    dead_letters_of,
     table_of,
     write_dead_letters,
 )
 from lakesplice.table.files.index_runs import RunCache
 from lakesplice.table.ingest.append import AppendPlan, append
 from lakesplice.table.ingest.fence import fence_deltas
-from lakesplice.table.ingest.moved_row_deletes import without_places_left
+from lakesplice.table.ingest.moved_row_deletes import with_moved_rows_deleted
 from lakesplice.table.ingest.reshape import reshape
 from lakesplice.table.protocol.commit import Committed, Conflict
 from lakesplice.table.protocol.intents import Evolve, Intent, Replay
@@ -55,19 +55,19 @@ _RECORDS = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class LetterCounts:
+class DeadLetterCounts:
     """How many letters were replayed or dropped, and how many were meant but stay."""
 
     gone: int = 0
     kept: int = 0
 
-    def __add__(self, other: LetterCounts) -> LetterCounts:
+    def __add__(self, other: DeadLetterCounts) -> DeadLetterCounts:
         """Count both."""
-        return LetterCounts(self.gone + other.gone, self.kept + other.kept)
+        return DeadLetterCounts(self.gone + other.gone, self.kept + other.kept)
 
 
 @dataclass
-class LetterBox:
+class OpenDeadLetters:
     """A table's letters under a generation that may commit.
 
     `commit` makes an intent the next version; `topic` is that of the letters meant, if the table
@@ -83,8 +83,11 @@ class LetterBox:
     topic: str = ""
 
     def replay(
-        self, chosen: LetterSelection, reading: RecordReading, registry: SchemaSource | None = None
-    ) -> LetterCounts:
+        self,
+        chosen: DeadLetterSelection,
+        reading: RecordReading,
+        registry: SchemaSource | None = None,
+    ) -> DeadLetterCounts:
         """Replay the chosen letters, read as `reading` says, their schemas asked of `registry`.
 
         A letter that was replayed is one no longer, so a second call finds only what stayed.
@@ -92,14 +95,14 @@ class LetterBox:
         """
         return self._over_files(lambda refs: self._replay(refs, chosen, reading, registry))
 
-    def drop(self, chosen: LetterSelection) -> LetterCounts:
+    def drop(self, chosen: DeadLetterSelection) -> DeadLetterCounts:
         """Forget the chosen letters; errors as `replay`."""
         return self._over_files(lambda refs: self._drop(refs, chosen))
 
     def _over_files(
-        self, work: Callable[[Sequence[DeadLetterRef]], LetterCounts | None]
-    ) -> LetterCounts:
-        total = LetterCounts()
+        self, work: Callable[[Sequence[DeadLetterRef]], DeadLetterCounts | None]
+    ) -> DeadLetterCounts:
+        total = DeadLetterCounts()
         for paths in _shares(refs_of(self.snapshot.manifest, self._source().topic)):
             retries = Retries(self.clock, self.entropy, _ATTEMPTS_MAX)
             while True:
@@ -117,15 +120,15 @@ class LetterBox:
     def _replay(
         self,
         refs: Sequence[DeadLetterRef],
-        chosen: LetterSelection,
+        chosen: DeadLetterSelection,
         reading: RecordReading,
         registry: SchemaSource | None,
-    ) -> LetterCounts | None:
+    ) -> DeadLetterCounts | None:
         """Replay the chosen letters of some files; None if it has to be planned again."""
-        letters = letters_of(self.store, refs)
+        letters = dead_letters_of(self.store, refs)
         meant = [letter for letter in letters if chosen.holds(letter)]
         if not meant:
-            return LetterCounts()
+            return DeadLetterCounts()
         again = self._read_again([one for one in meant if not one.is_withheld], reading, registry)
         schema, _ = plan_evolution(
             self.snapshot.manifest.schema,
@@ -143,17 +146,19 @@ class LetterBox:
         failed |= {place: why for part in again for place, why in part.failed.items()}
         rest = [letter for letter in letters if not chosen.holds(letter)]
         kept = [self._failed_again(one, failed[one.place]) for one in meant if one.place in failed]
-        done = LetterCounts(len(meant) - len(kept), len(kept))
+        done = DeadLetterCounts(len(meant) - len(kept), len(kept))
         intent = self._intent(refs, [*rest, *kept], done, "replayed")
         insert_only = reading.not_inserts is not None
         intent = self._with_changes(intent, again, insert_only=insert_only)
         intent = self._with_fence(intent, again)
         return done if self._commit(intent) else None
 
-    def _drop(self, refs: Sequence[DeadLetterRef], chosen: LetterSelection) -> LetterCounts | None:
-        letters = letters_of(self.store, refs)
+    def _drop(
+        self, refs: Sequence[DeadLetterRef], chosen: DeadLetterSelection
+    ) -> DeadLetterCounts | None:
+        letters = dead_letters_of(self.store, refs)
         rest = [letter for letter in letters if not chosen.holds(letter)]
-        done = LetterCounts(len(letters) - len(rest))
+        done = DeadLetterCounts(len(letters) - len(rest))
         if not done.gone:
             return done
         intent = replace(self._intent(refs, rest, done, "dropped"), operation=DROP)
@@ -210,7 +215,7 @@ class LetterBox:
         manifest, left = self.snapshot.manifest, written.left
         return replace(
             intent,
-            replaced=without_places_left(self.store, manifest, deltas, left, self.entropy),
+            replaced=with_moved_rows_deleted(self.store, manifest, deltas, left, self.entropy),
             source=replace(
                 source,
                 format=source.format or met[0].format,
@@ -261,7 +266,7 @@ class LetterBox:
         self,
         refs: Sequence[DeadLetterRef],
         left: Sequence[DeadLetter],
-        done: LetterCounts,
+        done: DeadLetterCounts,
         word: str,
     ) -> Replay:
         kept = tuple(

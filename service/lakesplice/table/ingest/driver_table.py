@@ -18,9 +18,9 @@ from lakesplice.model.schema import TableSchema
 from lakesplice.planning.intake.known_topic import KnownTopic, known_topic
 from lakesplice.planning.sources.shards import joining_problem
 from lakesplice.table.ingest.fence import lives_below, with_fence
-from lakesplice.table.ingest.moved_row_deletes import without_places_left
+from lakesplice.table.ingest.moved_row_deletes import with_moved_rows_deleted
 from lakesplice.table.ingest.reshape import reshape
-from lakesplice.table.protocol.commit import NOTHING_TOLD, Committed, Conflict, commit, create
+from lakesplice.table.protocol.commit import NO_PARAMETERS, Committed, Conflict, commit, create
 from lakesplice.table.protocol.intents import Create, Evolve, Ingest, Intent, Redirect
 from lakesplice.table.protocol.layout import probe_path
 from lakesplice.table.protocol.ports import Clock, Entropy, Store
@@ -136,18 +136,23 @@ class DriverTable:
         return {at: state.next_offset for at, state in self.states(partitions).items()}
 
     def commit(
-        self, intent: Intent, told: Mapping[str, str] = NOTHING_TOLD
+        self, intent: Intent, parameters: Mapping[str, str] = NO_PARAMETERS
     ) -> Committed | Conflict:
         """Commit and keep the new snapshot; after a conflict, the one that won the race.
 
-        `told` is written into the history; it says nothing about a table's creation.
+        `parameters` is written into the history; it says nothing about a table's creation.
         """
         if isinstance(intent, Create):
             outcome = create(self.store, intent, clock=self._clock, entropy=self._entropy)
         else:
             known = self.snapshot or open_snapshot(self.store)
             outcome = commit(
-                self.store, known, intent, clock=self._clock, entropy=self._entropy, told=told
+                self.store,
+                known,
+                intent,
+                clock=self._clock,
+                entropy=self._entropy,
+                parameters=parameters,
             )
         if isinstance(outcome, Committed):
             self._hold(outcome.snapshot)
@@ -199,15 +204,15 @@ class DriverTable:
         """Return an ingest with what its fence deletes, if it raises it; see `with_fence`."""
         return with_fence(self.store, self.manifest, intent, self._clock.now_ms(), self._entropy)
 
-    def without_places_left(self, intent: Ingest, left: Collection[int]) -> Ingest:
+    def with_moved_rows_deleted(self, intent: Ingest, vacated: Collection[int]) -> Ingest:
         """Return an ingest that deletes moved rows from the base files they were in, of the file
-        groups `left`.
+        groups `vacated`.
 
         Blocks: rewrites these files as they are now. A conflict of `FILES` says that one of them
         was replaced meanwhile; call it again with the first intent. Raises as `compact_files`.
         """
-        replaced = without_places_left(
-            self.store, self.manifest, intent.deltas, left, self._entropy
+        replaced = with_moved_rows_deleted(
+            self.store, self.manifest, intent.deltas, vacated, self._entropy
         )
         return replace(intent, replaced=replaced)
 

@@ -17,18 +17,18 @@ from lakesplice.table.protocol.intents import Restore
 class DropResult:
     """The result of a DROP at a position: the table was parked, or `rows` were deleted."""
 
-    place: Position
+    position: Position
     parked: bool
     rows: int = 0
 
 
 def calls_for(
-    table: DriverTable, told: DropHistory, policy: SchemaPolicy, *, insert_only: bool = False
+    table: DriverTable, drops: DropHistory, policy: SchemaPolicy, *, insert_only: bool = False
 ) -> DropDecision | None:
     """Return what is to be dealt with before the table's topic is read on, None if nothing."""
-    if not told.drops or table.snapshot is None or table.parked is not None:
+    if not drops.drops or table.snapshot is None or table.parked is not None:
         return None
-    return due(table.source, told, policy, insert_only=insert_only)
+    return due(table.source, drops, policy, insert_only=insert_only)
 
 
 def begins_again(table: DriverTable) -> bool:
@@ -52,17 +52,17 @@ def begin_again(table: DriverTable) -> bool:
 
 
 def deal_with(
-    table: DriverTable, told: DropHistory, policy: SchemaPolicy, *, insert_only: bool = False
+    table: DriverTable, drops: DropHistory, policy: SchemaPolicy, *, insert_only: bool = False
 ) -> DropResult | None:
     """Do what the drops of a table call for, None if that is nothing. May be called again, but not
     while a batch of the table's topic runs. Blocks; errors as `DriverTable.commit` and
     `with_fence`.
     """
-    found = calls_for(table, told, policy, insert_only=insert_only)
+    found = calls_for(table, drops, policy, insert_only=insert_only)
     if found is None:
         return None
-    asks = found.remedy is Remedy.ASK and table.lives_below(found.place)
+    asks = found.remedy is Remedy.ASK and table.lives_below(found.position)
     if asks or found.remedy is Remedy.PARK:
         table.park(ParkReason(found.code, found.detail, table.source.topic))
-        return DropResult(found.place, parked=True)
-    return DropResult(found.place, parked=False, rows=table.raise_fence(found.place))
+        return DropResult(found.position, parked=True)
+    return DropResult(found.position, parked=False, rows=table.raise_fence(found.position))

@@ -89,13 +89,13 @@ def fence_deltas(
     """
     known = {**manifest.files, **{new.base.path: new.base for new in files}}
     after = replace(manifest, files=known, deltas=(*manifest.deltas, *deltas))
-    told = {
+    fixed_values = {
         OP: int(Op.DELETE),
         POSITION_FILE: source.fence.file,
         POSITION_OFFSET: source.fence.offset,
         SOURCE_TS: now_ms * 1000,
     }
-    written = tuple(_deletions(store, after, source, told, entropy))
+    written = tuple(_deletions(store, after, source, fixed_values, entropy))
     return written, {"fenced": sum(delta.rows for delta in written)}
 
 
@@ -109,24 +109,24 @@ def _deletions(
     store: Store,
     manifest: Manifest,
     source: SourceState,
-    told: Mapping[str, int],
+    fixed_values: Mapping[str, int],
     entropy: Entropy,
 ) -> Iterator[DeltaRef]:
     gathered: list[pa.Table] = []
     for path in sorted(manifest.files):
         gathered += _dead_of(store, manifest, manifest.files[path], source)
         if sum(part.num_rows for part in gathered) >= ROWS_PER_DELTA:
-            yield _delta(store, manifest, gathered, told, entropy)
+            yield _delta(store, manifest, gathered, fixed_values, entropy)
             gathered = []
     if gathered:
-        yield _delta(store, manifest, gathered, told, entropy)
+        yield _delta(store, manifest, gathered, fixed_values, entropy)
 
 
 def _delta(
     store: Store,
     manifest: Manifest,
     dead: list[pa.Table],
-    told: Mapping[str, int],
+    fixed_values: Mapping[str, int],
     entropy: Entropy,
 ) -> DeltaRef:
     rows = pa.concat_tables(dead).sort_by([(GROUP, "ascending"), (ROW, "ascending")])
@@ -134,8 +134,10 @@ def _delta(
     for field in delta_schema(manifest.schema):
         if field.name in rows.column_names:
             columns.append(rows.column(field.name))
-        elif field.name in told:
-            columns.append(pa.repeat(pa.scalar(told[field.name], field.type), rows.num_rows))
+        elif field.name in fixed_values:
+            columns.append(
+                pa.repeat(pa.scalar(fixed_values[field.name], field.type), rows.num_rows)
+            )
         else:
             columns.append(pa.nulls(rows.num_rows, field.type))
     located = pa.table(columns, schema=delta_schema(manifest.schema))

@@ -22,14 +22,14 @@ from lakesplice.table.protocol.ports import Entropy, Store
 from lakesplice.table.upkeep.compact import rewrite_with
 
 
-def without_places_left(
+def with_moved_rows_deleted(
     store: Store,
     manifest: Manifest,
     deltas: Sequence[DeltaRef],
-    left: Collection[int],
+    vacated: Collection[int],
     entropy: Entropy,
 ) -> Mapping[str, NewFile]:
-    """Rewrite the base files that have file groups `left`, with the deletes that new deltas have
+    """Rewrite the base files that have file groups `vacated`, with the deletes that new deltas have
     for these; return each one's next version by its path.
 
     Groups that are no longer live are skipped. Blocks; raises as `compact_files`.
@@ -37,11 +37,11 @@ def without_places_left(
     files = [
         file
         for file in manifest.files.values()
-        if any(segment.group in left for segment in file.segments)
+        if any(segment.group in vacated for segment in file.segments)
     ]
     if not files:
         return {}
-    changes = read_waiting(store, deltas, manifest.schema, set(left))
+    changes = read_waiting(store, deltas, manifest.schema, set(vacated))
     deletes = changes.filter(pc.equal(changes.column(OP), int(Op.DELETE)))
     replaced, _ = rewrite_with(store, manifest, files, deletes, best_rewriter(), entropy)
     return replaced

@@ -97,8 +97,8 @@ def split_moves(
     found = pa.concat_tables(moved).combine_chunks()
     left = _deletes(changes.filter(pa.array(newer)))
     staying = pa.concat_tables([located.filter(pa.array(~leaving)), left])
-    groups_left = frozenset(np.unique(left.column(GROUP).to_numpy()).tolist())
-    return Split(staying, found if found.num_rows else None, groups_left)
+    vacated_groups = frozenset(np.unique(left.column(GROUP).to_numpy()).tolist())
+    return Split(staying, found if found.num_rows else None, vacated_groups)
 
 
 def _leaving(

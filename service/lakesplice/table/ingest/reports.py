@@ -43,12 +43,12 @@ def ingest_intent(
     source = snapshot.manifest.sources.get(topic)
     assert source is not None, "only a table that was created can be ingested into"
     kept = (ref for ref in snapshot.manifest.dead_letters if ref.topic in ("", topic))
-    open_letters = any(kept) or bool(dead_letters)
+    open_dead_letters = any(kept) or bool(dead_letters)
     return Ingest(
         generation=generation,
         planned_on=planned_on,
         source_from=dict(starts),
-        source_to=_source_to(source, ends, reports, open_letters=open_letters),
+        source_to=_source_to(source, ends, reports, open_dead_letters=open_dead_letters),
         schema_version=snapshot.manifest.schema.version,
         addressed_groups=frozenset(
             group for part in appended if part.delta for group in part.delta.waiting
@@ -69,7 +69,7 @@ def read_to_move(appended: Sequence[Appended]) -> frozenset[str] | None:
     return frozenset().union(*read) if read else None
 
 
-def groups_left(appended: Sequence[Appended]) -> frozenset[int]:
+def vacated_groups(appended: Sequence[Appended]) -> frozenset[int]:
     """Return the file groups that rows moved from."""
     return frozenset[int]().union(*(part.left for part in appended))
 
@@ -85,7 +85,7 @@ def _source_to(
     ends: Mapping[int, int],
     reports: Sequence[PartitionReport],
     *,
-    open_letters: bool,
+    open_dead_letters: bool,
 ) -> SourceState:
     states = dict(source.partitions)
     for partition, end in ends.items():
@@ -103,7 +103,7 @@ def _source_to(
         presences=presences,
     )
     seen = {report.partition: report.snapshot for report in reports if report.snapshot}
-    source = snapshot_after(source, states, seen, open_letters=open_letters)
+    source = snapshot_after(source, states, seen, open_dead_letters=open_dead_letters)
     met = next((report for report in reports if report.ordering), None)
     if met is None:
         return source

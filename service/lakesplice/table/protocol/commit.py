@@ -58,7 +58,7 @@ __all__ = ["PRECONDITIONS", "Committed", "Conflict", "ConflictCode", "adopt", "c
 
 ENGINE = "lakesplice/0.1.0"
 ATTEMPTS_MAX = 50
-NOTHING_TOLD: Mapping[str, str] = MappingProxyType({})
+NO_PARAMETERS: Mapping[str, str] = MappingProxyType({})
 _PUTS_MAX = 3
 _ID_BITS = 128
 
@@ -77,12 +77,13 @@ def commit(
     *,
     clock: Clock,
     entropy: Entropy,
-    told: Mapping[str, str] = NOTHING_TOLD,
+    parameters: Mapping[str, str] = NO_PARAMETERS,
     attempts: int = ATTEMPTS_MAX,
 ) -> Committed | Conflict:
     """Make `intent` the table's next version, or say why it no longer can be.
 
-    `snapshot` is any version already read; newer ones are read here. `told` is written into the
+    `snapshot` is any version already read; newer ones are read here. `parameters` is written into
+    the
     history: who wanted it. A lost race is retried; after `attempts` of them the answer is a
     `Conflict` (CONTENTION). Blocks on the store.
     `FencedError` if a higher generation committed; `StorageError` if the store fails, with the
@@ -96,7 +97,7 @@ def commit(
         conflict = broken_precondition(snapshot, intent)
         if conflict is not None:
             return conflict
-        committed = _attempt(store, snapshot, intent, clock, entropy, told)
+        committed = _attempt(store, snapshot, intent, clock, entropy, parameters)
         if committed is not None:
             return Committed(committed)
         if not retries.allow_another():
@@ -150,7 +151,7 @@ def _attempt(
     intent: Intent,
     clock: Clock,
     entropy: Entropy,
-    told: Mapping[str, str] = NOTHING_TOLD,
+    parameters: Mapping[str, str] = NO_PARAMETERS,
 ) -> Snapshot | None:
     """Write the next version; None if another commit took its number."""
     moment = _moment(before, clock, entropy)
@@ -158,7 +159,7 @@ def _attempt(
     change = transition(manifest_before, intent, moment)
     commit_id = f"{entropy.bits(_ID_BITS):032x}"
     pointer = _put_manifest(store, change.manifest, moment, entropy)
-    actions = (_commit_info(change, moment, commit_id, told), *change.actions, pointer)
+    actions = (_commit_info(change, moment, commit_id, parameters), *change.actions, pointer)
     retries = Retries(clock, entropy, _PUTS_MAX)
     if not _put_commit(store, moment.version, encode_commit(actions), commit_id, retries):
         return None
@@ -204,23 +205,23 @@ def _put_commit(store: Store, version: int, data: bytes, commit_id: str, retries
 
 
 def _commit_info(
-    change: Transition, moment: CommitPoint, commit_id: str, told: Mapping[str, str]
+    change: Transition, moment: CommitPoint, commit_id: str, parameters: Mapping[str, str]
 ) -> CommitInfo:
     manifest = change.manifest
     offsets = {topic: next_offsets(source) for topic, source in manifest.sources.items()}
     floors = {topic: view_floor(manifest, topic) for topic in manifest.sources}
     parameters = {
         "generation": str(change.manifest.generation),
-        "offsets": json.dumps(_told_of(offsets)),
-        "viewFloor": json.dumps(_told_of(floors)),
-        **told,
+        "offsets": json.dumps(_parameters_of(offsets)),
+        "viewFloor": json.dumps(_parameters_of(floors)),
+        **parameters,
     }
     return CommitInfo(
         moment.timestamp_ms, change.operation, commit_id, ENGINE, parameters, change.counts or {}
     )
 
 
-def _told_of(
+def _parameters_of(
     topics: Mapping[str, Mapping[int, int]],
 ) -> Mapping[str, Mapping[int, int]] | Mapping[int, int]:
     """By partition where there is one topic, else by topic and partition."""

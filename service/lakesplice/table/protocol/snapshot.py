@@ -278,8 +278,8 @@ def _require_partitions(state: LogState, manifest: Manifest) -> None:
     names = manifest.schema.partitioned_by
     if not names:
         return
-    told = {path: tuple(map(add.partition_values.get, names)) for path, add in state.adds.items()}
-    differing = [path for path, file in manifest.files.items() if told[path] != file.partition]
+    logged = {path: tuple(map(add.partition_values.get, names)) for path, add in state.adds.items()}
+    differing = [path for path, file in manifest.files.items() if logged[path] != file.partition]
     if differing or state.metadata.partition_columns != names:
         raise CorruptFileError(
             "the log and the manifest disagree about the files' partitions; restore the log",

@@ -221,8 +221,8 @@ def _upsert(before: Manifest, intent: Upsert, moment: CommitPoint) -> Transition
     actions: tuple[Action, ...] = adds_of(before.schema, intent.files, moment.timestamp_ms)
     if intent.application:
         number = intent.upserts.transactions[intent.application]
-        told = ApplicationTransaction(intent.application, number, moment.timestamp_ms)
-        actions = (told, *actions)
+        parameters = ApplicationTransaction(intent.application, number, moment.timestamp_ms)
+        actions = (parameters, *actions)
     return Transition(manifest, "UPSERT", actions, intent.counts)
 
 

@@ -130,7 +130,7 @@ class Table:
         only with `include_deleted`, and of their columns only the key and the system columns mean
         something.
         """
-        wanted = asked_version(self._store, version, as_of)
+        wanted = requested_version(self._store, version, as_of)
         snapshot = self._snapshot if wanted is None else open_snapshot(self._store, wanted)
         schema = snapshot.manifest.schema
         system = [field.name for field in SYSTEM_FIELDS] if include_system else []
@@ -214,7 +214,7 @@ def ask(
     return ReadRequest(request, stored, pa.schema(fields))
 
 
-def asked_version(store: Store, version: int | None, as_of: Moment | None) -> int | None:
+def requested_version(store: Store, version: int | None, as_of: Moment | None) -> int | None:
     """Return the version that is meant, None if neither is given.
 
     `VersionNotFoundError` if no retained version is as old as `as_of`; `UsageError` if both are

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lakesplice.model.manifest import Manifest, Retention
-from lakesplice.planning.upkeep.retention import named_files
+from lakesplice.planning.upkeep.retention import files_by_path
 from lakesplice.table.files.inner_tables import inner_tables, is_within
 from lakesplice.table.protocol.commit import Conflict
 from lakesplice.table.protocol.intents import Sweep
@@ -45,7 +45,7 @@ def find_orphans(store: Store, snapshot: Snapshot, before_ms: int) -> dict[str, 
     at `snapshot` names, with their sizes, none of a table within this one's folder. Blocks: lists
     the table and reads every such version.
     """
-    named = named_files(snapshot.manifest)
+    named = files_by_path(snapshot.manifest)
     unnamed = {}
     paths = list(store.list(""))
     inner = inner_tables(paths)
@@ -103,5 +103,5 @@ class Orphans:
 
 def _drop_named(files: dict[str, int], read: Iterable[Manifest]) -> None:
     for manifest in read:
-        for path in files.keys() & named_files(manifest).keys():
+        for path in files.keys() & files_by_path(manifest).keys():
             del files[path]

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from lakesplice.formats.rowindex import Entries, encode_run
 from lakesplice.model.address import GROUP_BITS, BaseFile, Segment
-from lakesplice.model.arrays import Mask, Unsigned
+from lakesplice.model.arrays import KeyHashes, Mask, Unsigned
 from lakesplice.model.manifest import Manifest, RunRef
 from lakesplice.model.names import IS_DELETED, POSITION_FILE, POSITION_OFFSET
 from lakesplice.model.position import Position
@@ -164,17 +164,18 @@ class _Keeping:
 
     def entries(self, group: int, manifest: Manifest) -> Entries:
         """Return where the rows that were written are, but for those that have moved away."""
-        high, low = (np.concatenate(part) for part in zip(*self._hashes, strict=True))
-        found = Entries(high, low, np.full(len(high), group, np.int64), np.arange(len(high)))
+        keys = KeyHashes(*(np.concatenate(part) for part in zip(*self._hashes, strict=True)))
+        count = len(keys.high)
+        found = Entries(*keys, np.full(count, group, np.int64), np.arange(count))
         deleted = np.concatenate(self._deleted)
         if not self._schema.partitioned_by or not deleted.any():
             return found
         live = np.array(sorted(manifest.groups), np.int64)
         runs = RunCache().open_runs(self._store, manifest.runs)
-        known = locate(runs, high, low, live)
+        known = locate(runs, keys, live)
         stays = np.flatnonzero(~np.concatenate(self._away))
         here = addresses(self._file, stays)
-        return take(found, ~deleted | ((known[0] == here[0]) & (known[1] == here[1])))
+        return take(found, ~deleted | ((known.group == here.group) & (known.row == here.row)))
 
     def _rows(self) -> Iterator[pa.Table]:
         with open_base(self._store, self._file, self._schema) as reader:

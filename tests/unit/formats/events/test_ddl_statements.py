@@ -74,11 +74,11 @@ def test_a_table_is_its_columns_and_its_key() -> None:
     assert told.table == TableName("we`ird", "t")
     assert (told.key, told.unless_there) == (("id", "n"), True)
     assert told.columns == (
-        DefinedColumn("id", "INT UNSIGNED", optional=False, default_told=False),
+        DefinedColumn("id", "INT UNSIGNED", optional=False, default_known=False),
         DefinedColumn("prefs", "LONGTEXT", charset="utf8mb4"),
         DefinedColumn("n", "DECIMAL", 5, 2, default="-1.50"),
         DefinedColumn("bytes", "CHAR", 3, charset="binary"),
-        DefinedColumn("g", "INT", default_told=False),
+        DefinedColumn("g", "INT", default_known=False),
     )
 
 
@@ -224,7 +224,7 @@ def test_a_default_is_told_if_it_is_one_value(
     assert isinstance(found, TableAltered)
     (action,) = found.actions
     assert isinstance(action, ColumnAdded)
-    assert (action.column.default, action.column.default_told) == (default, told)
+    assert (action.column.default, action.column.default_known) == (default, told)
 
 
 def test_columns_may_have_names_that_are_words_elsewhere() -> None:

@@ -40,7 +40,7 @@ class _Told:
     def drops(self, table: TableName = _X) -> list[tuple[int, bool, bool]]:
         """Places, and whether the name is taken again and the table lives on."""
         return [
-            (drop.place.parts[2], drop.again, drop.lives_on)
+            (drop.position.parts[2], drop.again, drop.lives_on)
             for drop in self.history.drops(table)
             if drop.kind is Kind.DROP
         ]

@@ -57,17 +57,17 @@ def test_maxwell_lacks_what_is_declared_and_not_sent() -> None:
         [maxwell({"id": 1, "stock": 5}), maxwell({"id": 1, "stock": 5, "name": None})], CONTEXT
     )
     found = {tuple(f.name for f in b.schema.fields): b.schema for b in decoded.blocks}
-    assert [f.name for f in found["id", "stock"].unsent] == ["name"]
-    assert not found["id", "stock", "name"].unsent
+    assert [f.name for f in found["id", "stock"].omitted] == ["name"]
+    assert not found["id", "stock", "name"].omitted
     assert not any(schema.partial for schema in found.values())
 
 
 def test_canal_lacks_what_is_declared_and_not_sent_where_all_is_declared() -> None:
     (block,) = decode_all([canal({"id": "1", "stock": "5"})], CONTEXT).blocks
-    assert [(f.name, f.source_type) for f in block.schema.unsent] == [("name", "declared:string")]
+    assert [(f.name, f.source_type) for f in block.schema.omitted] == [("name", "declared:string")]
     some = DecodeContext(TABLE, declare({"name": "string"}))
     (block,) = decode_all([canal({"id": "1", "stock": "5"})], some).blocks
-    assert not block.schema.unsent
+    assert not block.schema.omitted
 
 
 def test_debezium_says_itself_what_was_not_in_the_row_image() -> None:
@@ -82,7 +82,7 @@ def test_debezium_says_itself_what_was_not_in_the_row_image() -> None:
     assert not len(decoded.dead)
     found = {int(at): (block, n) for block in decoded.blocks for n, at in enumerate(block.rows)}
     lacking = {
-        at: [field.name for field in block.schema.unsent] for at, (block, _) in found.items()
+        at: [field.name for field in block.schema.omitted] for at, (block, _) in found.items()
     }
     assert lacking == {0: [], 1: ["note", "body"], 2: ["body"], 3: [], 4: []}
     assert {at: block.schema.partial for at, (block, _) in found.items()} == {

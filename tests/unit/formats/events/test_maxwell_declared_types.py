@@ -98,4 +98,4 @@ def test_a_column_that_was_added_has_its_default_in_the_rows_that_were_there() -
 def test_a_column_that_the_table_has_and_the_row_lacks_was_not_sent() -> None:
     history = types(schema_record(CREATED, 10, after=BORN))
     decoded = decode([row_record("insert", {"id": 1}, 30)], history, {"gone": "int"})
-    assert [field.name for field in decoded.blocks[0].schema.unsent] == ["price"]
+    assert [field.name for field in decoded.blocks[0].schema.omitted] == ["price"]

@@ -218,7 +218,7 @@ def test_a_swap_of_tables_in_one_statement_is_told_in_a_record_each() -> None:
         schema_record(swap, 40, before=BORN, after=BORN, became="_items_del"),
         schema_record(swap, 40, table="_items_gho", before=copy, after=copy, became="items"),
     )
-    assert [version.place.parts[2] for version in history.versions] == [10, 40]
+    assert [version.position.parts[2] for version in history.versions] == [10, 40]
     assert written(history, 40) == {"id": "bigint", "cost": "decimal(12,4)"}
     assert history.versions[1].formerly == {"cost": ("price",)}
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lakesplice.formats.events.blocks.positions import binlog_place, binlog_positions
+from lakesplice.formats.events.blocks.positions import binlog_position, binlog_positions
 from lakesplice.model.change import Op
 
 # As the document of the format packs them: 32 bits of a file's number, 41 of offset, 21 of a row.
@@ -36,4 +36,4 @@ def test_what_no_position_can_hold_is_beyond(
     )
     assert found.missing.tolist() == [False]
     assert found.beyond.tolist() == [beyond]
-    assert (binlog_place(f"binlog.{file:06}", offset, row) is None) == beyond
+    assert (binlog_position(f"binlog.{file:06}", offset, row) is None) == beyond

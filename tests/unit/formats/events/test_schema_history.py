@@ -64,7 +64,10 @@ def test_the_columns_that_the_connector_tells_count_and_the_statement_gives_thei
         )
     )
     first, second = history.table(_X)
-    assert (first.place, second.place) == (Position.of(0, 3, 4, 0, 0), Position.of(0, 3, 500, 0, 0))
+    assert (first.position, second.position) == (
+        Position.of(0, 3, 4, 0, 0),
+        Position.of(0, 3, 500, 0, 0),
+    )
     assert _columns(second) == [("id", "BIGINT"), ("b", "DECIMAL")]
     assert second.columns is not None
     assert (second.columns["b"].length, second.columns["b"].scale) == (14, 4)
@@ -177,7 +180,7 @@ def test_an_online_alteration_is_one_as_the_connector_tells_it_too(last_first: b
         )
     )
     _, second = history.table(_X)
-    assert second.place == Position.of(0, 3, 300, 0, 0)
+    assert second.position == Position.of(0, 3, 300, 0, 0)
     assert (dict(second.renamed), set(second.added)) == ({"b": "a"}, {"c"})
     assert history.table(TableName("shop", "_x_gho"))[-1].columns is None
 
@@ -260,7 +263,7 @@ def test_a_table_is_found_by_its_name_in_topics_if_only_one_can_be_meant() -> No
 def test_maxwell_tells_its_statement_and_place() -> None:
     change = read_schema_change(maxwell_record("alter table x add a decimal(5,2)", pos=77))
     assert isinstance(change, SchemaChange)
-    assert change.place == Position.of(0, 1, 77, 0, 0)
+    assert change.position == Position.of(0, 1, 77, 0, 0)
     (told,) = change.statements
     assert isinstance(told, TableAltered)
     assert told.table == TableName("mx", "x")

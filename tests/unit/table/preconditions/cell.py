@@ -9,7 +9,7 @@ from typing import Any
 from lakesplice.model.manifest import ParkCode, ParkReason
 from lakesplice.model.schema import Column
 from lakesplice.model.types import ColumnType, Kind
-from lakesplice.planning.upkeep.retention import named_files
+from lakesplice.planning.upkeep.retention import files_by_path
 from lakesplice.table.protocol.commit import ConflictCode
 from lakesplice.table.protocol.intents import Intent, Sweep
 from lakesplice.table.protocol.snapshot import Snapshot
@@ -55,4 +55,4 @@ def swept_since(table: TableUnderTest, late: Intent) -> Intent:
 
 
 def names_what_may_be_deleted(before: Snapshot, after: Snapshot) -> bool:
-    return named_files(after.manifest).keys() - named_files(before.manifest).keys() != set()
+    return files_by_path(after.manifest).keys() - files_by_path(before.manifest).keys() != set()

@@ -55,13 +55,13 @@ def adopt(
     rows = [{"path": file, "reason": reason} for file, reason in found.rewritten.items()]
     show(rows, _COLUMNS, form, "every file is unchanged")
     if dry_run:
-        typer.echo(_told(found, "would be adopted"), err=True)
+        typer.echo(_summary(found, "would be adopted"), err=True)
         return
     adopted = Table.adopt(path, key=names, insert_only=insert_only, options=options)
-    typer.echo(f"{_told(found, 'adopted')} in version {adopted.version}", err=True)
+    typer.echo(f"{_summary(found, 'adopted')} in version {adopted.version}", err=True)
 
 
-def _told(found: Adoption, what: str) -> str:
+def _summary(found: Adoption, what: str) -> str:
     columns = " ".join(f"{name}:{kind}" for name, kind in found.columns)
     return (
         f"{found.files} files with {found.rows} rows and {found.bytes} bytes {what};"

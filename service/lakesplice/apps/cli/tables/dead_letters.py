@@ -24,7 +24,7 @@ from lakesplice.apps.cli.output import Listing, ListingOption, show
 from lakesplice.errors import TableNotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from lakesplice.table.files.dead_letters import LetterSelection
+    from lakesplice.table.files.dead_letters import DeadLetterSelection
 
 app = typer.Typer(help="Dead letters: records that could not be decoded.", no_args_is_help=True)
 _COLUMNS = (
@@ -101,11 +101,11 @@ def show_letter(
 ) -> None:
     """Show one dead letter: where and when it was read, why, its headers, key and value."""
     from lakesplice.apps.lake import table_store
-    from lakesplice.table.files.dead_letters import letters_of
+    from lakesplice.table.files.dead_letters import dead_letters_of
     from lakesplice.table.protocol.snapshot import open_snapshot
 
     store, wanted = table_store(table, lake_options(config)), parse_offset(place)
-    letters = letters_of(store, open_snapshot(store).manifest.dead_letters)
+    letters = dead_letters_of(store, open_snapshot(store).manifest.dead_letters)
     found = [letter for letter in letters if (letter.partition, letter.offset) == wanted]
     if not found:
         raise UsageError("there is no such dead letter; see `lakesplice dlq list`", letter=place)
@@ -131,12 +131,12 @@ def replay(
     A record that can be read now changes its row, unless a newer change already did. The others
     stay dead letters. If no service is running, --config is needed: it says how to read records.
     """
-    from lakesplice.apps.table_commands.dispatch import RequestWait, give
-    from lakesplice.apps.table_commands.work import REPLAY, letter_arguments
+    from lakesplice.apps.table_commands.dispatch import RequestWait, give_command
+    from lakesplice.apps.table_commands.work import REPLAY, dead_letter_arguments
 
-    arguments = letter_arguments(_chosen(letters, reasons, topic))
+    arguments = dead_letter_arguments(_chosen(letters, reasons, topic))
     settings, options = settings_of(config), lake_options(config)
-    done = give(
+    done = give_command(
         table, REPLAY, arguments, settings=settings, patience=RequestWait(wait), options=options
     )
     typer.echo(done.text)
@@ -156,37 +156,39 @@ def drop(
     config: ConfigOption = None,
 ) -> None:
     """Delete dead letters for good: the given ones, those with a reason, or all."""
-    from lakesplice.apps.table_commands.dispatch import RequestWait, give
-    from lakesplice.apps.table_commands.work import DROP, letter_arguments
+    from lakesplice.apps.table_commands.dispatch import RequestWait, give_command
+    from lakesplice.apps.table_commands.work import DROP, dead_letter_arguments
 
     if everything == bool(letters or reasons):
         raise UsageError("say which letters: --letter, --reason, or --all alone")
-    arguments = {**letter_arguments(_chosen(letters, reasons, topic)), "why": why}
-    done = give(table, DROP, arguments, patience=RequestWait(wait), options=lake_options(config))
+    arguments = {**dead_letter_arguments(_chosen(letters, reasons, topic)), "why": why}
+    done = give_command(
+        table, DROP, arguments, patience=RequestWait(wait), options=lake_options(config)
+    )
     typer.echo(done.text)
 
 
 def _chosen(
     places: list[str] | None, reasons: list[str] | None, topic: str = ""
-) -> LetterSelection:
+) -> DeadLetterSelection:
     from lakesplice.formats.events.values.refusals import DeadReason
     from lakesplice.model.manifest import ParkCode
-    from lakesplice.table.files.dead_letters import LetterSelection
+    from lakesplice.table.files.dead_letters import DeadLetterSelection
 
     known = {*(str(reason) for reason in DeadReason), *(str(code) for code in ParkCode)}
     for reason in reasons or ():
         if reason not in known:
             raise UsageError("no such reason", reason=reason, known=sorted(known))
-    return LetterSelection(
+    return DeadLetterSelection(
         frozenset(map(parse_offset, places or ())), frozenset(reasons or ()), topic
     )
 
 
 def _letters(store: Any, table: str) -> Iterator[dict[str, Any]]:
-    from lakesplice.table.files.dead_letters import letters_of
+    from lakesplice.table.files.dead_letters import dead_letters_of
     from lakesplice.table.protocol.snapshot import open_snapshot
 
-    letters = letters_of(store, open_snapshot(store).manifest.dead_letters)
+    letters = dead_letters_of(store, open_snapshot(store).manifest.dead_letters)
     for letter in sorted(letters, key=lambda one: (one.last_seen, one.place), reverse=True):
         row = asdict(letter)
         for name in ("first_seen", "last_seen"):

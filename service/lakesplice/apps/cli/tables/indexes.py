@@ -52,8 +52,10 @@ def rebuild_index(
     table: TableArgument, wait: WaitOption = WAIT_SECONDS, config: ConfigOption = None
 ) -> None:
     """Rebuild the row index from the rows' keys. A running service does it between batches."""
-    from lakesplice.apps.table_commands.dispatch import RequestWait, give
+    from lakesplice.apps.table_commands.dispatch import RequestWait, give_command
     from lakesplice.apps.table_commands.work import REBUILD
 
-    done = give(table, REBUILD, {}, patience=RequestWait(wait), options=lake_options(config))
+    done = give_command(
+        table, REBUILD, {}, patience=RequestWait(wait), options=lake_options(config)
+    )
     typer.echo(done.text)

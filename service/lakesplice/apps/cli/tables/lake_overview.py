@@ -83,13 +83,13 @@ def _suspects(rows: Iterable[Row], now_ms: int) -> list[str]:
             setting = one["name"], one["detail"]
             tables[setting].append(row["table"] or row["topic"])
             seen[setting] = max(seen.get(setting, ""), one["seen"])
-    told = []
+    lines = []
     for (name, detail), found in sorted(tables.items()):
         more = len(found) - _NAMED_MAX
         shown_by = ", ".join([*found[:_NAMED_MAX], *([f"{more} more"] if more > 0 else [])])
         ago = age(_seconds_since(seen[name, detail], now_ms))
-        told.append(f"setting {visible(name)}: {visible(detail)} ({shown_by}; {ago} ago)")
-    return ["", *told] if told else []
+        lines.append(f"setting {visible(name)}: {visible(detail)} ({shown_by}; {ago} ago)")
+    return ["", *lines] if lines else []
 
 
 def _why(one: Row, now_ms: int) -> str:
@@ -106,17 +106,17 @@ def _seconds_since(moment: str, now_ms: int) -> float:
 def _of_driver(status: DriverStatus | None, now_ms: int) -> list[str]:
     if status is None:
         return []
-    told = []
+    lines = []
     if not status.topics:
         others = ", ".join(map(visible, status.other_topics)) or "no topics at all"
         pattern = visible(status.pattern)
-        told.append(f"no topic matches kafka.topic_pattern {pattern}; the broker has {others}")
+        lines.append(f"no topic matches kafka.topic_pattern {pattern}; the broker has {others}")
     silent = max(0.0, (now_ms - status.written_ms) / 1000)
     if not status.running:
-        told.append(f"no driver runs: the last one ended {age(silent)} ago; states are of then")
+        lines.append(f"no driver runs: the last one ended {age(silent)} ago; states are of then")
     elif silent > _SILENT_SECONDS:
-        told.append(f"the driver was last heard {age(silent)} ago; states are of then")
-    return told
+        lines.append(f"the driver was last heard {age(silent)} ago; states are of then")
+    return lines
 
 
 def _wrapped(text: str) -> str:

@@ -69,14 +69,14 @@ def history(
     def row(entry: Any) -> dict[str, Any]:
         info = entry.info
         counts: dict[str, Any] = dict(info.metrics)
-        told = {name: info.parameters[name] for name in ("by", "why") if name in info.parameters}
+        noted = {name: info.parameters[name] for name in ("by", "why") if name in info.parameters}
         return {
             "version": entry.version,
             "time": moment(info.timestamp_ms),
             "operation": info.operation,
             "source": _moves(entry) if form is Listing.TABLE else entry.sources or entry.source,
-            "metrics": counts if form is Listing.JSON else _joined(counts | told),
-            **(told if form is Listing.JSON else {}),
+            "metrics": counts if form is Listing.JSON else _joined(counts | noted),
+            **(noted if form is Listing.JSON else {}),
         }
 
     entries = islice(versions(table_store(table, lake_options(config))), limit)
@@ -112,7 +112,7 @@ def unpark(
     config: ConfigOption = None,
 ) -> None:
     """Let a parked table continue, where it stopped or at the given offsets."""
-    from lakesplice.apps.table_commands.dispatch import RequestWait, give
+    from lakesplice.apps.table_commands.dispatch import RequestWait, give_command
     from lakesplice.apps.table_commands.work import UNPARK
     from lakesplice.planning.sources.operator_directions import FallBack
 
@@ -121,7 +121,9 @@ def unpark(
     offsets = sorted(dict(map(parse_offset, from_offset or [])).items())
     stated = FallBack.NEW_EPOCH if new_epoch else FallBack.REPEATED if repeated else None
     arguments = {"offsets": offsets, "stated": stated, "topic": topic}
-    done = give(table, UNPARK, arguments, patience=RequestWait(wait), options=lake_options(config))
+    done = give_command(
+        table, UNPARK, arguments, patience=RequestWait(wait), options=lake_options(config)
+    )
     typer.echo(done.text)
 
 

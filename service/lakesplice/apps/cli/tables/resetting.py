@@ -56,7 +56,7 @@ def reset(
     does it between two batches. `--to` and `--anew` need one, since only the service knows where
     topics begin.
     """
-    from lakesplice.apps.table_commands.dispatch import RequestWait, give
+    from lakesplice.apps.table_commands.dispatch import RequestWait, give_command
     from lakesplice.apps.table_commands.resetting import EARLIEST
     from lakesplice.apps.table_commands.work import RESET
     from lakesplice.table.reading.table import moment_ms
@@ -74,5 +74,5 @@ def reset(
         "dry_run": dry_run,
         "why": why,
     }
-    done = give(table, RESET, arguments, patience=RequestWait(wait), options=lake_options(config))
-    typer.echo(done.text)
+    patience, options = RequestWait(wait), lake_options(config)
+    typer.echo(give_command(table, RESET, arguments, patience=patience, options=options).text)

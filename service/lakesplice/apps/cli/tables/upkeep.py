@@ -67,7 +67,7 @@ def vacuum(
     """
     from lakesplice import Table
     from lakesplice.apps.lake import table_store
-    from lakesplice.apps.table_commands.dispatch import RequestWait, give
+    from lakesplice.apps.table_commands.dispatch import RequestWait, give_command
     from lakesplice.apps.table_commands.work import VACUUM
     from lakesplice.storage.stores import drop_temporaries
     from lakesplice.storage.system import SystemClock
@@ -82,7 +82,7 @@ def vacuum(
         )
     else:
         arguments = {"retention_seconds": retention}
-        given = give(table, VACUUM, arguments, patience=RequestWait(wait), options=options)
+        given = give_command(table, VACUUM, arguments, patience=RequestWait(wait), options=options)
         done = Vacuumed(**given.facts)
     if not dry_run:
         now_ms = SystemClock().now_ms()
@@ -166,12 +166,12 @@ def restore(
     """
     from lakesplice import Table
     from lakesplice.apps.lake import table_store
-    from lakesplice.apps.table_commands.dispatch import RequestWait, give
+    from lakesplice.apps.table_commands.dispatch import RequestWait, give_command
     from lakesplice.apps.table_commands.work import RESTORE
-    from lakesplice.table.reading.table import asked_version
+    from lakesplice.table.reading.table import requested_version
 
     options = lake_options(config)
-    wanted = asked_version(table_store(table, options), version, as_of)
+    wanted = requested_version(table_store(table, options), version, as_of)
     if wanted is None:
         raise UsageError("say which version to restore: --version or --as-of")
     opened = Table.open(table, options=options)
@@ -179,7 +179,9 @@ def restore(
         made = opened.restore(wanted)
         typer.echo(f"version {wanted} restored as version {made}")
         return
-    done = give(table, RESTORE, {"version": wanted}, patience=RequestWait(wait), options=options)
+    done = give_command(
+        table, RESTORE, {"version": wanted}, patience=RequestWait(wait), options=options
+    )
     typer.echo(done.text)
 
 
@@ -194,13 +196,13 @@ def _fed_by_hand(
     its result and return None.
     """
     from lakesplice import Table
-    from lakesplice.apps.table_commands.dispatch import RequestWait, give
+    from lakesplice.apps.table_commands.dispatch import RequestWait, give_command
 
     options = lake_options(config)
     opened = Table.open(address, options=options)
     if opened.snapshot.manifest.upserts is not None:
         return opened
-    done = give(address, command, arguments, patience=RequestWait(wait), options=options)
+    done = give_command(address, command, arguments, patience=RequestWait(wait), options=options)
     typer.echo(done.text)
     return None
 

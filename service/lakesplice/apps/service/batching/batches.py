@@ -20,10 +20,11 @@ from lakesplice.apps.service.batching.spans import BatchSpans, Span, by_table
 from lakesplice.apps.service.batching.table_commits import PartOutcome, TableCommits
 from lakesplice.apps.service.batching.table_failures import TableFailures
 from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.freshness import EpochSeconds, epoch_seconds
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.errors import FencedError
 from lakesplice.spark.jobs.batch import run_batch
-from lakesplice.spark.kafka.dead_letter_topic import LetterTopic
+from lakesplice.spark.kafka.dead_letter_topic import DeadLetterTopic
 from lakesplice.spark.kafka.query import Offsets
 from lakesplice.spark.kafka.topics import Topic, TopicCatalogue
 from lakesplice.telemetry import catalogue as metric
@@ -49,7 +50,7 @@ class BatchRunner:
         cores: Callable[[], int],
         hold_back: Callable[[Sequence[ServiceTable]], bool],
         drops: TableDrops,
-        letters: LetterTopic | None = None,
+        dead_letters: DeadLetterTopic | None = None,
         run_job: RunJob = run_batch,
     ) -> None:
         self._driver = driver
@@ -62,7 +63,7 @@ class BatchRunner:
         self._spans = BatchSpans(driver, tables, drops, self._restart)
         self._job = BatchJob(driver, catalogue, cores, self._ending.is_set, run_job, self._restart)
         failures = TableFailures(driver)
-        self._commits = TableCommits(driver, drops, letters, self._restart, failures)
+        self._commits = TableCommits(driver, drops, dead_letters, self._restart, failures)
         self.fatal: BaseException | None = None
 
     @property
@@ -116,7 +117,7 @@ class BatchRunner:
             if held_back and self._ending.is_set():
                 return  # held back for too long: the query ends, and the next one begins here
             committed = self._commit_all(frame, spans)
-        self._show(topics, ends, started / 1000)
+        self._show(topics, ends, epoch_seconds(started))
         result = "ok" if committed == len(spans) else "partial"
         driver.metrics.add(metric.BATCHES, result=result)
         driver.metrics.since(metric.LAST_BATCH, driver.clock.now_ms() / 1000)
@@ -126,8 +127,8 @@ class BatchRunner:
 
     @property
     def _schema_topics(self) -> tuple[str, ...]:
-        told = self._driver.schema_topics
-        return () if told is None else told.names
+        schema_topics = self._driver.schema_topics
+        return () if schema_topics is None else schema_topics.names
 
     def _commit_all(self, frame: DataFrame, spans: Mapping[str, Span]) -> int:
         """Run the job and commit each table, again for those whose schema grew; return how many
@@ -153,9 +154,9 @@ class BatchRunner:
             pending = {name: pending[name] for name in again}
         return committed
 
-    def _show(self, topics: Mapping[str, Topic], ends: Offsets, moment: float) -> None:
-        """Set lag and freshness; `moment`, in seconds, is when the ends of the topics were read."""
+    def _show(self, topics: Mapping[str, Topic], ends: Offsets, moment: EpochSeconds) -> None:
+        """Set lag and freshness; `moment` is when the ends of the topics were read."""
         for name in ends:
             table, topic = self._tables.get(name), topics.get(name)
             if table is not None and topic is not None:
-                table.sight(topic, moment)
+                table.note_topic_ends(topic, moment)

@@ -46,31 +46,31 @@ class TableDrops:
         """Return whether a DROP must be handled before the table continues."""
         settings = self._driver.settings
         policy, never_changes = settings.policy(table.origin), settings.not_inserts(table.origin)
-        told = self._told(table)
-        return calls_for(table, told, policy, insert_only=never_changes is not None) is not None
+        history = self._drop_history(table)
+        return calls_for(table, history, policy, insert_only=never_changes is not None) is not None
 
     def any_due(self) -> bool:
         """Return whether that is so for any table."""
         tables = (table for table in self._tables.of_topics() if not table.rests)
         return any(self.calls_for(table) or self._begins_again(table) for table in tables)
 
-    def settle(self) -> bool:
+    def handle_all(self) -> bool:
         """Deal with all DROPs; return whether a table was parked, or rests. Blocks.
 
         Called while no batch of any table runs. Raises `FencedError`.
         """
-        parked = [self._settled(table) for table in self._tables.of_topics()]
+        parked = [self._handled(table) for table in self._tables.of_topics()]
         return any(parked)
 
-    def _settled(self, table: ServiceTable) -> bool:
+    def _handled(self, table: ServiceTable) -> bool:
         try:
-            return not table.rests and self._settle(table)
+            return not table.rests and self._handle(table)
         except FencedError:
             raise
         except RetryableError as error:
             table.refused = True
-            told = f"the table was dropped at the source, which can't be followed: {error}"
-            table.rest(told, unwritable=isinstance(error, StorageError))
+            history = f"the table was dropped at the source, which can't be followed: {error}"
+            table.rest(history, unwritable=isinstance(error, StorageError))
             return True
         except LakespliceError as error:
             code = ParkCode.CORRUPT if isinstance(error, CorruptFileError) else ParkCode.JOB_DIED
@@ -78,27 +78,27 @@ class TableDrops:
             table.park(ParkReason(code, detail, table.topic))
             return True
 
-    def _settle(self, table: ServiceTable) -> bool:
+    def _handle(self, table: ServiceTable) -> bool:
         if self._begins_again(table) and begin_again(table):
             self._driver.log.info("table-begins-again", table=str(table.name))
             return False
-        told, topics = self._told(table), self._driver.schema_topics
-        if topics is None or not told.drops or table.parked is not None:
+        history, topics = self._drop_history(table), self._driver.schema_topics
+        if topics is None or not history.drops or table.parked is not None:
             return False
         settings = self._driver.settings
         policy, never_changes = settings.policy(table.origin), settings.not_inserts(table.origin)
-        dealt = deal_with(table, told, policy, insert_only=never_changes is not None)
-        parked = dealt is not None and dealt.parked
-        if dealt is not None:
-            table.go_on()
-            self._say(table, "parked" if parked else "fenced", dealt.place, rows=dealt.rows)
+        result = deal_with(table, history, policy, insert_only=never_changes is not None)
+        parked = result is not None and result.parked
+        if result is not None:
+            table.forget_failures()
+            self._say(table, "parked" if parked else "fenced", result.position, rows=result.rows)
         else:
-            for drop in kept(told, policy):
+            for drop in kept(history, policy):
                 if (table.topic, drop.number) not in self._said:
                     self._said.add((table.topic, drop.number))
-                    self._say(table, "kept", drop.place)
-        before = told.drops[-1].number + 1 if parked else open_after(told, policy)
-        topics.drops_met(table.source, table.origin, before, parked=parked)
+                    self._say(table, "kept", drop.position)
+        before = history.drops[-1].number + 1 if parked else open_after(history, policy)
+        topics.note_handled_drops(table.source, table.origin, before, parked=parked)
         return parked
 
     def _begins_again(self, table: ServiceTable) -> bool:
@@ -114,13 +114,13 @@ class TableDrops:
             self._empty[asked] = begins_again(table)
         return self._empty[asked]
 
-    def _told(self, table: ServiceTable) -> DropHistory:
+    def _drop_history(self, table: ServiceTable) -> DropHistory:
         topics = self._driver.schema_topics
         return DropHistory() if topics is None else topics.drops(table.source, table.origin)
 
-    def _say(self, table: ServiceTable, outcome: str, place: Position, **facts: int) -> None:
+    def _say(self, table: ServiceTable, outcome: str, position: Position, **facts: int) -> None:
         name = str(table.name)
         self._driver.log.warning(
-            "table-dropped", table=name, outcome=outcome, place=str(place), **facts
+            "table-dropped", table=name, outcome=outcome, place=str(position), **facts
         )
         self._driver.metrics.add(metric.TABLE_DROPS, table=name, outcome=outcome)

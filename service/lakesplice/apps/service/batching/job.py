@@ -17,7 +17,7 @@ from lakesplice.apps.service.tables import ServiceTable
 from lakesplice.formats.events import TypeHistory
 from lakesplice.model.manifest import ParkCode, ParkReason
 from lakesplice.model.names import TableName
-from lakesplice.planning.intake.key_ranges import place
+from lakesplice.planning.intake.key_ranges import assign_targets
 from lakesplice.spark.jobs.batch_plan import BatchPlan, TopicPlan, TopicResult
 from lakesplice.spark.kafka.topics import TopicCatalogue
 from lakesplice.table.ingest.append import AppendPlan
@@ -87,7 +87,7 @@ class BatchJob:
             expected[span.table.name] += span.records
         cores = max(1, self.cores())
         shares: dict[TableName, dict[int, int]] = {}
-        for share, target in place(expected, cores, cores).items():
+        for share, target in assign_targets(expected, cores, cores).items():
             shares.setdefault(share.table, {})[share.range] = target
         topics = tuple(
             self._topic_plan(name, span, shares[span.table.name])
@@ -113,8 +113,8 @@ class BatchJob:
         )
 
     def _types(self, table: ServiceTable) -> TypeHistory | None:
-        told = self.driver.schema_topics
-        return None if told is None else told.types(table.source, table.origin)
+        schema_topics = self.driver.schema_topics
+        return None if schema_topics is None else schema_topics.types(table.source, table.origin)
 
 
 def error_line(error: BaseException | None) -> str:

@@ -61,14 +61,14 @@ class BatchSpans:
 
     def _with_types(self, topics: Mapping[str, Topic], spans: dict[str, Span]) -> dict[str, Span]:
         """Read the new schema changes; leave out tables that can't continue, which are parked."""
-        told = self._driver.schema_topics
-        if told is None or not spans:
+        schema_topics = self._driver.schema_topics
+        if schema_topics is None or not spans:
             return spans
-        told.look(topics)
+        schema_topics.look(topics)
         known = {}
         for name, span in spans.items():
             table = span.table
-            reason = told.overtaken(table.source, table.origin, table.schema)
+            reason = schema_topics.overtaken(table.source, table.origin, table.schema)
             if reason is not None:
                 table.park(reason)
                 self._restart.ask(RestartReason.REDIRECT)

@@ -17,11 +17,11 @@ from lakesplice.apps.service.tables import ServiceTable
 from lakesplice.errors import FencedError, SourceUnavailable
 from lakesplice.model.manifest import DeadLetterRef
 from lakesplice.spark.jobs.batch_plan import TaskError, TopicResult
-from lakesplice.spark.kafka.dead_letter_topic import LetterTopic
-from lakesplice.table.files.dead_letters import letters_of
-from lakesplice.table.ingest.batch_commit import CommitOutcome, settle
+from lakesplice.spark.kafka.dead_letter_topic import DeadLetterTopic
+from lakesplice.table.files.dead_letters import dead_letters_of
+from lakesplice.table.ingest.batch_commit import CommitOutcome, commit_contribution
 from lakesplice.table.protocol.commit import Conflict
-from lakesplice.telemetry.catalogue import UNSENT_LETTERS
+from lakesplice.telemetry.catalogue import UNSENT_DEAD_LETTERS
 
 
 class PartOutcome(Enum):
@@ -44,7 +44,7 @@ class TableCommits:
 
     driver: Driver
     drops: TableDrops
-    letters: LetterTopic | None
+    dead_letters: DeadLetterTopic | None
     restart: Restart
     failures: TableFailures
 
@@ -68,11 +68,13 @@ class TableCommits:
         if result.errors:
             return self._failed(table, result.errors[0])
         try:
-            brought = result.brought(planned_on, span.starts, span.ends)
-            table.setting_warnings.look_at(brought.reports)
+            contribution = result.contribution(planned_on, span.starts, span.ends)
+            table.setting_warnings.look_at(contribution.reports)
             settings = self.driver.settings
             policy, limit = settings.policy(table.origin), settings.dead_letters.limit
-            outcome = settle(table, brought, policy, limit, partial(self._send, table))
+            outcome = commit_contribution(
+                table, contribution, policy, limit, partial(self._send, table)
+            )
         except FencedError:
             raise
         except Exception as error:  # whatever it is concerns one table, and the others continue
@@ -107,24 +109,27 @@ class TableCommits:
             refuse(self.driver, table, detail, self.restart)
         return PartOutcome.REFUSED
 
-    def _send(self, table: ServiceTable, letters: Sequence[DeadLetterRef]) -> None:
-        if self.letters is not None:
-            send_letters(self.driver, table, letters, self.letters)
+    def _send(self, table: ServiceTable, dead_letters: Sequence[DeadLetterRef]) -> None:
+        if self.dead_letters is not None:
+            send_dead_letters(self.driver, table, dead_letters, self.dead_letters)
 
 
-def send_letters(
-    driver: Driver, table: ServiceTable, refs: Sequence[DeadLetterRef], topic: LetterTopic
+def send_dead_letters(
+    driver: Driver, table: ServiceTable, refs: Sequence[DeadLetterRef], topic: DeadLetterTopic
 ) -> None:
     """Send the letters of some files; what the topic doesn't take is counted and logged.
 
     The batch continues without it, since the durable dead letter is the lake's. Blocks for at most
     about the request timeout twice.
     """
-    letters = letters_of(table.store, refs)
+    dead_letters = dead_letters_of(table.store, refs)
     try:
-        topic.send(str(table.name), letters)
+        topic.send(str(table.name), dead_letters)
     except SourceUnavailable as error:
-        driver.metrics.add(UNSENT_LETTERS, len(letters), table=str(table.name))
+        driver.metrics.add(UNSENT_DEAD_LETTERS, len(dead_letters), table=str(table.name))
         driver.log.warning(
-            "dead-letters-unsent", table=str(table.name), letters=len(letters), error=str(error)
+            "dead-letters-unsent",
+            table=str(table.name),
+            dead_letters=len(dead_letters),
+            error=str(error),
         )

@@ -27,7 +27,7 @@ class TableFailures:
         """The table's part was committed: what failed before is over."""
         self._failures.pop(table.topic, None)
         self._conflicts.discard(table.topic)
-        table.go_on()
+        table.forget_failures()
 
     def failed(self, table: ServiceTable, error: TaskError) -> bool:
         """Have the table rest, or park it; return whether it was parked.
@@ -35,7 +35,7 @@ class TableFailures:
         A full disk or an unreachable store is not the table's fault: the table continues once that
         is repaired, without `unpark`.
         """
-        told = f"{error.kind}: {error.message}"
+        detail = f"{error.kind}: {error.message}"
         table.refused = True
         if error.is_a(RetryableError):
             table.rest(error.message, unwritable=error.is_a(StorageError))
@@ -49,11 +49,11 @@ class TableFailures:
             trace=error.trace,
         )
         if error.is_a(CorruptFileError):
-            table.park(ParkReason(ParkCode.CORRUPT, told, table.topic))
+            table.park(ParkReason(ParkCode.CORRUPT, detail, table.topic))
         elif failures >= _FAILURES_MAX:
-            table.park(ParkReason(ParkCode.JOB_DIED, told, table.topic))
+            table.park(ParkReason(ParkCode.JOB_DIED, detail, table.topic))
         else:
-            table.rest(told)
+            table.rest(detail)
         return table.parked is not None
 
     def overtaken(self, table: ServiceTable, detail: str) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.freshness import epoch_seconds
 from lakesplice.apps.service.tables import ServiceTables
 from lakesplice.errors import LakespliceError
 from lakesplice.spark.kafka.topics import Topic, TopicCatalogue
@@ -45,7 +46,7 @@ class PastFreshness:
             self._asked.add(name)
             published_ms = self._published().get(name)
             if published_ms is not None and table.snapshot is not None:
-                table.know_fresh(published_ms / 1000)
+                table.note_complete_up_to(epoch_seconds(published_ms))
             else:
                 unknown[name] = topic
         self._ask(unknown)
@@ -58,14 +59,14 @@ class PastFreshness:
             firsts = self._catalogue.since_in_each(list(unknown.values()), now_ms - age * 1000)
             for name, first in firsts.items():
                 table = self._tables.get(name)
-                if table is not None and table.has_taken(unknown[name].earliest, first):
-                    table.know_fresh(now_ms / 1000 - age)
+                if table is not None and table.has_committed(unknown[name].earliest, first):
+                    table.note_complete_up_to(epoch_seconds(now_ms - age * 1000))
                     del unknown[name]
         # Older than all that was asked: it is at least so old.
         for name in unknown:
             table = self._tables.get(name)
             if table is not None:
-                table.know_fresh(now_ms / 1000 - _AGES_SECONDS[-1])
+                table.note_complete_up_to(epoch_seconds(now_ms - _AGES_SECONDS[-1] * 1000))
 
     def _published(self) -> Mapping[str, int]:
         if self._before is None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.freshness import epoch_seconds
 from lakesplice.apps.service.resting import RetryPauses
 from lakesplice.apps.service.sources.connectors import Connectors
 from lakesplice.apps.service.sources.new_topics import NewTopics
@@ -28,7 +29,7 @@ _UNNAMED = (
 
 
 @dataclass(frozen=True)
-class ReadableOffsets:
+class ReadableTopics:
     """What can be read: each partition's first offset, and each topic's offsets to go."""
 
     starts: Offsets
@@ -48,13 +49,13 @@ class _Unopened:
         return self.rest is not None and self.rest.is_on
 
     @property
-    def standing(self) -> TopicCondition:
+    def condition(self) -> TopicCondition:
         if self.rest is None:
             return TopicCondition(TopicState.REFUSED, self.reason)
         return TopicCondition(TopicState.RESTING, self.reason, "", self.rest.retry_ms)
 
 
-class Sources:
+class TopicSelection:
     """Looks at the broker's topics and takes up their tables; blocks on broker and store.
 
     Used by one thread, `starts` excepted.
@@ -73,7 +74,7 @@ class Sources:
         self.has_looked = False
         self.other_topics: tuple[str, ...] = ()
 
-    def look(self) -> ReadableOffsets:
+    def look(self) -> ReadableTopics:
         """Return what can be read now, with the tables that are new taken up.
 
         Tables that can't continue are parked. No table is refused any more: what is read from here
@@ -81,7 +82,7 @@ class Sources:
         """
         starts: dict[str, dict[int, int]] = {}
         lags = {}
-        moment, topics = self._driver.clock.now_ms() / 1000, self._topics()
+        moment, topics = epoch_seconds(self._driver.clock.now_ms()), self._topics()
         # In order of name: of two topics for one new table it is the same one that gets it.
         for name, topic in sorted(topics.items()):
             offsets = self._try_to_start(topic)
@@ -90,12 +91,12 @@ class Sources:
                 lags[name] = topic.behind(offsets)
             table = self._tables.get(name)
             if table is not None:
-                table.sight(topic, moment)
+                table.note_topic_ends(topic, moment)
         self._past.tell(topics)
         self._connectors.look(topics)
-        return ReadableOffsets(starts, lags)
+        return ReadableTopics(starts, lags)
 
-    def standings(self) -> dict[str, TopicCondition]:
+    def conditions(self) -> dict[str, TopicCondition]:
         """Return the state of each topic that matched when the broker was last asked; without any,
         `other_topics` are those that it has.
         """
@@ -105,18 +106,18 @@ class Sources:
         if topic in self._excluded:
             return TopicCondition(TopicState.EXCLUDED, self._excluded[topic])
         if topic in self._unopened:
-            return self._unopened[topic].standing
+            return self._unopened[topic].condition
         if self._tables.names.is_unknown(topic):
             return TopicCondition(TopicState.WAITING, _UNNAMED)
         table = self._tables.get(topic)
-        return TopicCondition(TopicState.WAITING, "it is new") if table is None else table.standing
+        return TopicCondition(TopicState.WAITING, "it is new") if table is None else table.condition
 
     def any_due(self) -> bool:
         """Return whether something that rested, and is left out of the queries, can continue now.
 
         A table that can't be written to or opened yet keeps resting: no query is restarted for it.
         """
-        due = [table.may_go_on() for table in self._tables.of_topics()]
+        due = [table.may_resume() for table in self._tables.of_topics()]
         opened = [bool(self._try_to_start(one.topic)) for one in self._resting_unopened()]
         return any(due) or any(opened)
 
@@ -138,13 +139,13 @@ class Sources:
         offsets = earliest if since_ms is None else self._catalogue.since(topic, since_ms)
         return TopicStart(topic.id, offsets, self._tables.shard(topic.name))
 
-    def peek(self) -> ReadableOffsets:
+    def peek(self) -> ReadableTopics:
         """Return what could be read now; takes nothing up and parks nothing. What rested and is due
         again is left to `any_due`.
 
         A silent source makes no batch: that its tables are fresh all the same is noted here.
         """
-        moment = self._driver.clock.now_ms() / 1000
+        moment = epoch_seconds(self._driver.clock.now_ms())
         starts: dict[str, dict[int, int]] = {}
         lags = {}
         topics = self._topics()
@@ -152,7 +153,7 @@ class Sources:
         for name, topic in topics.items():
             table = self._tables.get(name)
             if table is not None:
-                table.sight(topic, moment)
+                table.note_topic_ends(topic, moment)
             if name in self._unopened or (
                 table is not None and (table.parked or table.is_left_out)
             ):
@@ -161,7 +162,7 @@ class Sources:
             lags[name] = topic.behind(starts[name])
         if not any(lags.values()):
             self._driver.metrics.since(metric.LAST_BATCH, moment)
-        return ReadableOffsets(starts, lags)
+        return ReadableTopics(starts, lags)
 
     def any_rests(self) -> bool:
         """Whether some table rests: what it has to read is not among what could be read now. One
@@ -188,7 +189,7 @@ class Sources:
             del self._unopened[topic]
         held = {table.topic for table in self._tables.of_topics()}
         for topic in held - set(matching):
-            self._tables.let_go(topic)
+            self._tables.close_topic(topic)
         others = () if matching else tuple(self._catalogue.matching(_ANY))
         if others != self.other_topics or (not matching and not self.has_looked):
             self._say_nothing_matches(others)
@@ -236,10 +237,10 @@ class Sources:
     def _start(self, topic: Topic) -> dict[int, int]:
         if self._tables.get(topic.name) is None:
             self._warn_of_late_start(topic)
-        table = self._tables.take_up(
+        table = self._tables.open_topic(
             topic.name, unborn_source(topic.name, topic.id, topic.earliest)
         )
-        if table.is_left_out and not table.may_go_on():
+        if table.is_left_out and not table.may_resume():
             return {}
         table.refused = False
         self._newcomers.park_if_refused(table)
@@ -251,7 +252,7 @@ class Sources:
             return {}
         offsets = table.next_offsets(topic.earliest)
         if not topic.behind(offsets):
-            table.go_on()  # nothing is left that could fail
+            table.forget_failures()  # nothing is left that could fail
         return offsets
 
     def _warn_of_late_start(self, topic: Topic) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.setting_warnings import still_shown
-from lakesplice.apps.service.sources.topic_selection import OTHER_TOPICS_MAX, Sources
+from lakesplice.apps.service.sources.topic_selection import OTHER_TOPICS_MAX, TopicSelection
 from lakesplice.apps.service.tables import ServiceTables
 from lakesplice.errors import LakespliceError, UsageError
 from lakesplice.model.driver_status import (
@@ -34,11 +34,11 @@ class StatusReporter:
     """
 
     def __init__(
-        self, driver: Driver, tables: ServiceTables, sources: Sources, health: Health
+        self, driver: Driver, tables: ServiceTables, sources: TopicSelection, health: Health
     ) -> None:
         self._driver = driver
         self._tables = tables
-        self._sources = sources
+        self._selection = sources
         self._health = health
         self._publisher = StatusPublisher(driver.lake, driver.generation.number)
         self._before = _before(driver)
@@ -49,7 +49,7 @@ class StatusReporter:
     def tick(self) -> None:
         """Report what is due; called again and again."""
         now = self._driver.clock.monotonic()
-        if not self._sources.has_looked or now - self._looked < _LOOK_SECONDS:
+        if not self._selection.has_looked or now - self._looked < _LOOK_SECONDS:
             return
         self._looked = now
         topics = self._topics()
@@ -64,7 +64,7 @@ class StatusReporter:
     def close(self) -> DriverStatus:
         """Publish the last document, of a driver that ends in order, and return it."""
         self._known = self._topics()
-        if self._sources.has_looked:
+        if self._selection.has_looked:
             self._publish(running=False)
         return self.status(running=False)
 
@@ -77,12 +77,12 @@ class StatusReporter:
             running,
             driver.settings.kafka.topic_pattern.pattern,
             tuple(self._measured(self._known[topic]) for topic in sorted(self._known)),
-            self._sources.other_topics[:OTHER_TOPICS_MAX],
+            self._selection.other_topics[:OTHER_TOPICS_MAX],
         )
 
     def _topics(self) -> dict[str, TopicStatus]:
-        standings = self._sources.standings()
-        return {topic: self._topic(topic, standing) for topic, standing in standings.items()}
+        conditions = self._selection.conditions()
+        return {topic: self._topic(topic, standing) for topic, standing in conditions.items()}
 
     def _topic(self, topic: str, standing: TopicCondition) -> TopicStatus:
         known = self._known.get(topic, self._before.get(topic))
@@ -162,7 +162,7 @@ def _before(driver: Driver) -> dict[str, TopicStatus]:
 
 
 def _states(topics: Mapping[str, TopicStatus]) -> dict[str, tuple[str, ...]]:
-    return {topic: _told(status) for topic, status in topics.items()}
+    return {topic: _shown_state(status) for topic, status in topics.items()}
 
 
 def _state(standing: TopicCondition) -> tuple[str, str]:
@@ -170,7 +170,7 @@ def _state(standing: TopicCondition) -> tuple[str, str]:
     return standing.state.value, standing.code
 
 
-def _told(status: TopicStatus) -> tuple[str, ...]:
+def _shown_state(status: TopicStatus) -> tuple[str, ...]:
     standing = status.standing
     settings = (setting.name for setting in status.suspect_settings)
     return standing.state.value, standing.reason, *settings

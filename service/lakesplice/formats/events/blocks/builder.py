@@ -54,22 +54,22 @@ class Build:
         """Make dead letters of marked rows that are still live."""
         self.drop(np.flatnonzero(mask & self.live), Flaw(reason, detail))
 
-    def refuse_places(self, place: Positions) -> None:
+    def refuse_missing_positions(self, positions: Positions) -> None:
         """Make dead letters of rows whose position is missing or doesn't fit."""
         detail = "the event's binlog file, offset and row don't name a position"
-        self.drop_marked(place.missing, DeadReason.MISSING_POSITION, detail)
+        self.drop_marked(positions.missing, DeadReason.MISSING_POSITION, detail)
         detail = "the event's binlog offset or row is beyond 41 or 21 bits"
-        self.drop_marked(place.beyond, DeadReason.OUT_OF_RANGE, detail)
+        self.drop_marked(positions.beyond, DeadReason.OUT_OF_RANGE, detail)
 
-    def leave_beyond(self, place: Positions, span: PositionRange) -> None:
+    def leave_beyond(self, positions: Positions, span: PositionRange) -> None:
         """Take out the rows of changes where other types are in force: they belong to another
         block.
         """
         if span.is_everything:
             return
-        outside = ~_from(place, span.first)
+        outside = ~_from(positions, span.first)
         if span.until is not None:
-            outside |= _from(place, span.until)
+            outside |= _from(positions, span.until)
         self.leave(np.flatnonzero(outside & self.live))
 
     def refuse_nulls(self, name: str, key: pa.Array) -> None:
@@ -123,9 +123,9 @@ class Build:
             self.settle(int(rows[0]), Halt(ParkCode.TYPES_UNDECLARED, detail))
 
 
-def _from(place: Positions, first: Position) -> Mask:
-    beyond: Mask = place.file > first.file
-    beyond |= (place.file == first.file) & (place.offset >= first.offset)
+def _from(positions: Positions, first: Position) -> Mask:
+    beyond: Mask = positions.file > first.file
+    beyond |= (positions.file == first.file) & (positions.offset >= first.offset)
     return beyond
 
 

@@ -55,7 +55,7 @@ def binlog_positions(file: pa.Array, offset: pa.Array, row: pa.Array, op: Marks)
     return Positions(files, packed, missing, beyond)
 
 
-def binlog_place(file: object, offset: object, row: object) -> Position | None:
+def binlog_position(file: object, offset: object, row: object) -> Position | None:
     """Return the position of one event that isn't a row's, in epoch 0; None if it names no
     position.
     """
@@ -93,7 +93,7 @@ def tidb_positions(commit: pa.Array, op: Marks) -> Positions:
     return Positions(np.zeros(len(op), np.int64), packed, missing, beyond)
 
 
-def tidb_place(commit: object) -> Position | None:
+def tidb_position(commit: object) -> Position | None:
     """Return the position of one event that isn't a row's, at a commit timestamp of TiDB; None if
     it isn't one.
     """

@@ -58,11 +58,11 @@ def _with(block: ImageBlock, version: TypeVersion | None, history: TypeHistory) 
         return block
     if known is None and not history.handed_on:
         return block
-    fields, unsent = (
+    fields, omitted = (
         tuple(_field(field, known, history) for field in part)
-        for part in (block.schema.fields, block.schema.unsent)
+        for part in (block.schema.fields, block.schema.omitted)
     )
-    return replace(block, schema=replace(block.schema, fields=fields, unsent=unsent))
+    return replace(block, schema=replace(block.schema, fields=fields, omitted=omitted))
 
 
 def _field(field: SourceField, version: TypeVersion | None, history: TypeHistory) -> SourceField:
@@ -77,5 +77,5 @@ def _field(field: SourceField, version: TypeVersion | None, history: TypeHistory
         formerly=version.formerly.get(name, ()),
         later=version.later.get(name, ()),
         tenures=version.tenures.get(name, ()),
-        told_new=name in version.came,
+        added_by_statement=name in version.came,
     )

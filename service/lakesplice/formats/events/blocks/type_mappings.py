@@ -57,8 +57,8 @@ def _mapped(block: ImageBlock, rules: list[_Rule], ledger: Ledger) -> ImageBlock
         _refuse(block, beyond, field, rule, ledger)
         wrong |= beyond
         fields.append(_mapped_field(field, rules))
-    unsent = tuple(_mapped_field(field, rules) for field in block.schema.unsent)
-    schema = replace(block.schema, fields=tuple(fields), unsent=unsent)
+    omitted = tuple(_mapped_field(field, rules) for field in block.schema.omitted)
+    schema = replace(block.schema, fields=tuple(fields), omitted=omitted)
     mapped = replace(block, schema=schema, before=before, after=after)
     return mapped.filter(~np.isin(block.rows, block.rows[wrong])) if wrong.any() else mapped
 

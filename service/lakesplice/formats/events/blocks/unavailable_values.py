@@ -64,7 +64,7 @@ def _without(block: ImageBlock, names: list[str]) -> ImageBlock:
     if not names:
         return block
     fields = tuple(field for field in block.schema.fields if field.name not in names)
-    unsent = tuple(field for field in block.schema.fields if field.name in names)
-    schema = replace(block.schema, fields=fields, unsent=unsent, partial=True)
+    omitted = tuple(field for field in block.schema.fields if field.name in names)
+    schema = replace(block.schema, fields=fields, omitted=omitted, partial=True)
     before, after = (image.drop_columns(names) for image in (block.before, block.after))
     return replace(block, schema=schema, before=before, after=after)

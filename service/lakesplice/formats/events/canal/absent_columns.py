@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from lakesplice.formats.events.json_reading.null_proof import Evidence, null_places
+from lakesplice.formats.events.json_reading.null_proof import Evidence, null_offsets
 from lakesplice.formats.events.json_reading.texts import positions_of, rows_of, text_bytes
 from lakesplice.model.arrays import Bytes, Integers, Mask
 
@@ -25,7 +25,7 @@ def prove_messages(texts: pa.Array, rows: pa.Array) -> Evidence:
     """Tell the texts in which every null read outside of `old` was written from the others."""
     data, offsets = text_bytes(texts)
     ends = offsets[1:]
-    places = null_places(data)
+    places = null_offsets(data)
     owner = rows_of(places, offsets)
     old_at = np.full(len(texts), _FAR, np.int64)
     opened = _openings(data, _OLD)

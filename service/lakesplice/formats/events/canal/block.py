@@ -64,14 +64,14 @@ def build_block(
     build.drop_marked(uneven, DeadReason.MISSING_IMAGE, detail)
     chosen = np.flatnonzero(build.live)
     if len(chosen):
-        unsent = _unsent(tuple(types), context)
+        omitted = _omitted(tuple(types), context)
         _add(
             group=group,
             members=members,
             op=op,
             times=times,
             key=key,
-            unsent=unsent,
+            omitted=omitted,
             messages=build,
             chosen=chosen,
         )
@@ -104,7 +104,7 @@ def _operations(members: dict[str, pa.Array], build: Build) -> Marks:
     return op
 
 
-def _unsent(names: tuple[str, ...], context: DecodeContext) -> tuple[SourceField, ...]:
+def _omitted(names: tuple[str, ...], context: DecodeContext) -> tuple[SourceField, ...]:
     """Return the declared columns that a message has not.
 
     Where only some columns are declared, since their types need it, they aren't all that there are.
@@ -127,7 +127,7 @@ def _add(
     op: Marks,
     times: pa.Array,
     key: tuple[str, ...],
-    unsent: tuple[SourceField, ...],
+    omitted: tuple[SourceField, ...],
     messages: Build,
     chosen: Integers,
 ) -> None:
@@ -151,8 +151,8 @@ def _add(
     before, moved = _key_before(
         table=table, old=old, told=told, ops=ops, key=key, group=group, build=build
     )
-    where, ordering = _places(members, group, owner, ops, place)
-    build.refuse_places(where)
+    where, ordering = _positions(members, group, owner, ops, place)
+    build.refuse_missing_positions(where)
     key_alone = set(key) == {cell.name for cell in cells} and bool((ops == Op.DELETE).all())
     # A message is a change as a whole: its rows are of one statement.
     spoilt = np.isin(owner, owner[~build.live])
@@ -161,7 +161,7 @@ def _add(
         schema=SourceSchema(
             tuple(cell.field for cell in cells),
             key,
-            unsent=() if key_alone else unsent,
+            omitted=() if key_alone else omitted,
             key_alone=key_alone,
         ),
         rows=build.records,
@@ -181,7 +181,7 @@ def _add(
         messages.ledger.add(block)
 
 
-def _places(
+def _positions(
     members: dict[str, pa.Array],
     group: Group,
     owner: Integers,

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from lakesplice.formats.events.blocks.positions import other_table, tidb_place
+from lakesplice.formats.events.blocks.positions import other_table, tidb_position
 from lakesplice.formats.events.canal.absent_columns import prove_messages
 from lakesplice.formats.events.canal.block import OPS, build_block
 from lakesplice.formats.events.canal.types import cell_of, declared_cell
@@ -211,10 +211,10 @@ def _emptied(message: Mapping[str, object]) -> Truncated | Flaw:
     extension, dropped = message.get("_tidb"), message["type"] == _ERASED
     if extension is None:
         return Truncated(None, dropped=dropped)
-    place = tidb_place(extension.get("commitTs") if isinstance(extension, Mapping) else None)
-    if place is None:
+    position = tidb_position(extension.get("commitTs") if isinstance(extension, Mapping) else None)
+    if position is None:
         return Flaw(DeadReason.MISSING_POSITION, "no commitTs in DDL")
-    return Truncated(place, dropped=dropped)
+    return Truncated(position, dropped=dropped)
 
 
 def _recognises(payload: Mapping[str, object]) -> bool:

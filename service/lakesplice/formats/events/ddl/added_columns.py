@@ -37,7 +37,7 @@ def fill_of(column: DefinedColumn, of: ColumnType) -> str | None:
     """
     if column.default is not None:
         return _given(column, column.default, of)
-    if column.optional or not column.default_told:
+    if column.optional or not column.default_known:
         return None
     return _implied(column, of)
 

@@ -15,8 +15,8 @@ class DefinedColumn:
     `type` is MySQL's own name in capitals without what stands in brackets, such as `DECIMAL` or
     `BIGINT UNSIGNED`; `length` and `scale` are the two numbers in brackets, None where the
     definition leaves them out. `default` is the text of a constant, None where there is none or it
-    isn't known; with `default_told` the column has no default, else the default is computed,
-    counted or not stated. Without `digits_told` the brackets' content isn't known: `length` and
+    isn't known; with `default_known` the column has no default, else the default is computed,
+    counted or not stated. Without `digits_known` the brackets' content isn't known: `length` and
     `scale` mean nothing.
     """
 
@@ -28,8 +28,8 @@ class DefinedColumn:
     optional: bool = True
     default: str | None = None
     members: tuple[str, ...] = ()
-    digits_told: bool = True
-    default_told: bool = True
+    digits_known: bool = True
+    default_known: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,7 @@ def _attributes(column: DefinedColumn, words: Words) -> Definition:
         elif words.next.key in _UNSIGNED:
             column = replace(column, type=type_name(f"{column.type} {words.take().key}"))
         elif words.accept("AUTO_INCREMENT") or words.accept("AS"):
-            column = replace(column, default_told=False)
+            column = replace(column, default_known=False)
         elif words.accept("REFERENCES"):
             break  # nothing of the column itself follows
         else:
@@ -134,7 +134,7 @@ def _with_default(column: DefinedColumn, words: Words) -> DefinedColumn:
         return replace(column, default=None)
     if words.next.key == "(":
         words.bracketed()
-        return replace(column, default_told=False)
+        return replace(column, default_known=False)
     point = "0." if words.accept(".") else ""
     word = words.take()
     words.skip_bracketed()
@@ -143,4 +143,4 @@ def _with_default(column: DefinedColumn, words: Words) -> DefinedColumn:
     if word.kind is Kind.TEXT and not minus:
         return replace(column, default=word.text)
     truth = _TRUTHS.get(word.key)
-    return replace(column, default=truth, default_told=truth is not None)
+    return replace(column, default=truth, default_known=truth is not None)

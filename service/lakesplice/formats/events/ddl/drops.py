@@ -35,7 +35,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TableDrop:
-    """A table's DROP at a place in the binlog (epoch 0), under a GTID if the source has any.
+    """A table's DROP at a position in the binlog (epoch 0), under a GTID if the source has any.
 
     `number` counts a history's drops in the order in which they were read. `again`: a table has the
     name again; `lives_on`: that table is a copy of the dropped one, made to take its place.
@@ -44,7 +44,7 @@ class TableDrop:
     """
 
     number: int
-    place: Position
+    position: Position
     gtid: str | None = None
     again: bool = False
     lives_on: bool = False
@@ -75,11 +75,11 @@ class Drops:
         the first of a table, that did not have a lower number there. A history is rebuilt where a
         partition of its topic has changes that stand before those read from another.
         """
-        covered = {(name, drop.place) for name, drop in before.all() if drop.number < number}
+        covered = {(name, drop.position) for name, drop in before.all() if drop.number < number}
         left = (
             drop.number
             for name, drop in self.all()
-            if table in (None, name) and (name, drop.place) not in covered
+            if table in (None, name) and (name, drop.position) not in covered
         )
         return min(left, default=self.count)
 
@@ -88,17 +88,17 @@ class Drops:
         return ((table, drop) for table, told in self._told.items() for drop in told)
 
     def gone(
-        self, table: TableName, place: Position, gtid: str | None, columns: Columns | None
+        self, table: TableName, position: Position, gtid: str | None, columns: Columns | None
     ) -> None:
         """Take that a table with these columns was dropped."""
-        self._note(table, TableDrop(self.count, place, gtid))
+        self._note(table, TableDrop(self.count, position, gtid))
         self._columns[table] = columns
 
     def renamed(
         self,
         former: TableName,
         to: TableName,
-        place: Position,
+        position: Position,
         gtid: str | None,
         columns: Columns | None,
     ) -> None:
@@ -109,16 +109,16 @@ class Drops:
         aside = _is_aside(to, former)
         if not aside:
             came = f"the name was given to {former} by a RENAME"
-            drop = TableDrop(self.count, place, gtid, kind=Kind.CAME, moved=came)
+            drop = TableDrop(self.count, position, gtid, kind=Kind.CAME, moved=came)
             self._note(to, replace(drop, again=True))
         kind = Kind.SET_ASIDE if aside else Kind.LEFT
         moved = f"the table was renamed to {to}"
-        self._note(former, TableDrop(self.count, place, gtid, kind=kind, moved=moved))
+        self._note(former, TableDrop(self.count, position, gtid, kind=kind, moved=moved))
         self._columns[former] = columns
 
-    def moved(self, table: TableName, place: Position, gtid: str | None, what: str) -> None:
+    def moved(self, table: TableName, position: Position, gtid: str | None, what: str) -> None:
         """Take that a statement moved rows of a table's partitions."""
-        drop = TableDrop(self.count, place, gtid, kind=Kind.PARTITION, moved=f"there was {what}")
+        drop = TableDrop(self.count, position, gtid, kind=Kind.PARTITION, moved=f"there was {what}")
         self._note(table, replace(drop, again=True))
 
     def there(

@@ -1,4 +1,4 @@
-"""What columns each table of a source had, from which place in its binlog on.
+"""What columns each table of a source had, from which position in its binlog on.
 
 A history is fed with all records of the connector's topic in its order. Tools that alter a table
 online (gh-ost, pt-online-schema-change) create a copy, alter that and give it the table's name: to
@@ -35,11 +35,11 @@ _NO_TOPIC_CHARACTER = re.compile(r"[^A-Za-z0-9._-]")
 class SchemaHistory:
     """The history of one source's tables.
 
-    `ordered` is whether places only rose; where they start over (another server took over), or
-    records name none, a place doesn't tell which version is meant. `unread` counts statements that
-    couldn't be read. `whole` says that no record is missing at the beginning: then what a table is
-    shown to have been before its first reported change, it was from the beginning;
-    else from the first record's place.
+    `ordered` is whether positions only rose; where they start over (another server took over), or
+    records name none, a position doesn't tell which version is meant. `unread` counts statements
+    that couldn't be read. `whole` says that no record is missing at the beginning: then what a
+    table is shown to have been before its first reported change, it was from the beginning; else
+    from the first record's position.
     """
 
     def __init__(self, *, whole: bool = True) -> None:
@@ -59,42 +59,42 @@ class SchemaHistory:
         """Take the topic's next record; return the tables that it changes.
 
         One that was met before (a connector that starts again repeats itself) changes nothing. Nor
-        does one that names no place, which is counted as unread, unless it shows the columns: then
-        it is known what its table had, and not when.
+        does one that names no position, which is counted as unread, unless it shows the columns:
+        then it is known what its table had, and not when.
         """
-        place = change.place
-        if place is None:
+        position = change.position
+        if position is None:
             if change.before is None and change.after is None:
                 self.unread += bool(change.statements)
                 return frozenset()
             self.ordered = False
-            place = self._last or BEFORE_ALL
-        told = place, change.ddl, change.about
+            position = self._last or BEFORE_ALL
+        told = position, change.ddl, change.about
         repeated = told in self._met
-        if self._last is not None and place <= self._last:
-            if repeated and (change.after is None or place != self._last):
+        if self._last is not None and position <= self._last:
+            if repeated and (change.after is None or position != self._last):
                 return frozenset()
-            self.ordered &= place == self._last
+            self.ordered &= position == self._last
         self._met.add(told)
-        self._last = place
-        self._begins = place if self._begins is None else self._begins
+        self._last = position
+        self._begins = position if self._begins is None else self._begins
         self._before, cascading = {}, set(self._cascading)
         if not repeated:
             self._recall(change.before)
             self.unread += len(change.unread)
             for statement in change.statements:
-                self._apply(statement, change, place)
+                self._apply(statement, change, position)
             self._free(change.statements)
         self._show(change.after)
         changed = {
             table for table, state in self._before.items() if state != self._states.get(table)
         }
         for table in changed:
-            self._note(table, place)
+            self._note(table, position)
         return frozenset(changed | (self._cascading ^ cascading))
 
     def table(self, name: TableName) -> tuple[TableVersion, ...]:
-        """Return a table's versions in the topic's order, of one place only the last; none if
+        """Return a table's versions in the topic's order, of one position only the last; none if
         nothing is known.
 
         Topics hold fewer characters than names do: a name in which `_` stands for others is found
@@ -128,27 +128,27 @@ class SchemaHistory:
         """Perhaps nothing but the table's DROP is known."""
         return _meant(name, self._versions) or _meant(name, self._drops.names)
 
-    def _note(self, table: TableName, place: Position) -> None:
+    def _note(self, table: TableName, position: Position) -> None:
         noted = self._versions.setdefault(table, [])
         state = self._states.get(table)
-        if noted and noted[-1][0].place == place and self.ordered:
+        if noted and noted[-1][0].position == position and self.ordered:
             noted.pop()
         if state is None or state.columns is None:
             unknown = state.unknown if state else ""
-            noted.append((TableVersion(place, None, unknown=unknown), None))
+            noted.append((TableVersion(position, None, unknown=unknown), None))
             return
         before = noted[-1][1] if noted else None
         formerly = {} if before is None else state.formerly(before)
         renamed = {name: old for name, old in formerly.items() if name != old}
         added = state.columns.keys() - formerly.keys() if before is not None else ()
-        noted.append((TableVersion(place, state.columns, renamed, frozenset(added)), state))
+        noted.append((TableVersion(position, state.columns, renamed, frozenset(added)), state))
 
-    def _apply(self, statement: Statement, change: SchemaChange, place: Position) -> None:
+    def _apply(self, statement: Statement, change: SchemaChange, position: Position) -> None:
         states = self._states
         if isinstance(statement, TableDefined):
             if statement.unless_there and statement.table in states:
                 return
-            self._define(statement, change, place)
+            self._define(statement, change, position)
         elif isinstance(statement, TableLike):
             if statement.unless_there and statement.table in states:
                 return
@@ -160,12 +160,12 @@ class SchemaHistory:
                 TableState(None, {}, unknown=why) if columns is None else TableState.of(columns),
             )
         elif isinstance(statement, TableGone):
-            self._drop(statement, change, place)
+            self._drop(statement, change, position)
         elif isinstance(statement, TableAltered):
-            self._alter(statement, change, place)
+            self._alter(statement, change, position)
         elif isinstance(statement, RowsMoved):
             if not change.of_snapshot:
-                self._drops.moved(statement.table, place, change.gtid, statement.what)
+                self._drops.moved(statement.table, position, change.gtid, statement.what)
         elif isinstance(statement, ForeignKeyCascades):
             self._cascading.add(statement.table)
         else:
@@ -199,7 +199,7 @@ class SchemaHistory:
             born[name] = self._mark() if own is None else state.born[own]
         self._put(shown.table, replace(state, columns=columns, born=born))
 
-    def _drop(self, gone: TableGone, change: SchemaChange, place: Position) -> None:
+    def _drop(self, gone: TableGone, change: SchemaChange, position: Position) -> None:
         """Mark tables as dropped. What a statement dropped is noted, but not of a name that no
         table is known to have: MySQL tells of that too (IF EXISTS).
         """
@@ -210,7 +210,7 @@ class SchemaHistory:
             dropped = there or ([] if name in self._versions else [name])
         for name in () if change.of_snapshot else dropped:
             state = self._states.get(name)
-            self._drops.gone(name, place, change.gtid, None if state is None else state.columns)
+            self._drops.gone(name, position, change.gtid, None if state is None else state.columns)
         for name in there:
             self._put(name, None)
             self._cascading.discard(name)
@@ -232,21 +232,21 @@ class SchemaHistory:
                 self._cascading.add(table)
 
     def _renamed(
-        self, former: TableName, to: TableName, change: SchemaChange, place: Position
+        self, former: TableName, to: TableName, change: SchemaChange, position: Position
     ) -> None:
         """Take note of a table's new name; call once it has it."""
         before = self._before.get(former)
         if former != to and not change.of_snapshot:
             columns = None if before is None else before.columns
-            self._drops.renamed(former, to, place, change.gtid, columns)
+            self._drops.renamed(former, to, position, change.gtid, columns)
 
-    def _define(self, told: TableDefined, change: SchemaChange, place: Position) -> None:
+    def _define(self, told: TableDefined, change: SchemaChange, position: Position) -> None:
         columns = {column.name: column for column in told.columns}
         base = self._states.get(told.former or told.table)
         if base is None or base.columns is None:
             self._put(told.table, TableState.of(columns))
             if told.former is not None:
-                self._renamed(told.former, told.table, change, place)
+                self._renamed(told.former, told.table, change, position)
             return
         origins = told.origins or {}
         moved = set(origins.values())
@@ -257,18 +257,18 @@ class SchemaHistory:
         after = TableState(columns, base.created, born)
         self._put(told.table, after, former=told.former)
         if told.former is not None:
-            self._renamed(told.former, told.table, change, place)
+            self._renamed(told.former, told.table, change, position)
 
     def _mark(self) -> str:
         """A mark that can't be a name: MySQL's names have no such character."""
         self._marks += 1
         return f"\0{self._marks}"
 
-    def _alter(self, told: TableAltered, change: SchemaChange, place: Position) -> None:
+    def _alter(self, told: TableAltered, change: SchemaChange, position: Position) -> None:
         state = self._states.get(told.table)
         if state is None:
             if told.to is not None:
-                self._renamed(told.table, told.to, change, place)
+                self._renamed(told.table, told.to, change, position)
             return  # of a table that nothing was said of
         columns, born, unknown = state.columns, state.born, state.unknown
         if columns is not None:
@@ -280,7 +280,7 @@ class SchemaHistory:
         after = TableState(columns, state.created, born, unknown)
         self._put(told.to or told.table, after, former=told.to and told.table)
         if told.to is not None:
-            self._renamed(told.table, told.to, change, place)
+            self._renamed(told.table, told.to, change, position)
 
     def _forget(self, told: TableUnread, ddl: str) -> None:
         """Of a statement that can't be read every table may be meant whose name is in it."""

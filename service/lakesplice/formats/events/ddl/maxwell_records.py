@@ -19,7 +19,7 @@ from lakesplice.formats.events.ddl.columns import (
     TableUnread,
 )
 from lakesplice.formats.events.ddl.definitions import type_name
-from lakesplice.formats.events.ddl.schema_change import SchemaChange, first_place, is_of_session
+from lakesplice.formats.events.ddl.schema_change import SchemaChange, is_of_session, lowest_position
 from lakesplice.formats.events.ddl.statements import read_statements
 from lakesplice.formats.events.json_reading.strict import Flaw, shown
 from lakesplice.formats.events.values.refusals import DeadReason
@@ -51,7 +51,7 @@ def read_maxwells(payload: Mapping[str, object]) -> SchemaChange | Flaw:
         return Flaw(DeadReason.MISSING_FIELD, f"old or def isn't a table: {error!r}")
     place, gtid = _PLACE.fullmatch(str(payload.get("position") or "")), payload.get("gtid")
     return SchemaChange(
-        None if place is None else first_place(place[1], int(place[2])),
+        None if place is None else lowest_position(place[1], int(place[2])),
         sql,
         () if is_of_session(sql) else tuple(_statements(sql, payload)),
         before,
@@ -122,6 +122,6 @@ def _column(column: Mapping[str, object], charset: object) -> DefinedColumn:
         length if type(length) is int else None,
         charset=None if own is None else str(own).lower(),
         members=tuple(map(str, members)) if isinstance(members, Sequence) else (),
-        digits_told=type_ not in _WITHOUT_DIGITS,
-        default_told=False,
+        digits_known=type_ not in _WITHOUT_DIGITS,
+        default_known=False,
     )

@@ -23,8 +23,8 @@ from lakesplice.formats.events.ddl.definitions import type_name
 from lakesplice.formats.events.ddl.maxwell_records import is_maxwells, read_maxwells
 from lakesplice.formats.events.ddl.schema_change import (
     SchemaChange,
-    first_place,
     is_of_session,
+    lowest_position,
 )
 from lakesplice.formats.events.ddl.statements import read_statements
 from lakesplice.formats.events.json_reading.strict import Flaw, shown
@@ -57,9 +57,9 @@ def _debezium(payload: Mapping[str, object], source: Mapping[str, object]) -> Sc
     listed = payload.get("tableChanges") or ()
     if not isinstance(ddl, str) or not isinstance(listed, Sequence):
         return Flaw(DeadReason.WRONG_TYPE, "ddl isn't a string or tableChanges isn't an array")
-    place, gtid = first_place(source.get("file"), source.get("pos")), source.get("gtid")
+    position, gtid = lowest_position(source.get("file"), source.get("pos")), source.get("gtid")
     change = SchemaChange(
-        place,
+        position,
         ddl,
         (),
         gtid=gtid if isinstance(gtid, str) else None,

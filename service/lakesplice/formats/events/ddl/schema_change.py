@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from lakesplice.formats.events.blocks.positions import binlog_place
+from lakesplice.formats.events.blocks.positions import binlog_position
 from lakesplice.formats.events.ddl.columns import Statement, TableShown, TableUnread
 from lakesplice.model.position import RANK_OTHER, Position
 
@@ -14,7 +14,7 @@ _TEMPORARY = re.compile(r"\s*DROP\s+(/\*!\d*\s*)?TEMPORARY\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
-    """What one record says of tables, at a place in the binlog (epoch 0; None: it names none).
+    """What one record says of tables, at a position in the binlog (epoch 0; None: it names none).
 
     `ddl` is the statement as the source has it; several records may tell of one. `statements` are
     what is read of it, or `about` one table only. `before` and `after` are the columns of the table
@@ -23,7 +23,7 @@ class SchemaChange:
     begins.
     """
 
-    place: Position | None
+    position: Position | None
     ddl: str
     statements: tuple[Statement, ...]
     before: TableShown | None = None
@@ -45,7 +45,7 @@ def is_of_session(ddl: str) -> bool:
     return _TEMPORARY.match(ddl) is not None
 
 
-def first_place(file: object, offset: object) -> Position | None:
-    """The lowest position at a place in the binlog."""
-    first = binlog_place(file, offset, 0)
+def lowest_position(file: object, offset: object) -> Position | None:
+    """The lowest position at a position in the binlog."""
+    first = binlog_position(file, offset, 0)
     return None if first is None else Position(first.file, first.offset - RANK_OTHER)

@@ -82,7 +82,7 @@ def _typed(versions: Sequence[TableVersion], written: Written) -> list[TypeVersi
         if version.columns is None:
             fills, names, came = {}, {}, frozenset()
             gap = f"its columns are not known: {version.unknown}" if version.unknown else ""
-            found.append(TypeVersion(version.place, gap=gap or "the table was dropped"))
+            found.append(TypeVersion(version.position, gap=gap or "the table was dropped"))
             continue
         formerly = version.renamed
         names = {
@@ -106,8 +106,8 @@ def _typed(versions: Sequence[TableVersion], written: Written) -> list[TypeVersi
                 fills[name] = _Fill(fill, type_.type, type_.written)
         columns = {name: _filled(type_, fills.get(name)) for name, type_ in typed.items()}
         known = {name: earlier for name, earlier in names.items() if earlier}
-        partly = {n: PartialType(c.type) for n, c in version.columns.items() if not c.digits_told}
-        told = TypeVersion(version.place, columns, untyped, formerly=known, partly=partly)
+        partly = {n: PartialType(c.type) for n, c in version.columns.items() if not c.digits_known}
+        told = TypeVersion(version.position, columns, untyped, formerly=known, partly=partly)
         found.append(replace(told, came=came))
     return found
 
@@ -153,8 +153,8 @@ def _columns(
 ) -> tuple[dict[str, DeclaredType], dict[str, str]]:
     typed, untyped = {}, {}
     for name, column in columns.items():
-        type_ = written(column) if column.digits_told else None
-        if not column.digits_told:
+        type_ = written(column) if column.digits_known else None
+        if not column.digits_known:
             untyped[name] = f"{column.type}, whose digits are not known"
         elif type_ is None:
             untyped[name] = f"{column.type} has no exact column without schemas"
@@ -194,10 +194,10 @@ def _tenures(versions: Sequence[TableVersion]) -> list[dict[str, tuple[Tenure, .
         held = {(mark, name) for name, mark in now.items()}
         for mark, (name, first) in list(since.items()):
             if (mark, name) not in held:
-                ended.setdefault(mark, []).append(Tenure(name, first, version.place))
+                ended.setdefault(mark, []).append(Tenure(name, first, version.position))
                 del since[mark]
         for name, mark in now.items():
-            since.setdefault(mark, (name, version.place if at else BEFORE_ALL))
+            since.setdefault(mark, (name, version.position if at else BEFORE_ALL))
         bearers.append(now)
         bearer = now
     for mark, (name, first) in since.items():

@@ -1,4 +1,4 @@
-"""A table of the source at one place of its binlog, and as it is now."""
+"""A table of the source at one position of its binlog, and as it is now."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from lakesplice.model.position import Position
 
 @dataclass(frozen=True, slots=True)
 class TableVersion:
-    """A table's columns from a place on; None: the table was dropped, or `unknown` says why they
+    """A table's columns from a position on; None: the table was dropped, or `unknown` says why they
     aren't known.
 
     `renamed` maps names of its columns to those in the version before, where they differ. `added`
     names the columns that the version before hasn't, if there was one.
     """
 
-    place: Position
+    position: Position
     columns: Mapping[str, DefinedColumn] | None
     renamed: Mapping[str, str] = field(default_factory=dict)
     added: frozenset[str] = frozenset()

@@ -21,8 +21,8 @@ from lakesplice.formats.events.blocks.positions import (
 from lakesplice.formats.events.debezium.keys import ComparedKey
 from lakesplice.formats.events.debezium.suspect_settings import (
     NULLS_IN_JSON,
+    cautions_by_types,
     nulls_are_replaced,
-    told_by_types,
 )
 from lakesplice.formats.events.debezium.verdicts import truncated, truncated_somewhere, unknown_op
 from lakesplice.formats.events.event_format import Group
@@ -149,12 +149,12 @@ def build_block(
     if placing.ordering is not Ordering.TIDB:
         if nulls_are_replaced(source.get("snapshot"), op, build.live):
             ledger.suspect_settings.add(nulls)
-        ledger.suspect_settings.update(told_by_types(shape.cells, context.history))
+        ledger.suspect_settings.update(cautions_by_types(shape.cells, context.history))
     build.drop_marked(
         (op != Op.DELETE) & ~present["after"], DeadReason.MISSING_IMAGE, "no row after the change"
     )
     place = placing.places(source, op, group.offsets)
-    build.refuse_places(place)
+    build.refuse_missing_positions(place)
     if placing is not BY_RECORD:
         build.leave_beyond(place, group.template.span)
     raw = {name: members_of(image) for name, image in images.items()}

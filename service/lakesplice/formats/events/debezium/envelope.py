@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from lakesplice.formats.events.blocks.positions import binlog_place, other_table
+from lakesplice.formats.events.blocks.positions import binlog_position, other_table
 from lakesplice.formats.events.debezium.block import build_block
 from lakesplice.formats.events.debezium.connect import NoShape, shape_of_schema
 from lakesplice.formats.events.debezium.keys import (
@@ -107,7 +107,7 @@ def inspect(value: bytes, context: DecodeContext, shapes: Shapes) -> Template | 
         return unknown_op(op)
     span = EVERYWHERE
     if opened.schema is None:
-        span = shapes.go_to(binlog_place(source.get("file"), source.get("pos"), 0))
+        span = shapes.go_to(binlog_position(source.get("file"), source.get("pos"), 0))
         shape = shape_without_schema(payload, context, shapes)
     else:
         shape = _shape_with_schema(opened.schema)

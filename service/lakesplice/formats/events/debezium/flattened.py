@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from lakesplice.formats.events.blocks.builder import Build, mask_of, members_of
 from lakesplice.formats.events.blocks.positions import (
     Positions,
-    binlog_place,
+    binlog_position,
     binlog_positions,
     kafka_positions,
     other_tables,
@@ -37,8 +37,8 @@ from lakesplice.formats.events.debezium.numeric import key_in_numbers, read_as
 from lakesplice.formats.events.debezium.schemaless import Types, as_sent
 from lakesplice.formats.events.debezium.suspect_settings import (
     NULLS_IN_FLATTENED,
+    cautions_by_types,
     nulls_are_replaced,
-    told_by_types,
 )
 from lakesplice.formats.events.debezium.verdicts import truncated_somewhere, undeclared
 from lakesplice.formats.events.event_format import EventFormat, FormatCapabilities, Group
@@ -111,7 +111,7 @@ class FlattenedReader:
             shape = _with_schema(opened.schema)
         else:
             if history is not None:
-                told, span = history.at(_place(row))
+                told, span = history.at(_position(row))
             shape = self._shape(row, Types(self._context.declared or {}, told))
         if not isinstance(shape, EventShape):
             return shape
@@ -148,13 +148,13 @@ def _shape(cells: tuple[Cell, ...], names: tuple[str, ...]) -> EventShape:
     return EventShape(cells, pa.struct(types))
 
 
-def _place(row: Mapping[str, object]) -> Position | None:
+def _position(row: Mapping[str, object]) -> Position | None:
     """Where an event's change stands, if its position was added as a whole."""
     file, pos, line = (
         next((row[added] for added in (f"__source_{n}", f"__{n}") if added in row), None)
         for n in ("file", "pos", "row")
     )
-    return None if line is None else binlog_place(file, pos, 0)
+    return None if line is None else binlog_position(file, pos, 0)
 
 
 def no_deletes() -> Halt:
@@ -182,11 +182,11 @@ def build_rows(
     op = _operations(added, build)
     if nulls_are_replaced(added.get("snapshot"), op, build.live):
         ledger.suspect_settings.add(NULLS_IN_FLATTENED)
-    ledger.suspect_settings.update(told_by_types(shape.cells, context.history))
-    place, ordering = _places(added, group, op)
-    build.refuse_places(place)
+    ledger.suspect_settings.update(cautions_by_types(shape.cells, context.history))
+    position, ordering = _positions(added, group, op)
+    build.refuse_missing_positions(position)
     if ordering is Ordering.BINLOG:
-        build.leave_beyond(place, group.template.span)
+        build.leave_beyond(position, group.template.span)
     present = {"before": op == Op.DELETE, "after": op != Op.DELETE}
     check_keys({"before": row, "after": row}, group.keys, key, op, present, build)
     times, beyond = _times(added, len(op))
@@ -197,8 +197,8 @@ def build_rows(
         schema=SourceSchema(tuple(cell.field for cell in shape.cells), key.names if key else ()),
         rows=group.records,
         op=op,
-        position_file=place.file,
-        position_offset=place.offset,
+        position_file=position.file,
+        position_offset=position.offset,
         source_ts=times,
         gtid=added.get("gtid", unknown) if ordering is Ordering.BINLOG else unknown,
         before=table,
@@ -252,10 +252,12 @@ def _operations(added: Mapping[str, pa.Array], build: Build) -> Marks:
     return op
 
 
-def _places(added: Mapping[str, pa.Array], group: Group, op: Marks) -> tuple[Positions, Ordering]:
+def _positions(
+    added: Mapping[str, pa.Array], group: Group, op: Marks
+) -> tuple[Positions, Ordering]:
     if {"file", "pos", "row"} <= added.keys():
-        place = binlog_positions(added["file"], added["pos"], added["row"], op)
-        return place, Ordering.BINLOG
+        position = binlog_positions(added["file"], added["pos"], added["row"], op)
+        return position, Ordering.BINLOG
     return kafka_positions(group.offsets, op), Ordering.KAFKA
 
 

@@ -63,7 +63,7 @@ def nulls_are_replaced(snapshot: pa.Array | None, op: Marks, live: Mask) -> bool
     return bool((filled & live & (op != Op.READ)).any())
 
 
-def told_by_types(cells: Iterable[Cell], history: TypeHistory | None) -> Iterator[str]:
+def cautions_by_types(cells: Iterable[Cell], history: TypeHistory | None) -> Iterator[str]:
     """Yield the settings that columns' types in events with schemas show; `history` has what the
     source's DDL said of them.
     """

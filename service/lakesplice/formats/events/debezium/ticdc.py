@@ -15,7 +15,7 @@ from dataclasses import replace
 from lakesplice.errors import UnsupportedError
 from lakesplice.formats.events.blocks.positions import (
     other_table,
-    tidb_place,
+    tidb_position,
 )
 from lakesplice.formats.events.debezium.block import BY_COMMIT, build_block
 from lakesplice.formats.events.debezium.envelope import (
@@ -101,7 +101,7 @@ class TicdcReader:
             stated = isinstance(payload["ddl"], str) and _TRUNCATE.match(payload["ddl"])
             if wrong or not stated:
                 return Ignored("schema-change")
-            place = tidb_place(source.get("commit_ts"))
+            place = tidb_position(source.get("commit_ts"))
             return Truncated(place) if place else Flaw(DeadReason.MISSING_POSITION, "no commit_ts")
         if wrong:
             return Flaw(wrong.reason, f"{wrong.detail}; give each table a topic at the source")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from lakesplice.formats.events.blocks.positions import binlog_place
+from lakesplice.formats.events.blocks.positions import binlog_position
 from lakesplice.formats.events.debezium.schemaless import Undeclared
 from lakesplice.formats.events.json_reading.strict import Flaw, shown
 from lakesplice.formats.events.json_reading.template import Halt, Truncated
@@ -25,7 +25,7 @@ def truncated(source: Mapping[str, object]) -> Truncated | Flaw:
     """
     if source.get("file", "") == "":
         return Truncated(None)
-    place = binlog_place(source.get("file"), source.get("pos"), source.get("row"))
+    place = binlog_position(source.get("file"), source.get("pos"), source.get("row"))
     if place is None:
         return Flaw(DeadReason.MISSING_POSITION, "the truncation has no position in a binlog")
     gtid = source.get("gtid")

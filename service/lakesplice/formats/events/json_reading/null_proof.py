@@ -82,10 +82,10 @@ def _null_masks(rows: pa.Array) -> Iterator[pa.Array]:
 def written_nulls(texts: pa.Array) -> Integers:
     """Return per text how many members it names as null, or fewer; never more."""
     data, offsets = text_bytes(texts)
-    return np.bincount(rows_of(null_places(data), offsets), minlength=len(texts)).astype(np.int64)
+    return np.bincount(rows_of(null_offsets(data), offsets), minlength=len(texts)).astype(np.int64)
 
 
-def null_places(data: Bytes) -> Integers:
+def null_offsets(data: Bytes) -> Integers:
     """Return where members are named as null, ascending: the places of their names' last quotes."""
     at = pairs_of(data, _LETTER_N, _LETTER_U)
     at = at[at > 3] - 1

@@ -57,11 +57,11 @@ class _Reader:
     def _fast_block(self, texts: pa.Array, at: Integers, *, patient: bool) -> None:
         # Damage is seldom alone: after a block that couldn't be read the next is screened at once.
         rows = None if self.suspicious else self.read(texts)
-        for screen in self.screens:
+        for recognises_shape in self.screens:
             if rows is not None or not len(at):
                 break
             self.suspicious = True
-            texts, at = self._screened(screen, texts, at, patient=patient)
+            texts, at = self._screened(recognises_shape, texts, at, patient=patient)
             rows = self.read(texts) if len(at) else None
         if rows is None:
             self.slow.append(at)
@@ -76,14 +76,14 @@ class _Reader:
         self.pieces.append(Reading(at, rows, notes=notes))
 
     def _screened(
-        self, screen: Screen, texts: pa.Array, at: Integers, *, patient: bool
+        self, recognises_shape: Screen, texts: pa.Array, at: Integers, *, patient: bool
     ) -> tuple[pa.Array, Integers]:
-        similar = screen(texts)
+        similar = recognises_shape(texts)
         if similar.true_count == len(at):
             return texts, at
         mask = similar.to_numpy(zero_copy_only=False)
         # A screen that the template itself doesn't pass can't tell other shapes.
-        if patient or not screen(self.texts.slice(self.own, 1))[0].as_py():
+        if patient or not recognises_shape(self.texts.slice(self.own, 1))[0].as_py():
             self.slow.append(at[~mask])
         return texts.filter(similar), at[mask]
 

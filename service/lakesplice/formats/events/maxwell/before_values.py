@@ -27,7 +27,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.formats.events.event_format import Group
-from lakesplice.formats.events.json_reading.null_proof import NO_NAME_ENDS_IN, Evidence, null_places
+from lakesplice.formats.events.json_reading.null_proof import (
+    NO_NAME_ENDS_IN,
+    Evidence,
+    null_offsets,
+)
 from lakesplice.formats.events.json_reading.template import read_payload
 from lakesplice.formats.events.json_reading.texts import positions_of, rows_of, text_bytes
 from lakesplice.model.arrays import Bytes, Integers, Mask
@@ -46,7 +50,7 @@ def prove_parts(texts: pa.Array, rows: pa.Array) -> Evidence:
     starts, ends = offsets[:-1], offsets[1:]
     braces = positions_of(data, _BRACE_OPEN)
     data_at, old_at = (_first(data, offsets, braces, part) for part in (_DATA, _OLD))
-    places = null_places(data)
+    places = null_offsets(data)
     owner = rows_of(places, offsets)
     within = places - starts[owner]
     in_head = within < data_at[owner]

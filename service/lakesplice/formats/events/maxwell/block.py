@@ -83,10 +83,10 @@ def build_block(
     if key is not None:
         unlike = key.unlike(group, members["primary_key_columns"])
         build.leave(np.flatnonzero(unlike & build.live))
-    place, ordering = _places(members, group, op, build)
-    build.refuse_places(place)
+    positions, ordering = _positions(members, group, op, build)
+    build.refuse_missing_positions(positions)
     if ordering is Ordering.BINLOG:
-        build.leave_beyond(place, group.template.span)
+        build.leave_beyond(positions, group.template.span)
     times, beyond = source_times((members["ts"], _SECOND))
     build.drop_marked(beyond, DeadReason.OUT_OF_RANGE, "ts is beyond the years 1 to 9999")
     names = key.names if key else ()
@@ -95,12 +95,12 @@ def build_block(
     unknown = pa.nulls(len(op), pa.string())
     block = ImageBlock(
         schema=SourceSchema(
-            tuple(cell.field for cell in cells), names, unsent=_unsent(cells, types)
+            tuple(cell.field for cell in cells), names, omitted=_omitted(cells, types)
         ),
         rows=group.records,
         op=op,
-        position_file=place.file,
-        position_offset=place.offset,
+        position_file=positions.file,
+        position_offset=positions.offset,
         source_ts=times,
         gtid=members["gtid"] if ordering is Ordering.BINLOG else unknown,
         before=images.before,
@@ -114,10 +114,10 @@ def build_block(
         ledger.add(block)
 
 
-def _unsent(cells: Sequence[Cell], types: KnownTypes) -> tuple[SourceField, ...]:
+def _omitted(cells: Sequence[Cell], types: KnownTypes) -> tuple[SourceField, ...]:
     """Return the table's columns that an image has not."""
     sent = {cell.name for cell in cells}
-    return tuple(cell_of(name, type_).field for name, type_ in types.unsent(sent))
+    return tuple(cell_of(name, type_).field for name, type_ in types.omitted(sent))
 
 
 def _operations(kinds: pa.Array, build: Build) -> Marks:
@@ -127,7 +127,7 @@ def _operations(kinds: pa.Array, build: Build) -> Marks:
     return op
 
 
-def _places(
+def _positions(
     members: dict[str, pa.Array], group: Group, op: Marks, build: Build
 ) -> tuple[Positions, Ordering]:
     stated = mask_of(members["position"].is_valid())
@@ -149,10 +149,12 @@ def _places(
         build,
     )
     file, offset = _file_and_offset(members["position"])
-    place = binlog_positions(file, offset.cast(pa.int64()), row.cast(pa.int64()), op)
+    positions = binlog_positions(file, offset.cast(pa.int64()), row.cast(pa.int64()), op)
     # The last row's place is taken by nothing else.
     taken = members["xoffset"].fill_null(0).to_numpy() >= _LAST_ROW
-    return Positions(place.file, place.offset, place.missing, place.beyond | taken), Ordering.BINLOG
+    return Positions(
+        positions.file, positions.offset, positions.missing, positions.beyond | taken
+    ), Ordering.BINLOG
 
 
 def _file_and_offset(position: pa.Array) -> tuple[pa.Array, pa.Array]:

@@ -99,7 +99,7 @@ class KnownTypes:
                 self._untyped[name] = why
                 del self.columns[name]
 
-    def unsent(self, names: Container[str]) -> Iterator[tuple[str, DeclaredType]]:
+    def omitted(self, names: Container[str]) -> Iterator[tuple[str, DeclaredType]]:
         """Yield the columns of the table that aren't among `names`."""
         for name, type_ in self.columns.items():
             if name not in names and name in self._present:

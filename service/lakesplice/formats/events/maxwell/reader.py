@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from lakesplice.formats.events.blocks.positions import binlog_place, other_table
+from lakesplice.formats.events.blocks.positions import binlog_position, other_table
 from lakesplice.formats.events.event_format import EventFormat, FormatCapabilities, Group
 from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.member_types import shown_type
@@ -92,7 +92,7 @@ class MaxwellReader:
             )
         if verdict := self._verdict(event):
             return verdict
-        span = self._go_to(_place(event))
+        span = self._go_to(_position(event))
         cells = self._columns(event)
         if not isinstance(cells, tuple):
             return cells
@@ -105,12 +105,12 @@ class MaxwellReader:
         template = opened.template(shape, span)
         return skipping(skipped, template) if skipped else template
 
-    def _go_to(self, place: Position | None) -> PositionRange:
+    def _go_to(self, position: Position | None) -> PositionRange:
         """Let types be those at a place; return the places where they are the same."""
         history = self._context.history
         if history is None:
             return EVERYWHERE
-        told, span = history.at(place)
+        told, span = history.at(position)
         if span != self._span:
             self._span = span
             self._types = KnownTypes(self._context.declared or {}, told)
@@ -168,10 +168,10 @@ class MaxwellReader:
         build_block(group, group.key, self._types, self._context, ledger)
 
 
-def _place(event: Mapping[str, object]) -> Position | None:
+def _position(event: Mapping[str, object]) -> Position | None:
     """Where in the binlog an event stands, if it says so."""
     file, _, offset = str(event.get("position") or "").rpartition(":")
-    return binlog_place(file, int(offset), 0) if _OFFSET.fullmatch(offset) else None
+    return binlog_position(file, int(offset), 0) if _OFFSET.fullmatch(offset) else None
 
 
 def _cells_of(

@@ -1,8 +1,9 @@
-"""Types of a table's columns where its events don't say them: those that are in force at a place.
+"""Types of a table's columns where its events don't say them: those that are in force at a
+position.
 
-Of a source's schema changes the places are known (`ddl/`): then a change's place says which types
-count for it. Where it doesn't say (positions start over after a failover, or events have none),
-only what all versions agree on counts.
+Of a source's schema changes the positions are known (`ddl/`): then a change's position says which
+types count for it. Where it doesn't say (positions start over after a failover, or events have
+none), only what all versions agree on counts.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class PositionRange:
 
     @property
     def is_everything(self) -> bool:
-        """Whether no place is outside."""
+        """Whether no position is outside."""
         return self.first == BEFORE_ALL and self.until is None
 
 
@@ -45,7 +46,7 @@ class PartialType:
 
 @dataclass(frozen=True)
 class TypeVersion:
-    """A table's columns from a place on: their types, and of those without one why, in words.
+    """A table's columns from a position on: their types, and of those without one why, in words.
     `partly` has those of which the DDL says a part.
 
     `formerly` has, of columns that were renamed, their earlier names, the latest first, and `later`
@@ -54,7 +55,7 @@ class TypeVersion:
     why not.
     """
 
-    place: Position
+    position: Position
     columns: Mapping[str, DeclaredType] = field(default_factory=dict)
     untyped: Mapping[str, str] = field(default_factory=dict)
     gap: str = ""
@@ -67,7 +68,8 @@ class TypeVersion:
 
 @dataclass(frozen=True)
 class TypeHistory:
-    """A table's versions; ascending by place if `ordered`, which says whether places tell them.
+    """A table's versions; ascending by position if `ordered`, which says whether positions tell
+    them.
 
     `source` names where they are from, in words for an operator. `cautions` say what the connector
     can't tell of the table's changes, each as "name: what it does and what to do".
@@ -78,21 +80,21 @@ class TypeHistory:
     source: str = "the schema-change topic"
     cautions: tuple[str, ...] = ()
 
-    def at(self, place: Position | None) -> tuple[TypeVersion, PositionRange]:
-        """Return the version at a place, and the places where it is in force."""
-        if not self.versions or not self.ordered or place is None:
+    def at(self, position: Position | None) -> tuple[TypeVersion, PositionRange]:
+        """Return the version at a position, and the positions where it is in force."""
+        if not self.versions or not self.ordered or position is None:
             return self.agreed, EVERYWHERE
         starts = self._starts
-        at = bisect_right(starts, place)
+        at = bisect_right(starts, position)
         if not at:
-            gap = f"{self.source} begins at {starts[0]}, the change is at {place}"
+            gap = f"{self.source} begins at {starts[0]}, the change is at {position}"
             return TypeVersion(BEFORE_ALL, gap=gap), PositionRange(BEFORE_ALL, starts[0])
         until = starts[at] if at < len(starts) else None
         return self.versions[at - 1], PositionRange(starts[at - 1], until)
 
     @cached_property
     def agreed(self) -> TypeVersion:
-        """What holds in every version that has the column: all that can be said without a place."""
+        """What holds in every version that has the column: all that is known without a position."""
         columns: dict[str, DeclaredType] = {}
         untyped: dict[str, str] = {}
         for version in self.versions:
@@ -120,9 +122,9 @@ class TypeHistory:
 
     @cached_property
     def turns(self) -> tuple[Position, ...]:
-        """The places, ascending, at which names went from one column to another or became free."""
-        places = {place for t in self._tenures for place in (t.first, t.until)}
-        return tuple(sorted(place for place in places if place not in (None, BEFORE_ALL)))
+        """The positions, ascending, at which names changed columns or became free."""
+        places = {position for t in self._tenures for position in (t.first, t.until)}
+        return tuple(sorted(position for position in places if position not in (None, BEFORE_ALL)))
 
     @cached_property
     def _tenures(self) -> frozenset[Tenure]:
@@ -131,4 +133,4 @@ class TypeHistory:
 
     @cached_property
     def _starts(self) -> list[Position]:
-        return [version.place for version in self.versions]
+        return [version.position for version in self.versions]

@@ -21,7 +21,7 @@ _Planned = TypeVar("_Planned", bound=Intent)
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class CommandResult:
     """The result of a command: in words, and as values of JSON for those that show more."""
 
     text: str
@@ -29,13 +29,13 @@ class Done:
 
 
 @dataclass
-class Workplace:
-    """A table, and the right to commit to it: `committing` makes an intent its next version.
+class CommandTable:
+    """A table, and the right to commit to it: `commit_as` makes an intent its next version.
 
-    `told` is written into the history with every commit. `history` gives the types that a source
-    described, `starts` where topics begin, or what was written at a moment (milliseconds) or later;
-    both only where a driver works. `origin` tells which table of the source a topic is of. Not
-    thread-safe.
+    `history_parameters` is written into the history with every commit. `history` gives the types
+    that a source described, `starts` where topics begin, or what was written at a moment
+    (milliseconds) or later; both only where a driver works. `origin` tells which table of the
+    source a topic is of. Not thread-safe.
     """
 
     store: Store
@@ -43,22 +43,22 @@ class Workplace:
     generation: int
     clock: Clock
     entropy: Entropy
-    committing: Callable[[Intent, Mapping[str, str]], Committed | Conflict]
-    told: Mapping[str, str]
+    commit_as: Callable[[Intent, Mapping[str, str]], Committed | Conflict]
+    history_parameters: Mapping[str, str]
     history: Callable[[SourceState], TypeHistory | None] | None = None
     starts: Callable[[Sequence[str], int | None], Mapping[str, TopicStart]] | None = None
     origin: Callable[[str], TableName] = TableName.from_topic
 
     def commit(self, intent: Intent) -> Committed | Conflict:
         """Commit, and keep the new version; after a conflict, the version that won the race."""
-        outcome = self.committing(intent, self.told)
+        outcome = self.commit_as(intent, self.history_parameters)
         if isinstance(outcome, Committed):
             self.snapshot = outcome.snapshot
         else:
             self.snapshot = latest(self.store, self.snapshot)
         return outcome
 
-    def insistently(self, plan: Callable[[], _Planned | None]) -> _Planned | None:
+    def commit_with_retries(self, plan: Callable[[], _Planned | None]) -> _Planned | None:
         """Plan and commit until no other commit came first, and return what was committed.
 
         None if there was nothing to do. `RetryableError` if others are always faster.
