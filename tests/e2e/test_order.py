@@ -109,14 +109,16 @@ def test_what_a_restarted_connector_sends_again_changes_nothing(scene: Scene) ->
     scene.holds_the_truth(table)
 
 
-def test_the_highest_position_of_a_key_wins_whatever_partition_brings_it(scene: Scene) -> None:
+def test_the_highest_position_of_a_key_wins_whatever_partition_brings_it(
+    scene: Scene, seed: int
+) -> None:
     """As after the topic was given more partitions: each in order, none aware of the others."""
     table = scene.ledger("two_partitions")
     events = table.insert(0, 6)
     for number in range(8):
         events += table.update(range(6), f"update {number}")
     events += table.delete([0, 1]) + table.insert(1, 2)
-    random = Random(11)
+    random = Random(seed)
     spread = [(event, random.randrange(PARTITIONS)) for event in events]
     # The partitions arrive one after the other, the last one first.
     records = []
@@ -172,18 +174,17 @@ def elsewhere(event: Event, gtid: str | None, at: int = 0) -> bytes:
     return json.dumps(record).encode()
 
 
-def test_aborted_transactions_leave_holes_that_are_no_loss(scene: Scene) -> None:
+def test_aborted_transactions_leave_holes_that_are_no_loss(scene: Scene, seed: int) -> None:
     table = scene.ledger("transactions")
     producer = Producer(
         {"bootstrap.servers": scene.bootstrap_servers, "transactional.id": table.topic}
     )
     producer.init_transactions(60)
-    random = Random(30)
-    aborted = 0
+    random = Random(seed)
     for number in range(20):
         events = table.insert(number * 5, number * 5 + 5)
         for keep in (False, True):
-            if not keep and random.random() > 0.3:
+            if not keep and number and random.random() > 0.3:
                 continue
             producer.begin_transaction()
             for event in events:
@@ -194,8 +195,6 @@ def test_aborted_transactions_leave_holes_that_are_no_loss(scene: Scene) -> None
                 producer.commit_transaction(30)
             else:
                 producer.abort_transaction(30)
-                aborted += 1
-    assert aborted
     scene.take_in(send(scene.sender, table.update(range(100), "after the holes")))
     scene.holds_the_truth(table)
 

@@ -110,4 +110,4 @@ class Upserts(RuleBasedStateMachine):
 
 
 TestUpserts = Upserts.TestCase
-TestUpserts.settings = settings(max_examples=examples(40), stateful_step_count=20, print_blob=True)
+TestUpserts.settings = settings(max_examples=examples(24), stateful_step_count=20, print_blob=True)
