@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from lakesplice.testing.oracle import Record
 from lakesplice.testing.producer import create_topics
 
 RECORD_BYTES_MAX = 20_000_000
 _FLUSH_SECONDS = 60.0
+_UNKNOWN = -1
 
 
 def make_topics(bootstrap_servers: str, partitions: Mapping[str, int]) -> None:
@@ -28,6 +29,7 @@ class Sender:
     """Sends to the partitions it is told, in order; each call ends when all is acknowledged."""
 
     def __init__(self, bootstrap_servers: str, **options: Any) -> None:
+        self._settings = {"bootstrap.servers": bootstrap_servers, "group.id": "offsets"}
         self._producer = Producer(
             {
                 "bootstrap.servers": bootstrap_servers,
@@ -53,7 +55,8 @@ class Sender:
 
             def arrived(error: Any, message: Any, number: int = number) -> None:
                 assert error is None, error
-                place = message.topic(), message.partition(), message.offset()
+                offset = message.offset()
+                place = message.topic(), message.partition(), _UNKNOWN if offset is None else offset
                 sent[number] = Record(*place, message.key(), message.value())
 
             self._producer.produce(
@@ -63,6 +66,23 @@ class Sender:
         assert self._producer.flush(_FLUSH_SECONDS) == 0
         found = [record for record in sent if record is not None]
         assert len(found) == len(sent)
+        return self._with_offsets(found)
+
+    def _with_offsets(self, sent: list[Record]) -> list[Record]:
+        """The records with their offsets, also those that a slow broker got twice: it acknowledges
+        them without one. Nobody else sends to these partitions, so they are the last ones there.
+        """
+        unknown = {record[:2] for record in sent if record.offset == _UNKNOWN}
+        if not unknown:
+            return sent
+        found, consumer = list(sent), Consumer(self._settings)
+        for place in unknown:
+            end = consumer.get_watermark_offsets(TopicPartition(*place), _FLUSH_SECONDS)[1]
+            ours = [number for number, record in enumerate(sent) if record[:2] == place]
+            for offset, number in enumerate(ours, end - len(ours)):
+                assert sent[number].offset in (_UNKNOWN, offset), sent[number]
+                found[number] = sent[number]._replace(offset=offset)
+        consumer.close()
         return found
 
 
