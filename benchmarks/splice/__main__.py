@@ -47,7 +47,7 @@ from lakesplice.spark.jars import DELTA, JarSet, ensure_jars
 FIGURES = Path(__file__).parents[2] / "docs" / "benchmarks" / "figures" / "splice.json"
 ROOT = Path(__file__).parents[2]
 MAIN = ("lakesplice", "delta", "delta-vectors")
-ROWS = ("lakesplice", "delta-rs")
+ROWS = ("lakesplice", "lakesplice-merged", "delta-rs")
 PEERS = ("delta-rs", "iceberg-cow", "iceberg-mor", "hudi", "pyarrow", "copying")
 JARS: dict[str, JarSet] = {
     "delta": DELTA,

@@ -58,6 +58,17 @@ class Ours(_InFolders):
         return {name: str(pc.sum(rows.column(name)).as_py()) for name in columns}
 
 
+class OursMerged(Ours):
+    """`Table.upsert` that merges its changes in its own commit."""
+
+    def bring_in(self, changes: Path, _columns: list[str]) -> Phases:
+        """See `Contender.bring_in`."""
+        phases: Phases = {}
+        table = lakesplice.Table.open(self.table)
+        timed(phases, "merge", lambda: table.upsert(pq.read_table(changes), merge=True))
+        return phases
+
+
 class DeltaRs(_InFolders):
     """The merge of delta-rs."""
 
@@ -162,6 +173,7 @@ def _sums(source: str, columns: list[str]) -> dict[str, str]:
 
 CONTENDERS: dict[str, Callable[[Task], Contender]] = {
     "lakesplice": Ours,
+    "lakesplice-merged": OursMerged,
     "delta-rs": DeltaRs,
     "pyarrow": PlainPyarrow,
     "copying": Copying,

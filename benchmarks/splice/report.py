@@ -68,6 +68,8 @@ def document(figures: Mapping[str, Any]) -> str:
     sections = [_HEAD.format(**machine, wrong=note, turns=_turns(figures))]
     if "grid" in figures:
         sections += [_grid("Five, twenty and fifty per cent", figures["grid"]), _PLOT]
+    if "rows" in figures:
+        sections.append(_whole_rows(figures["rows"]))
     if "peers" in figures:
         sections.append(_peers(figures))
     if "large" in figures:
@@ -107,6 +109,28 @@ def _grid(title: str, part: Part) -> str:
         "merge step against Delta", "end to end against Delta", "against vectors",
     ]  # fmt: skip
     return f"## {title}: scale {part['scale']:g}, {part['rows']:,} rows\n\n{_table(head, rows)}"
+
+
+def _whole_rows(part: Part) -> str:
+    found = medians(part)
+    ours, merged, theirs = (found.get(n, {}) for n in (OURS, f"{OURS}-merged", "delta-rs"))
+    rows = []
+    for cell, phases in ours.items():
+        wholes = [one.get(cell, {}).get("whole") for one in (merged, theirs)]
+        share, columns, which = _described(cell)
+        ratios = (_times(wholes[1], one) for one in (phases["whole"], wholes[0]) if one)
+        rows.append(
+            [share, columns, which, _seconds(phases["whole"]), *map(_seconds, wholes), *ratios]
+        )
+    text = (
+        "Rows are given with all columns, of which only the number in brackets has new values.\n"
+        "`upsert(merge=True)` brings them into the base files in its own commit.\n"
+    )
+    head = [
+        "rows", "columns", "which", "upsert, compact", "upsert(merge=True)", "delta-rs",
+        "against delta-rs", "merged against delta-rs",
+    ]  # fmt: skip
+    return f"## Whole rows of which little is new\n\n{text}\n{_table(head, rows)}"
 
 
 def _aims(figures: Mapping[str, Any]) -> str:
@@ -239,7 +263,7 @@ def plot(part: Part) -> str:
 
 
 def _turns(figures: Mapping[str, Any]) -> str:
-    parts = [part for part in ("grid", "peers", "large") if part in figures]
+    parts = [part for part in ("grid", "rows", "peers", "large") if part in figures]
     in_turn = [part for part in parts if figures[part].get("in_turn")]
     if in_turn == parts:
         return _IN_TURN
@@ -249,7 +273,7 @@ def _turns(figures: Mapping[str, Any]) -> str:
 def _wrong(figures: Mapping[str, Any]) -> list[str]:
     return [
         f"{contender} {cell['cell']}"
-        for part in ("grid", "peers", "large")
+        for part in ("grid", "rows", "peers", "large")
         for contender, cells in figures.get(part, {"contenders": {}})["contenders"].items()
         for cell in cells
         if not cell["right"]
@@ -258,7 +282,7 @@ def _wrong(figures: Mapping[str, Any]) -> list[str]:
 
 def _described(cell: str) -> tuple[str, str, str]:
     share, columns, spread = cell.split("-")
-    return f"{int(share)} %", str(int(columns)), spread
+    return f"{int(share)} %", columns.lstrip("0").replace("(", " ("), spread
 
 
 def _seconds(value: float | None) -> str:

@@ -40,11 +40,17 @@ def row(key: int, n: int = 0) -> Row:
     return {"id": key, "name": f"r{key}", "n": n, "price": None}
 
 
-def upsert(number: int, rows: list[Row], columns: list[str], gone: tuple[int, ...] = ()) -> Act:
+def upsert(
+    number: int,
+    rows: list[Row],
+    columns: list[str],
+    gone: tuple[int, ...] = (),
+    merge: bool | None = None,
+) -> Act:
     keys = given([row(key) for key in gone], ["id"])
     changes, transaction = given(rows, columns), ("crash test", number)
     return lambda table: table.upsert(
-        changes, delete=keys, transaction=transaction, fill_new_rows=True
+        changes, delete=keys, transaction=transaction, fill_new_rows=True, merge=merge
     )
 
 
@@ -55,6 +61,9 @@ ACTS: list[Act] = [
     upsert(3, [row(1, 7), row(3, 8)], ["id", "n"]),
     upsert(4, [row(2, 9)], ["id", "n"], gone=(5,)),
     lambda table: table.compact(threads=1),
+    upsert(5, [row(3, 4)], ["id", "n"]),
+    upsert(6, [row(3), row(4), row(6)], ["id", "name"], gone=(2,), merge=True),
+    upsert(7, [row(0)], WHOLE, merge=True),
 ]
 STATES: list[dict[int, Row]] = [{key: row(key) for key in (0, 1, 2, 3)}]
 STATES.append({**STATES[-1], 1: row(1, 5), 4: row(4), 5: row(5)})
@@ -64,6 +73,11 @@ _REVIVED: Row = {"id": 1, "name": None, "n": 7, "price": None}
 STATES.append({**STATES[-1], 1: _REVIVED, 3: row(3, 8)})
 STATES.append({key: r for key, r in {**STATES[-1], 2: row(2, 9)}.items() if key != 5})
 STATES.append(STATES[-1])
+STATES.append({**STATES[-1], 3: row(3, 4)})
+_FEW: list[Row] = [{"id": key, "name": f"r{key}", "n": None, "price": None} for key in (4, 6)]
+STATES.append({**STATES[-1], **{few["id"]: few for few in _FEW}})
+del STATES[-1][2]
+STATES.append(STATES[-1])  # the row was like that
 
 
 def born(store: Store, seed: int) -> HandFedTable:

@@ -28,6 +28,7 @@ from tests.support.simulated import memory_folder
 
 HANDLES = st.integers(0, 1)
 KEYS = st.integers(0, 5)
+MERGES = st.sampled_from([None, False, True])
 VALUES = {
     "name": st.none() | st.sampled_from(["a", "b", "ü" * 20, ""]),
     "n": st.none() | st.integers(-(1 << 31), (1 << 31) - 1),
@@ -51,23 +52,28 @@ class Upserts(RuleBasedStateMachine):
         self.last: tuple[list[Row], int] | None = None
         self.tables = [created(self.store), opened(self.store, 99)]
 
-    @rule(handle=HANDLES, rows=ROWS, columns=COLUMN_SETS, fills=st.booleans())
-    def write(self, handle: int, rows: list[Row], columns: list[str], fills: bool) -> None:
+    @rule(handle=HANDLES, rows=ROWS, columns=COLUMN_SETS, fills=st.booleans(), merge=MERGES)
+    def write(
+        self, handle: int, rows: list[Row], columns: list[str], fills: bool, merge: bool | None
+    ) -> None:
         changes = given(rows, columns)
         new = [row["id"] for row in rows if row["id"] not in self.truth]
         if new and not fills and len(columns) < len(COLUMNS.names):
             with pytest.raises(UsageError, match="new rows need all columns"):
                 self.tables[handle].upsert(changes)
             return
-        done = self.tables[handle].upsert(changes, fill_new_rows=fills)
+        done = self.tables[handle].upsert(changes, fill_new_rows=fills, merge=merge)
         assert (done.inserted, done.updated) == (len(new), len(rows) - len(new))
         self._apply(rows, columns)
 
-    @rule(handle=HANDLES, keys=st.sets(KEYS), rows=ROWS)
-    def delete_and_write(self, handle: int, keys: set[int], rows: list[Row]) -> None:
+    @rule(handle=HANDLES, keys=st.sets(KEYS), rows=ROWS, merge=MERGES)
+    def delete_and_write(
+        self, handle: int, keys: set[int], rows: list[Row], merge: bool | None
+    ) -> None:
         kept = [row for row in rows if row["id"] not in keys]
         gone = given([{"id": key} for key in sorted(keys)], ["id"])
-        done = self.tables[handle].upsert(given(kept, COLUMNS.names), delete=gone)
+        changes = given(kept, COLUMNS.names)
+        done = self.tables[handle].upsert(changes, delete=gone, merge=merge)
         assert done.deleted == len(keys & self.truth.keys())
         self.truth = {key: row for key, row in self.truth.items() if key not in keys}
         self._apply(kept, COLUMNS.names)

@@ -68,6 +68,14 @@ def test_changes_differ_from_the_rows_they_are_for(
     assert old.column("other_3").to_pylist() != new.column("other_3").to_pylist()
 
 
+def test_of_whole_rows_only_so_many_values_are_new(source: Path, tmp_path: Path) -> None:
+    rows, changes = pq.read_table(source), tmp_path / "changes.parquet"
+    make(source, Cell(0.05, COLUMNS, "newest", 1), changes)
+    new = pq.read_table(changes).sort_by("ss_ticket_number")
+    old = rows.slice(ROWS - 30).select(new.column_names)
+    assert [n for n in new.column_names if new.column(n) != old.column(n)] == ["ss_net_profit"]
+
+
 @pytest.mark.parametrize("contender", CONTENDERS)
 @pytest.mark.parametrize("columns", [1, COLUMNS])
 def test_every_contender_ends_at_the_truth(
@@ -145,6 +153,8 @@ def test_the_report_states_ratios_and_what_went_wrong(tmp_path: Path) -> None:
     assert "not all did**: delta-rs 05-03-uniform" in page
     row = "| 5 % | 3 | uniform | 2.00 | 12.00 (6.0×) | 6.00 (3.0×) | 4.00 (1.6×) |"
     assert row in page
+    row = "| 5 % | 23 (3) | uniform | 2.00 | 1.00 | 3.00 | 1.5× | 3.0× |"
+    assert row in page
     assert "| one row, 3 columns | 0.300 | 0.200 | 3.000 | 0.100 | 0.10 |" in page
     assert "+2.0%" in page
     assert "| duckdb | 1.000 | 0.900 | 0.900 |" in page
@@ -165,6 +175,10 @@ def _figures() -> dict[str, Any]:
     def cell(right: bool = True, **seconds: float) -> list[dict[str, Any]]:
         return [{"cell": "05-03-uniform", "runs": [seconds] * 3, "right": right}]
 
+    def whole_rows(**seconds: float) -> list[dict[str, Any]]:
+        name = Cell(0.05, COLUMNS, "uniform", 3).name
+        return [{"cell": name, "runs": [seconds], "right": True}]
+
     grid = {
         "lakesplice": cell(upsert=1.0, merge=1.0, whole=2.0),
         "delta": cell(whole=12.0),
@@ -181,6 +195,13 @@ def _figures() -> dict[str, Any]:
     return {
         "machine": {"cores": 2, "python": "3.11"},
         "grid": {"scale": 1.0, "rows": 100, "contenders": grid},
+        "rows": {
+            "contenders": {
+                "lakesplice": whole_rows(upsert=0.5, merge=1.5, whole=2.0),
+                "lakesplice-merged": whole_rows(merge=1.0, whole=1.0),
+                "delta-rs": whole_rows(whole=3.0),
+            },
+        },
         "peers": {
             "contenders": {"delta-rs": cell(right=False, whole=4.0)},
             "beside": {"delta-rs": cell(merge=1.0, whole=2.5)},

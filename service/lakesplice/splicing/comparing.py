@@ -21,7 +21,7 @@ from lakesplice.model.arrays import Integers, Mask
 from lakesplice.planning.rows.edits import ColumnEdit, ComparedEdits, Edits
 from lakesplice.splicing.columns.constants import constant_pages
 from lakesplice.splicing.metadata.schemas import refuse_doubles
-from lakesplice.splicing.options import Options
+from lakesplice.splicing.options import SPAN_BYTES, Options
 from lakesplice.splicing.pages.new_values import differing, stored
 from lakesplice.splicing.pages.plan import rows_in_pages
 from lakesplice.splicing.pages.rows import read_chunk_rows, read_nested_rows
@@ -30,6 +30,8 @@ from lakesplice.splicing.structures.source import SourceFile
 
 # So many pages of a chunk are looked at before the rest; up to twice as many are all compared.
 _PAGES_FIRST = 8
+# Over all threads: a chunk that is decoded in few spans takes half the time.
+_DECODED_BYTES = 16 * 1024 * 1024
 _EXACT_WITHIN = frozenset((Physical.BOOLEAN, Physical.INT32, Physical.INT64, Physical.BYTE_ARRAY))
 # Values that don't fit the column's type, or are of one that Arrow can't compare.
 _INCOMPARABLE = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
@@ -37,11 +39,14 @@ _INCOMPARABLE = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Part:
-    """The edit of one chunk, its rows counted from the row group's first."""
+    """The edit of one chunk, its rows counted from the row group's first; of the chunk some
+    `span_bytes` are decoded at a time.
+    """
 
     row_group: int
     column: int
     edit: ColumnEdit
+    span_bytes: int
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -62,14 +67,16 @@ def compared(source: SourceFile, edits: Edits, options: Options) -> ComparedEdit
     """
     columns = dict(edits.columns)
     names = {} if options.erase else _wanted(source, edits)
+    threads = max(options.threads, 1)
+    span_bytes = max(_DECODED_BYTES // threads, SPAN_BYTES)
     parts = [
-        _Part(row_group, column, edit)
+        _Part(row_group, column, edit, span_bytes)
         for name, column in names.items()
         for row_group, first, last in source.row_ranges()
         if len((edit := columns[name].within(first, last)).rows)
     ]
     source.read_offset_indexes([(part.row_group, part.column) for part in parts])
-    with ThreadPoolExecutor(max(options.threads, 1), thread_name_prefix="compare") as pool:
+    with ThreadPoolExecutor(threads, thread_name_prefix="compare") as pool:
         verdicts = list(pool.map(lambda part: _compared(source, part), parts))
     for name, column in names.items():
         marks = [v.new for part, v in zip(parts, verdicts, strict=True) if part.column == column]
@@ -148,21 +155,23 @@ def _new_by_pages(source: SourceFile, part: _Part, at: Integers, page_of: Intege
 
     All of the rest are if there are new ones in each page that is looked at first.
     """
-    pages = np.unique(page_of)
+    pages = page_of[np.flatnonzero(np.diff(page_of, prepend=-1))]
     if len(pages) <= 2 * _PAGES_FIRST:
         return _new_at(source, part, at)
     is_first = np.zeros(pages[-1] + 1, np.bool_)
     is_first[pages[np.linspace(0, len(pages) - 1, _PAGES_FIRST).astype(np.int64)]] = True
     chosen, new = is_first[page_of], np.ones(len(at), np.bool_)
     new[chosen] = _new_at(source, part, at[chosen])
-    if len(np.unique(page_of[chosen & new])) < _PAGES_FIRST:
-        new[~chosen] = _new_at(source, part, at[~chosen])
-    return new
+    if len(np.unique(page_of[chosen & new])) == _PAGES_FIRST:
+        return new
+    # All over again: to leave the first pages out would tear the others apart.
+    return _new_at(source, part, at)
 
 
 def _new_at(source: SourceFile, part: _Part, at: Integers) -> Mask:
     """Which of the values at some places of the edit are new."""
-    held = read_chunk_rows(source, part.row_group, part.column, part.edit.rows[at])
+    chunk, rows = (part.row_group, part.column), part.edit.rows[at]
+    held = read_chunk_rows(source, *chunk, rows, part.span_bytes)
     return _differing(part, at, held)
 
 

@@ -42,7 +42,7 @@ CELLS = {
     **retention.CELLS,
 }
 # Without these the transition of a late commit breaks off.
-BREAKING = {**ingests.BREAKING, **rewrites.BREAKING}
+BREAKING = {**ingests.BREAKING, **rewrites.BREAKING, **upserts.BREAKING}
 
 
 @pytest.fixture

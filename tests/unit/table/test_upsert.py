@@ -18,7 +18,7 @@ import lakesplice
 from lakesplice.errors import ParkedTableError, RetryableError, UsageError
 from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState, SourceState
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.by_hand import new_rows, upsert
+from lakesplice.table.by_hand import delta_pieces, new_rows
 from lakesplice.table.by_hand.hand_fed_table import HandFedTable
 from lakesplice.table.ingest.driver_table import DriverTable
 from lakesplice.table.protocol.commit import Conflict, ConflictCode
@@ -306,7 +306,7 @@ def test_large_upserts_write_a_delta_per_file_and_streams_a_file_per_so_many_row
     store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(new_rows, "ROWS_PER_FILE", 10)
-    monkeypatch.setattr(upsert, "CHANGES_PER_DELTA", 8)
+    monkeypatch.setattr(delta_pieces, "CHANGES_PER_DELTA", 8)
     rows = [row(key, f"n{key}") for key in range(35)]
     table = created(store, rows)
     files = [file.rows for file in table.snapshot.manifest.files.values()]
@@ -324,7 +324,7 @@ def test_large_upserts_write_a_delta_per_file_and_streams_a_file_per_so_many_row
 def test_changes_of_one_file_are_cut_into_deltas_too(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upsert, "CHANGES_PER_DELTA", 8)
+    monkeypatch.setattr(delta_pieces, "CHANGES_PER_DELTA", 8)
     table = created(store, [row(key, f"n{key}") for key in range(35)])
     keys = [*range(30, -1, -1)]
     table.upsert(given([row(key, f"m{key}") for key in keys], WHOLE))

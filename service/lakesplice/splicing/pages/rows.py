@@ -72,17 +72,19 @@ def read_column(source: SourceFile, row_group: int, column: int) -> pa.Array:
     return ChunkValues(source, row_group, column).next(count)
 
 
-def read_chunk_rows(source: SourceFile, row_group: int, column: int, rows: Integers) -> pa.Array:
+def read_chunk_rows(
+    source: SourceFile, row_group: int, column: int, rows: Integers, span_bytes: int = SPAN_BYTES
+) -> pa.Array:
     """Return a chunk's values at `rows`, at least one, counted from the row group's first.
 
-    Otherwise as `read_rows`.
+    Some `span_bytes` are decoded at a time. Otherwise as `read_rows`.
     """
     _check_readable(source, row_group, column)
     index = source.offset_index(row_group, column)
     found = (
         _streamed(source, row_group, column, rows)
         if index is None
-        else _of_pages(source, row_group, column, index, rows)
+        else _of_pages(source, row_group, column, index, rows, span_bytes)
     )
     return pa.concat_arrays(list(found))
 
@@ -111,14 +113,19 @@ def _streamed(
 
 
 def _of_pages(
-    source: SourceFile, row_group: int, column: int, index: OffsetIndex, rows: Integers
+    source: SourceFile,
+    row_group: int,
+    column: int,
+    index: OffsetIndex,
+    rows: Integers,
+    span_bytes: int,
 ) -> Iterator[pa.Array]:
     chunk, place = source.chunk(row_group, column), source.place(row_group, column)
     head = dictionary_bytes(source, row_group, column)
     dictionary = source.read(chunk.start, head) if head else None
     counts = index.rows(chunk.num_values)
     pages = touched_pages(index.first_rows, rows)
-    for span in read_spans(source, row_group, column, index, pages):
+    for span in read_spans(source, row_group, column, index, pages, span_bytes):
         firsts, held = index.first_rows[span.numbers], counts[span.numbers]
         start, stop = (int(n) for n in np.searchsorted(rows, (firsts[0], firsts[-1] + held[-1])))
         mine = rows[start:stop]

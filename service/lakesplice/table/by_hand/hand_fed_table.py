@@ -145,7 +145,7 @@ class HandFedTable(Table):
     def __init__(self, store: Store, tools: Tools, version: int | None = None) -> None:
         super().__init__(store, version)
         self._tools = tools
-        self._upserter = Upserter(store, tools.clock, tools.entropy)
+        self._upserter = Upserter(store, tools.clock, tools.entropy, tools.rewriter, THREADS)
         self._log = Maintenance(
             store,
             tools.keeper,
@@ -162,6 +162,7 @@ class HandFedTable(Table):
         delete: Rows | None = None,
         transaction: tuple[str, int] | None = None,
         fill_new_rows: bool = False,
+        merge: bool | None = None,
     ) -> Upserted:
         """Write whole or partial rows by key, and delete rows by key, in one commit.
 
@@ -176,10 +177,15 @@ class HandFedTable(Table):
         application's last does nothing, so a call whose outcome is unknown can be repeated.
 
         The real-time view shows it at once, the read-optimised view new rows at once and the rest
-        after `compact`. Blocks; holds `changes` in memory. Beside other writers it is located and
-        written again if need be, at most 20 times; then `RetryableError`, and nothing was changed.
-        `UsageError` if a key is given twice or null, a column or its values do not fit, or a source
-        feeds the table; `ParkedTableError`; `StorageError` with the effect unknown.
+        after `compact`. With `merge` every reader sees all of it at once: the next versions of the
+        rows' base files are written with it and with what waited for them, and none if nothing in a
+        file is new. If `merge` isn't given, so is done where there are many rows, and so close
+        together that waiting would save nothing; the history has the reason.
+
+        Blocks; holds `changes` in memory. Beside other writers it is located and written again if
+        need be, at most 20 times; then `RetryableError`, and nothing was changed. `UsageError` if a
+        key is given twice or null, a column or its values do not fit, or a source feeds the table;
+        `ParkedTableError`; `StorageError` with the effect unknown.
         """
         snapshot = self.snapshot
         if require_fed_by_hand(snapshot.manifest).insert_only and delete is not None:
@@ -190,8 +196,11 @@ class HandFedTable(Table):
             all_rows(delete, schema, schema.key),
             checked_transaction(transaction),
             fill_new_rows,
+            merge,
         )
         self._snapshot, done = self._upserter.upsert(snapshot, given)
+        if done.merged:
+            self._upkeep()
         return done
 
     def compact(self, *, threads: int = THREADS) -> Compacted:

@@ -188,11 +188,14 @@ class VersionWalk:
     def _merged(
         self, before: Version, now: Version, old: Address | None, new: Address | None
     ) -> Iterator[KeyChange]:
-        """A compaction that laid the row's changes over it."""
+        """A compaction that merged the row's changes, or an upsert that merged its own."""
         if old is None or old != new or _file(before.manifest, old) == _file(now.manifest, old):
             return
         stood, stands = self.state(before), self.state(now)
-        if stood and stands and (stood.waiting.num_rows > stands.waiting.num_rows):
+        if stood and stands and stands.position > stood.position:
+            effect = Effect.INSERTED if stood.deleted else Effect.UPDATED
+            yield self._seen(now, Effect.DELETED if stands.deleted else effect, stands, stood)
+        elif stood and stands and (stood.waiting.num_rows > stands.waiting.num_rows):
             yield self._seen(now, Effect.MERGED, stands, stood)
 
     def _new_changes(self, before: Version, now: Version, places: Sequence[Address]) -> pa.Table:

@@ -111,8 +111,9 @@ class Upsert:
     """Rows given by hand, located and written against the version `planned_on`.
 
     `read` is the position of the newest upsert at that version, `upserts` the state after this one.
-    `application` names whose `transactions` of it moved on, "" if none did. The rest is as for
-    `Ingest`. The generation is the one read: such a table has no driver to depose.
+    `application` names whose `transactions` of it moved on, "" if none did. Where changes were
+    merged at once, `replaced` and `consumed` are as for `Splice`. The rest is as for `Ingest`. The
+    generation is the one read: such a table has no driver to depose.
     """
 
     generation: int
@@ -126,6 +127,13 @@ class Upsert:
     runs: tuple[RunRef, ...] = ()
     application: str = ""
     counts: Counts = field(default_factory=dict)
+    replaced: Mapping[str, NewFile] = field(default_factory=dict)
+    consumed: Mapping[str, frozenset[int]] = field(default_factory=dict)
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """The files that it replaces."""
+        return frozenset(self.replaced)
 
 
 @dataclass(frozen=True, slots=True)

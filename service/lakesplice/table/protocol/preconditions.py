@@ -160,7 +160,7 @@ def rows_are_as_read(now: Snapshot, intent: Upsert) -> Conflict | None:
 
 
 def sources_are_unchanged(
-    now: Snapshot, intent: Ingest | Splice | FileMerge | Purge
+    now: Snapshot, intent: Ingest | Upsert | Splice | FileMerge | Purge
 ) -> Conflict | None:
     """Each source file is live: names are never used again, so a live one is unchanged."""
     gone = intent.sources - now.manifest.files.keys()
@@ -201,7 +201,7 @@ def floor_is_below_all_to_come(now: Snapshot, intent: Purge) -> Conflict | None:
     return None
 
 
-def consumed_parts_still_wait(now: Snapshot, intent: Splice) -> Conflict | None:
+def consumed_parts_still_wait(now: Snapshot, intent: Splice | Upsert) -> Conflict | None:
     """Each delta part that went in is live and not yet in a base file."""
     waiting = {delta.file.path: delta.waiting.keys() for delta in now.manifest.deltas}
     for path, groups in intent.consumed.items():
@@ -293,6 +293,8 @@ PRECONDITIONS: Mapping[type[Intent], tuple[Precondition, ...]] = {
         groups_are_live,
         index_has_no_newer_keys,
         schema_is_as_written,
+        sources_are_unchanged,
+        consumed_parts_still_wait,
         writer_began_after_sweep,
     ),
     Splice: (

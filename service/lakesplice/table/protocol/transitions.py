@@ -210,15 +210,18 @@ def _ingest(before: Manifest, intent: Ingest, moment: CommitPoint) -> Transition
 
 def _upsert(before: Manifest, intent: Upsert, moment: CommitPoint) -> Transition:
     _require_addressed(intent)
+    files, removes, adds = _replaced(before, intent.replaced, moment)
+    left = (_without(delta, intent.consumed) for delta in before.deltas)
     manifest = replace(
         before,
         upserts=intent.upserts,
-        files=dict(before.files) | {new.base.path: new.base for new in intent.files},
-        deltas=before.deltas
+        files=files | {new.base.path: new.base for new in intent.files},
+        deltas=tuple(delta for delta in left if delta.waiting)
         + tuple(replace(delta, committed_ms=moment.timestamp_ms) for delta in intent.deltas),
         runs=before.runs + _stamped(intent.runs, moment.version),
     )
-    actions: tuple[Action, ...] = adds_of(before.schema, intent.files, moment.timestamp_ms)
+    inserts = adds_of(before.schema, intent.files, moment.timestamp_ms)
+    actions: tuple[Action, ...] = (*removes, *adds, *inserts)
     if intent.application:
         number = intent.upserts.transactions[intent.application]
         parameters = ApplicationTransaction(intent.application, number, moment.timestamp_ms)

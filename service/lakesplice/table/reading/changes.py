@@ -42,6 +42,7 @@ from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.snapshot import read_manifest
 from lakesplice.table.protocol.transitions import ADOPT, PURGE, RESTORE
 from lakesplice.table.reading.effective_changes import took_effect
+from lakesplice.table.reading.merged_upserts import files_of_merge, merged_rows
 
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIME = "_change_type", "_commit_version", "_commit_timestamp"
 FEED_FIELDS = (
@@ -136,7 +137,7 @@ def changes_of(
     feed = _Feed(store, version, before, feed_schema(now_named), present, share)
     names = feed_schema(fields).names
     moved = feed.moved()
-    for found in (feed.added(moved), feed.changed(moved)):
+    for found in (feed.added(moved), feed.changed(moved), feed.merged()):
         yield from (table.rename_columns(names) for table in found)
 
 
@@ -271,6 +272,17 @@ class _Feed:
         if changes.num_rows:
             yield self._as_feed(changes, _types_of(changes.column(OP)))
 
+    def merged(self) -> Iterator[pa.Table]:
+        """The rows that an upsert changed in base files at once."""
+        now, before, ours = self.version.manifest, self.before, self._mine()
+        for file in files_of_merge(now, before):
+            if file.path not in ours:
+                continue
+            found = merged_rows(self.store, now, before, file, self.schema, self._read)
+            for rows, were_deleted in found:
+                kinds = pc.if_else(pa.array(were_deleted), INSERT, UPDATE)
+                yield self._as_feed(rows, pc.if_else(rows.column(IS_DELETED), DELETE, kinds))
+
     def _mine(self) -> frozenset[str]:
         return self.share.among(_new_files(self.version.manifest, self.before))
 
@@ -348,11 +360,13 @@ def _new_deltas(now: Manifest, before: Manifest) -> list[DeltaRef]:
 
 
 def _new_files(now: Manifest, before: Manifest) -> dict[str, int]:
-    """The bytes of base files with groups, and of deltas, that weren't there before, by path."""
+    """The bytes of base files with groups, and of deltas, that weren't there before, and of those
+    that an upsert wrote with its changes, by path.
+    """
     old, files = before.groups, now.files
     added = {p: f.bytes for p, f in files.items() if any(s.group not in old for s in f.segments)}
-    changed = _new_deltas(now, before)
-    return added | {delta.file.path: delta.file.bytes for delta in changed}
+    changed = {delta.file.path: delta.file.bytes for delta in _new_deltas(now, before)}
+    return added | changed | {file.path: file.bytes for file in files_of_merge(now, before)}
 
 
 def _in_order(files: Mapping[str, BaseFile]) -> list[BaseFile]:

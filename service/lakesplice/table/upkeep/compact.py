@@ -57,17 +57,21 @@ def compact_files(
     paths: Sequence[str],
     rewriter: Rewriter,
     entropy: Entropy,
+    more: pa.Table | None = None,
 ) -> Compacted:
     """Rewrite base files with the changes that `manifest` has waiting for them.
 
-    `paths` name files of the manifest. Memory holds their waiting changes and about two row groups.
-    Blocks; may be called again, each time under new names. Raises `CorruptFileError` for a damaged
-    file or delta and for a change whose key is not its row's, and `StorageError`; what was written
-    is then left for the vacuum.
+    `paths` name files of the manifest; `more` are changes of their rows that wait in no delta, in
+    the layout of `delta_schema`. Memory holds their changes and about two row groups. Blocks; may
+    be called again, each time under new names. Raises `CorruptFileError` for a damaged file or
+    delta and for a change whose key is not its row's, and `StorageError`; what was written is then
+    left for the vacuum.
     """
     files = [manifest.files[path] for path in paths]
     groups = {segment.group for file in files for segment in file.segments}
     changes = read_waiting(store, manifest.deltas, manifest.schema, groups)
+    if more is not None:
+        changes = pa.concat_tables([changes, more])
     replaced, counts = rewrite_with(store, manifest, files, changes, rewriter, entropy)
     consumed = {
         delta.file.path: frozenset(groups & delta.waiting.keys())

@@ -80,6 +80,30 @@ def _upsert_in_the_schema_before(table: TableUnderTest) -> Intent:
     return late
 
 
+def merged_upsert(table: TableUnderTest) -> Upsert:
+    """An upsert whose changes are merged into the one file there is, with all that waits for it."""
+    splice = table.splice()
+    return upsert(table, replaced=splice.replaced, consumed=splice.consumed)
+
+
+def _upsert_into_a_file_replaced_meanwhile(table: TableUnderTest) -> Intent:
+    late = merged_upsert(table)
+    table.committed(table.splice())
+    return late
+
+
+def _upsert_with_a_delta_consumed_meanwhile(table: TableUnderTest) -> Intent:
+    table.committed(upsert(table, deltas=(table.delta(1),), addressed_groups=frozenset({1})))
+    consumed = table.splice().consumed
+    # By a compaction that found nothing new in it, and left the file.
+    table.committed(replace(table.splice(), replaced={}))
+    return replace(merged_upsert(table), consumed=consumed)
+
+
+def _spliced_on(before: Snapshot, after: Snapshot) -> bool:
+    return after.manifest.files.keys() != before.manifest.files.keys()
+
+
 def _upsert_of_files_swept_meanwhile(table: TableUnderTest) -> Intent:
     return swept_since(table, upsert(table, files=(table.file(9),)))
 
@@ -103,6 +127,12 @@ CELLS = {
         _upsert_overtaken_by_another,
         _two_changes_at_one_position,
     ),
+    "upsert: deltas": Cell(
+        rules.consumed_parts_still_wait,
+        ConflictCode.DELTAS,
+        _upsert_with_a_delta_consumed_meanwhile,
+        _spliced_on,
+    ),
     "upsert: groups": Cell(
         rules.groups_are_live,
         ConflictCode.GROUPS,
@@ -120,5 +150,13 @@ CELLS = {
         ConflictCode.SCHEMA,
         _upsert_in_the_schema_before,
         column_lost_in_new_rows,
+    ),
+}
+BREAKING = {
+    "upsert: files": Cell(
+        rules.sources_are_unchanged,
+        ConflictCode.FILES,
+        _upsert_into_a_file_replaced_meanwhile,
+        lambda _before, _after: False,
     ),
 }
