@@ -17,13 +17,7 @@ from lakesplice.formats.log.actions import (
 from lakesplice.formats.log.schema_json import encode_schema
 from lakesplice.formats.parquet import stats_columns
 from lakesplice.model.address import BaseFile
-from lakesplice.model.manifest import (
-    DeltaRef,
-    Manifest,
-    Retention,
-    RunRef,
-    UpsertState,
-)
+from lakesplice.model.manifest import DeltaRef, Manifest, Retention, RunRef, UpsertState
 from lakesplice.model.schema import TableSchema
 from lakesplice.table.protocol.file_actions import adds_of, partition_values, removes_of
 from lakesplice.table.protocol.intents import (
