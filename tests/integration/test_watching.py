@@ -15,8 +15,9 @@ import yaml
 
 from lakesplice.model.driver_status import TopicState
 from lakesplice.telemetry.catalogue import CATALOGUE, PARKED, TABLES, TOPIC_STATE
+from lakesplice.telemetry.endpoints import application, endpoints
 from lakesplice.telemetry.health import Health
-from lakesplice.telemetry.http import MetricsServer
+from lakesplice.telemetry.http import WebServer
 from lakesplice.telemetry.metric import TABLE, Kind, Metric
 from lakesplice.telemetry.registry import Metrics
 from tests.support import tools
@@ -58,7 +59,8 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
 
     # Counters move with each scrape, so that rates have something to measure.
     metrics.before_page(work)
-    with MetricsServer(metrics, Health(60.0), "127.0.0.1", 0) as server:
+    app = application(endpoints(metrics, Health(60.0)))
+    with WebServer(app, "127.0.0.1", 0) as server:
         folder = tmp_path_factory.mktemp("prometheus")
         with Prometheus(folder, [f"127.0.0.1:{server.port}"]) as running:
             yield running

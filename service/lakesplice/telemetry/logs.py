@@ -13,7 +13,7 @@ from lakesplice.errors import LakespliceError
 from lakesplice.secrets import masked, masked_text
 
 # These tell every request and every reconnection on `info`.
-_TALKATIVE = ("py4j", "kafka", "urllib3", "asyncio")
+_TALKATIVE = ("py4j", "kafka", "urllib3", "asyncio", "uvicorn")
 _SILENT_DEPTH = 4
 
 

@@ -1,4 +1,4 @@
-"""The page: what it serves, to whom, and that it goes away when told."""
+"""The endpoints for programs: what they serve, to whom, and that they go away when told."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
 from lakesplice.errors import ConfigurationError
+from lakesplice.telemetry import http as web
 from lakesplice.telemetry.catalogue import TABLE_VERSION
+from lakesplice.telemetry.endpoints import application, endpoints
 from lakesplice.telemetry.health import Health
-from lakesplice.telemetry.http import MetricsServer
+from lakesplice.telemetry.http import WebServer
 from lakesplice.telemetry.registry import Metrics
 
 
@@ -37,12 +41,16 @@ def health(time: Time) -> Health:
 
 
 @pytest.fixture
-def server(health: Health) -> Iterator[MetricsServer]:
-    with MetricsServer(Metrics(), health, "127.0.0.1", 0) as running:
+def server(health: Health) -> Iterator[WebServer]:
+    with served(health) as running:
         yield running
 
 
-def get(server: MetricsServer, path: str, method: str = "GET") -> tuple[int, bytes]:
+def served(health: Health, metrics: Metrics | None = None, port: int = 0) -> WebServer:
+    return WebServer(application(endpoints(metrics or Metrics(), health)), "127.0.0.1", port)
+
+
+def get(server: WebServer, path: str, method: str = "GET") -> tuple[int, bytes]:
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
     try:
         connection.request(method, path)
@@ -55,13 +63,13 @@ def get(server: MetricsServer, path: str, method: str = "GET") -> tuple[int, byt
 def test_metrics_are_served(health: Health) -> None:
     metrics = Metrics()
     metrics.set(TABLE_VERSION, 7, table="shop.orders")
-    with MetricsServer(metrics, health, "127.0.0.1", 0) as server:
+    with served(health, metrics) as server:
         status, page = get(server, "/metrics?x=1")
     assert status == 200
     assert b'lakesplice_table_version{table="shop.orders"} 7.0' in page
 
 
-def test_alive_while_the_main_loop_ticks(server: MetricsServer, health: Health, time: Time) -> None:
+def test_alive_while_the_main_loop_ticks(server: WebServer, health: Health, time: Time) -> None:
     assert get(server, "/healthz")[0] == 200
     time.seconds = 11
     status, body = get(server, "/healthz")
@@ -79,7 +87,7 @@ def test_a_long_step_may_ask_for_a_longer_deadline(health: Health, time: Time) -
     assert health.why_dead()
 
 
-def test_ready_when_nothing_is_awaited(server: MetricsServer, health: Health, time: Time) -> None:
+def test_ready_when_nothing_is_awaited(server: WebServer, health: Health, time: Time) -> None:
     status, body = get(server, "/readyz")
     assert status == 503
     assert json.loads(body) == {
@@ -104,14 +112,14 @@ def test_ready_when_nothing_is_awaited(server: MetricsServer, health: Health, ti
     assert get(server, "/readyz")[0] == 503
 
 
-def test_what_is_not_there_is_said(server: MetricsServer) -> None:
+def test_what_is_not_there_is_said(server: WebServer) -> None:
     assert get(server, "/")[0] == 404
     assert get(server, "/metrics/../etc/passwd")[0] == 404
-    assert get(server, "/metrics", "POST")[0] == 501
+    assert get(server, "/metrics", "POST")[0] == 405
     assert get(server, "/metrics", "HEAD") == (200, b"")
 
 
-def test_garbage_harms_no_one(server: MetricsServer) -> None:
+def test_garbage_harms_no_one(server: WebServer) -> None:
     for garbage in (b"\0\xff\n\n", b"GET\r\n\r\n", b"GET /metrics HTTP/9\r\n\r\n", b"A" * 70_000):
         with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
             client.sendall(garbage)
@@ -120,7 +128,7 @@ def test_garbage_harms_no_one(server: MetricsServer) -> None:
 
 def test_silent_clients_neither_hold_up_others_nor_the_close(health: Health) -> None:
     before = threading.active_count()
-    server = MetricsServer(Metrics(), health, "127.0.0.1", 0)
+    server = served(health)
     server.start()
     silent = [socket.create_connection(("127.0.0.1", server.port), timeout=10) for _ in range(3)]
     assert get(server, "/healthz")[0] == 200
@@ -133,8 +141,50 @@ def test_silent_clients_neither_hold_up_others_nor_the_close(health: Health) -> 
         client.close()
 
 
+def test_a_client_that_sends_no_request_is_disconnected(
+    health: Health, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web, "_REQUEST_SECONDS_MAX", 0.05)
+    with (
+        served(health) as server,
+        socket.create_connection(("127.0.0.1", server.port), timeout=10) as client,
+    ):
+        client.sendall(b"GET /healthz HTTP/1.1\r\nHost: ")
+        with suppress(ConnectionResetError):
+            assert client.recv(1) == b""
+
+
+def test_probes_are_answered_while_every_scrape_is_held_up(health: Health) -> None:
+    metrics, may_end = Metrics(), threading.Event()
+    metrics.before_page(lambda: assert_set(may_end))
+    with served(health, metrics) as server, ThreadPoolExecutor(9) as pool:
+        scrapes = [pool.submit(get, server, "/metrics") for _ in range(9)]
+        assert get(server, "/healthz")[0] == 200
+        may_end.set()
+        assert {scrape.result()[0] for scrape in scrapes} == {200}
+
+
+def assert_set(event: threading.Event) -> None:
+    assert event.wait(60)
+
+
+def test_an_error_is_answered_and_logged_and_harms_nobody_else(
+    health: Health, caplog: pytest.LogCaptureFixture
+) -> None:
+    metrics = Metrics()
+
+    def fail() -> None:
+        raise ValueError("no such measure")
+
+    metrics.before_page(fail)
+    with served(health, metrics) as server:
+        assert get(server, "/metrics")[0] == 500
+        assert get(server, "/healthz")[0] == 200
+    assert "no such measure" in caplog.text
+
+
 def test_closed_it_listens_no_more_and_may_be_started_again(health: Health) -> None:
-    server = MetricsServer(Metrics(), health, "127.0.0.1", 0)
+    server = served(health)
     server.start()
     server.start()
     port = server.port
@@ -148,7 +198,7 @@ def test_closed_it_listens_no_more_and_may_be_started_again(health: Health) -> N
 
 
 def test_a_port_that_is_taken_is_told_with_the_setting_to_change(
-    server: MetricsServer, health: Health
+    server: WebServer, health: Health
 ) -> None:
     with pytest.raises(ConfigurationError, match=r"metrics\.port"):
-        MetricsServer(Metrics(), health, "127.0.0.1", server.port).start()
+        served(health, port=server.port).start()

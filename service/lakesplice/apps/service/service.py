@@ -55,8 +55,9 @@ from lakesplice.storage.system import SystemClock, SystemEntropy
 from lakesplice.table.driver.generation import Generation, take_generation
 from lakesplice.table.protocol.ports import Store
 from lakesplice.telemetry import catalogue as metric
+from lakesplice.telemetry.endpoints import application, endpoints
 from lakesplice.telemetry.health import Health
-from lakesplice.telemetry.http import MetricsServer
+from lakesplice.telemetry.http import WebServer
 from lakesplice.telemetry.logs import configure_logs
 from lakesplice.telemetry.registry import Metrics
 
@@ -83,7 +84,7 @@ class Service:
         self._metrics.set(metric.BUILD_INFO, 1, version=__version__)
         self._metrics.before_page(lambda: show_memory(self._metrics))
         self._health = Health(_ALIVE_SECONDS, awaited={"lake": "the service starts"})
-        self._server: MetricsServer | None = None
+        self._server: WebServer | None = None
         self._tables: ServiceTables | None = None
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
@@ -145,9 +146,8 @@ class Service:
     def _run(self, stack: ExitStack) -> None:
         settings = self._settings
         if settings.metrics.enabled:
-            server = MetricsServer(
-                self._metrics, self._health, settings.metrics.host, settings.metrics.port
-            )
+            app = application(endpoints(self._metrics, self._health))
+            server = WebServer(app, settings.metrics.host, settings.metrics.port)
             server.start()
             stack.callback(server.close)
             self._server = server

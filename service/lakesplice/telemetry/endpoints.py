@@ -1,0 +1,87 @@
+"""What programs ask of the service: /metrics for Prometheus, /healthz and /readyz for whoever runs
+it; and the application that these are part of.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+
+from anyio.to_thread import current_default_thread_limiter
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ExceptionHandler
+
+from lakesplice.telemetry.health import Health
+from lakesplice.telemetry.registry import CONTENT_TYPE, Metrics
+
+# Whatever blocks is done by one of these, so that pages can't take the processor from ingest.
+_THREADS = 4
+_FRESH = {"Cache-Control": "no-store"}
+
+
+def endpoints(metrics: Metrics, health: Health) -> list[Route]:
+    """Return the routes /metrics, /healthz and /readyz; the latter two never wait for a thread."""
+
+    def page(_request: Request) -> Response:
+        return Response(metrics.page(), headers=_FRESH, media_type=CONTENT_TYPE)
+
+    async def healthz(_request: Request) -> Response:
+        return _judged("alive", health.why_dead())
+
+    async def readyz(_request: Request) -> Response:
+        return _judged("ready", health.why_unready(), topics=health.troubles())
+
+    return [
+        Route("/metrics", page),
+        Route("/healthz", healthz),
+        Route("/readyz", readyz),
+    ]
+
+
+def application(
+    routes: Sequence[BaseRoute],
+    handlers: Mapping[type[Exception], ExceptionHandler] | None = None,
+    middleware: Sequence[Middleware] = (),
+) -> Starlette:
+    """Return the application of these routes; `handlers` answer the errors that they raise."""
+
+    async def told(_request: Request, error: Exception) -> Response:
+        return _told(error, routes)
+
+    app = Starlette(
+        routes=routes,
+        exception_handlers={HTTPException: told, **(handlers or {})},
+        middleware=middleware,
+        lifespan=_few_threads,
+    )
+    app.router.redirect_slashes = False
+    return app
+
+
+def _told(error: Exception, routes: Sequence[BaseRoute]) -> Response:
+    """Answer a path that isn't there, or a method that it doesn't have, as a program reads it."""
+    assert isinstance(error, HTTPException)
+    told: dict[str, object] = {"error": error.detail}
+    if error.status_code == HTTPStatus.NOT_FOUND:
+        told["pages"] = [route.path for route in routes if isinstance(route, Route)]
+    return JSONResponse(told, error.status_code, {**_FRESH, **(error.headers or {})})
+
+
+@asynccontextmanager
+async def _few_threads(_app: Starlette) -> AsyncIterator[None]:
+    current_default_thread_limiter().total_tokens = _THREADS
+    yield
+
+
+def _judged(question: str, reasons: dict[str, str], **told: dict[str, str]) -> Response:
+    status = HTTPStatus.SERVICE_UNAVAILABLE if reasons else HTTPStatus.OK
+    # With a line's end, for people who ask with curl.
+    body = json.dumps({question: not reasons, "reasons": reasons, **told}) + "\n"
+    return Response(body, status, _FRESH, "application/json")
