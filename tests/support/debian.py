@@ -20,14 +20,17 @@ _FETCH_SECONDS_MAX, _MAKE_SECONDS_MAX = 300.0, 900.0
 _PYTHON = "python3,python3-venv,ca-certificates"
 
 
-def unpacked(name: str, packages: Sequence[str]) -> Path:
-    """The folder `name` with the packages' files, fetched once; a skip where they can't be had."""
+def unpacked(name: str, packages: Sequence[str], *, needs: bool = False) -> Path:
+    """The folder `name` with the packages' files, fetched once; a skip where they can't be had.
+
+    With `needs` also what they depend on and the machine hasn't got.
+    """
     folder = folder_of(name)
     if not folder.exists():
         if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
             pytest.skip(f"no {packages[0]} (install it, or run on Debian)")
         with _scratch(folder) as scratch:
-            _unpack(packages, scratch)
+            _unpack(packages, scratch, needs=needs)
             publish(scratch, folder)
     return folder
 
@@ -68,7 +71,7 @@ def _scratch(folder: Path) -> Iterator[Path]:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _unpack(packages: Sequence[str], folder: Path) -> None:
+def _unpack(packages: Sequence[str], folder: Path, *, needs: bool) -> None:
     """Unpack packages below `folder`, with lists of our own if the machine has none."""
     state = folder / "apt"
     (state / "lists" / "partial").mkdir(parents=True)
@@ -83,12 +86,13 @@ def _unpack(packages: Sequence[str], folder: Path) -> None:
         for options in ([], own):
             if options:
                 _run(["apt-get", *options, "--quiet", "update"], _FETCH_SECONDS_MAX)
-            command = ["apt-get", *options, "--quiet", "download", *packages]
+            wanted = _with_needs(packages, options) if needs else packages
+            command = ["apt-get", *options, "--quiet", "download", *wanted]
             done = subprocess.run(
                 command, cwd=folder, capture_output=True, timeout=_FETCH_SECONDS_MAX
             )
             archives = sorted(folder.glob("*.deb"))
-            if done.returncode == 0 and len(archives) == len(packages):
+            if done.returncode == 0 and len(archives) == len(wanted):
                 for archive in archives:
                     _run(["dpkg-deb", "--extract", str(archive), str(folder)], _FETCH_SECONDS_MAX)
                     archive.unlink()
@@ -97,6 +101,15 @@ def _unpack(packages: Sequence[str], folder: Path) -> None:
     except (subprocess.SubprocessError, OSError) as error:
         reason = _told(error)
     pytest.skip(f"no {packages[0]} package ({reason})")
+
+
+def _with_needs(packages: Sequence[str], options: Sequence[str]) -> list[str]:
+    """The packages, and what an installation of them would install beside them."""
+    command = ["apt-get", *options, "--simulate", "--no-install-recommends", "install", *packages]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_FETCH_SECONDS_MAX)
+    lines = (line.split() for line in done.stdout.splitlines())
+    found = {words[1] for words in lines if words[:1] == ["Inst"]}
+    return sorted(found | set(packages))
 
 
 def _told(error: Exception) -> str:

@@ -221,19 +221,19 @@ class SimulatedService:
             )
             for _ in range(2)
         ]
-        health = Health(120.0)
+        self.health = Health(120.0)
         self.stopping = _Stopping(self.tick)
-        reporter = StatusReporter(driver, self.tables, sources, health)
+        self.reporter = StatusReporter(driver, self.tables, sources, self.health)
         self.loop = QueryLoop(
             driver,
             session,
             sources,
             (runners[0], runners[1]),
-            health,
+            self.health,
             self.stopping,
             self.tables,
             drops,
-            reporter,
+            self.reporter,
             self._open_query,
         )
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from lakesplice.apps.lake import table_names
 from lakesplice.errors import LakespliceError, TableNotFoundError
-from lakesplice.model.driver_status import DriverStatus, TopicState, TopicStatus
+from lakesplice.model.driver_status import WORST_FIRST, DriverStatus, TopicState, TopicStatus
 from lakesplice.model.manifest import Manifest, ParkReason
 from lakesplice.model.names import IS_DELETED, TableName
 from lakesplice.storage.stores import AnyStore
@@ -23,15 +23,6 @@ _THREADS = 8
 # first look, and only the upper bound is shown.
 _FILES_COUNTED_MAX = 256
 _ROWS_COUNTED_MAX = 50_000_000
-# Of a table's topics the one in the worst state says how the table is doing.
-_WORST_FIRST = (
-    TopicState.PARKED,
-    TopicState.REFUSED,
-    TopicState.RESTING,
-    TopicState.WAITING,
-    TopicState.RUNNING,
-    TopicState.EXCLUDED,
-)
 UNREADABLE = "unreadable"
 
 Row = dict[str, Any]
@@ -73,7 +64,7 @@ def _row(table: str, details: Row, topics: Sequence[TopicStatus], now_ms: int) -
     for topic, why in parked.items():
         if topic not in known and (topic is not None or not topic_rows):
             topic_rows.append({"topic": why.topic, "state": TopicState.PARKED.value, **_why(why)})
-    topic_rows.sort(key=lambda one: (_WORST_FIRST.index(TopicState(one["state"])), one["topic"]))
+    topic_rows.sort(key=lambda one: (WORST_FIRST.index(TopicState(one["state"])), one["topic"]))
     worst = topic_rows[0] if topic_rows else {"topic": None, "state": TopicState.RUNNING.value}
     suspect = [one for topic in topic_rows for one in topic.get("suspect_settings", ())]
     lags = [one["lag"] for one in topic_rows if one.get("lag") is not None]

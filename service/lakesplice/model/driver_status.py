@@ -24,6 +24,15 @@ class TopicState(StrEnum):
 
 
 TROUBLES = (TopicState.RESTING, TopicState.PARKED, TopicState.REFUSED)
+WORST_FIRST = (
+    TopicState.PARKED,
+    TopicState.REFUSED,
+    TopicState.RESTING,
+    TopicState.WAITING,
+    TopicState.RUNNING,
+    TopicState.EXCLUDED,
+)
+"""Of a table's topics the one in the worst state says how the table is doing."""
 
 
 @dataclass(frozen=True, slots=True)

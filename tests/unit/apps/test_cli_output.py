@@ -9,7 +9,8 @@ from decimal import Decimal
 
 import pytest
 
-from lakesplice.apps.cli.output import age, json_line, print_table, printable
+from lakesplice.apps.ages import age
+from lakesplice.apps.cli.output import json_line, print_table, printable
 
 
 def test_json_keeps_every_value() -> None:

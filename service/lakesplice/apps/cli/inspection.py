@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lakesplice.apps.ages import age
 from lakesplice.apps.cli.options import ConfigOption, TableArgument, lake_options
-from lakesplice.apps.cli.output import Listing, ListingOption, age, json_line, print_table, show
+from lakesplice.apps.cli.output import Listing, ListingOption, json_line, print_table, show
 from lakesplice.apps.cli.pages import inspect_pages
 from lakesplice.errors import UsageError
 

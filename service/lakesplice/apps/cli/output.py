@@ -16,7 +16,6 @@ import typer
 Row = Mapping[str, Any]
 _CELL_CHARS_MAX = 200
 _WIDTH_WITHOUT_TERMINAL = 10_000
-_UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 
 
 class Listing(StrEnum):
@@ -77,20 +76,6 @@ def visible(text: str) -> str:
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
     )
-
-
-def age(seconds: float) -> str:
-    """Return an age in its two largest units, such as `3h5m`."""
-    if seconds < 1:
-        return f"{max(0, round(seconds * 1000))}ms"
-    rest, parts = int(seconds), []
-    for unit, size in _UNITS:
-        count, rest = divmod(rest, size)
-        if count:
-            parts.append(f"{count}{unit}")
-        elif parts:
-            break
-    return "".join(parts[:2])
 
 
 def _cell(value: Any) -> str:

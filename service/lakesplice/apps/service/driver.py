@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from lakesplice.apps.service.activity import Activity
 from lakesplice.apps.service.schema_topics import SchemaTopics
 from lakesplice.config import Settings
 from lakesplice.table.driver.generation import Generation
@@ -29,4 +30,5 @@ class Driver:
     log: Any
     schemas: SchemaSource | None = None
     schema_topics: SchemaTopics | None = None
+    activity: Activity = field(default_factory=Activity)
     kill_point: Callable[[str], None] = lambda _name: None

@@ -30,6 +30,7 @@ from lakesplice.apps.service.batching.dropped_tables import TableDrops
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.gauges import show_memory
 from lakesplice.apps.service.loop import QueryLoop
+from lakesplice.apps.service.page import Board, site
 from lakesplice.apps.service.schema_topics import schema_topics_of
 from lakesplice.apps.service.sources.topic_selection import TopicSelection
 from lakesplice.apps.service.status.service_status import (
@@ -84,6 +85,7 @@ class Service:
         self._metrics.set(metric.BUILD_INFO, 1, version=__version__)
         self._metrics.before_page(lambda: show_memory(self._metrics))
         self._health = Health(_ALIVE_SECONDS, awaited={"lake": "the service starts"})
+        self._board = Board(settings, self._health, SystemClock())
         self._server: WebServer | None = None
         self._tables: ServiceTables | None = None
         self._thread: threading.Thread | None = None
@@ -146,7 +148,9 @@ class Service:
     def _run(self, stack: ExitStack) -> None:
         settings = self._settings
         if settings.metrics.enabled:
-            app = application(endpoints(self._metrics, self._health))
+            page = site(self._board)
+            routes = [*page.routes, *endpoints(self._metrics, self._health)]
+            app = application(routes, page.errors)
             server = WebServer(app, settings.metrics.host, settings.metrics.port)
             server.start()
             stack.callback(server.close)
@@ -209,6 +213,7 @@ class Service:
         drops = TableDrops(driver, tables, catalogue)
         sources = TopicSelection(driver, tables, catalogue)
         reporter = StatusReporter(driver, tables, sources, self._health)
+        self._board.show(driver, tables, reporter)
         runner = partial(
             BatchRunner,
             driver=driver,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from lakesplice.apps.service.activity import ChangeRate
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.freshness import EpochSeconds, Freshness, TopicProgress, least_fresh
 from lakesplice.apps.service.gauges import CHANGE_OPS, count_commit, show_snapshot
@@ -24,6 +25,8 @@ from lakesplice.table.protocol.commit import NO_PARAMETERS, Committed, Conflict
 from lakesplice.table.protocol.intents import Ingest, Intent, Splice
 from lakesplice.table.protocol.snapshot import Snapshot
 from lakesplice.telemetry.catalogue import COMMIT_SECONDS, LAG
+
+_RATE_SECONDS_MIN = 60.0
 
 
 class ServiceTable(DriverTable):
@@ -62,6 +65,7 @@ class ServiceTable(DriverTable):
         self.refused = False
         self.changes_in = 0
         self.compactions = 0
+        self._rate = ChangeRate(driver.clock, max(_RATE_SECONDS_MIN, 2 * driver.settings.trigger))
         self.setting_warnings = SettingWarnings(self.topic, driver.clock, driver.log)
         self._rest = RetryPauses(driver.clock)
         self._unwritable = False
@@ -203,6 +207,11 @@ class ServiceTable(DriverTable):
         self._driver.metrics.set(LAG, offsets, table=str(self.name))
         self.show()
 
+    @property
+    def changes_per_second(self) -> float | None:
+        """How many changes a second were committed lately, over all topics; None if unknown."""
+        return self.holders[0]._rate.per_second  # noqa: SLF001
+
     def has_committed(self, earliest: Mapping[int, int], ends: Mapping[int, int]) -> bool:
         """Return whether all records before `ends` that the topic still has are committed."""
         offsets = self.next_offsets(earliest)
@@ -229,7 +238,9 @@ class ServiceTable(DriverTable):
     def _note(self, intent: Intent) -> None:
         first = self.holders[0]
         if isinstance(intent, Ingest):
-            first.changes_in += sum(intent.counts.get(op, 0) for op in CHANGE_OPS)
+            changes = sum(intent.counts.get(op, 0) for op in CHANGE_OPS)
+            first.changes_in += changes
+            first._rate.add(changes)  # noqa: SLF001
         elif isinstance(intent, Splice):
             first.compactions += 1
 

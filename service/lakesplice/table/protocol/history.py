@@ -36,17 +36,21 @@ class HistoryEntry:
     sources: Mapping[str, Mapping[int, tuple[int, int]]] = field(default_factory=dict)
 
 
-def history(store: Store) -> Iterator[HistoryEntry]:
-    """Yield the retained versions, newest first; each costs one read."""
+def history(store: Store, before: int | None = None) -> Iterator[HistoryEntry]:
+    """Yield the retained versions, newest first, those `before` one if it is given; each costs one
+    read.
+    """
     newer: tuple[int, CommitInfo] | None = None
     for version in reversed(listed_versions(store)):
+        if before is not None and version >= before:
+            continue
         path = commit_path(version)
         infos = (a for a in decode_commit(store.read(path), path) if isinstance(a, CommitInfo))
         info = next(infos, CommitInfo(None, ""))
         if newer is not None:
-            before, after = _offsets(info), _offsets(newer[1])
-            sources = _moved_by_topic(before, after)
-            yield HistoryEntry(*newer, _moved(before.get("", {}), after.get("", {})), sources)
+            old, new = _offsets(info), _offsets(newer[1])
+            moved = _moved(old.get("", {}), new.get("", {}))
+            yield HistoryEntry(*newer, moved, _moved_by_topic(old, new))
         newer = version, info
     if newer is not None:
         yield HistoryEntry(*newer, {} if newer[0] == 0 else None)

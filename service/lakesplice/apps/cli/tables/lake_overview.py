@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from lakesplice.apps.cli.output import age, print_table, visible
+from lakesplice.apps.ages import age
+from lakesplice.apps.cli.output import print_table, visible
 from lakesplice.model.driver_status import DriverStatus, TopicState
 
 Row = dict[str, Any]

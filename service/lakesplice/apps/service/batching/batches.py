@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import DataFrame
 
+from lakesplice.apps.service.activity import Batch
 from lakesplice.apps.service.batching.dropped_tables import TableDrops
 from lakesplice.apps.service.batching.job import BatchJob, RunJob
 from lakesplice.apps.service.batching.restart import Restart, RestartReason
@@ -85,6 +86,8 @@ class BatchRunner:
         with self._busy:
             if self._ending.is_set():
                 return
+            moment = self._driver.clock
+            began_ms, began = moment.now_ms(), moment.monotonic()
             try:
                 self._run(frame, batch_id, starts, ends)
             except FencedError as error:
@@ -92,6 +95,8 @@ class BatchRunner:
                 raise
             except Exception:
                 self._driver.metrics.add(metric.BATCHES, result="failed")
+                seconds = moment.monotonic() - began
+                self._driver.activity.add_batch(Batch(began_ms, seconds, None, None, "failed"))
                 raise
 
     def end(self) -> None:
@@ -108,6 +113,7 @@ class BatchRunner:
 
     def _run(self, frame: DataFrame, batch_id: int, starts: Offsets, ends: Offsets) -> None:
         driver, started = self._driver, self._driver.clock.now_ms()
+        began = driver.clock.monotonic()
         with driver.metrics.timed(metric.BATCH_SECONDS, phase="whole"):
             driver.generation.check()
             with driver.metrics.timed(metric.BATCH_SECONDS, phase="plan"):
@@ -123,6 +129,8 @@ class BatchRunner:
         driver.metrics.since(metric.LAST_BATCH, driver.clock.now_ms() / 1000)
         if spans:
             records = sum(span.records for span in spans.values())
+            seconds = driver.clock.monotonic() - began
+            driver.activity.add_batch(Batch(started, seconds, records, len(spans), result))
             driver.log.info("batch", id=batch_id, tables=len(spans), offsets=records, result=result)
 
     @property

@@ -28,7 +28,7 @@ _PUBLISH_SECONDS = 10.0
 
 
 class StatusReporter:
-    """Reports for one driver; used by the main loop's thread. Blocks on the store.
+    """Reports for one driver; used by the main loop's thread except for `status`. Blocks on stores.
 
     If the store fails, only this document is out of date: metrics and logs continue.
     """
@@ -69,14 +69,14 @@ class StatusReporter:
         return self.status(running=False)
 
     def status(self, *, running: bool) -> DriverStatus:
-        """Return the document as it would be published now."""
-        driver = self._driver
+        """Return the document as it would be published now; may be called from any thread."""
+        driver, known = self._driver, self._known
         return DriverStatus(
             driver.generation.number,
             driver.clock.now_ms(),
             running,
             driver.settings.kafka.topic_pattern.pattern,
-            tuple(self._measured(self._known[topic]) for topic in sorted(self._known)),
+            tuple(self._measured(known[topic]) for topic in sorted(known)),
             self._selection.other_topics[:OTHER_TOPICS_MAX],
         )
 

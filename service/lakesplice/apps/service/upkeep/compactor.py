@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from lakesplice.apps.service.activity import Failure, Work
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.resting import RetryPauses
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
@@ -145,7 +146,9 @@ class Compactor:
             if self._pressure(table).score >= 1:
                 self._compact(table)
             if self._upkeep.is_due(table):
-                self._upkeep.see_to(table)
+                upkeep = Work(str(table.name), "upkeep", self._driver.clock.now_ms())
+                with self._driver.activity.working(upkeep):
+                    self._upkeep.see_to(table)
             return True
         finally:
             with self._lock:
@@ -199,9 +202,11 @@ class Compactor:
         return rest is not None and rest.is_on
 
     def _compact(self, table: ServiceTable) -> None:
-        driver, name = self._driver, str(table.name)
+        driver, name, waiting = self._driver, str(table.name), self._backlog(table)
+        now_ms = driver.clock.now_ms()
+        work = Work(name, "compaction", now_ms, waiting.changes, waiting.bytes)
         try:
-            with driver.metrics.timed(metric.COMPACTION_SECONDS):
+            with driver.activity.working(work), driver.metrics.timed(metric.COMPACTION_SECONDS):
                 committed = self._splice(table)
         except FencedError:
             raise
@@ -213,6 +218,7 @@ class Compactor:
             self._pause(table, error)
             return
         self._rests.pop(name, None)
+        driver.activity.compaction_ended(name)
         result = "committed" if committed else "conflict"
         driver.metrics.add(metric.COMPACTIONS, table=name, result=result)
 
@@ -280,5 +286,7 @@ class Compactor:
             str(table.name), RetryPauses(self._driver.clock, _PAUSES_SECONDS)
         )
         rest.begin(str(error))
+        failure = Failure(str(error), rest.retry_ms)
+        self._driver.activity.compaction_failed(str(table.name), failure)
         self._driver.metrics.add(metric.COMPACTIONS, table=str(table.name), result="failed")
         self._driver.log.error("compaction-failed", table=str(table.name), error=str(error))

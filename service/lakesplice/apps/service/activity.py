@@ -1,0 +1,139 @@
+"""What a driver did last and does now, for people: batches, compactions, changes a second.
+
+Kept in memory and gone with the driver: metrics are for what has to be known later.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+
+from lakesplice.table.protocol.ports import Clock
+
+_BATCHES_MAX = 60
+_BURSTS_MAX = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A batch that ended. `result` is as the metric of batches has it; of one that failed as a
+    whole it is unknown how many records and tables it had.
+    """
+
+    began_ms: int
+    seconds: float
+    records: int | None
+    tables: int | None
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a thread of the compactor does to a table: `what` is `compaction`, for which `changes`
+    and `bytes` wait, or `upkeep`.
+    """
+
+    table: str
+    what: str
+    began_ms: int
+    changes: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a table's last compaction failed, and when it is tried again."""
+
+    reason: str
+    retry_ms: int | None
+
+
+class Activity:
+    """What one driver does. Safe from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._batches: deque[Batch] = deque(maxlen=_BATCHES_MAX)
+        self._work: dict[int, Work] = {}
+        self._failures: dict[str, Failure] = {}
+        self._numbers = count()
+
+    def add_batch(self, batch: Batch) -> None:
+        """Note that a batch ended; the last ones are kept."""
+        with self._lock:
+            self._batches.append(batch)
+
+    @contextmanager
+    def working(self, work: Work) -> Iterator[None]:
+        """Note what is done while the block runs."""
+        with self._lock:
+            number = next(self._numbers)
+            self._work[number] = work
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._work[number]
+
+    def compaction_failed(self, table: str, failure: Failure) -> None:
+        """Note why a table isn't compacted, until it is."""
+        with self._lock:
+            self._failures[table] = failure
+
+    def compaction_ended(self, table: str) -> None:
+        """Note that a table's compaction didn't fail."""
+        with self._lock:
+            self._failures.pop(table, None)
+
+    @property
+    def batches(self) -> tuple[Batch, ...]:
+        """The last batches, the newest at the end."""
+        with self._lock:
+            return tuple(self._batches)
+
+    @property
+    def work(self) -> tuple[Work, ...]:
+        """What the compactor's threads do at this moment, in the order in which they began."""
+        with self._lock:
+            return tuple(self._work.values())
+
+    @property
+    def failures(self) -> Mapping[str, Failure]:
+        """Of each table whose last compaction failed, why."""
+        with self._lock:
+            return dict(self._failures)
+
+
+class ChangeRate:
+    """How many changes a second were committed during the last `window_seconds`. Safe from any
+    thread.
+
+    The window must be longer than the time from one batch to the next, or the rate jumps.
+    """
+
+    def __init__(self, clock: Clock, window_seconds: float) -> None:
+        self._clock = clock
+        self._window_seconds = window_seconds
+        self._began = clock.monotonic()
+        self._bursts: deque[tuple[float, int]] = deque(maxlen=_BURSTS_MAX)
+        self._lock = threading.Lock()
+
+    def add(self, changes: int) -> None:
+        """Count what was just committed."""
+        with self._lock:
+            self._bursts.append((self._clock.monotonic(), changes))
+
+    @property
+    def per_second(self) -> float | None:
+        """The mean over the window, or since the start; None if nothing was measured yet."""
+        now = self._clock.monotonic()
+        seconds = min(now - self._began, self._window_seconds)
+        if seconds <= 0:
+            return None
+        with self._lock:
+            recent = sum(changes for moment, changes in self._bursts if now - moment <= seconds)
+        return recent / seconds

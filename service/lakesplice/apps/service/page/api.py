@@ -1,0 +1,121 @@
+"""The JSON under /api/v1, and the OpenAPI document that is made from the same list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http import HTTPStatus
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from lakesplice.apps.service.page.answers import (
+    Answer,
+    HistoryAnswer,
+    LakeAnswer,
+    TableDetailAnswer,
+    TablesAnswer,
+)
+from lakesplice.apps.service.page.board import Board
+from lakesplice.apps.service.page.history import VERSIONS_MAX
+from lakesplice.apps.service.page.openapi import Operation, Query, document
+from lakesplice.apps.service.page.selection import ASCENDING, DESCENDING, SORTS, Selection
+from lakesplice.apps.service.page.tables import history_of, table_detail
+from lakesplice.errors import UsageError
+from lakesplice.model.driver_status import TopicState
+
+API = "/api/v1"
+OPENAPI = f"{API}/openapi.json"
+VERSIONS = 50
+FRESH = {"Cache-Control": "no-store"}
+
+
+def _lake(board: Board, _query: Query, _table: str) -> Answer:
+    return board.overview().lake
+
+
+def _tables(board: Board, query: Query, _table: str) -> Answer:
+    rows = board.overview().tables
+    return TablesAnswer(tables=Selection.from_query(query).of(rows), all=len(rows))
+
+
+def _table(board: Board, _query: Query, table: str) -> Answer:
+    return table_detail(board, table)
+
+
+def _history(board: Board, query: Query, table: str) -> Answer:
+    limit = number(query, "limit")
+    return history_of(board, table, VERSIONS if limit is None else limit, number(query, "before"))
+
+
+def number(query: Query, name: str) -> int | None:
+    """Return a parameter, None if it isn't given; `UsageError` for what is no whole number."""
+    text = query.get(name, "")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) < _DIGITS_MAX):
+        raise UsageError(f"{name} must be a whole number", given=text)
+    return int(text)
+
+
+# As many as any version of a log has.
+_DIGITS_MAX = 19
+_SEARCH = {"type": "string", "description": "What the name, the topic or the reason contains."}
+_STATE = {"type": "string", "enum": [state.value for state in TopicState]}
+_SORT = {"type": "string", "enum": [*SORTS], "default": SORTS[0]}
+_ORDER = {"type": "string", "enum": [ASCENDING, DESCENDING]}
+_LIMIT = {"type": "integer", "minimum": 1, "maximum": VERSIONS_MAX, "default": VERSIONS}
+_BEFORE = {"type": "integer", "minimum": 0, "description": "Only versions before this one."}
+_OF_TABLE = f"{API}/tables/{{database}}/{{table}}"
+
+OPERATIONS = (
+    Operation(f"{API}/lake", "How the service and its lake are doing", LakeAnswer, _lake),
+    Operation(
+        f"{API}/tables",
+        "Every table, and every topic that has none",
+        TablesAnswer,
+        _tables,
+        {"search": _SEARCH, "state": _STATE, "sort": _SORT, "order": _ORDER},
+        (HTTPStatus.BAD_REQUEST,),
+    ),
+    Operation(
+        _OF_TABLE,
+        "A table with its topics and its schema",
+        TableDetailAnswer,
+        _table,
+        errors=(HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE),
+    ),
+    Operation(
+        f"{_OF_TABLE}/history",
+        "What a table went through",
+        HistoryAnswer,
+        _history,
+        {"limit": _LIMIT, "before": _BEFORE},
+        (HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE),
+    ),
+)
+
+
+def api_routes(board: Board) -> list[Route]:
+    """Return the routes of the JSON; what blocks on the lake is done in a thread of few."""
+    described = document(OPERATIONS)
+
+    async def openapi(_request: Request) -> Response:
+        return JSONResponse(described)
+
+    routes = [Route(one.path, _endpoint(board, one)) for one in OPERATIONS]
+    return [*routes, Route(OPENAPI, openapi)]
+
+
+def path_of(request: Request) -> str:
+    """Return the folder of the table that a request is about."""
+    return f"{request.path_params['database']}/{request.path_params['table']}"
+
+
+def _endpoint(board: Board, operation: Operation) -> Callable[[Request], Response]:
+    def endpoint(request: Request) -> Response:
+        path = path_of(request) if "table" in request.path_params else ""
+        answer = operation.give(board, request.query_params, path)
+        return Response(answer.model_dump_json(), headers=FRESH, media_type="application/json")
+
+    return endpoint

@@ -1,0 +1,135 @@
+"""What is shown of a running service: its values as answers, nothing of it until a driver drives.
+
+Everything is read from what the driver holds in memory, so an answer about all tables asks no
+store; only a table's history does, in `history.py`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lakesplice import __version__
+from lakesplice.apps.service.activity import Activity
+from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.page.answers import (
+    BatchAnswer,
+    LakeAnswer,
+    TableAnswer,
+    TopicAnswer,
+    WorkAnswer,
+)
+from lakesplice.apps.service.page.table_answers import (
+    moment,
+    severity,
+    sum_up,
+    table_answers,
+    topic_answer,
+)
+from lakesplice.apps.service.status.status_reporter import StatusReporter
+from lakesplice.apps.service.tables import ServiceTable, ServiceTables
+from lakesplice.config import Settings
+from lakesplice.model.driver_status import DriverStatus
+from lakesplice.secrets import masked_text
+from lakesplice.table.protocol.ports import Clock
+from lakesplice.telemetry.health import Health
+
+
+@dataclass(frozen=True)
+class Driving:
+    """A driver that drives, and what tells of it."""
+
+    driver: Driver
+    tables: ServiceTables
+    reporter: StatusReporter
+
+    def table(self, name: str) -> ServiceTable | None:
+        """Return a table that the driver holds."""
+        return next((table for table in self.tables if str(table.name) == name), None)
+
+
+@dataclass(frozen=True)
+class Overview:
+    """The service and all its tables at one moment."""
+
+    lake: LakeAnswer
+    tables: tuple[TableAnswer, ...]
+
+
+class Board:
+    """Shows one service; safe from any thread. `driving` is None until a driver drives."""
+
+    def __init__(self, settings: Settings, health: Health, clock: Clock) -> None:
+        self._settings = settings
+        self._health = health
+        self._clock = clock
+        self.driving: Driving | None = None
+
+    def show(self, driver: Driver, tables: ServiceTables, reporter: StatusReporter) -> None:
+        """Show what this driver does from now on."""
+        self.driving = Driving(driver, tables, reporter)
+
+    def overview(self) -> Overview:
+        """Return how the service and its tables are doing now."""
+        driving = self.driving
+        if driving is None:
+            return Overview(self._lake(None, (), Activity()), ())
+        status = driving.reporter.status(running=True)
+        held = {str(table.name): table for table in driving.tables}
+        activity, now_ms = driving.driver.activity, self._clock.now_ms()
+        tables = table_answers(status.topics, held, activity, now_ms)
+        return Overview(self._lake(status, tables, activity), tables)
+
+    def topics(self, table: str) -> list[TopicAnswer]:
+        """Return the topics of a table, the one in the worst state first."""
+        driving = self.driving
+        status = None if driving is None else driving.reporter.status(running=True)
+        topics = () if status is None else status.topics
+        mine = sorted((one for one in topics if one.table == table), key=severity)
+        return [topic_answer(one) for one in mine]
+
+    def _lake(
+        self, status: DriverStatus | None, tables: Sequence[TableAnswer], activity: Activity
+    ) -> LakeAnswer:
+        rates = [one.changes_per_second for one in tables if one.changes_per_second is not None]
+        topics = () if status is None else status.topics
+        return LakeAnswer(
+            version=__version__,
+            moment=moment(self._clock.now_ms()),
+            lake=masked_text(self._settings.lake.address),
+            drives=status is not None,
+            waits_for=self._health.why_unready(),
+            generation=None if status is None else status.generation,
+            topic_pattern=self._settings.kafka.topic_pattern.pattern,
+            topics=Counter(topic.standing.state for topic in topics),
+            other_topics=[] if status is None else list(status.other_topics),
+            lag_records=sum(one.lag_records or 0 for one in tables),
+            changes_per_second=sum(rates) if rates else None,
+            waiting=sum_up(one.waiting for one in tables if one.waiting is not None),
+            dead_letters=sum(one.dead_letters or 0 for one in tables),
+            work=[
+                WorkAnswer.model_validate(
+                    {
+                        "table": work.table,
+                        "what": work.what,
+                        "since": moment(work.began_ms),
+                        "changes": work.changes,
+                        "bytes": work.bytes,
+                    }
+                )
+                for work in activity.work
+            ],
+            batches=[
+                BatchAnswer.model_validate(
+                    {
+                        "began": moment(batch.began_ms),
+                        "seconds": batch.seconds,
+                        "records": batch.records,
+                        "tables": batch.tables,
+                        "result": batch.result,
+                    }
+                )
+                for batch in activity.batches
+            ],
+        )

@@ -1,0 +1,48 @@
+"""Everything that the page serves, and what becomes of errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ExceptionHandler
+
+from lakesplice.apps.service.page.api import API, FRESH, api_routes
+from lakesplice.apps.service.page.board import Board
+from lakesplice.apps.service.page.html import Pages
+from lakesplice.errors import LakespliceError, TableNotFoundError, UsageError
+from lakesplice.secrets import masked_text
+
+
+@dataclass(frozen=True)
+class Site:
+    """The routes of the page and its JSON, and what answers errors of a lake, by their class."""
+
+    routes: list[Route]
+    errors: Mapping[type[Exception], ExceptionHandler]
+
+
+def site(board: Board) -> Site:
+    """Return all that is served about what a board shows."""
+    pages = Pages(board)
+
+    def failed(request: Request, error: Exception) -> Response:
+        told, status = masked_text(str(error)), _status(error)
+        if request.url.path.startswith(API):
+            return JSONResponse({"error": told}, status, FRESH)
+        return pages.error(request, told, status)
+
+    return Site([*pages.routes(), *api_routes(board)], {LakespliceError: failed})
+
+
+def _status(error: Exception) -> HTTPStatus:
+    match error:
+        case UsageError():
+            return HTTPStatus.BAD_REQUEST
+        case TableNotFoundError():
+            return HTTPStatus.NOT_FOUND
+    return HTTPStatus.SERVICE_UNAVAILABLE

@@ -1,0 +1,165 @@
+"""How tables and topics are doing, as answers: from status values, snapshots and activity."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from lakesplice.apps.service.activity import Activity, Failure
+from lakesplice.apps.service.page.answers import (
+    SuspectSettingAnswer,
+    TableAnswer,
+    TopicAnswer,
+    Waiting,
+)
+from lakesplice.apps.service.tables import ServiceTable
+from lakesplice.model.driver_status import WORST_FIRST, TopicStatus
+from lakesplice.model.manifest import Manifest
+from lakesplice.secrets import masked_text
+
+
+def table_answers(
+    statuses: Iterable[TopicStatus],
+    held: Mapping[str, ServiceTable],
+    activity: Activity,
+    now_ms: int,
+) -> tuple[TableAnswer, ...]:
+    """Return a row for each table, in order of name, and one for each topic that has none; `held`
+    are the driver's tables by name.
+    """
+    by_table: dict[str, list[TopicStatus]] = defaultdict(list)
+    for topic in statuses:
+        by_table[topic.table].append(topic)
+    work, failures = {one.table: one.what for one in activity.work}, activity.failures
+    alone = by_table.pop("", [])
+    rows = []
+    for name, topics in sorted(by_table.items()):
+        table = held.get(name)
+        facts = {} if table is None else _facts(table, now_ms)
+        rows.append(
+            _row(name, topics, now_ms, facts | _compaction(work.get(name), failures.get(name)))
+        )
+    return (*rows, *(_row(None, [topic], now_ms, _compaction(None, None)) for topic in alone))
+
+
+def _row(
+    name: str | None, topics: Sequence[TopicStatus], now_ms: int, facts: dict[str, Any]
+) -> TableAnswer:
+    worst = min(topics, key=severity)
+    lags = [topic.lag_records for topic in topics if topic.lag_records is not None]
+    settings = {setting.name for topic in topics for setting in topic.suspect_settings}
+    return TableAnswer.model_validate(
+        {
+            "table": name,
+            "topics": len(topics),
+            **_standing(worst),
+            "real_time_seconds": _oldest([one.real_time_ms for one in topics], now_ms),
+            "read_optimised_seconds": _oldest([one.read_optimised_ms for one in topics], now_ms),
+            "lag_records": sum(lags) if lags else None,
+            "suspect_settings": len(settings),
+            **_NO_FACTS,
+            **facts,
+        }
+    )
+
+
+_NO_FACTS: dict[str, Any] = dict.fromkeys(
+    ("path", "changes_per_second", "rows", "base_files", "version", "committed", "waiting",
+     "dead_letters")
+)  # fmt: skip
+
+
+def _facts(table: ServiceTable, now_ms: int) -> dict[str, Any]:
+    manifest, snapshot = table.manifest, table.snapshot
+    made = {} if snapshot is None else {
+        "version": snapshot.version,
+        "committed": moment(snapshot.timestamp_ms),
+    }  # fmt: skip
+    return {
+        "path": table.name.path,
+        "changes_per_second": table.changes_per_second,
+        "rows": sum(file.rows for file in manifest.files.values()),
+        "base_files": len(manifest.files),
+        "waiting": _waiting(manifest, now_ms),
+        "dead_letters": sum(letters.rows for letters in manifest.dead_letters),
+        **made,
+    }
+
+
+def _waiting(manifest: Manifest, now_ms: int) -> Waiting:
+    deltas = manifest.deltas
+    oldest = min((delta.committed_ms for delta in deltas), default=None)
+    return Waiting(
+        deltas=len(deltas),
+        changes=sum(sum(delta.waiting.values()) for delta in deltas),
+        bytes=sum(delta.file.bytes for delta in deltas),
+        oldest_seconds=_age(oldest, now_ms),
+    )
+
+
+def sum_up(waiting: Iterable[Waiting]) -> Waiting:
+    """Return what waits in several tables together."""
+    found = list(waiting)
+    ages = [one.oldest_seconds for one in found if one.oldest_seconds is not None]
+    return Waiting(
+        deltas=sum(one.deltas for one in found),
+        changes=sum(one.changes for one in found),
+        bytes=sum(one.bytes for one in found),
+        oldest_seconds=max(ages, default=None),
+    )
+
+
+def _compaction(work: str | None, failure: Failure | None) -> dict[str, Any]:
+    return {
+        "compaction": work or ("" if failure is None else "failing"),
+        "compaction_failure": "" if failure is None else masked_text(failure.reason),
+    }
+
+
+def _standing(topic: TopicStatus) -> dict[str, Any]:
+    standing = topic.standing
+    return {
+        "topic": topic.topic,
+        "state": standing.state,
+        "code": standing.code,
+        "reason": masked_text(standing.reason),
+        "since": moment(topic.since_ms),
+        "retry": None if standing.retry_ms is None else moment(standing.retry_ms),
+    }
+
+
+def topic_answer(topic: TopicStatus) -> TopicAnswer:
+    """Return how a topic is doing."""
+    settings = [
+        SuspectSettingAnswer(name=one.name, detail=one.detail, seen=moment(one.seen_ms))
+        for one in topic.suspect_settings
+    ]
+    return TopicAnswer.model_validate(
+        {
+            **_standing(topic),
+            "lag_records": topic.lag_records,
+            "suspect_settings": settings,
+        }
+    )
+
+
+def severity(topic: TopicStatus) -> tuple[int, str]:
+    """Return what topics are sorted by, the one in the worst state first."""
+    return WORST_FIRST.index(topic.standing.state), topic.topic
+
+
+def _oldest(moments: Sequence[int | None], now_ms: int) -> float | None:
+    """The age of the oldest; None if any is unknown."""
+    known = [moment for moment in moments if moment is not None]
+    return _age(min(known), now_ms) if known and len(known) == len(moments) else None
+
+
+def _age(then_ms: int | None, now_ms: int) -> float | None:
+    return None if then_ms is None else max(0, now_ms - then_ms) / 1000
+
+
+def moment(timestamp_ms: int) -> datetime:
+    """Return milliseconds since the epoch as a time."""
+    return datetime.fromtimestamp(timestamp_ms / 1000, UTC)

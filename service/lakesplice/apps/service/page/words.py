@@ -1,0 +1,86 @@
+"""How the page writes numbers, sizes, ages and moments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from markupsafe import Markup
+
+from lakesplice.apps.ages import age
+
+UNKNOWN = "–"
+_SIZES = ("bytes", "KiB", "MiB", "GiB", "TiB")
+
+
+def number(value: int | None) -> str:
+    """Return a whole number with its thousands apart."""
+    return UNKNOWN if value is None else f"{value:,}"
+
+
+def rate(value: float | None) -> str:
+    """Return a rate with as many digits as mean something."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:,.0f}" if value >= 10 or value == 0 else f"{value:.2g}"
+
+
+def size(value: int | None) -> str:
+    """Return bytes in the unit in which they are from 1 to 1,023."""
+    if value is None:
+        return UNKNOWN
+    scaled, unit = float(value), 0
+    while scaled >= 1024 and unit < len(_SIZES) - 1:
+        scaled, unit = scaled / 1024, unit + 1
+    return (
+        f"{scaled:,.0f} {_SIZES[unit]}"
+        if unit == 0 or scaled >= 10
+        else f"{scaled:.1f} {_SIZES[unit]}"
+    )
+
+
+def aged(value: float | None) -> str:
+    """Return an age."""
+    return UNKNOWN if value is None else age(value)
+
+
+def since(now: datetime, then: datetime) -> str:
+    """Return how long ago something was."""
+    return age(max(0.0, (now - then).total_seconds()))
+
+
+def moment(value: datetime | None) -> str:
+    """Return a moment of UTC to the second, for machines as well."""
+    if value is None:
+        return UNKNOWN
+    stamp = value.isoformat(timespec="milliseconds")
+    return Markup('<time datetime="{}">{:%Y-%m-%d %H:%M:%S} UTC</time>').format(stamp, value)
+
+
+def offsets(sources: Mapping[str, Mapping[int, tuple[int, int]]]) -> str:
+    """Return how far a version moved in its topics, as `partition:start-end`."""
+    told = []
+    for topic, moved in sources.items():
+        ranges = " ".join(f"{at}:{start}-{end}" for at, (start, end) in moved.items())
+        told.append(f"{topic} {ranges}".strip())
+    return "; ".join(one for one in told if one)
+
+
+def counts(values: Mapping[str, int]) -> str:
+    """Return what a commit counted, without the zeros and what has columns of its own."""
+    shown = {
+        k: v for k, v in values.items() if v and not k.startswith(("pages_", "bytes_c", "bytes_e"))
+    }
+    return ", ".join(f"{name} {value:,}" for name, value in shown.items())
+
+
+FILTERS = {
+    "number": number,
+    "rate": rate,
+    "bytes": size,
+    "age": aged,
+    "since": since,
+    "moment": moment,
+    "offsets": offsets,
+    "counts": counts,
+}

@@ -1,0 +1,194 @@
+"""The pages for people, as text: what they show, and that no name becomes part of them."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from lakesplice.apps.service.page.answers import BatchAnswer
+from lakesplice.apps.service.page.chart import chart
+from lakesplice.apps.service.page.words import rate, size
+from lakesplice.model.manifest import ParkCode, ParkReason
+from lakesplice.table.protocol.layout import commit_path
+from tests.support.paged import PagedService, busy
+
+EVIL = "<script>alert('it')</script>&\"'"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> PagedService:
+    return busy(tmp_path_factory.mktemp("lake"))
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> PagedService:
+    return busy(tmp_path)
+
+
+class Elements(HTMLParser):
+    """Every element of a page, with its attributes."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def all(self, *tags: str) -> list[dict[str, str | None]]:
+        return [attributes for tag, attributes in self.found if tag in tags]
+
+
+def page(service: PagedService, path: str, status: int = 200) -> str:
+    answer = service.client.get(path)
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"].startswith("text/html")
+    return str(answer.text)
+
+
+def shown(service: PagedService, path: str) -> list[str]:
+    """The tables that the page shows, in order."""
+    return re.findall(r'id="table-[^"]*" href="[^"]*">([^<]*)<', page(service, path))
+
+
+PAGES = ("/", "/tables/one/goods", "/tables/three/goods")
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_needs_nothing_from_elsewhere(served: PagedService, path: str) -> None:
+    elements = Elements(page(served, path))
+    for attributes in elements.all("a", "form", "img", "link", "script", "iframe"):
+        for name in ("href", "src", "action"):
+            address = attributes.get(name) or ""
+            assert not address or address.startswith(("/", "#", "?", "data:,")), address
+    policy = served.client.get(path).headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe" not in policy
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_says_what_its_parts_are(served: PagedService, path: str) -> None:
+    text = page(served, path)
+    elements = Elements(text)
+    assert len(elements.all("h1")) == len(elements.all("main")) == 1
+    assert '<html lang="en">' in text
+    assert all(attributes.get("scope") for attributes in elements.all("th"))
+    ids = [attributes["id"] for _, attributes in elements.found if "id" in attributes]
+    assert len(set(ids)) == len(ids)
+    names = {attributes[key] for _, attributes in elements.found for key in ("aria-labelledby",)
+             if key in attributes}  # fmt: skip
+    assert names <= set(ids)
+    assert all(attributes.get("role") or attributes.get("class") != "scroll"
+               for attributes in elements.all("div"))  # fmt: skip
+
+
+def test_tables_are_searched_and_sorted_without_a_script(served: PagedService) -> None:
+    assert shown(served, "/?sort=table") == ["one.goods", "three.goods", "two.goods"]
+    assert shown(served, "/?sort=table&order=desc")[0] == "two.goods"
+    assert shown(served, "/?search=no+change") == ["three.goods"]
+    assert shown(served, "/?state=running&sort=waiting") == ["one.goods", "two.goods"]
+    assert "No table is like that" in page(served, "/?search=none+such")
+    headings = Elements(page(served, "/?sort=lag&search=one")).all("a")
+    (again,) = [one["href"] for one in headings if one.get("id") == "sort-lag"]
+    assert again == "/?search=one&sort=lag&order=asc"
+    (sorted_,) = [
+        one for one in Elements(page(served, "/?sort=lag")).all("th") if one.get("aria-sort")
+    ]
+    assert sorted_["aria-sort"] == "descending"
+
+
+def test_without_a_script_it_comes_again_by_itself_until_told_otherwise(
+    served: PagedService,
+) -> None:
+    again = '<noscript><meta http-equiv="refresh"'
+    assert again in page(served, "/")
+    assert again not in page(served, "/?live=off")
+
+
+def test_a_table_has_its_history_and_its_schema(served: PagedService) -> None:
+    text = page(served, "/tables/one/goods")
+    splice = next(
+        one for one in served.get("tables/one/goods/history")["versions"] if one["splice"]
+    )
+    row = re.search(rf'<th scope="row" class="n">{splice["version"]}</th>.*?</tr>', text, re.DOTALL)
+    assert row is not None
+    cells = [unescape(cell) for cell in re.findall(r'<td class="n">([^<]*)</td>', row.group())]
+    told = splice["splice"]
+    assert cells[:2] == [str(told["pages_copied"]), str(told["pages_encoded"])]
+    assert cells[2:] == [size(told["bytes_copied"]), size(told["bytes_encoded"])]
+    assert "0:0-4 1:0-4" in text
+    assert '<th scope="row">name</th><td>string</td>' in text
+    assert "It has no version yet" in page(served, "/tables/three/goods")
+
+
+def test_a_long_history_is_shown_in_parts(service: PagedService) -> None:
+    service.run([lambda: service.put(0, *range(9)) for _ in range(30)])
+    text = page(service, "/tables/one/goods")
+    (older,) = [one["href"] for one in Elements(text).all("a") if "before=" in (one["href"] or "")]
+    rest = page(service, f"/tables/one/goods{older}")
+    versions = [re.findall(r'<th scope="row" class="n">(\d+)<', one) for one in (text, rest)]
+    assert len(versions[0]) == 25
+    assert int(versions[1][0]) == int(versions[0][-1]) - 1
+
+
+def test_what_a_reason_says_is_text_and_shows_no_secret(service: PagedService) -> None:
+    table = service.table(1)
+    detail = f"{EVIL} at jdbc:mysql://joe:hunter2@db"
+    table.park(ParkReason(ParkCode.NO_KEY, detail, table.topic))
+    service.clock.advance(60)
+    service.reporter.tick()
+    for path in ("/", "/tables/two/goods"):
+        text = page(service, path)
+        assert "hunter2" not in text
+        assert "<script>alert" not in text
+        assert EVIL in unescape(text)
+    assert "<img" not in page(service, f"/tables/x/{quote('<img src=x>')}", 404)
+
+
+def test_what_cannot_be_shown_is_a_page_that_says_why(service: PagedService) -> None:
+    assert "no such table" in page(service, "/tables/no/goods", 404)
+    assert "whole number" in page(service, "/tables/one/goods?before=x", 400)
+    (service.folder / "one" / "goods" / commit_path(1)).write_text("{")
+    text = page(service, "/tables/one/goods")
+    assert "The history can't be read" in text
+    assert '<th scope="row">name</th>' in text
+
+
+def test_before_it_drives_it_says_what_it_waits_for(tmp_path: Path) -> None:
+    service = PagedService(tmp_path)
+    service.health.expect("lake", "another driver has the lake")
+    assert "lake: another driver has the lake" in page(service, "/")
+    assert "ask again later" in page(service, "/tables/one/goods", 503)
+
+
+def test_a_chart_has_a_bar_for_each_batch_with_the_newest_at_its_end() -> None:
+    def batch(seconds: float, result: str = "ok") -> BatchAnswer:
+        return BatchAnswer.model_validate(
+            {"began": 0, "seconds": seconds, "records": 3, "tables": 1, "result": result}
+        )
+
+    drawn = chart([batch(1), batch(4), batch(2, "failed")])
+    assert [bar.x + bar.width for bar in drawn.bars][-1] <= drawn.width
+    assert [bar.result for bar in drawn.bars] == ["ok", "ok", "failed"]
+    heights = [bar.height for bar in drawn.bars]
+    assert heights[1] == max(heights) == 4 * heights[0] == 2 * heights[2]
+    assert all(bar.y + bar.height == drawn.height for bar in drawn.bars)
+    assert "3 batches, 1 not wholly committed" in drawn.title
+    assert chart([batch(0)]).bars[0].height > 0
+    assert chart([]).bars == ()
+    assert len(chart([batch(1)] * 90).bars) == 60
+
+
+def test_numbers_are_written_for_people() -> None:
+    assert [size(n) for n in (None, 0, 1023, 1024, 15 << 20, 3 << 50)] == [
+        "–", "0 bytes", "1,023 bytes", "1.0 KiB", "15 MiB", "3,072 TiB",
+    ]  # fmt: skip
+    assert [rate(n) for n in (None, 0.0, 0.0712, 3.14, 41_234.5)] == [
+        "–", "0", "0.071", "3.1", "41,234",
+    ]  # fmt: skip
