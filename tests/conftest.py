@@ -69,6 +69,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--image-base", default=None, help="base of the image that is built (a Debian made here)"
     )
     group.addoption(
+        "--pictures", action="store_true", help="write the pictures of the documents anew"
+    )
+    group.addoption(
         "--splice-examples", type=int, default=10, help="files drawn per test of readers (10)"
     )
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from selenium.webdriver import ChromeOptions
+from selenium.webdriver import ActionChains, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.chrome.webdriver import WebDriver
 from selenium.webdriver.common.by import By
@@ -88,12 +88,12 @@ class Browser:
 
     def press(self, *keys: str) -> None:
         """Press keys wherever the focus is."""
-        self.driver.switch_to.active_element.send_keys(*keys)
+        ActionChains(self.driver).send_keys(*keys).perform()
 
     @property
     def focused(self) -> str:
         """The id of what has the focus."""
-        return str(self.driver.switch_to.active_element.get_attribute("id"))
+        return str(self.run("return document.activeElement.id"))
 
     def element(self, selector: str) -> Any:
         """The first element that a CSS selector finds."""

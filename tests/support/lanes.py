@@ -28,7 +28,14 @@ SERVICES = ("tests/e2e/", "tests/crash/test_kills.py", "tests/integration/")
 
 NO_SERVICES = tuple(
     f"tests/integration/test_{subject}.py"
-    for subject in ("bounds", "chart", "month", "object_store", "store_contract_s3")
+    for subject in (
+        "bounds",
+        "chart",
+        "month",
+        "object_store",
+        "page_in_a_browser",
+        "store_contract_s3",
+    )
 )
 """Files of those folders that need none of these."""
 
