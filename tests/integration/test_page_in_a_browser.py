@@ -23,7 +23,7 @@ from tests.support.paged import PagedService, fleet
 
 PICTURES = ROOT / "docs" / "images"
 TABLES = 400
-PHONE = {"width": 375, "height": 812}
+PHONE: dict[str, Any] = {"width": 375, "height": 812}
 TABLE = "/tables/shop_eu/goods"
 _TABS_MAX = 60
 

@@ -55,6 +55,11 @@ PLANTED = (
     ("config.sections.watching", "lakesplice.config.settings", "Sections of the configuration"),
     ("config.sections.kafka", "lakesplice.config.sections.upkeep", "A section of the config"),
     ("apps.service.upkeep.slots", "lakesplice.apps.service.batching", "Rooms of the service"),
+    (
+        "apps.service.status.status_reporter",
+        "lakesplice.apps.service.page.board",
+        "Rooms of the service",
+    ),
     ("apps.service.tables", "lakesplice.apps.service.sources.connectors", "Rooms of the service"),
     ("config.options", "lakesplice.telemetry.logs", "Settings are values"),
     ("testing.compare", "lakesplice.apps.lake", "Imports point down the house"),

@@ -15,7 +15,7 @@ from lakesplice.apps.service.page.api import OPERATIONS
 from lakesplice.apps.service.page.document import openapi_text
 from lakesplice.errors import StorageError
 from lakesplice.model.manifest import ParkCode, ParkReason
-from lakesplice.spark.rewrites import RewriteTask
+from lakesplice.spark.jobs.rewrites import RewriteTask
 from lakesplice.table.protocol.layout import commit_path
 from lakesplice.table.upkeep.compact import Compacted
 from lakesplice.testing.doubles import FixedClock

@@ -13,8 +13,8 @@ from lakesplice.apps.service.page.answers import (
     VersionAnswer,
 )
 from lakesplice.model.schema import TableSchema
-from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.history import HistoryEntry, history
+from lakesplice.table.protocol.ports import Store
 
 VERSIONS_MAX = 200
 
