@@ -30,7 +30,7 @@ _TRIES = 10
 def mutated(data: bytes, chance: Random) -> bytes | None:
     """The encoded structure with one value changed; None if it is none."""
     try:
-        found, end = decode_struct(data, place=FilePart("", ""), limits=_LIMITS)
+        found, end = decode_struct(data, file_part=FilePart("", ""), limits=_LIMITS)
     except (CorruptFileError, UnsupportedError):
         return None
     return encode_struct(_struct(found, chance)) + data[end:]
@@ -47,7 +47,7 @@ def mutated_file(body: bytes, chance: Random) -> bytes | None:
     try:
         file = SourceFile(pa.BufferReader(as_file(body)), "")
         at = chance.choice(_structures(file, chance)) - len(MAGIC)
-        _, end = decode_struct(body, at, place=FilePart("", ""), limits=_LIMITS)
+        _, end = decode_struct(body, at, file_part=FilePart("", ""), limits=_LIMITS)
     except (CorruptFileError, UnsupportedError, IndexError, ValueError):
         return None
     # What follows stays where the footer says that it is.

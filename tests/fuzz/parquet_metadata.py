@@ -31,10 +31,10 @@ def look_at(data: bytes) -> None:
 
 
 def look_at_structure(data: bytes) -> None:
-    found, end = decode_struct(data, place=PLACE)
+    found, end = decode_struct(data, file_part=PLACE)
     assert 0 < end <= len(data)
     written = encode_struct(found)
-    again, written_end = decode_struct(written, place=PLACE)
+    again, written_end = decode_struct(written, file_part=PLACE)
     assert (again, written_end) == (found, len(written))
 
 
@@ -43,7 +43,7 @@ def look_at_offset_index(data: bytes) -> None:
     again = OffsetIndex.decode(index.encode(), PLACE)
     for name in ("offsets", "sizes", "first_rows"):
         assert getattr(again, name).tolist() == getattr(index, name).tolist()
-    one_by_one, _ = decode_struct(data, place=PLACE)
+    one_by_one, _ = decode_struct(data, file_part=PLACE)
     locations = one_by_one.get(1)
     assert isinstance(locations, List)
     offsets = [of.get(1) for of in locations.values if isinstance(of, Struct)]

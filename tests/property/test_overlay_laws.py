@@ -132,7 +132,7 @@ def changes(events: list[Event]) -> pa.Table:
 
 
 def laid_over(file: pa.Table, waiting: pa.Table) -> pa.Table:
-    placed = Waiting.of(waiting).place(SEGMENTS, "base/x")
+    placed = Waiting.of(waiting).for_file(SEGMENTS, "base/x")
     state = file.take(pa.array(placed.addressed))
     edits = overlay(placed, state, SCHEMA, "base/x")
     assert edits.applied + edits.stale == waiting.num_rows
@@ -188,7 +188,7 @@ def test_a_file_overlaid_in_two_ranges_is_the_file_overlaid_whole(
 ) -> None:
     held, _, deltas = case
     file, waiting = base(held), pa.concat_tables(deltas)
-    placed = Waiting.of(waiting).place(SEGMENTS, "base/x")
+    placed = Waiting.of(waiting).for_file(SEGMENTS, "base/x")
     whole = overlay(placed, file.take(pa.array(placed.addressed)), SCHEMA, "base/x")
     by_state, by_edits = [], []
     for first, last in ((0, cut), (cut, KEYS)):
@@ -213,7 +213,7 @@ def test_only_columns_that_may_differ_are_edited(
         row = file.slice(event.key, 1).to_pylist()[0]
         if row["_position_file"] * 3 + row["_position_offset"] >= event.position:
             continue
-        placed = Waiting.of(located(changes([event]))).place(SEGMENTS, "base/x")
+        placed = Waiting.of(located(changes([event]))).for_file(SEGMENTS, "base/x")
         edits = overlay(placed, file.take(pa.array(placed.addressed)), SCHEMA, "base/x")
         assert event.before is not None
         assert event.after is not None

@@ -79,7 +79,7 @@ STRUCTS = st.recursive(st.just(Struct()), deeper, max_leaves=6)
 @given(STRUCTS)
 def test_any_structure_comes_back_as_it_was_written(struct: Struct) -> None:
     data = encode_struct(struct)
-    found, end = decode_struct(data, place=PLACE)
+    found, end = decode_struct(data, file_part=PLACE)
     assert (found, end) == (struct, len(data))
     assert list(found.fields) == list(struct.fields)
     assert encode_struct(found) == data
@@ -87,7 +87,7 @@ def test_any_structure_comes_back_as_it_was_written(struct: Struct) -> None:
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_structure_or_an_error_by_name(data: bytes) -> None:
-    value_or_named_error(lambda: decode_struct(data, place=PLACE))
+    value_or_named_error(lambda: decode_struct(data, file_part=PLACE))
     value_or_named_error(lambda: OffsetIndex.decode(data, PLACE))
     value_or_named_error(lambda: ColumnIndex.decode(data, PLACE))
     value_or_named_error(lambda: PageHeader.decode(data, 0, PLACE))
@@ -103,7 +103,7 @@ def test_varints_all_at_once_are_those_one_by_one(values: list[int], rest: bytes
     assert found is not None
     assert unzigzag(found[0]).tolist() == values
     assert found[1] == len(data)
-    assert decode_struct(encode_struct(struct), place=PLACE)[0] == struct
+    assert decode_struct(encode_struct(struct), file_part=PLACE)[0] == struct
 
 
 @given(st.binary(max_size=60), st.integers(1, 8))
@@ -111,7 +111,7 @@ def test_any_bytes_are_varints_or_none_as_one_by_one(data: bytes, count: int) ->
     found = decode_varints(np.frombuffer(data, np.uint8), count)
     body = b"".join(b"\x16" + part for part in _split(data, count))
     try:
-        expected, _ = decode_struct(body + b"\x00", place=PLACE)
+        expected, _ = decode_struct(body + b"\x00", file_part=PLACE)
     except CorruptFileError:
         assert found is None
         return
@@ -153,7 +153,7 @@ def test_an_offset_index_comes_back_shifted_or_not(index: OffsetIndex, delta: in
     assert found.sizes.tolist() == index.sizes.tolist()
     assert found.first_rows.tolist() == index.first_rows.tolist()
     assert (found.unencoded is None) == (index.unencoded is None)
-    generic, _ = decode_struct(index.encode(), place=PLACE)
+    generic, _ = decode_struct(index.encode(), file_part=PLACE)
     assert encode_struct(generic) == index.encode()
 
 

@@ -81,7 +81,7 @@ class PageBuffer:
         file = self.files[at]
         if not self.waiting:
             return file
-        placed = Waiting.of(pa.concat_tables(self.waiting)).place((Segment(at, len(file)),), "f")
+        placed = Waiting.of(pa.concat_tables(self.waiting)).for_file((Segment(at, len(file)),), "f")
         state = file.take(pa.array(placed.addressed))
         edits = overlay(placed, state, SCHEMA, "f")
         assert edits.applied + edits.stale == len(placed.rows)

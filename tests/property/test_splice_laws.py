@@ -130,7 +130,7 @@ def check_pages(
             continue
         a = old.read(int(was.offsets[page]), int(was.sizes[page]))
         b = new.read(int(now.offsets[page]), int(now.sizes[page]))
-        assert a.equals(b), f"page {page} of {old.place(row_group, column).part}"
+        assert a.equals(b), f"page {page} of {old.file_part(row_group, column).part}"
     return touched
 
 

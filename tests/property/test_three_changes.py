@@ -187,7 +187,7 @@ def base() -> pa.Table:
 
 
 def laid(file: pa.Table, deltas: pa.Table) -> pa.Table:
-    placed = Waiting.of(deltas).place((Segment(7, 1),), "base/x")
+    placed = Waiting.of(deltas).for_file((Segment(7, 1),), "base/x")
     edits = overlay(placed, file.take(pa.array(placed.addressed)), SCHEMA, "base/x")
     return apply_edits(file, edits)
 

@@ -22,6 +22,7 @@ from enum import IntEnum
 
 import pyarrow as pa
 
+from lakesplice.model.arrays import Mask
 from lakesplice.model.names import (
     BEFORE_DIGEST,
     CHANGED,
@@ -35,6 +36,7 @@ from lakesplice.model.names import (
     ROW_DIGEST,
     SOURCE_TS,
 )
+from lakesplice.model.position import Position
 from lakesplice.model.schema import TableSchema
 
 
@@ -74,3 +76,10 @@ def changes_schema(schema: TableSchema) -> pa.Schema:
 def delta_schema(schema: TableSchema) -> pa.Schema:
     """The layout of located changes: what a delta holds, sorted by address."""
     return pa.schema([*ADDRESS_FIELDS, *CHANGE_FIELDS, *schema.user_fields])
+
+
+def at_or_below(rows: pa.Table, limit: Position) -> Mask:
+    """Mark rows or changes whose position is at or below one."""
+    file, offset = rows[POSITION_FILE].to_numpy(), rows[POSITION_OFFSET].to_numpy()
+    mask: Mask = (file < limit.file) | ((file == limit.file) & (offset <= limit.offset))
+    return mask

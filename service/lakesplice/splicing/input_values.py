@@ -12,8 +12,9 @@ from lakesplice.errors import UnsupportedError, UsageError
 from lakesplice.planning.rows.edits import Edits
 from lakesplice.splicing.faults import FilePart, Reason
 from lakesplice.splicing.fitted_values import fitted, refuse_rebased
-from lakesplice.splicing.pages.codec import read_type, writable
 from lakesplice.splicing.pages.new_values import stored
+from lakesplice.splicing.pages.page_decoding import read_type
+from lakesplice.splicing.pages.page_encoding import writable
 from lakesplice.splicing.structures.footer import Leaf
 from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.splicing.whole_rewrite import arrow_schema
@@ -99,16 +100,16 @@ def plain(kind: pa.DataType) -> pa.DataType:
 
 
 def _type_of(file: SourceFile, leaf: Leaf) -> pa.DataType:
-    place = FilePart(file.name, f"new rows of column {leaf.name}")
+    file_part = FilePart(file.name, f"new rows of column {leaf.name}")
     created_by = file.footer.created_by
-    if not writable(leaf, created_by, place):
+    if not writable(leaf, created_by, file_part):
         raise UnsupportedError(
             "a column's type can't be written in the file's layout; rewrite the file",
             path=file.name,
-            place=place.part,
+            place=file_part.part,
             reason=str(Reason.OTHER_LAYOUT),
         )
-    return read_type(leaf, created_by, place)
+    return read_type(leaf, created_by, file_part)
 
 
 def _check_names(schema: pa.Schema, table: pa.Table, name: str) -> None:

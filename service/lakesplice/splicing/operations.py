@@ -28,9 +28,9 @@ from lakesplice.splicing.options import Options
 from lakesplice.splicing.output.assemble import GroupPlan, assemble
 from lakesplice.splicing.output.copying import Sink
 from lakesplice.splicing.output.images import ChunkImage, MakeImage, MakeImageFunction
-from lakesplice.splicing.pages.codec import Style
 from lakesplice.splicing.pages.memory import Memory
 from lakesplice.splicing.pages.new_values import laid_over
+from lakesplice.splicing.pages.page_encoding import Style
 from lakesplice.splicing.pages.rows import read_column
 from lakesplice.splicing.splice import DEFAULTS, Spliced, check_edits, edited_groups, finished
 from lakesplice.splicing.structures.footer import Leaf, RowGroup
@@ -232,12 +232,12 @@ def _copied(file: SourceFile, options: Options) -> list[GroupPlan]:
 def _appended(
     leaf: Leaf, style: Style, encoding: int | None, values: pa.ChunkedArray, name: str
 ) -> ChunkImage:
-    place = FilePart(name, f"new rows of column {leaf.name}")
+    file_part = FilePart(name, f"new rows of column {leaf.name}")
     pages = [
         values.slice(at, _ROWS_PER_PAGE).combine_chunks()
         for at in range(0, len(values), _ROWS_PER_PAGE)
     ]
-    return fresh_chunk(leaf, pages, style, place, encoding)
+    return fresh_chunk(leaf, pages, style, file_part, encoding)
 
 
 _ROWS_PER_PAGE = 4096
@@ -286,7 +286,7 @@ def _replaced(
             given=len(values),
         )
     arrays = cut(values, pages_like(file, row_group))
-    return fresh_chunk(leaf, arrays, style, file.place(row_group, column))
+    return fresh_chunk(leaf, arrays, style, file.file_part(row_group, column))
 
 
 def _same(image: ChunkImage) -> ChunkImage:

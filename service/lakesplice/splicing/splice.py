@@ -20,9 +20,9 @@ from lakesplice.splicing.options import Options
 from lakesplice.splicing.output.assemble import Assembled, GroupPlan, assemble
 from lakesplice.splicing.output.copying import Sink
 from lakesplice.splicing.output.images import CopiedChunk, MakeImage, MakeImageFunction
-from lakesplice.splicing.pages.codec import read_type
 from lakesplice.splicing.pages.memory import Memory
 from lakesplice.splicing.pages.new_values import fitting, null_refused, refused
+from lakesplice.splicing.pages.page_decoding import read_type
 from lakesplice.splicing.structures.footer import Leaf, RowGroup
 from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.splicing.verify import verify_written
@@ -166,8 +166,8 @@ def _check(file: SourceFile, columns: Mapping[int, str], edits: Edits) -> None:
                 check_nested(file, row_group, _leaves(file, name), part)
             continue
         check_editable(file, [row_group for row_group, _ in touched], column)
-        place = file.place(touched[0][0], column)
-        fitting(file, edit, read_type(file.leaf(column), file.footer.created_by, place), name)
+        file_part = file.file_part(touched[0][0], column)
+        fitting(file, edit, read_type(file.leaf(column), file.footer.created_by, file_part), name)
         if not file.leaf(column).max_definition and edit.values.null_count:
             raise null_refused(file, name)
 

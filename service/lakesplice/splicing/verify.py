@@ -29,24 +29,24 @@ _DECODED_PAGES_MAX = 3
 
 def verify_written(written: Assembled, rows: int, name: str) -> None:
     """Raise `CorruptFileError` unless the footer says what was written, of so many rows."""
-    place, footer = FilePart(name, "footer of the new file"), written.footer
+    file_part, footer = FilePart(name, "footer of the new file"), written.footer
     groups = footer.row_groups
     if footer.num_rows != rows or any(len(g.chunks) != len(footer.leaves) for g in groups):
-        raise place.corrupt("it describes other rows than were written; this is a defect")
+        raise file_part.corrupt("it describes other rows than were written; this is a defect")
     at = len(MAGIC)
     for group in groups:
         for chunk, leaf in zip(group.chunks, footer.leaves, strict=True):
             if leaf.flat and chunk.num_values != group.num_rows:
-                raise place.corrupt(
+                raise file_part.corrupt(
                     "a column has another number of values than rows; this is a defect",
                     column=leaf.name,
                     values=chunk.num_values,
                 )
             if chunk.compressed_size and chunk.start != at:
-                raise place.corrupt("its chunks don't touch; this is a defect", offset=at)
+                raise file_part.corrupt("its chunks don't touch; this is a defect", offset=at)
             at += chunk.compressed_size
     if at != written.pages_end:
-        raise place.corrupt("its chunks don't end where the pages do; this is a defect")
+        raise file_part.corrupt("its chunks don't end where the pages do; this is a defect")
 
 
 def verify_edits(source: pa.NativeFile, name: str, edits: Edits) -> None:

@@ -79,7 +79,7 @@ def change(
 
 def edited(*changes: dict[str, Any]) -> Edits:
     waiting = Waiting.of(pa.Table.from_pylist(list(changes), schema=delta_schema(SCHEMA)))
-    placed = waiting.place(SEGMENTS, "base/f.parquet")
+    placed = waiting.for_file(SEGMENTS, "base/f.parquet")
     return overlay(placed, FILE.take(pa.array(placed.addressed)), SCHEMA, "base/f.parquet")
 
 

@@ -13,7 +13,7 @@ import pytest
 from lakesplice.errors import CorruptFileError, StorageError
 from lakesplice.splicing.options import Options
 from lakesplice.splicing.output.copying import StreamSink
-from lakesplice.splicing.pages.codec import Style, _check_all, encode_pages
+from lakesplice.splicing.pages.page_encoding import Style, _check_all, encode_pages
 from lakesplice.splicing.splice import splice
 from lakesplice.splicing.structures.enums import Codec, Encoding
 from tests.support.in_memory import edits_of, look

@@ -32,7 +32,7 @@ def test_a_data_page_v1_by_hand() -> None:
 
 
 def test_a_header_keeps_what_it_does_not_know() -> None:
-    whole, _ = decode_struct(V1, place=PLACE)
+    whole, _ = decode_struct(V1, file_part=PLACE)
     data = encode_struct(whole.replaced({77: (Wire.BINARY, b"new")}))
     header, _ = PageHeader.decode(data, 0, PLACE)
     assert replace(header, crc=None).encode() == data.replace(b"\x15\x01\x1c", b"\x2c")
@@ -50,7 +50,7 @@ def test_a_header_keeps_what_it_does_not_know() -> None:
     ],
 )
 def test_damage_is_named(changes: dict[int, Any], reason: str) -> None:
-    whole, _ = decode_struct(V1, place=PLACE)
+    whole, _ = decode_struct(V1, file_part=PLACE)
     with pytest.raises(CorruptFileError, match=reason):
         PageHeader.decode(encode_struct(whole.replaced(changes)), 0, PLACE)
 

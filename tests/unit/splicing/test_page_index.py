@@ -134,7 +134,7 @@ def test_nulls_that_were_not_counted_are_unknown() -> None:
 
 def test_lists_of_different_lengths_are_damage() -> None:
     good = ColumnIndex(np.array([False, True]), (b"a", b""), (b"b", b""), 0)
-    whole, _ = decode_struct(good.encode(), place=PLACE)
+    whole, _ = decode_struct(good.encode(), file_part=PLACE)
     short: Struct = whole.replaced({3: (Wire.LIST, List(Wire.BINARY, (b"b",)))})
     with pytest.raises(CorruptFileError, match="different lengths"):
         ColumnIndex.decode(encode_struct(short), PLACE)

@@ -103,8 +103,8 @@ DAMAGED = {
 @pytest.mark.parametrize("name", VECTORS)
 def test_a_structure_is_read_and_written_as_the_specification_says(name: str) -> None:
     data, struct = VECTORS[name]
-    assert decode_struct(data + b"more", place=PLACE) == (struct, len(data))
-    assert decode_struct(memoryview(b"xx" + data), 2, place=PLACE) == (struct, len(data) + 2)
+    assert decode_struct(data + b"more", file_part=PLACE) == (struct, len(data))
+    assert decode_struct(memoryview(b"xx" + data), 2, file_part=PLACE) == (struct, len(data) + 2)
     assert encode_struct(struct) == data
 
 
@@ -112,26 +112,28 @@ def test_a_structure_is_read_and_written_as_the_specification_says(name: str) ->
 def test_damage_is_named_with_file_place_and_reason(name: str) -> None:
     data, reason = DAMAGED[name]
     with pytest.raises(CorruptFileError, match=reason) as raised:
-        decode_struct(data, place=PLACE)
+        decode_struct(data, file_part=PLACE)
     assert raised.value.facts["path"] == "some.parquet"
     assert raised.value.facts["place"] == "some part"
     assert "byte" in raised.value.facts
 
 
 def test_zero_is_false_too_as_older_writers_put_it_into_lists() -> None:
-    struct, _ = decode_struct(b"\x19\x32\x00\x01\x02\x00", place=PLACE)
+    struct, _ = decode_struct(b"\x19\x32\x00\x01\x02\x00", file_part=PLACE)
     assert struct == Struct({1: (Wire.LIST, List(Wire.TRUE, (False, True, False)))})
 
 
 def test_more_values_than_the_limit_are_unsupported() -> None:
     data = encode_struct(Struct({1: (Wire.LIST, List(Wire.STRUCT, (EMPTY,) * 100))}))
-    assert decode_struct(data, place=PLACE, limits=Limits(values_max=101))
+    assert decode_struct(data, file_part=PLACE, limits=Limits(values_max=101))
     with pytest.raises(UnsupportedError, match="more values"):
-        decode_struct(data, place=PLACE, limits=Limits(values_max=100))
+        decode_struct(data, file_part=PLACE, limits=Limits(values_max=100))
 
 
 def test_a_caller_may_have_read_the_first_fields_itself() -> None:
-    assert decode_struct(b"\x15\x02\x00", place=PLACE, last_id=1)[0] == Struct({2: (Wire.I32, 1)})
+    assert decode_struct(b"\x15\x02\x00", file_part=PLACE, last_id=1)[0] == Struct(
+        {2: (Wire.I32, 1)}
+    )
 
 
 def test_replaced_fields_keep_their_place_and_new_ones_come_in_order() -> None:

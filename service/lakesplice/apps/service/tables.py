@@ -196,8 +196,8 @@ class ServiceTable(DriverTable):
         except LakespliceError as error:
             self._to_park = reason
             self.refused = True
-            parameters = f"that the table is parked can't be written: {error}"
-            self.rest(parameters, unwritable=isinstance(error, StorageError))
+            detail = f"that the table is parked can't be written: {error}"
+            self.rest(detail, unwritable=isinstance(error, StorageError))
 
     def note_topic_ends(self, topic: Topic, moment: EpochSeconds) -> None:
         """Note how far the topic reached at `moment`."""

@@ -217,7 +217,7 @@ def _replay(
         history = None if table.history is None else table.history(source)
         reading = reading_of(settings, table.origin(topic), history)
         registry = registry_of(settings.schema_registry)
-        done += _letters(table, topic).replay(chosen, reading, registry)
+        done += _open_dead_letters(table, topic).replay(chosen, reading, registry)
     return _counted(done, "replayed")
 
 
@@ -225,11 +225,11 @@ def _drop(table: CommandTable, chosen: DeadLetterSelection, why: str) -> Command
     table.history_parameters = {**table.history_parameters, "why": why}
     done = DeadLetterCounts()
     for topic in _topics(table, chosen):
-        done += _letters(table, topic).drop(chosen)
+        done += _open_dead_letters(table, topic).drop(chosen)
     return _counted(done, "dropped")
 
 
-def _letters(table: CommandTable, topic: str) -> OpenDeadLetters:
+def _open_dead_letters(table: CommandTable, topic: str) -> OpenDeadLetters:
     now, number = table.snapshot, table.generation
     return OpenDeadLetters(
         store=table.store,

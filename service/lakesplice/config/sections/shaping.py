@@ -207,7 +207,7 @@ class ShapeSettings(Section):
                     )
         return value
 
-    def told(self, general: MetadataSettings) -> tuple[str, ...]:
+    def metadata_names(self, general: MetadataSettings) -> tuple[str, ...]:
         """Return the metadata columns of the tables, those of the key first if only it asks."""
         names = general.columns if self.metadata is None else self.metadata
         return (*(name for name in self.key if name not in names), *names)
@@ -222,9 +222,9 @@ def check_own_names(own: ShapeSettings | None, general: MetadataSettings, where:
     """Raise `ValueError` if two columns that the table itself brings have one name."""
     if own is None:
         return
-    told = own.told(general)
+    metadata_names = own.metadata_names(general)
     met: set[str] = set()
-    for name in (*(general.prefix + what for what in told), *own.computed):
+    for name in (*(general.prefix + what for what in metadata_names), *own.computed):
         if name.lower() in met:
             raise ValueError(f"{where}: two columns are called {name}")
         met.add(name.lower())
@@ -237,7 +237,7 @@ def shape_of(
     source's rows as they are.
     """
     given = ShapeSettings() if own is None else own
-    names = given.told(general)
+    names = given.metadata_names(general)
     if own is None and not names:
         return None
     from lakesplice.planning.shape.shaping import Shape

@@ -50,12 +50,12 @@ DEAD_LETTER_SCHEMA = pa.schema(
 _LATER: dict[str, str | int] = {"headers": "[]", "first_seen": 0, "last_seen": 0, "attempts": 0}
 
 
-def encode_dead_letters(letters: pa.Table) -> bytes:
-    """Return the file of some letters, in the order given; `letters` is in `DEAD_LETTER_SCHEMA`, of
-    which the last four columns may be missing.
+def encode_dead_letters(dead_letters: pa.Table) -> bytes:
+    """Return the file of some letters, in the order given; `dead_letters` is in
+    `DEAD_LETTER_SCHEMA`, of which the last four columns may be missing.
     """
     frame = pl.from_arrow(
-        _completed(letters).select(DEAD_LETTER_SCHEMA.names).cast(DEAD_LETTER_SCHEMA)
+        _completed(dead_letters).select(DEAD_LETTER_SCHEMA.names).cast(DEAD_LETTER_SCHEMA)
     )
     assert isinstance(frame, pl.DataFrame)
     sink = io.BytesIO()
@@ -72,8 +72,8 @@ def decode_dead_letters(data: bytes, *, path: str) -> pa.Table:
     try:
         frame = pl.read_avro(io.BytesIO(data))
         table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
-        letters = _completed(table).select(DEAD_LETTER_SCHEMA.names).cast(DEAD_LETTER_SCHEMA)
-        letters.validate(full=True)
+        dead_letters = _completed(table).select(DEAD_LETTER_SCHEMA.names).cast(DEAD_LETTER_SCHEMA)
+        dead_letters.validate(full=True)
     except (
         pl.exceptions.PolarsError,
         pl.exceptions.PanicException,
@@ -88,15 +88,17 @@ def decode_dead_letters(data: bytes, *, path: str) -> pa.Table:
             path=path,
             cause=str(error),
         ) from error
-    return letters
+    return dead_letters
 
 
-def _completed(letters: pa.Table) -> pa.Table:
+def _completed(dead_letters: pa.Table) -> pa.Table:
     for name, value in _LATER.items():
         filler = pa.scalar(value, DEAD_LETTER_SCHEMA.field(name).type)
-        if name in letters.column_names:
-            at = letters.column_names.index(name)
-            letters = letters.set_column(at, name, pc.fill_null(letters[name], filler))
+        if name in dead_letters.column_names:
+            at = dead_letters.column_names.index(name)
+            dead_letters = dead_letters.set_column(
+                at, name, pc.fill_null(dead_letters[name], filler)
+            )
         else:
-            letters = letters.append_column(name, pa.repeat(filler, len(letters)))
-    return letters
+            dead_letters = dead_letters.append_column(name, pa.repeat(filler, len(dead_letters)))
+    return dead_letters

@@ -30,7 +30,7 @@ class BaseReader:
 
     def __init__(self, source: pa.NativeFile, file: BaseFile, schema: TableSchema) -> None:
         self._source, self._schema, self._path = source, schema, file.path
-        with named(self._path):
+        with errors_with_path(self._path):
             self._file = opened(source)
             found = self._file.schema_arrow.names
         self._names = self._present_names(found)
@@ -78,7 +78,7 @@ class BaseReader:
         fields = [layout.field(name) for name in (layout.names if columns is None else columns)]
         copied = {f.name: self._copied(f.name) for f in fields}
         present = {self._names[of]: of for of in copied.values() if of in self._names}
-        with named(self._path):
+        with errors_with_path(self._path):
             table = self._file.read_row_group(row_group, columns=[*present])
             table = table.rename_columns([present[name] for name in table.column_names])
             for name, of in copied.items():
@@ -87,7 +87,7 @@ class BaseReader:
         first, last = self.row_groups[row_group]
         if table.num_rows != last - first:
             self._refuse("a row group has another number of rows than its footer says")
-        with named(self._path):
+        with errors_with_path(self._path):
             return in_layout(table, fields, self._fills)
 
     def matching(self, condition: pc.Expression) -> tuple[int, ...]:
@@ -96,7 +96,7 @@ class BaseReader:
         """
         import pyarrow.dataset as ds  # brings pandas with it, where that is installed
 
-        with named(self._path):
+        with errors_with_path(self._path):
             fragment = ds.ParquetFileFormat().make_fragment(self._source)
             try:
                 kept = fragment.subset(filter=condition, schema=self._schema.arrow)
@@ -157,7 +157,7 @@ class BaseReader:
 
 
 @contextmanager
-def named(path: str) -> Iterator[None]:
+def errors_with_path(path: str) -> Iterator[None]:
     """Say which file it was; an error number means that the store failed, not the file."""
     try:
         yield

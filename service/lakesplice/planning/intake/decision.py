@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from lakesplice.formats.rowindex.run import Run
 from lakesplice.model.arrays import Integers, KeyHashes, Mask
+from lakesplice.model.change import at_or_below
 from lakesplice.model.names import KEY_HIGH, KEY_LOW, POSITION_FILE, POSITION_OFFSET
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.schema import TableSchema
@@ -25,7 +26,6 @@ from lakesplice.planning.intake.insert_only import first_of_each
 from lakesplice.planning.rows.fold import fold
 from lakesplice.planning.rows.locate import UNKNOWN, locate
 from lakesplice.planning.rows.partial_fold import raised
-from lakesplice.planning.rows.position_marks import at_or_below
 
 
 @dataclass(frozen=True)

@@ -134,10 +134,10 @@ def columnwise_edits(
     """
     count = len(rows)
     # A row stands behind its changes: the values that it has already aren't theirs.
-    lines = concatenated([_registers(changes, schema), _registers(state, schema)])
+    candidates = concatenated([_registers(changes, schema), _registers(state, schema)])
     of = np.concatenate((owner, np.arange(count)))
     order = np.argsort(of, kind="stable")
-    result = united(lines.take(order), np.searchsorted(of[order], np.arange(count)))
+    result = united(candidates.take(order), np.searchsorted(of[order], np.arange(count)))
     newest, sources = (
         np.where(order[lines_of] < changes.num_rows, order[lines_of], _OF_THE_ROW)
         for lines_of in (result.newest, result.sources)
@@ -198,16 +198,16 @@ def _needed(schema: TableSchema) -> Mask:
     return np.array([bool(column.source_name) for column in schema.columns], np.bool_)
 
 
-def _registers(lines: pa.Table, schema: TableSchema) -> Registers:
+def _registers(candidates: pa.Table, schema: TableSchema) -> Registers:
     """Read the registers of changes or of rows."""
     assert schema.positions is not None, "only tables that take partial images have registers"
     file, offset = (
-        np.asarray(contiguous(lines.column(name)).to_numpy(), np.int64)
+        np.asarray(contiguous(candidates.column(name)).to_numpy(), np.int64)
         for name in (POSITION_FILE, POSITION_OFFSET)
     )
-    if OP in lines.column_names:
-        deleted = contiguous(lines.column(OP)).to_numpy() == Op.DELETE
+    if OP in candidates.column_names:
+        deleted = contiguous(candidates.column(OP)).to_numpy() == Op.DELETE
     else:
-        deleted = contiguous(lines.column(IS_DELETED)).to_numpy(zero_copy_only=False)
-    spelt = contiguous(lines.column(schema.positions.name))
+        deleted = contiguous(candidates.column(IS_DELETED)).to_numpy(zero_copy_only=False)
+    spelt = contiguous(candidates.column(schema.positions.name))
     return Registers.of(file, offset, deleted, spelt, len(schema.columns))

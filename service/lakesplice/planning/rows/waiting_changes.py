@@ -69,7 +69,7 @@ class Waiting:
             order = np.argsort(groups, kind="stable")
         return cls(changes, groups[order], order)
 
-    def place(self, segments: Sequence[Segment], path: str) -> OrderedChanges:
+    def for_file(self, segments: Sequence[Segment], path: str) -> OrderedChanges:
         """Bring the changes of a file's segments into the order of its rows.
 
         Raises `CorruptFileError` naming `path` for an address beyond its segment.

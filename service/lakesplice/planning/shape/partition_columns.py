@@ -62,7 +62,7 @@ def partitions_of(rows: pa.Table, schema: TableSchema) -> Partitions:
 
 
 def partitioned(
-    current: TableSchema, following: TableSchema, by: Sequence[str]
+    current: TableSchema, next_schema: TableSchema, by: Sequence[str]
 ) -> TableSchema | Problem:
     """Return the schema that is to follow, or why it can't.
 
@@ -70,8 +70,8 @@ def partitioned(
     rename, retype or drop any.
     """
     if not current.columns:
-        return _born(following, by)
-    return _moved_apart(current, following) or following
+        return _born(next_schema, by)
+    return _moved_apart(current, next_schema) or next_schema
 
 
 def partitioning_changed(current: TableSchema, by: Sequence[str]) -> Problem | None:
@@ -115,8 +115,8 @@ def dropped(column: Column) -> Problem:
     )
 
 
-def _moved_apart(current: TableSchema, following: TableSchema) -> Problem | None:
-    now = {column.id: column for column in following.columns}
+def _moved_apart(current: TableSchema, next_schema: TableSchema) -> Problem | None:
+    now = {column.id: column for column in next_schema.columns}
     for column in current.columns:
         if column.name in current.partitioned_by:
             after = now[column.id]

@@ -75,8 +75,8 @@ def shard_of(shape: Shape | None, origin: Origin) -> tuple[tuple[str, str], ...]
     """
     if shape is None:
         return ()
-    told = dict(shape.metadata)
-    return tuple((column_name(name), topic_value(told[name], origin)) for name in shape.key)
+    metadata = dict(shape.metadata)
+    return tuple((column_name(name), topic_value(metadata[name], origin)) for name in shape.key)
 
 
 def shaped(decoded: Decoded, shape: Shape, origin: Origin) -> Decoded:
@@ -169,9 +169,10 @@ def _taken_name(names: Iterable[str], shape: Shape) -> str:
 def _shaped(block: ImageBlock, schema: SourceSchema, shape: Shape, origin: Origin) -> ImageBlock:
     if schema.problem:
         return replace(block, schema=schema)  # no table takes it
-    told = {name: metadata_values(what, block, origin) for name, what in shape.metadata}
+    metadata = {name: metadata_values(what, block, origin) for name, what in shape.metadata}
     before, after = (
-        _image(image, block.schema, schema, shape, told) for image in (block.before, block.after)
+        _image(image, block.schema, schema, shape, metadata)
+        for image in (block.before, block.after)
     )
     return replace(block, schema=schema, before=before, after=after)
 
@@ -181,15 +182,15 @@ def _image(
     schema: SourceSchema,
     to: SourceSchema,
     shape: Shape,
-    told: Mapping[str, pa.Array],
+    metadata: Mapping[str, pa.Array],
 ) -> pa.Table:
     kinds = {column.name: column.type for column in schema.fields}
     known = {name: kind for name, kind in kinds.items() if kind is not None}
     expressions = dict(shape.computed)
     arrays = {}
     for column in to.fields:
-        if column.name in told:
-            arrays[column.name] = told[column.name]
+        if column.name in metadata:
+            arrays[column.name] = metadata[column.name]
         elif column.name in expressions:
             arrays[column.name] = evaluate(expressions[column.name], known, image)
         else:

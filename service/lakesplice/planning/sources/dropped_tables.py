@@ -70,21 +70,21 @@ class DropDecision:
 
 
 def due(
-    source: SourceState, told: DropHistory, policy: SchemaPolicy, *, insert_only: bool = False
+    source: SourceState, history: DropHistory, policy: SchemaPolicy, *, insert_only: bool = False
 ) -> DropDecision | None:
     """Return what a table's drops call for, None if nothing; `insert_only`: no row of it can go."""
-    undone = _undone(source, told)
+    undone = _undone(source, history)
     if undone is not None:
         return undone
     if source.ordering is None:
         return None  # nothing was read yet
     reached = max((s.position for s in source.partitions.values()), default=BEFORE_ALL)
-    blind = _blind(source, told, insert_only=insert_only)
+    blind = _blind(source, history, insert_only=insert_only)
     # Where positions tell nothing, how far the table is tells of no new one either.
     seen = BEFORE_ALL if blind else reached
-    wanted = [drop for drop in told.drops if _counts(drop, seen, policy)]
+    wanted = [drop for drop in history.drops if _counts(drop, seen, policy)]
     if blind:
-        new = [drop for drop in wanted if drop.number >= told.open_since]
+        new = [drop for drop in wanted if drop.number >= history.open_since]
         return _parking(new[-1], blind) if new else None
     if not wanted:
         return None
@@ -105,21 +105,21 @@ def due(
     )
 
 
-def kept(told: DropHistory, policy: SchemaPolicy) -> tuple[TableDrop, ...]:
+def kept(history: DropHistory, policy: SchemaPolicy) -> tuple[TableDrop, ...]:
     """Return the drops that are not handled yet and keep the rows, for now or for good."""
-    dropped = [drop for drop in told.drops if drop.kind is Kind.DROP and not drop.lives_on]
-    new = [drop for drop in dropped if drop.number >= told.open_since]
+    dropped = [drop for drop in history.drops if drop.kind is Kind.DROP and not drop.lives_on]
+    new = [drop for drop in dropped if drop.number >= history.open_since]
     if policy.handles_drops_later:
         return tuple(drop for drop in new if not drop.again)
     return () if policy.drops or policy.parks_dropped else tuple(new)
 
 
-def open_after(told: DropHistory, policy: SchemaPolicy) -> int:
+def open_after(history: DropHistory, policy: SchemaPolicy) -> int:
     """Return from which number on drops are open once those that were read have been handled: one
     whose rows are kept until a table has the name again stays open.
     """
-    waiting = kept(told, policy) if policy.handles_drops_later else ()
-    last = max((drop.number for drop in told.drops), default=-1)
+    waiting = kept(history, policy) if policy.handles_drops_later else ()
+    last = max((drop.number for drop in history.drops), default=-1)
     return min((drop.number for drop in waiting), default=last + 1)
 
 
@@ -153,10 +153,10 @@ def _moved(drop: TableDrop, policy: SchemaPolicy) -> DropDecision:
     return DropDecision(remedy, drop.position, detail, ParkCode.ROWS_MOVED)
 
 
-def _undone(source: SourceState, told: DropHistory) -> DropDecision | None:
+def _undone(source: SourceState, history: DropHistory) -> DropDecision | None:
     """A DROP whose rows were deleted before the source reported that the table lives on."""
-    for drop in told.drops:
-        if drop.lives_on and drop.number >= told.known_since and drop.position == source.fence:
+    for drop in history.drops:
+        if drop.lives_on and drop.number >= history.known_since and drop.position == source.fence:
             return DropDecision(
                 Remedy.PARK,
                 drop.position,
@@ -166,13 +166,13 @@ def _undone(source: SourceState, told: DropHistory) -> DropDecision | None:
     return None
 
 
-def _blind(source: SourceState, told: DropHistory, *, insert_only: bool) -> str:
+def _blind(source: SourceState, history: DropHistory, *, insert_only: bool) -> str:
     """Return why no fence can be set, empty if one can."""
     if insert_only:
         return "it is insert-only, so rows can't go"
     if source.ordering is not Ordering.BINLOG:
         return f"its changes are ordered by {source.ordering}, which says nothing of a binlog"
-    if source.epochs or not told.ordered:
+    if source.epochs or not history.ordered:
         return "another server took over since the first change, so places can't be compared"
     return ""
 

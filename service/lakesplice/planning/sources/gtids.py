@@ -32,13 +32,13 @@ _DIGITS_MAX = 18  # below 2^63
 class GtidStreams:
     """Per row the stream of its GTID, as an index into `names` or -1 for none, and its number.
 
-    `told` has further numbers that sets named.
+    `from_sets` has further numbers that sets named.
     """
 
     names: tuple[str, ...]
     stream: Integers
     number: Integers
-    told: Mapping[str, int] = field(default_factory=dict)
+    from_sets: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, gtid: pa.StringArray, seen: Mapping[str, int]) -> GtidStreams:
@@ -62,7 +62,7 @@ class GtidStreams:
             for at, name in enumerate(self.names)
             if np.any(self.stream == at)
         }
-        return raised(raised(seen, self.told), met)
+        return raised(raised(seen, self.from_sets), met)
 
     def met_before(self, asked: Mask, seen: Mapping[str, int]) -> Mask:
         """Mark the rows asked about whose GTID isn't above the highest before them."""

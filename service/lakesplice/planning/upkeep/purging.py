@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from lakesplice.model.address import BaseFile
 from lakesplice.model.arrays import Mask
+from lakesplice.model.change import at_or_below
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.names import (
     COLUMN_POSITIONS,
@@ -30,7 +31,6 @@ from lakesplice.model.names import (
     SOURCE_TS,
 )
 from lakesplice.model.position import BEFORE_ALL, Position
-from lakesplice.planning.rows.position_marks import at_or_below
 from lakesplice.planning.sources.shards import Shard, in_shard, shard_columns
 
 STATE = (IS_DELETED, POSITION_FILE, POSITION_OFFSET, SOURCE_TS)

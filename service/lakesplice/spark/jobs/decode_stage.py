@@ -102,7 +102,7 @@ class _TopicTask:
         self._lines: dict[int, IntakeLine] = {}
         self._changes: list[pa.Table] = []
         self._rows = 0
-        self._letters: list[pa.Table] = []
+        self._dead_letters: list[pa.Table] = []
         self._error: TaskError | None = None
         self._seconds = 0.0
 
@@ -128,7 +128,9 @@ class _TopicTask:
         self._changes += result.changes
         self._rows += sum(table.num_rows for table in result.changes)
         if result.dead_letters:
-            self._letters.append(self._letter_table(partition, records, result.dead_letters))
+            self._dead_letters.append(
+                self._dead_letter_table(partition, records, result.dead_letters)
+            )
         if self._rows > FOLD_ROWS and self._topic.reading.not_inserts is None:
             self._changes = [self._folded()]
             self._rows = self._changes[0].num_rows
@@ -177,9 +179,9 @@ class _TopicTask:
 
     def answer(self) -> TopicRead:
         letters: tuple[DeadLetterRef, ...] = ()
-        if self._letters and not self._error:
+        if self._dead_letters and not self._error:
             try:
-                table = pa.concat_tables(self._letters)
+                table = pa.concat_tables(self._dead_letters)
                 letters = (write_dead_letters(self._store, table, self._entropy),)
             except Exception as error:  # noqa: BLE001  # as in take
                 self._error = self._failure(error)
@@ -204,7 +206,7 @@ class _TopicTask:
         told = str(error) if isinstance(error, RetryableError) else WITHHELD
         return replace(found, message=told, trace="")
 
-    def _letter_table(
+    def _dead_letter_table(
         self, partition: int, records: pa.RecordBatch, letters: tuple[NewDeadLetter, ...]
     ) -> pa.Table:
         rows = records.take(pa.array([letter.record for letter in letters]))

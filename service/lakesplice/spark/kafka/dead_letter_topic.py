@@ -52,14 +52,14 @@ class DeadLetterTopic:
         self._producer: Any = None
         self._opening = threading.Lock()
 
-    def send(self, table: str, letters: Iterable[DeadLetter]) -> None:
+    def send(self, table: str, dead_letters: Iterable[DeadLetter]) -> None:
         """Send letters and return once all are acknowledged; `SourceUnavailable` if any isn't.
 
         Blocks for at most about the timeout twice; some may have been sent even then.
         """
         try:
             producer = self._opened()
-            for answer in [producer.send(self._record(table, letter)) for letter in letters]:
+            for answer in [producer.send(self._record(table, letter)) for letter in dead_letters]:
                 answer.get()
         except Py4JJavaError as error:
             raise SourceUnavailable(

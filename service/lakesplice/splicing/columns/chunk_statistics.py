@@ -62,8 +62,8 @@ def described(
     are taken over.
     """
     leaf, chunk = source.leaf(column), source.chunk(row_group, column)
-    place = source.place(row_group, column)
-    before = Statistics.from_struct(chunk.statistics or EMPTY, place)
+    file_part = source.file_part(row_group, column)
+    before = Statistics.from_struct(chunk.statistics or EMPTY, file_part)
     index = source.column_index(row_group, column)
     if index is not None:
         # Bounds that can't be are folded into nothing; without any, nothing is skipped.

@@ -11,7 +11,7 @@ import pyarrow as pa
 from lakesplice.model.arrays import Mask
 from lakesplice.splicing.columns.chunk_statistics import bounds_are_whole
 from lakesplice.splicing.metadata.bounds import numbers
-from lakesplice.splicing.pages.codec import decode_dictionary
+from lakesplice.splicing.pages.page_decoding import decode_dictionary
 from lakesplice.splicing.structures.checksums import is_ours
 from lakesplice.splicing.structures.enums import Codec, Encoding, PageKind, Physical
 from lakesplice.splicing.structures.footer import Leaf
@@ -76,5 +76,5 @@ def _decoded(source: SourceFile, row_group: int, column: int, bounds: Sequence[b
     )
     page = pa.py_buffer(header.encode() + body)
     plain = replace(source.chunk(row_group, column), codec=int(Codec.UNCOMPRESSED))
-    place = source.place(row_group, column).within("the column index")
-    return decode_dictionary(leaf, plain, page, source.footer.created_by, place)
+    file_part = source.file_part(row_group, column).within("the column index")
+    return decode_dictionary(leaf, plain, page, source.footer.created_by, file_part)

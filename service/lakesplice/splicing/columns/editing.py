@@ -23,12 +23,6 @@ from lakesplice.splicing.faults import Reason
 from lakesplice.splicing.metadata.encodings import covering
 from lakesplice.splicing.options import Options, Tally
 from lakesplice.splicing.output.images import ChunkImage, Copied, Piece, dictionary_bytes
-from lakesplice.splicing.pages.codec import (
-    EncodedPages,
-    decode_dictionary,
-    with_dictionary,
-    writable,
-)
 from lakesplice.splicing.pages.dictionaries import (
     entries_at_first,
     extended,
@@ -36,6 +30,8 @@ from lakesplice.splicing.pages.dictionaries import (
 )
 from lakesplice.splicing.pages.memory import Memory, part_of
 from lakesplice.splicing.pages.new_values import refused, stored
+from lakesplice.splicing.pages.page_decoding import decode_dictionary
+from lakesplice.splicing.pages.page_encoding import EncodedPages, with_dictionary, writable
 from lakesplice.splicing.pages.plan import (
     ChunkPlan,
     dictionary_decayed,
@@ -67,8 +63,8 @@ def check_editable(source: SourceFile, row_groups: Sequence[int], column: int) -
         reason = source.refusal(row_group, column)
         if reason not in (None, Reason.NO_PAGE_INDEX):
             raise refused(source, row_group, column, reason)
-    place = source.place(row_groups[0], column)
-    if not writable(source.leaf(column), source.footer.created_by, place):
+    file_part = source.file_part(row_groups[0], column)
+    if not writable(source.leaf(column), source.footer.created_by, file_part):
         raise refused(source, row_groups[0], column, Reason.OTHER_LAYOUT)
 
 
@@ -142,7 +138,7 @@ class _Chunk:
         assert index is not None  # or it would be encoded whole
         self._index, self._pages = index, pages
         self._chunk, self._leaf = source.chunk(row_group, column), source.leaf(column)
-        self._place = source.place(row_group, column)
+        self._file_part = source.file_part(row_group, column)
         head = dictionary_bytes(source, row_group, column)
         self._dictionary_page = source.read(self._chunk.start, head) if head else None
 
@@ -182,7 +178,7 @@ class _Chunk:
         return done
 
     def _header(self, page: pa.Buffer) -> tuple[PageHeader, int]:
-        return PageHeader.decode(page.to_pybytes(), 0, self._place)
+        return PageHeader.decode(page.to_pybytes(), 0, self._file_part)
 
     def _dictionary(self, edit: ColumnEdit) -> Dictionary | None:
         """The dictionary with what the pages that refer to it will need; None if none does."""
@@ -196,7 +192,7 @@ class _Chunk:
         if count == 0 or not len(self._pages) or self._pages[0] >= count:
             return None
         created_by = self._source.footer.created_by
-        old = decode_dictionary(self._leaf, self._chunk, page, created_by, self._place)
+        old = decode_dictionary(self._leaf, self._chunk, page, created_by, self._file_part)
         end = self._chunk.num_values if count == len(flags) else self._index.first_rows[count]
         stop = int(np.searchsorted(edit.rows, end))
         wanted = extended(old, stored(edit.values.slice(0, stop), old.type))
@@ -218,7 +214,7 @@ class _Chunk:
             return [True] * len(self._index)
         # Headers only: what follows them is not decoded.
         pages = (
-            read_page(self._source.source, at, self._chunk.end, self._place)
+            read_page(self._source.source, at, self._chunk.end, self._file_part)
             for at in self._index.offsets.tolist()
         )
         return [with_dictionary(page.header.encoding) for page in pages]

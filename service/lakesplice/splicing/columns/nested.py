@@ -19,8 +19,8 @@ from lakesplice.splicing.faults import Reason
 from lakesplice.splicing.metadata.encodings import of_version
 from lakesplice.splicing.options import Tally
 from lakesplice.splicing.output.images import ChunkImage, dictionary_bytes
-from lakesplice.splicing.pages.codec import compression, decimals_as_integers
 from lakesplice.splicing.pages.new_values import fitting, null_refused, refused, stored
+from lakesplice.splicing.pages.page_encoding import compression, decimals_as_integers
 from lakesplice.splicing.structures.decoding import decoding
 from lakesplice.splicing.structures.enums import Codec
 from lakesplice.splicing.structures.footer import MAGIC, Chunk, Footer, Leaf, RowGroup
@@ -40,8 +40,8 @@ def check_nested(source: SourceFile, row_group: int, leaves: list[Leaf], edit: C
             raise refused(source, row_group, leaf.column, reason)
         if source.chunk(row_group, leaf.column).codec in (Codec.LZ4, Codec.LZO):
             raise refused(source, row_group, leaf.column, Reason.LEGACY_LZ4)
-    place = source.place(row_group, leaves[0].column)
-    with decoding(place.within("the type")):
+    file_part = source.file_part(row_group, leaves[0].column)
+    with decoding(file_part.within("the type")):
         schema = _schema(source, leaves)
         empty = _written(source, leaves, schema.empty_table())
     if [_layout(leaf) for leaf in empty.footer.leaves] != [_layout(leaf) for leaf in leaves]:
@@ -59,7 +59,7 @@ class NestedChunks:
     ) -> None:
         self._source, self._row_group, self._leaves = source, row_group, leaves
         self._edit, self._lock = edit, threading.Lock()
-        self._place = source.place(row_group, leaves[0].column)
+        self._file_part = source.file_part(row_group, leaves[0].column)
         self._made: list[ChunkImage] | None = None
 
     def image(self, number: int) -> ChunkImage:
@@ -73,13 +73,13 @@ class NestedChunks:
         values = self._decoded()
         at = np.arange(len(values))
         at[self._edit.rows] = len(values) + np.arange(len(self._edit.rows))
-        with decoding(self._place):  # all must fit into one array
+        with decoding(self._file_part):  # all must fit into one array
             both = pa.concat_arrays([values, stored(self._edit.values, values.type)])
             new = both.take(pa.array(at))
         schema = _schema(self._source, self._leaves)
         written = _written(self._source, self._leaves, pa.table([new], schema=schema))
         if len(written.footer.row_groups) != 1:
-            raise self._place.corrupt(
+            raise self._file_part.corrupt(
                 "it has more rows than a row group is written with", rows=len(new)
             )
         return [self._image(leaf, number, written) for number, leaf in enumerate(self._leaves)]
@@ -96,11 +96,11 @@ class NestedChunks:
         footer = _footer(source, self._leaves, tuple(chunks), group.num_rows)
         values = self._read(pa.BufferReader(b"".join([*parts, footer.encode()])))
         if len(values) != group.num_rows:
-            raise self._place.corrupt("its pages hold another number of rows", rows=len(values))
+            raise self._file_part.corrupt("its pages hold another number of rows", rows=len(values))
         return values
 
     def _read(self, file: pa.NativeFile) -> pa.Array:
-        with decoding(self._place):
+        with decoding(self._file_part):
             table = pq.ParquetFile(
                 file, page_checksum_verification=True, arrow_extensions_enabled=False
             ).read(use_threads=False)

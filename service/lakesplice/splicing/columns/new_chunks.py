@@ -15,7 +15,7 @@ from lakesplice.splicing.columns.rewriting import encoded_chunk
 from lakesplice.splicing.faults import FilePart, Reason
 from lakesplice.splicing.options import Tally
 from lakesplice.splicing.output.images import ChunkImage, dictionary_bytes
-from lakesplice.splicing.pages.codec import Style, encode_pages
+from lakesplice.splicing.pages.page_encoding import Style, encode_pages
 from lakesplice.splicing.structures.enums import Codec, Encoding
 from lakesplice.splicing.structures.footer import Chunk, Leaf
 from lakesplice.splicing.structures.page_headers import PageHeader, read_page
@@ -24,12 +24,12 @@ from lakesplice.splicing.structures.source import SourceFile
 ROWS_PER_PAGE = 4096
 
 
-def leaf_of(field: pa.Field, place: FilePart) -> Leaf:
+def leaf_of(field: pa.Field, file_part: FilePart) -> Leaf:
     """Return the leaf that pyarrow writes a flat field as; `UnsupportedError` for a nested one."""
     if pa.types.is_nested(field.type) or pa.types.is_null(field.type):
         raise UnsupportedError(
             "only a flat column can be added; rewrite the file",
-            path=place.path,
+            path=file_part.path,
             column=field.name,
             reason=str(Reason.NESTED),
         )
@@ -38,25 +38,25 @@ def leaf_of(field: pa.Field, place: FilePart) -> Leaf:
     pq.ParquetWriter(
         buffer, schema, version="2.6", store_decimal_as_integer=True, store_schema=False
     ).close()
-    return SourceFile(pa.BufferReader(buffer.getvalue()), place.path).leaf(0)
+    return SourceFile(pa.BufferReader(buffer.getvalue()), file_part.path).leaf(0)
 
 
 def fresh_chunk(
     leaf: Leaf,
     arrays: Sequence[pa.Array],
     style: Style,
-    place: FilePart,
+    file_part: FilePart,
     encoding: int | None = None,
 ) -> ChunkImage:
     """Return a chunk of one data page for each array; without an `encoding` it has a dictionary."""
     if not sum(map(len, arrays)):
         return _empty_chunk(leaf, style)
-    pages = encode_pages(leaf, arrays, encoding, style, place)
+    pages = encode_pages(leaf, arrays, encoding, style, file_part)
     if pages is None:
         raise UnsupportedError(
             "a column's type can't be written in the file's layout; rewrite the file",
-            path=place.path,
-            place=place.part,
+            path=file_part.path,
+            place=file_part.part,
             reason=str(Reason.OTHER_LAYOUT),
         )
     rows = np.array([len(array) for array in arrays], np.int64)
@@ -120,9 +120,9 @@ def style_like(source: SourceFile, column: int) -> tuple[Style, int | None]:
 
 def _data_headers(source: SourceFile, row_group: int, column: int) -> Iterator[PageHeader]:
     chunk, index = source.chunk(row_group, column), source.page_locations(row_group, column)
-    place = source.place(row_group, column)
+    file_part = source.file_part(row_group, column)
     if index is not None and len(index):
-        yield read_page(source.source, int(index.offsets[0]), chunk.end, place).header
+        yield read_page(source.source, int(index.offsets[0]), chunk.end, file_part).header
         return
     yield from (page.header for page in source.pages(row_group, column) if page.header.is_data)
 

@@ -21,10 +21,10 @@ from lakesplice.splicing.columns.chunk_statistics import Description, ordered
 from lakesplice.splicing.faults import FilePart, Reason
 from lakesplice.splicing.options import Tally
 from lakesplice.splicing.output.images import ChunkImage, Piece, dictionary_bytes
-from lakesplice.splicing.pages.codec import EncodedPages, Style, decoded, encode_pages
 from lakesplice.splicing.pages.dictionaries import extended, with_entries_at_first
 from lakesplice.splicing.pages.memory import Memory
 from lakesplice.splicing.pages.new_values import bits, laid_over, refused, stored
+from lakesplice.splicing.pages.page_encoding import EncodedPages, Style, decoded, encode_pages
 from lakesplice.splicing.pages.plan import DICTIONARY_BYTES_MAX
 from lakesplice.splicing.pages.streaming import ChunkValues, value_bytes
 from lakesplice.splicing.structures.enums import Encoding, PageKind
@@ -48,7 +48,7 @@ def rewritten_chunk(
     be written again in the chunk's layout.
     """
     chunk, leaf = source.chunk(row_group, column), source.leaf(column)
-    place = source.place(row_group, column)
+    file_part = source.file_part(row_group, column)
     first_rows, header = _pages(source, row_group, column)
     width = value_bytes(source, row_group, column)
     span_bytes = memory.span_bytes(chunk.num_values * width)
@@ -61,7 +61,7 @@ def rewritten_chunk(
         leaf,
         encoding,
         Style.of(chunk, header),
-        place,
+        file_part,
         alone=len(parts) == 1,
         unlike=_hardly_a_value_twice(source, row_group, column),
         size=chunk.compressed_size,
@@ -78,7 +78,7 @@ def rewritten_chunk(
             if pages is None:
                 raise refused(source, row_group, column, Reason.OTHER_LAYOUT)
             if encoder.orders_values or pa.types.is_floating(new.type):
-                _verify(new, decoded(leaf, chunk, pages, len(new), place), place)
+                _verify(new, decoded(leaf, chunk, pages, len(new), file_part), file_part)
         piece = held.put(pages.pages)
         done.append(_Done(replace(pages, pages=None), piece, new.null_count))
     image = encoded_chunk(chunk, _joined(leaf, done), [one.piece for one in done], first_rows)
@@ -120,9 +120,9 @@ def encoded_chunk(
     )
 
 
-def _verify(meant: pa.Array, found: pa.Array, place: FilePart) -> None:
+def _verify(meant: pa.Array, found: pa.Array, file_part: FilePart) -> None:
     if not bits(found).equals(bits(meant)):
-        raise place.corrupt("new pages don't hold what was meant; this is a defect")
+        raise file_part.corrupt("new pages don't hold what was meant; this is a defect")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -147,13 +147,13 @@ class _Encoder:
         leaf: Leaf,
         encoding: int | None,
         style: Style,
-        place: FilePart,
+        file_part: FilePart,
         *,
         alone: bool,
         unlike: bool,
         size: int,
     ) -> None:
-        self._leaf, self._encoding, self._style, self._place = leaf, encoding, style, place
+        self._leaf, self._encoding, self._style, self._file_part = leaf, encoding, style, file_part
         self._alone, self._unlike, self._size = alone, unlike, size
         self._entries: pa.Array | None = None
         self._given_up = False
@@ -211,7 +211,7 @@ class _Encoder:
     def _pages(
         self, arrays: Sequence[pa.Array], encoding: int | None, entries: pa.Array | None = None
     ) -> EncodedPages | None:
-        return encode_pages(self._leaf, arrays, encoding, self._style, self._place, entries)
+        return encode_pages(self._leaf, arrays, encoding, self._style, self._file_part, entries)
 
 
 def _hardly_a_value_twice(source: SourceFile, row_group: int, column: int) -> bool:
@@ -220,7 +220,7 @@ def _hardly_a_value_twice(source: SourceFile, row_group: int, column: int) -> bo
     page = source.dictionary_page(row_group, column)
     if page is None or chunk.statistics is None:
         return False
-    nulls = Statistics.from_struct(chunk.statistics, source.place(row_group, column)).null_count
+    nulls = Statistics.from_struct(chunk.statistics, source.file_part(row_group, column)).null_count
     return not _twice(page.header.num_values, chunk.num_values - (nulls or 0))
 
 
@@ -300,13 +300,13 @@ def _cut(first_rows: Integers, num_rows: int, rows_max: int) -> Integers:
 
 def _pages(source: SourceFile, row_group: int, column: int) -> tuple[Integers, PageHeader]:
     """The first rows of a chunk's pages, and the header of the first data page."""
-    chunk, place = source.chunk(row_group, column), source.place(row_group, column)
+    chunk, file_part = source.chunk(row_group, column), source.file_part(row_group, column)
     index = source.offset_index(row_group, column)
     if index is not None:
-        page = read_page(source.source, int(index.offsets[0]), chunk.end, place)
+        page = read_page(source.source, int(index.offsets[0]), chunk.end, file_part)
         return index.first_rows, page.header
     headers = [page.header for page in source.pages(row_group, column) if page.header.is_data]
     rows = np.array([header.num_values for header in headers if header.num_values], np.int64)
     if not headers or int(rows.sum()) != chunk.num_values:
-        raise place.corrupt("its pages hold another number of values", values=chunk.num_values)
+        raise file_part.corrupt("its pages hold another number of values", values=chunk.num_values)
     return np.cumsum(rows) - rows, headers[0]

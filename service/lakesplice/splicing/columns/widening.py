@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from lakesplice.planning.rows.edits import ColumnEdit, Edits
 from lakesplice.splicing.metadata.schemas import ARROW_SCHEMA
-from lakesplice.splicing.pages.codec import with_dictionary
+from lakesplice.splicing.pages.page_encoding import with_dictionary
 from lakesplice.splicing.structures.enums import PageKind
 from lakesplice.splicing.structures.footer import Footer
 from lakesplice.splicing.structures.source import SourceFile

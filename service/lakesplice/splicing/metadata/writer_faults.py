@@ -13,7 +13,7 @@ from lakesplice.splicing.faults import FilePart
 from lakesplice.splicing.metadata.bounds import numbers
 from lakesplice.splicing.structures.enums import Physical
 from lakesplice.splicing.structures.footer import Chunk, Leaf, Statistics
-from lakesplice.splicing.structures.old_writers import named
+from lakesplice.splicing.structures.old_writers import writer_and_version
 
 # Before these, byte arrays were compared as if signed (PARQUET-686), or a bound was another value
 # altogether (PARQUET-251); those of parquet-cpp were wrong for another reason.
@@ -22,12 +22,12 @@ _BYTES = frozenset((Physical.BYTE_ARRAY, Physical.FIXED_LEN_BYTE_ARRAY))
 _NONE = (None, None)
 
 
-def believed(chunk: Chunk, leaf: Leaf, created_by: str | None, place: FilePart) -> Chunk:
+def believed(chunk: Chunk, leaf: Leaf, created_by: str | None, file_part: FilePart) -> Chunk:
     """Return a chunk without bounds that readers don't believe its writer; counts stay."""
     if chunk.statistics is None:
         return chunk
-    statistics = Statistics.from_struct(chunk.statistics, place)
-    writer = named(created_by)
+    statistics = Statistics.from_struct(chunk.statistics, file_part)
+    writer = writer_and_version(created_by)
     if writer is None:
         if leaf.physical not in _BYTES or (statistics.min_legacy, statistics.max_legacy) == _NONE:
             return chunk

@@ -127,7 +127,7 @@ def _copied(source: SourceFile, row_group: int, column: int) -> ChunkImage:
             chunk,
             source.leaf(column),
             source.footer.created_by,
-            source.place(row_group, column),
+            source.file_part(row_group, column),
         ),
         pieces=(Copied(source, chunk.start, chunk.compressed_size),),
         dictionary_bytes=dictionary_bytes(source, row_group, column),
@@ -167,10 +167,10 @@ def _bloom(source: SourceFile, chunk: Chunk) -> Copied | None:
         return Copied(source, chunk.bloom_offset, chunk.bloom_length)
     # Older writers didn't say how long it is; its header does.
     window = min(_BLOOM_HEADER_BYTES, source.footer.start - chunk.bloom_offset)
-    place = source.place(0, 0).within("a bloom filter")
+    file_part = source.file_part(0, 0).within("a bloom filter")
     try:
         data = source.read(chunk.bloom_offset, window).to_pybytes()
-        header, end = decode_struct(data, place=place)
+        header, end = decode_struct(data, file_part=file_part)
     except CorruptFileError:
         return None
     size = header.get(1)

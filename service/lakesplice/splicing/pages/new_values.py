@@ -54,7 +54,7 @@ def refused(source: SourceFile, row_group: int, column: int, reason: Reason) -> 
     return UnsupportedError(
         "a column chunk can't be spliced; rewrite the file",
         path=source.name,
-        place=source.place(row_group, column).part,
+        place=source.file_part(row_group, column).part,
         reason=str(reason),
     )
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from lakesplice.model.arrays import Integers
 from lakesplice.splicing.metadata.bounds import is_decimal
 from lakesplice.splicing.options import SPAN_BYTES
-from lakesplice.splicing.pages.codec import with_dictionary
+from lakesplice.splicing.pages.page_encoding import with_dictionary
 from lakesplice.splicing.pages.plan import runs
 from lakesplice.splicing.structures.enums import Encoding, PageKind, Physical
 from lakesplice.splicing.structures.footer import Leaf
@@ -117,7 +117,7 @@ class _Reader:
     def __init__(self, source: SourceFile, row_group: int, column: int, index: OffsetIndex) -> None:
         self._source, self._row_group, self._column = source, row_group, column
         self._index, self._leaf = index, source.leaf(column)
-        self._place = source.place(row_group, column)
+        self._file_part = source.file_part(row_group, column)
         self._rows = index.rows(source.footer.row_groups[row_group].num_rows)
         self._width = fixed_width(self._leaf)
 
@@ -132,7 +132,7 @@ class _Reader:
         for start, end in pairwise(bounds):
             numbers = pages[start:end]
             buffers = [found for run in read if (found := run.bytes(numbers)) is not None]
-            header, _ = PageHeader.decode(memoryview(buffers[0]).cast("B"), 0, self._place)
+            header, _ = PageHeader.decode(memoryview(buffers[0]).cast("B"), 0, self._file_part)
             yield PageRun(
                 numbers,
                 header,
@@ -152,11 +152,11 @@ class _Reader:
     def _run(self, first: int, last: int, data: pa.Buffer) -> _Run:
         index, base = self._index, int(self._index.offsets[first])
         starts, ends = index.offsets[first : last + 1] - base, index.ends[first : last + 1] - base
-        headers = decode_headers(data, starts, ends, lambda _: self._place)
+        headers = decode_headers(data, starts, ends, lambda _: self._file_part)
         wrong = (headers.values != self._rows[first : last + 1]) | ~np.isin(headers.kinds, _IS_DATA)
         if wrong.any():
             page = first + int(np.argmax(wrong))
-            raise self._place.corrupt("a page isn't what its index says", page=page)
+            raise self._file_part.corrupt("a page isn't what its index says", page=page)
         whole = replace(headers, uncompressed=headers.uncompressed + headers.bodies - starts)
         return _Run(first, data, starts, ends, whole)
 

@@ -15,16 +15,16 @@ import pyarrow as pa
 from lakesplice.model.arrays import Integers
 from lakesplice.planning.rows.edits import ColumnEdit
 from lakesplice.splicing.faults import Reason
-from lakesplice.splicing.pages.codec import (
-    EncodedPages,
-    Style,
-    decode_pages,
-    encode_pages,
-    with_dictionary,
-)
 from lakesplice.splicing.pages.dictionaries import positions
 from lakesplice.splicing.pages.memory import Memory
 from lakesplice.splicing.pages.new_values import bits, laid_over, refused, stored
+from lakesplice.splicing.pages.page_decoding import decode_pages
+from lakesplice.splicing.pages.page_encoding import (
+    EncodedPages,
+    Style,
+    encode_pages,
+    with_dictionary,
+)
 from lakesplice.splicing.pages.page_runs import PageRun, read_spans
 from lakesplice.splicing.pages.plan import rows_in_pages
 from lakesplice.splicing.pages.streaming import value_bytes
@@ -77,7 +77,7 @@ class Recoder:
         self._source, self._row_group, self._column = source, row_group, column
         self._index, self._page, self._dictionary = index, page, dictionary
         self._chunk, self._leaf = source.chunk(row_group, column), source.leaf(column)
-        self._place = source.place(row_group, column)
+        self._file_part = source.file_part(row_group, column)
         self._rows = index.rows(source.footer.row_groups[row_group].num_rows)
 
     def recode(
@@ -144,7 +144,7 @@ class Recoder:
             pages=pages,
             rows=rows,
             created_by=self._source.footer.created_by,
-            place=self._place,
+            file_part=self._file_part,
             as_dictionary=as_dictionary,
         )
 
@@ -152,10 +152,10 @@ class Recoder:
         kind, entries = span.header.encoding, None
         if with_dictionary(kind):
             if self._dictionary is None:
-                raise self._place.corrupt("a page refers to a dictionary that isn't there")
+                raise self._file_part.corrupt("a page refers to a dictionary that isn't there")
             entries = self._dictionary.entries
         style = Style.of(self._chunk, span.header)
-        part = encode_pages(self._leaf, arrays, kind, style, self._place, entries)
+        part = encode_pages(self._leaf, arrays, kind, style, self._file_part, entries)
         if part is None:
             raise refused(self._source, self._row_group, self._column, Reason.OTHER_LAYOUT)
         return part
@@ -173,7 +173,7 @@ class Recoder:
         else:
             same = bits(found).equals(bits(meant))
         if not same:
-            raise self._place.corrupt("new pages don't hold what was meant; this is a defect")
+            raise self._file_part.corrupt("new pages don't hold what was meant; this is a defect")
 
 
 def _placed(

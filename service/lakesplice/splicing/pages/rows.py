@@ -14,7 +14,7 @@ from lakesplice.splicing.faults import FilePart, Reason
 from lakesplice.splicing.metadata.schemas import column_of
 from lakesplice.splicing.options import SPAN_BYTES
 from lakesplice.splicing.output.images import dictionary_bytes
-from lakesplice.splicing.pages.codec import decode_pages, read_type
+from lakesplice.splicing.pages.page_decoding import decode_pages, read_type
 from lakesplice.splicing.pages.page_runs import read_spans
 from lakesplice.splicing.pages.plan import rows_in_pages, touched_pages
 from lakesplice.splicing.pages.streaming import ChunkValues
@@ -68,7 +68,7 @@ def read_column(source: SourceFile, row_group: int, column: int) -> pa.Array:
     count = source.chunk(row_group, column).num_values
     if not count:
         leaf, created_by = source.leaf(column), source.footer.created_by
-        return pa.nulls(0, read_type(leaf, created_by, source.place(row_group, column)))
+        return pa.nulls(0, read_type(leaf, created_by, source.file_part(row_group, column)))
     return ChunkValues(source, row_group, column).next(count)
 
 
@@ -95,7 +95,7 @@ def _check_readable(source: SourceFile, row_group: int, column: int) -> None:
         raise UnsupportedError(
             "a column chunk can't be read page by page",
             path=source.name,
-            place=source.place(row_group, column).part,
+            place=source.file_part(row_group, column).part,
             reason=str(reason),
         )
 
@@ -120,7 +120,7 @@ def _of_pages(
     rows: Integers,
     span_bytes: int,
 ) -> Iterator[pa.Array]:
-    chunk, place = source.chunk(row_group, column), source.place(row_group, column)
+    chunk, file_part = source.chunk(row_group, column), source.file_part(row_group, column)
     head = dictionary_bytes(source, row_group, column)
     dictionary = source.read(chunk.start, head) if head else None
     counts = index.rows(chunk.num_values)
@@ -138,7 +138,7 @@ def _of_pages(
             pages=span.buffers,
             rows=int(held.sum()),
             created_by=source.footer.created_by,
-            place=place,
+            file_part=file_part,
             as_dictionary=span.as_dictionary,
         ).take(pa.array(at))
         yield values.dictionary_decode() if span.as_dictionary else values

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from lakesplice.splicing.options import SPAN_BYTES
 from lakesplice.splicing.output.images import dictionary_bytes
-from lakesplice.splicing.pages.codec import one_column
+from lakesplice.splicing.pages.page_decoding import one_column
 from lakesplice.splicing.pages.page_runs import fixed_width
 from lakesplice.splicing.structures.decoding import decoding
 from lakesplice.splicing.structures.enums import Encoding
@@ -32,7 +32,7 @@ class ChunkValues:
     def __init__(
         self, source: SourceFile, row_group: int, column: int, span_bytes: int = SPAN_BYTES
     ) -> None:
-        self._place = source.place(row_group, column)
+        self._file_part = source.file_part(row_group, column)
         self._left: list[pa.Array] = []
         self.width = value_bytes(source, row_group, column)
         rows = min(max(span_bytes // (4 * self.width), _BATCH_ROWS_MIN), _BATCH_ROWS_MAX)
@@ -44,7 +44,7 @@ class ChunkValues:
         while lacking:
             values = self._left.pop() if self._left else next(self._batches, None)
             if values is None:
-                raise self._place.corrupt("its pages hold fewer values", lacking=lacking)
+                raise self._file_part.corrupt("its pages hold fewer values", lacking=lacking)
             if len(values) > lacking:
                 self._left.append(values.slice(lacking))
                 values = values.slice(0, lacking)
@@ -59,7 +59,7 @@ class ChunkValues:
         head = dictionary_bytes(source, row_group, column)
         described = replace(chunk.bare(chunk.start, head), path=("x",))
         footer = one_column(leaf.element, described, chunk.num_values, source.footer.created_by)
-        with decoding(self._place):
+        with decoding(self._file_part):
             metadata = pq.read_metadata(pa.BufferReader(MAGIC + footer.encode()))
             file = pq.ParquetFile(
                 source.source,

@@ -107,7 +107,7 @@ def check_chunks(source: SourceFile, chunks: Sequence[ChunkId]) -> None:
     for chunk in chunks:
         if source.page_locations(*chunk) is None:
             _check_one_by_one(source, *chunk)
-    places = [source.place(*chunk) for chunk in chunks]
+    file_parts = [source.file_part(*chunk) for chunk in chunks]
     ours = is_ours(source)
     sums = _Sums(len(chunks))
     for pages in _Pages.of(source, chunks).blocks():
@@ -115,12 +115,12 @@ def check_chunks(source: SourceFile, chunks: Sequence[ChunkId]) -> None:
         data = source.read(base, int(pages.offsets[-1] + pages.sizes[-1]) - base)
         if not ours:
             pages = _with_neighbours(pages, may_have_checksum(data, pages.offsets - base))
-        headers = _check_block(data, pages, base, places, ours=ours)
+        headers = _check_block(data, pages, base, file_parts, ours=ours)
         if ours:
             sums.add(pages, base, headers)
     for at, chunk in enumerate(chunks):
         if ours and source.page_locations(*chunk) is not None:
-            sums.check(at, source.chunk(*chunk), places[at])
+            sums.check(at, source.chunk(*chunk), file_parts[at])
 
 
 class _Sums:
@@ -138,25 +138,25 @@ class _Sums:
             kinds, encodings = headers.kinds[mine].tolist(), headers.encodings[mine].tolist()
             self._encodings[chunk].update(zip(kinds, encodings, strict=True))
 
-    def check(self, at: int, chunk: Chunk, place: FilePart) -> None:
+    def check(self, at: int, chunk: Chunk, file_part: FilePart) -> None:
         if self._uncompressed[at] != chunk.uncompressed_size:
-            raise place.corrupt("its pages have another size than the footer says")
+            raise file_part.corrupt("its pages have another size than the footer says")
         stats = chunk.encoding_stats
         if stats is None:
             return
         if self._encodings[at] != Counter({(s.kind, s.encoding): s.count for s in stats}):
-            raise place.corrupt("its pages have other encodings than the footer says")
+            raise file_part.corrupt("its pages have other encodings than the footer says")
 
 
 def _check_one_by_one(source: SourceFile, row_group: int, column: int) -> None:
-    place = source.place(row_group, column)
+    file_part = source.file_part(row_group, column)
     for number, page in enumerate(source.pages(row_group, column)):
         crc = page.header.crc
         if crc is None:
             continue
         body = source.read(page.body_offset, page.header.compressed_size)
         if zlib_ng.crc32(memoryview(body)) != crc:
-            raise place.corrupt(_DAMAGED, page=number)
+            raise file_part.corrupt(_DAMAGED, page=number)
 
 
 def _with_neighbours(pages: _Pages, chosen: Mask) -> _Pages:
@@ -165,34 +165,42 @@ def _with_neighbours(pages: _Pages, chosen: Mask) -> _Pages:
 
 
 def _check_block(
-    data: pa.Buffer, pages: _Pages, base: int, places: Sequence[FilePart], *, ours: bool
+    data: pa.Buffer, pages: _Pages, base: int, file_parts: Sequence[FilePart], *, ours: bool
 ) -> HeaderArrays:
     """Check pages of one block of bytes, and return their headers."""
     starts = pages.offsets - base
     ends = starts + pages.sizes
-    headers = decode_headers(data, starts, ends, lambda at: _place(pages, at, places))
+    headers = decode_headers(data, starts, ends, lambda at: _file_part(pages, at, file_parts))
     # Nothing lies between the header, the bytes and the next page.
     wrong = headers.bodies + headers.compressed != ends
     wrong |= (pages.rows != _ANY_ROWS) & (headers.values != pages.rows)
     if wrong.any():
         at = int(np.argmax(wrong))
-        raise _corrupt(pages, at, places, "a page's header isn't what its index says")
+        raise _corrupt(pages, at, file_parts, "a page's header isn't what its index says")
     if ours and (headers.crcs == NO_CHECKSUM).any():
         at = int(np.argmax(headers.crcs == NO_CHECKSUM))
-        raise _corrupt(pages, at, places, "a page has no checksum, though all were given one")
+        raise _corrupt(pages, at, file_parts, "a page has no checksum, though all were given one")
     view = memoryview(data)
     bodies, crcs = headers.bodies.tolist(), headers.crcs.tolist()
     for at, (start, end, crc) in enumerate(zip(bodies, ends.tolist(), crcs, strict=True)):
         if crc != NO_CHECKSUM and zlib_ng.crc32(view[start:end]) != crc:
-            raise _corrupt(pages, at, places, _DAMAGED)
+            raise _corrupt(pages, at, file_parts, _DAMAGED)
     return headers
 
 
-def _corrupt(pages: _Pages, at: int, places: Sequence[FilePart], reason: str) -> CorruptFileError:
-    place, number = _place(pages, at, places), int(pages.numbers[at])
-    return place.corrupt(reason) if number == _DICTIONARY else place.corrupt(reason, page=number)
+def _corrupt(
+    pages: _Pages, at: int, file_parts: Sequence[FilePart], reason: str
+) -> CorruptFileError:
+    file_part, number = _file_part(pages, at, file_parts), int(pages.numbers[at])
+    return (
+        file_part.corrupt(reason)
+        if number == _DICTIONARY
+        else file_part.corrupt(reason, page=number)
+    )
 
 
-def _place(pages: _Pages, at: int, places: Sequence[FilePart]) -> FilePart:
-    place = places[int(pages.chunks[at])]
-    return place.within("the dictionary page") if pages.numbers[at] == _DICTIONARY else place
+def _file_part(pages: _Pages, at: int, file_parts: Sequence[FilePart]) -> FilePart:
+    file_part = file_parts[int(pages.chunks[at])]
+    return (
+        file_part.within("the dictionary page") if pages.numbers[at] == _DICTIONARY else file_part
+    )

@@ -108,11 +108,11 @@ class Chunk:
         return self.start + self.compressed_size
 
     @classmethod
-    def from_struct(cls, found: Struct, place: FilePart) -> Self:
+    def from_struct(cls, found: Struct, file_part: FilePart) -> Self:
         """Read the typed fields; raises `CorruptFileError`."""
-        fields = Fields(found, place)
+        fields = Fields(found, file_part)
         metadata = fields.struct(3, "meta_data")
-        of = Fields(metadata, place)
+        of = Fields(metadata, file_part)
         return cls(
             physical=of.i32(1, "type"),
             path=of.texts(3, "path_in_schema"),
@@ -125,7 +125,7 @@ class Chunk:
             dictionary_page_offset=of.i64_or_none(11, "dictionary_page_offset", 0),
             index_page_offset=of.i64_or_none(10, "index_page_offset"),
             statistics=of.struct_or_none(12),
-            encoding_stats=_encoding_stats(metadata, place),
+            encoding_stats=_encoding_stats(metadata, file_part),
             size_statistics=of.struct_or_none(16),
             bloom_offset=of.i64_or_none(14, "bloom_filter_offset", 0),
             bloom_length=of.i32_or_none(15, "bloom_filter_length", 0),
@@ -230,17 +230,17 @@ class RowGroup:
     raw: Struct = EMPTY
 
     @classmethod
-    def from_struct(cls, found: Struct, place: FilePart) -> Self:
+    def from_struct(cls, found: Struct, file_part: FilePart) -> Self:
         """Read the typed fields, the chunks' included; raises `CorruptFileError`."""
-        fields = Fields(found, place)
+        fields = Fields(found, file_part)
         return cls(
             chunks=tuple(
-                Chunk.from_struct(chunk, place.within(f"column {at}"))
+                Chunk.from_struct(chunk, file_part.within(f"column {at}"))
                 for at, chunk in enumerate(fields.structs(1, "columns"))
             ),
             num_rows=fields.i64(3, "num_rows", 0),
             total_byte_size=fields.i64(2, "total_byte_size"),
-            sorting_columns=_sorting_columns(found, place),
+            sorting_columns=_sorting_columns(found, file_part),
             file_offset=fields.i64_or_none(5, "file_offset"),
             total_compressed_size=fields.i64_or_none(6, "total_compressed_size"),
             ordinal=fields.i16_or_none(7),
@@ -281,22 +281,22 @@ def _span(offset: int | None, length: int | None) -> ByteRange | None:
     return ByteRange(offset, length) if offset and length else None
 
 
-def _encoding_stats(metadata: Struct, place: FilePart) -> tuple[EncodingCount, ...] | None:
-    found = Fields(metadata, place).structs_or_none(13, "encoding_stats")
+def _encoding_stats(metadata: Struct, file_part: FilePart) -> tuple[EncodingCount, ...] | None:
+    found = Fields(metadata, file_part).structs_or_none(13, "encoding_stats")
     if found is None:
         return None
-    each = (Fields(stats, place) for stats in found)
+    each = (Fields(stats, file_part) for stats in found)
     return tuple(
         EncodingCount(of.i32(1, "page_type"), of.i32(2, "encoding"), of.i32(3, "count", 0))
         for of in each
     )
 
 
-def _sorting_columns(group: Struct, place: FilePart) -> tuple[SortingColumn, ...] | None:
-    found = Fields(group, place).structs_or_none(4, "sorting_columns")
+def _sorting_columns(group: Struct, file_part: FilePart) -> tuple[SortingColumn, ...] | None:
+    found = Fields(group, file_part).structs_or_none(4, "sorting_columns")
     if found is None:
         return None
-    each = (Fields(sorting, place) for sorting in found)
+    each = (Fields(sorting, file_part) for sorting in found)
     return tuple(
         SortingColumn(
             of.i32(1, "column_idx", 0),

@@ -19,7 +19,7 @@ _FAILED = (pa.ArrowException, OSError, ValueError, MemoryError, NotImplementedEr
 
 
 @contextmanager
-def decoding(place: FilePart) -> Iterator[None]:
+def decoding(file_part: FilePart) -> Iterator[None]:
     """Raise what pyarrow raises as `UnsupportedError` with a `reason` where a healthy file holds
     what it can't decode, as `StorageError` where the store failed, which an error number tells, and
     else as `CorruptFileError`.
@@ -31,14 +31,14 @@ def decoding(place: FilePart) -> Iterator[None]:
             raise UnsupportedError(
                 "a Parquet file holds what can't be decoded; rewrite it with the program that"
                 " made it",
-                path=place.path,
-                place=place.part,
+                path=file_part.path,
+                place=file_part.part,
                 reason=str(Reason.UNDECODABLE),
                 cause=str(error),
             ) from error
         if getattr(error, "errno", None) is not None:
-            raise _unread(place, error) from error
-        raise place.corrupt("it cannot be decoded", cause=str(error)) from error
+            raise _unread(file_part, error) from error
+        raise file_part.corrupt("it cannot be decoded", cause=str(error)) from error
 
 
 @contextmanager
@@ -48,14 +48,14 @@ def reading(name: str, part: str) -> Iterator[None]:
         yield
 
 
-def read_at(source: pa.NativeFile, length: int, offset: int, place: FilePart) -> bytes:
+def read_at(source: pa.NativeFile, length: int, offset: int, file_part: FilePart) -> bytes:
     """Return bytes of a file, fewer at its end; `StorageError` if the store fails. Blocks."""
     try:
         data: bytes = source.read_at(length, offset)
     except OSError as error:
         if error.errno is None:
-            raise place.corrupt("the file ends before it", cause=str(error)) from error
-        raise _unread(place, error) from error
+            raise file_part.corrupt("the file ends before it", cause=str(error)) from error
+        raise _unread(file_part, error) from error
     return data
 
 
@@ -91,13 +91,13 @@ def ranged(source: pa.NativeFile) -> RangeReader | None:
     return source if hasattr(source, "read_ranges") else None
 
 
-def buffer_at(source: pa.NativeFile, length: int, offset: int, place: FilePart) -> pa.Buffer:
+def buffer_at(source: pa.NativeFile, length: int, offset: int, file_part: FilePart) -> pa.Buffer:
     """The same as a buffer."""
     try:
         return source.get_stream(offset, length).read_buffer()
     except OSError as error:
-        raise _unread(place, error) from error
+        raise _unread(file_part, error) from error
 
 
-def _unread(place: FilePart, error: BaseException) -> StorageError:
-    return StorageError("a file can't be read", path=place.path, cause=str(error))
+def _unread(file_part: FilePart, error: BaseException) -> StorageError:
+    return StorageError("a file can't be read", path=file_part.path, cause=str(error))

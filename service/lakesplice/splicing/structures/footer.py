@@ -91,10 +91,10 @@ class Footer:
         return columns_of(self.schema)
 
     @classmethod
-    def from_struct(cls, found: Struct, place: FilePart, start: int = 0) -> Self:
+    def from_struct(cls, found: Struct, file_part: FilePart, start: int = 0) -> Self:
         """Read the typed fields; raises what `read_footer` does."""
-        _refuse_hidden(found, place)
-        fields = Fields(found, place)
+        _refuse_hidden(found, file_part)
+        fields = Fields(found, file_part)
         groups = enumerate(fields.structs(4, "row_groups"))
         created_by = fields.binary_or_none(6)
         footer = cls(
@@ -102,15 +102,16 @@ class Footer:
             schema=fields.structs(2, "schema"),
             num_rows=fields.i64(3, "num_rows", 0),
             row_groups=tuple(
-                RowGroup.from_struct(group, place.within(f"row group {at}")) for at, group in groups
+                RowGroup.from_struct(group, file_part.within(f"row group {at}"))
+                for at, group in groups
             ),
-            key_values=_key_values(found, place),
+            key_values=_key_values(found, file_part),
             created_by=None if created_by is None else created_by.decode(errors="surrogateescape"),
             column_orders=fields.structs_or_none(7, "column_orders"),
             start=start,
             raw=found,
         )
-        footer.__dict__["leaves"] = leaves_of(footer.schema, place)
+        footer.__dict__["leaves"] = leaves_of(footer.schema, file_part)
         return footer
 
     def known(self) -> Self:
@@ -149,29 +150,29 @@ def read_footer(source: pa.NativeFile, name: str) -> Footer:
     `StorageError`, or `UnsupportedError` for a file with encrypted parts, with pages in other
     files, or with a footer beyond what is read at once.
     """
-    place = FilePart(name, "footer")
+    file_part = FilePart(name, "footer")
     size = source.size()
-    tail = read_at(source, min(size, _TAIL_BYTES), max(0, size - _TAIL_BYTES), place)
+    tail = read_at(source, min(size, _TAIL_BYTES), max(0, size - _TAIL_BYTES), file_part)
     if len(tail) < 12:
-        raise place.corrupt("it is shorter than any Parquet file", size=size)
+        raise file_part.corrupt("it is shorter than any Parquet file", size=size)
     if tail[-4:] == _ENCRYPTED_MAGIC:
-        raise _encrypted(place)
-    if tail[-4:] != MAGIC or read_at(source, 4, 0, place) != MAGIC:
-        raise place.corrupt("its first or last bytes are not PAR1")
+        raise _encrypted(file_part)
+    if tail[-4:] != MAGIC or read_at(source, 4, 0, file_part) != MAGIC:
+        raise file_part.corrupt("its first or last bytes are not PAR1")
     length = packing.unpack("<I", tail[-8:-4])[0]
     start = size - 8 - length
     if start < len(MAGIC):
-        raise place.corrupt("the footer is longer than the file", length=length, size=size)
+        raise file_part.corrupt("the footer is longer than the file", length=length, size=size)
     if length > _FOOTER_BYTES_MAX:
-        raise place.too_large("the footer has more bytes than are read at once", length=length)
+        raise file_part.too_large("the footer has more bytes than are read at once", length=length)
     if length + 8 > len(tail):
-        tail = read_at(source, length + 8, start, place)
-    found, end = decode_struct(tail[-8 - length : -8], place=place)
-    footer = Footer.from_struct(found, place, start)
+        tail = read_at(source, length + 8, start, file_part)
+    found, end = decode_struct(tail[-8 - length : -8], file_part=file_part)
+    footer = Footer.from_struct(found, file_part, start)
     if end != length:
-        raise place.corrupt("something lies behind the footer", length=length, end=end)
+        raise file_part.corrupt("something lies behind the footer", length=length, end=end)
     footer = _mended(footer)
-    _check(footer, place)
+    _check(footer, file_part)
     return footer
 
 
@@ -182,9 +183,9 @@ def _mended(footer: Footer) -> Footer:
     return replace(footer, row_groups=groups, num_rows=rows)
 
 
-def _check(footer: Footer, place: FilePart) -> None:
+def _check(footer: Footer, file_part: FilePart) -> None:
     for at, group in enumerate(footer.row_groups):
-        here = place.within(f"row group {at}")
+        here = file_part.within(f"row group {at}")
         if len(group.chunks) != len(footer.leaves):
             raise here.corrupt(
                 "it has another number of chunks than the schema has columns",
@@ -195,15 +196,17 @@ def _check(footer: Footer, place: FilePart) -> None:
             _check_chunk(chunk, leaf, group, footer.start, here)
     rows = sum(group.num_rows for group in footer.row_groups)
     if footer.num_rows != rows:
-        raise place.corrupt(
+        raise file_part.corrupt(
             "its row groups have another number of rows", rows=footer.num_rows, found=rows
         )
-    _check_apart(footer, place)
+    _check_apart(footer, file_part)
 
 
-def _check_chunk(chunk: Chunk, leaf: Leaf, group: RowGroup, limit: int, place: FilePart) -> None:
+def _check_chunk(
+    chunk: Chunk, leaf: Leaf, group: RowGroup, limit: int, file_part: FilePart
+) -> None:
     def refuse(reason: str, **facts: object) -> None:
-        raise place.within(f"column {leaf.column} ({leaf.name})").corrupt(reason, **facts)
+        raise file_part.within(f"column {leaf.column} ({leaf.name})").corrupt(reason, **facts)
 
     if chunk.physical != leaf.physical:
         refuse("its type is not the schema's", type=chunk.physical, schema=leaf.physical)
@@ -222,7 +225,7 @@ def _check_chunk(chunk: Chunk, leaf: Leaf, group: RowGroup, limit: int, place: F
             refuse(f"its {what} lie outside the file", offset=span.offset, length=span.length)
 
 
-def _check_apart(footer: Footer, place: FilePart) -> None:
+def _check_apart(footer: Footer, file_part: FilePart) -> None:
     spans = sorted(
         (chunk.start, chunk.end)
         for group in footer.row_groups
@@ -231,39 +234,39 @@ def _check_apart(footer: Footer, place: FilePart) -> None:
     )
     for before, after in pairwise(spans):
         if after[0] < before[1]:
-            raise place.corrupt("two chunks overlap", offset=after[0], end=before[1])
+            raise file_part.corrupt("two chunks overlap", offset=after[0], end=before[1])
 
 
-def _refuse_hidden(found: Struct, place: FilePart) -> None:
+def _refuse_hidden(found: Struct, file_part: FilePart) -> None:
     if found.get(8) is not None:
-        raise _encrypted(place)
-    for group in Fields(found, place).structs(4, "row_groups"):
-        for chunk in Fields(group, place).structs(1, "columns"):
+        raise _encrypted(file_part)
+    for group in Fields(found, file_part).structs(4, "row_groups"):
+        for chunk in Fields(group, file_part).structs(1, "columns"):
             if chunk.get(8) is not None or chunk.get(9) is not None:
-                raise _encrypted(place)
+                raise _encrypted(file_part)
             if chunk.get(1) is not None:
                 raise UnsupportedError(
                     "a Parquet file's pages are in another file; rewrite that one",
-                    path=place.path,
-                    place=place.part,
+                    path=file_part.path,
+                    place=file_part.part,
                     reason=str(Reason.EXTERNAL_FILE),
                 )
 
 
-def _encrypted(place: FilePart) -> UnsupportedError:
+def _encrypted(file_part: FilePart) -> UnsupportedError:
     return UnsupportedError(
         "a Parquet file is encrypted; decrypt it first",
-        path=place.path,
-        place=place.part,
+        path=file_part.path,
+        place=file_part.part,
         reason=str(Reason.ENCRYPTED),
     )
 
 
-def _key_values(found: Struct, place: FilePart) -> tuple[KeyValue, ...] | None:
-    pairs = Fields(found, place).structs_or_none(5, "key_value_metadata")
+def _key_values(found: Struct, file_part: FilePart) -> tuple[KeyValue, ...] | None:
+    pairs = Fields(found, file_part).structs_or_none(5, "key_value_metadata")
     if pairs is None:
         return None
-    each = (Fields(pair, place) for pair in pairs)
+    each = (Fields(pair, file_part) for pair in pairs)
     return tuple((of.binary(1, "key"), of.binary_or_none(2)) for of in each)
 
 

@@ -53,11 +53,11 @@ def joined_headers(parts: Sequence[HeaderArrays]) -> HeaderArrays:
 
 
 def decode_headers(
-    data: pa.Buffer, starts: Integers, ends: Integers, place: Callable[[int], FilePart]
+    data: pa.Buffer, starts: Integers, ends: Integers, file_part: Callable[[int], FilePart]
 ) -> HeaderArrays:
     """Return the headers of pages at [start, end) of `data`; raises `CorruptFileError`.
 
-    `place` names the page of a number. A body may be said to go beyond its page.
+    `file_part` names the page of a number. A body may be said to go beyond its page.
     """
     if len(starts) >= _MANY:
         headers, usual = _usual(data, starts)
@@ -67,7 +67,7 @@ def decode_headers(
     view = memoryview(data).cast("B")
     for at in np.flatnonzero(~usual).tolist():
         start = int(starts[at])
-        header, body = PageHeader.decode(view[start : int(ends[at])], 0, place(at))
+        header, body = PageHeader.decode(view[start : int(ends[at])], 0, file_part(at))
         headers.kinds[at] = header.kind
         headers.uncompressed[at] = header.uncompressed_size
         headers.compressed[at] = header.compressed_size

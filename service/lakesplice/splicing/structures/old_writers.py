@@ -20,7 +20,7 @@ _COMPRESSION_IS_SAID = (2, 0, 0)
 _SIGNATURE = r"(.*?)\s+version\s*([^(]*?)\s*(?:\(\s*build\s*[^)]*?\s*\))?"
 
 
-def named(created_by: str | None) -> tuple[str, tuple[int, ...]] | None:
+def writer_and_version(created_by: str | None) -> tuple[str, tuple[int, ...]] | None:
     """Return a writer's name and version, empty if it is none; None where readers find no name."""
     found = re.fullmatch(_SIGNATURE, created_by or "")
     if found is None:
@@ -41,7 +41,7 @@ def compression_is_denied(created_by: str | None) -> bool:
     """Return whether pages of version 2 say of themselves that they aren't compressed, though they
     are (ARROW-17100).
     """
-    writer = named(created_by)
+    writer = writer_and_version(created_by)
     return writer is not None and writer[0] == "parquet-cpp" and writer[1] < _COMPRESSION_IS_SAID
 
 

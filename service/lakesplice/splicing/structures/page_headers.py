@@ -62,13 +62,15 @@ class PageHeader:
         return self.kind in (PageKind.DATA, PageKind.DATA_V2)
 
     @classmethod
-    def decode(cls, buffer: bytes | memoryview, offset: int, place: FilePart) -> tuple[Self, int]:
+    def decode(
+        cls, buffer: bytes | memoryview, offset: int, file_part: FilePart
+    ) -> tuple[Self, int]:
         """Return the header at `offset` and the offset behind it; raises `CorruptFileError`."""
-        found, end = decode_struct(buffer, offset, place=place, limits=_LIMITS)
-        fields = Fields(found, place)
+        found, end = decode_struct(buffer, offset, file_part=file_part, limits=_LIMITS)
+        fields = Fields(found, file_part)
         kind = fields.i32(1, "type")
         if not 0 <= kind <= PageKind.DATA_V2:
-            raise place.corrupt("no such kind of page", type=kind)
+            raise file_part.corrupt("no such kind of page", type=kind)
         crc = fields.i32_or_none(4, "crc")
         header = cls(
             kind=PageKind(kind),
@@ -76,11 +78,11 @@ class PageHeader:
             compressed_size=fields.i32(3, "compressed_page_size", 0),
             crc=None if crc is None else crc & 0xFFFFFFFF,
             raw=found,
-            **_details(PageKind(kind), fields, place),
+            **_details(PageKind(kind), fields, file_part),
         )
         levels = (header.definition_bytes or 0) + (header.repetition_bytes or 0)
         if levels > min(header.compressed_size, header.uncompressed_size):
-            raise place.corrupt("a page's levels are longer than the page", levels=levels)
+            raise file_part.corrupt("a page's levels are longer than the page", levels=levels)
         return header, end
 
     def encode(self) -> bytes:
@@ -126,10 +128,10 @@ class PageHeader:
         )
 
 
-def _details(kind: PageKind, fields: Fields, place: FilePart) -> dict[str, Any]:
+def _details(kind: PageKind, fields: Fields, file_part: FilePart) -> dict[str, Any]:
     if kind is PageKind.INDEX:
         return {"num_values": 0, "encoding": int(Encoding.PLAIN)}
-    of = Fields(fields.struct(_HEADERS[kind], f"the header of {kind.name}"), place)
+    of = Fields(fields.struct(_HEADERS[kind], f"the header of {kind.name}"), file_part)
     found: dict[str, Any] = {"num_values": of.i32(1, "num_values", 0)}
     if kind is PageKind.DICTIONARY:
         found |= {"encoding": of.i32(2, "encoding")}
@@ -178,41 +180,41 @@ class _Window:
         self._source, self._limit = source, limit
         self._start, self._data = 0, b""
 
-    def page(self, offset: int, place: FilePart) -> Page:
+    def page(self, offset: int, file_part: FilePart) -> Page:
         at = offset - self._start
         if 0 <= at < len(self._data):
             try:
-                return self._decode(at, place)
+                return self._decode(at, file_part)
             except CorruptFileError:
                 pass  # perhaps only cut off by the window's end
         size = _WINDOW_BYTES
         while True:
             self._start = offset
-            self._data = read_at(self._source, min(size, self._limit - offset), offset, place)
+            self._data = read_at(self._source, min(size, self._limit - offset), offset, file_part)
             try:
-                return self._decode(0, place)
+                return self._decode(0, file_part)
             except CorruptFileError:
                 if size >= min(self._limit - offset, _HEADER_BYTES_MAX):
                     raise
             size *= 16
 
-    def _decode(self, at: int, place: FilePart) -> Page:
-        header, end = PageHeader.decode(self._data, at, place)
+    def _decode(self, at: int, file_part: FilePart) -> Page:
+        header, end = PageHeader.decode(self._data, at, file_part)
         page = Page(self._start + at, end - at, header)
         if page.end > self._limit:
-            raise place.corrupt("a page ends behind its chunk", end=page.end, limit=self._limit)
+            raise file_part.corrupt("a page ends behind its chunk", end=page.end, limit=self._limit)
         return page
 
 
-def read_page(source: pa.NativeFile, offset: int, limit: int, place: FilePart) -> Page:
+def read_page(source: pa.NativeFile, offset: int, limit: int, file_part: FilePart) -> Page:
     """Return the page whose header is at `offset`; `limit` is where its chunk ends.
 
     Blocks; reads the header only, growing from 16 KiB. Raises `CorruptFileError`.
     """
-    return _Window(source, limit).page(offset, place.within(f"the page at {offset}"))
+    return _Window(source, limit).page(offset, file_part.within(f"the page at {offset}"))
 
 
-def walk(source: pa.NativeFile, chunk: Chunk, place: FilePart) -> Iterator[Page]:
+def walk(source: pa.NativeFile, chunk: Chunk, file_part: FilePart) -> Iterator[Page]:
     """Yield all pages of a chunk in their order, the dictionary first.
 
     Blocks; reads headers, no bodies. Raises `CorruptFileError` where a page ends behind its chunk,
@@ -220,7 +222,7 @@ def walk(source: pa.NativeFile, chunk: Chunk, place: FilePart) -> Iterator[Page]
     """
     window, offset, values = _Window(source, chunk.end), chunk.start, 0
     while offset < chunk.end:
-        here = place.within(f"the page at {offset}")
+        here = file_part.within(f"the page at {offset}")
         page = window.page(offset, here)
         if page.header.kind is PageKind.DICTIONARY and offset != chunk.start:
             raise here.corrupt("a dictionary page is not its chunk's first page")
@@ -228,6 +230,6 @@ def walk(source: pa.NativeFile, chunk: Chunk, place: FilePart) -> Iterator[Page]
         yield page
         offset = page.end
     if values != chunk.num_values:
-        raise place.corrupt(
+        raise file_part.corrupt(
             "its pages have another number of values", values=chunk.num_values, found=values
         )

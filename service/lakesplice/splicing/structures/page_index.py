@@ -69,33 +69,39 @@ class OffsetIndex:
         """Return the index of the same pages `delta` bytes further on."""
         return OffsetIndex(self.offsets + delta, self.sizes, self.first_rows, self.unencoded)
 
-    def check(self, start: int, end: int, num_rows: int, place: FilePart) -> None:
+    def check(self, start: int, end: int, num_rows: int, file_part: FilePart) -> None:
         """Raise `CorruptFileError` unless the pages lie in [start, end), each at the end of the one
         before, the last to `end`, and their rows rise from 0 to below `num_rows`.
         """
-        self.check_order(start, end, num_rows, place)
+        self.check_order(start, end, num_rows, file_part)
         rows = self.first_rows
         if (rows[1:] <= rows[:-1]).any() or (rows[-1:] >= max(num_rows, 1)).any():
-            raise place.corrupt("its rows do not start at 0 and rise to the last row")
+            raise file_part.corrupt("its rows do not start at 0 and rise to the last row")
         # An entry that was moved would be taken for another page without being noticed.
         if len(self) and not self.touching(end):
-            raise place.corrupt("its pages do not follow each other to their chunk's end", end=end)
+            raise file_part.corrupt(
+                "its pages do not follow each other to their chunk's end", end=end
+            )
 
-    def check_order(self, start: int, end: int, num_rows: int, place: FilePart) -> None:
+    def check_order(self, start: int, end: int, num_rows: int, file_part: FilePart) -> None:
         """Raise `CorruptFileError` unless the pages lie in [start, end) one behind the other and
         their rows don't fall: what it takes for a chunk that is only copied.
         """
         if not len(self):
             if num_rows:
-                raise place.corrupt("it has no pages, but there are rows", rows=num_rows)
+                raise file_part.corrupt("it has no pages, but there are rows", rows=num_rows)
             return
         rows, offsets, ends = self.first_rows, self.offsets, self.ends
         if rows[0] != 0 or (rows[1:] < rows[:-1]).any() or rows[-1] > num_rows:
-            raise place.corrupt("its rows do not start at 0 and rise to the last row")
+            raise file_part.corrupt("its rows do not start at 0 and rise to the last row")
         if (self.sizes <= 0).any() or (offsets < start).any() or (offsets > end).any():
-            raise place.corrupt("a page is empty or lies outside its chunk", start=start, end=end)
+            raise file_part.corrupt(
+                "a page is empty or lies outside its chunk", start=start, end=end
+            )
         if (offsets[1:] < ends[:-1]).any() or ends[-1] > end:
-            raise place.corrupt("its pages do not follow each other to their chunk's end", end=end)
+            raise file_part.corrupt(
+                "its pages do not follow each other to their chunk's end", end=end
+            )
 
     def touching(self, end: int) -> bool:
         """Return whether nothing lies between the pages, nor behind the last one before `end`."""
@@ -103,9 +109,9 @@ class OffsetIndex:
         return not (self.offsets[1:] != ends[:-1]).any() and int(ends[-1]) == end
 
     @staticmethod
-    def decode(buffer: bytes, place: FilePart) -> OffsetIndex:
+    def decode(buffer: bytes, file_part: FilePart) -> OffsetIndex:
         """Read an OffsetIndex; raises `CorruptFileError`. It is not checked against its chunk."""
-        return decode_offset_indexes([buffer], [place])[0]
+        return decode_offset_indexes([buffer], [file_part])[0]
 
     def encode(self) -> bytes:
         """Return the OffsetIndex's bytes."""
@@ -154,31 +160,31 @@ class _Run:
 
 
 def decode_offset_indexes(
-    buffers: Sequence[bytes], places: Sequence[FilePart]
+    buffers: Sequence[bytes], file_parts: Sequence[FilePart]
 ) -> list[OffsetIndex]:
     """Read many, at a fraction of the cost of one by one; see `OffsetIndex.decode`."""
     runs = _decode_runs(buffers)
-    return [_decoded(*one) for one in zip(buffers, places, runs, strict=True)]
+    return [_decoded(*one) for one in zip(buffers, file_parts, runs, strict=True)]
 
 
-def _decoded(buffer: bytes, place: FilePart, run: _Run | None) -> OffsetIndex:
-    rest = None if run is None else _behind(buffer, run.end, place)
+def _decoded(buffer: bytes, file_part: FilePart, run: _Run | None) -> OffsetIndex:
+    rest = None if run is None else _behind(buffer, run.end, file_part)
     if run is None or rest is None or 1 in rest.fields:
-        whole, _ = decode_struct(buffer, place=place)
-        return OffsetIndex(*_locations(whole, place), _unencoded(whole, place))
-    return OffsetIndex(run.offsets, run.sizes, run.first_rows, _unencoded(rest, place))
+        whole, _ = decode_struct(buffer, file_part=file_part)
+        return OffsetIndex(*_locations(whole, file_part), _unencoded(whole, file_part))
+    return OffsetIndex(run.offsets, run.sizes, run.first_rows, _unencoded(rest, file_part))
 
 
-def _behind(buffer: bytes, at: int, place: FilePart) -> Struct:
+def _behind(buffer: bytes, at: int, file_part: FilePart) -> Struct:
     """The fields behind the locations."""
     if buffer[at:] == bytes((_STOP,)):
         return EMPTY
-    rest, _ = decode_struct(buffer, at, place=place, last_id=1)
+    rest, _ = decode_struct(buffer, at, file_part=file_part, last_id=1)
     return rest
 
 
-def _unencoded(index: Struct, place: FilePart) -> Integers | None:
-    return _optional(index, 2, "unencoded_byte_array_data_bytes", place)
+def _unencoded(index: Struct, file_part: FilePart) -> Integers | None:
+    return _optional(index, 2, "unencoded_byte_array_data_bytes", file_part)
 
 
 def _decode_runs(buffers: Sequence[bytes]) -> Sequence[_Run | None]:
@@ -250,8 +256,8 @@ def _long_size(buffer: bytes, at: int) -> tuple[int, int]:
     return len(buffer), at
 
 
-def _locations(index: Struct, place: FilePart) -> tuple[Integers, Integers, Integers]:
-    each = [Fields(of, place) for of in Fields(index, place).structs(1, "page_locations")]
+def _locations(index: Struct, file_part: FilePart) -> tuple[Integers, Integers, Integers]:
+    each = [Fields(of, file_part) for of in Fields(index, file_part).structs(1, "page_locations")]
     return (
         np.array([of.i64(1, "offset") for of in each], np.int64),
         np.array([of.i32(2, "compressed_page_size") for of in each], np.int64),
@@ -259,8 +265,8 @@ def _locations(index: Struct, place: FilePart) -> tuple[Integers, Integers, Inte
     )
 
 
-def _optional(index: Struct, field_id: int, name: str, place: FilePart) -> Integers | None:
-    values = Fields(index, place).i64s_or_none(field_id, name)
+def _optional(index: Struct, field_id: int, name: str, file_part: FilePart) -> Integers | None:
+    values = Fields(index, file_part).i64s_or_none(field_id, name)
     return None if values is None else np.array(values, np.int64)
 
 
@@ -291,24 +297,24 @@ class ColumnIndex:
         return len(self.null_pages)
 
     @classmethod
-    def decode(cls, buffer: bytes, place: FilePart) -> Self:
+    def decode(cls, buffer: bytes, file_part: FilePart) -> Self:
         """Read a ColumnIndex; raises `CorruptFileError`, also where its lists differ in length."""
-        found, _ = decode_struct(buffer, place=place)
-        fields = Fields(found, place)
+        found, _ = decode_struct(buffer, file_part=file_part)
+        fields = Fields(found, file_part)
         index = cls(
             null_pages=np.array(fields.booleans(1, "null_pages"), np.bool_),
             min_values=fields.binaries(2, "min_values"),
             max_values=fields.binaries(3, "max_values"),
             boundary_order=fields.i32(4, "boundary_order"),
-            null_counts=_counts(_optional(found, 5, "null_counts", place)),
-            repetition_histograms=_optional(found, 6, "repetition_level_histograms", place),
-            definition_histograms=_optional(found, 7, "definition_level_histograms", place),
-            nan_counts=_optional(found, 8, "nan_counts", place),
+            null_counts=_counts(_optional(found, 5, "null_counts", file_part)),
+            repetition_histograms=_optional(found, 6, "repetition_level_histograms", file_part),
+            definition_histograms=_optional(found, 7, "definition_level_histograms", file_part),
+            nan_counts=_optional(found, 8, "nan_counts", file_part),
             raw=found,
         )
         lists = (index.min_values, index.max_values, index.null_counts, index.nan_counts)
         if any(values is not None and len(values) != len(index) for values in lists):
-            raise place.corrupt("its lists have different lengths", pages=len(index))
+            raise file_part.corrupt("its lists have different lengths", pages=len(index))
         return index
 
     def encode(self) -> bytes:

@@ -67,49 +67,51 @@ class _Group:
     repetition: int
 
 
-def leaves_of(schema: tuple[Struct, ...], place: FilePart) -> tuple[Leaf, ...]:
+def leaves_of(schema: tuple[Struct, ...], file_part: FilePart) -> tuple[Leaf, ...]:
     """Return the leaves in the order of the chunks; raises `CorruptFileError`."""
     if not schema:
-        raise place.corrupt("the schema is empty")
-    root = Fields(schema[0], place).i32_or_none(5, "num_children of the root", 0)
+        raise file_part.corrupt("the schema is empty")
+    root = Fields(schema[0], file_part).i32_or_none(5, "num_children of the root", 0)
     open_groups = [_Group((), root or 0, 0, 0)]
     leaves: list[Leaf] = []
     for at, element in enumerate(schema[1:], 1):
         while open_groups and not open_groups[-1].left:
             open_groups.pop()
         if not open_groups:
-            raise place.corrupt("the schema has elements in no group", element=at)
+            raise file_part.corrupt("the schema has elements in no group", element=at)
         open_groups[-1].left -= 1
-        found = _node(element, open_groups[-1], len(leaves), place.within(f"schema element {at}"))
+        found = _node(
+            element, open_groups[-1], len(leaves), file_part.within(f"schema element {at}")
+        )
         if isinstance(found, Leaf):
             leaves.append(found)
         else:
             open_groups.append(found)
         if len(open_groups) > _DEPTH_MAX:
-            raise place.corrupt("the schema nests too deep", element=at)
+            raise file_part.corrupt("the schema nests too deep", element=at)
     if any(group.left for group in open_groups):
-        raise place.corrupt("the schema ends before its groups do")
+        raise file_part.corrupt("the schema ends before its groups do")
     return tuple(leaves)
 
 
-def _node(element: Struct, parent: _Group, column: int, place: FilePart) -> Leaf | _Group:
-    fields = Fields(element, place)
+def _node(element: Struct, parent: _Group, column: int, file_part: FilePart) -> Leaf | _Group:
+    fields = Fields(element, file_part)
     path = (*parent.path, fields.text(4, "name"))
     physical, children = fields.i32_or_none(1, "type"), fields.i32_or_none(5, "num_children", 0)
     repetition = fields.i32_or_none(3, "repetition_type")
     if repetition is None or not 0 <= repetition <= Repetition.REPEATED:
-        raise place.corrupt("no such repetition", repetition_type=repetition)
+        raise file_part.corrupt("no such repetition", repetition_type=repetition)
     definition = parent.definition + (repetition != Repetition.REQUIRED)
     repeated = parent.repetition + (repetition == Repetition.REPEATED)
     if physical is None:
         return _Group(path, children or 0, definition, repeated)
     if children:
-        raise place.corrupt("an element has both a type and children", name=path[-1])
+        raise file_part.corrupt("an element has both a type and children", name=path[-1])
     if not 0 <= physical <= Physical.FIXED_LEN_BYTE_ARRAY:
-        raise place.corrupt("no such physical type", type=physical)
+        raise file_part.corrupt("no such physical type", type=physical)
     length = fields.i32_or_none(2, "type_length", 0)
     if physical == Physical.FIXED_LEN_BYTE_ARRAY and not length:
-        raise place.corrupt("a value of fixed length has no length", name=path[-1])
+        raise file_part.corrupt("a value of fixed length has no length", name=path[-1])
     return Leaf(
         column=column,
         path=path,

@@ -65,7 +65,7 @@ class SourceFile:
             yield row_group, first, first + group.num_rows
             first += group.num_rows
 
-    def place(self, row_group: int, column: int) -> FilePart:
+    def file_part(self, row_group: int, column: int) -> FilePart:
         """Return a chunk's place, for errors."""
         name = self.leaf(column).name
         return FilePart(self.name, f"row group {row_group}, column {column} ({name})")
@@ -90,15 +90,15 @@ class SourceFile:
             found = [self._read(offset, length) for offset, length in ranges]
         for data, (offset, length) in zip(found, ranges, strict=True):
             if data.size != length:
-                place = FilePart(self.name, f"bytes {offset} to {offset + length}")
-                raise place.corrupt("the file ends before them", size=self.size)
+                file_part = FilePart(self.name, f"bytes {offset} to {offset + length}")
+                raise file_part.corrupt("the file ends before them", size=self.size)
         return found
 
     def _read(self, offset: int, length: int) -> pa.Buffer:
         if self._mapped is not None:
             return self._mapped[offset : offset + length]
-        place = FilePart(self.name, f"bytes {offset} to {offset + length}")
-        return buffer_at(self.source, length, offset, place)
+        file_part = FilePart(self.name, f"bytes {offset} to {offset + length}")
+        return buffer_at(self.source, length, offset, file_part)
 
     def offset_index(self, row_group: int, column: int) -> OffsetIndex | None:
         """Return where the data pages are, checked against chunk and rows; None without one."""
@@ -127,12 +127,15 @@ class SourceFile:
         ]
         if not spans:
             return
-        places = [self._index_place(*key) for key, _ in spans]
-        data = [self._bytes(span, place) for (_, span), place in zip(spans, places, strict=True)]
-        found = decode_offset_indexes(data, places)
-        for (key, _), index, place in zip(spans, found, places, strict=True):
+        file_parts = [self._index_place(*key) for key, _ in spans]
+        data = [
+            self._bytes(span, file_part)
+            for (_, span), file_part in zip(spans, file_parts, strict=True)
+        ]
+        found = decode_offset_indexes(data, file_parts)
+        for (key, _), index, file_part in zip(spans, found, file_parts, strict=True):
             chunk, rows = self.chunk(*key), self.footer.row_groups[key[0]].num_rows
-            index.check_order(chunk.start, chunk.end, rows, place)
+            index.check_order(chunk.start, chunk.end, rows, file_part)
             self._offset_indexes[key] = index
 
     def column_index(self, row_group: int, column: int) -> ColumnIndex | None:
@@ -147,12 +150,14 @@ class SourceFile:
         chunk = self.chunk(row_group, column)
         if not chunk.compressed_size:
             return None
-        page = read_page(self.source, chunk.start, chunk.end, self.place(row_group, column))
+        page = read_page(self.source, chunk.start, chunk.end, self.file_part(row_group, column))
         return page if page.header.kind is PageKind.DICTIONARY else None
 
     def pages(self, row_group: int, column: int) -> Iterator[Page]:
         """Yield all pages of a chunk, the dictionary first, without any index."""
-        yield from walk(self.source, self.chunk(row_group, column), self.place(row_group, column))
+        yield from walk(
+            self.source, self.chunk(row_group, column), self.file_part(row_group, column)
+        )
 
     def refusal(self, row_group: int, column: int) -> Reason | None:
         """Say why the chunk can't be spliced page by page, by the footer alone; reads nothing."""
@@ -184,17 +189,17 @@ class SourceFile:
         return Reason.OLD_DATA_PAGE_V2 if first and first.kind is PageKind.DATA_V2 else None
 
     def _index_place(self, row_group: int, column: int) -> FilePart:
-        return self.place(row_group, column).within("the offset index")
+        return self.file_part(row_group, column).within("the offset index")
 
     def _read_column_index(self, row_group: int, column: int) -> ColumnIndex | None:
         span = self.chunk(row_group, column).column_index
         pages = self.offset_index(row_group, column)
         if span is None or pages is None:
             return None
-        place = self.place(row_group, column).within("the column index")
-        index = ColumnIndex.decode(self._bytes(span, place), place)
+        file_part = self.file_part(row_group, column).within("the column index")
+        index = ColumnIndex.decode(self._bytes(span, file_part), file_part)
         if len(index) != len(pages):
-            raise place.corrupt("it has another number of pages than the offset index")
+            raise file_part.corrupt("it has another number of pages than the offset index")
         return index
 
     def refuse_large_indexes(self, row_group: int, column: int) -> None:
@@ -204,15 +209,15 @@ class SourceFile:
             if span is not None and span.length > _INDEX_BYTES_MAX:
                 raise self._index_too_large(span, self._index_place(row_group, column))
 
-    def _index_too_large(self, span: ByteRange, place: FilePart) -> UnsupportedError:
-        return place.too_large(
+    def _index_too_large(self, span: ByteRange, file_part: FilePart) -> UnsupportedError:
+        return file_part.too_large(
             "an index has more bytes than are read",
             length=span.length,
             reason=str(Reason.LARGE_INDEX),
         )
 
-    def _bytes(self, span: ByteRange, place: FilePart) -> bytes:
+    def _bytes(self, span: ByteRange, file_part: FilePart) -> bytes:
         if span.length > _INDEX_BYTES_MAX:
-            raise self._index_too_large(span, place)
+            raise self._index_too_large(span, file_part)
         data: bytes = self.read(span.offset, span.length).to_pybytes()
         return data

@@ -29,9 +29,9 @@ class Statistics:
     raw: Struct = EMPTY
 
     @classmethod
-    def from_struct(cls, struct: Struct, place: FilePart) -> Self:
+    def from_struct(cls, struct: Struct, file_part: FilePart) -> Self:
         """Read the typed fields; raises `CorruptFileError`."""
-        fields = Fields(struct, place)
+        fields = Fields(struct, file_part)
         return cls(
             min_value=fields.binary_or_none(6),
             max_value=fields.binary_or_none(5),

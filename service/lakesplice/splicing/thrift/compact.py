@@ -120,7 +120,7 @@ def decode_struct(
     buffer: bytes | memoryview,
     offset: int = 0,
     *,
-    place: FilePart,
+    file_part: FilePart,
     limits: Limits = LIMITS,
     last_id: int = 0,
 ) -> tuple[Struct, int]:
@@ -129,24 +129,24 @@ def decode_struct(
     `last_id` is the field before `offset` where a caller has read the first ones itself. Raises
     `CorruptFileError` with the place, the byte and the reason, or `UnsupportedError`.
     """
-    reader = _Reader(buffer, offset, place, limits)
+    reader = _Reader(buffer, offset, file_part, limits)
     try:
         found = reader.struct(1, last_id)
     except IndexError:
-        raise place.corrupt("it ends in the middle of a value", byte=len(buffer)) from None
+        raise file_part.corrupt("it ends in the middle of a value", byte=len(buffer)) from None
     return found, reader.at
 
 
 class _Reader:
     """Reads ahead from `at`; running off the buffer is an IndexError, which the caller names."""
 
-    __slots__ = ("_data", "_left", "_limits", "_place", "_size", "at")
+    __slots__ = ("_data", "_file_part", "_left", "_limits", "_size", "at")
 
     def __init__(
-        self, data: bytes | memoryview, offset: int, place: FilePart, limits: Limits
+        self, data: bytes | memoryview, offset: int, file_part: FilePart, limits: Limits
     ) -> None:
         self._data, self._size, self.at = data, len(data), offset
-        self._place, self._limits, self._left = place, limits, limits.values_max
+        self._file_part, self._limits, self._left = file_part, limits, limits.values_max
 
     def struct(self, depth: int, last_id: int) -> Struct:
         if depth > self._limits.depth_max:
@@ -247,7 +247,9 @@ class _Reader:
         self._left -= values
         if self._left < 0:
             limit = self._limits.values_max
-            raise self._place.too_large("it holds more values than are read at once", limit=limit)
+            raise self._file_part.too_large(
+                "it holds more values than are read at once", limit=limit
+            )
 
     def _wire(self, kind: int, *, empty: bool = False) -> Wire:
         if kind > Wire.UUID or (kind == Wire.STOP and not empty):
@@ -283,13 +285,13 @@ class _Reader:
     def _take(self, size: int) -> bytes:
         start, self.at = self.at, self.at + size
         if self.at > self._size:
-            raise self._place.corrupt(
+            raise self._file_part.corrupt(
                 "a value is longer than the bytes that are left", byte=start, size=size
             )
         return bytes(self._data[start : self.at])
 
     def _corrupt(self, reason: str, **facts: object) -> CorruptFileError:
-        return self._place.corrupt(reason, byte=self.at, **facts)
+        return self._file_part.corrupt(reason, byte=self.at, **facts)
 
 
 def encode_struct(struct: Struct) -> bytes:

@@ -18,10 +18,10 @@ T = TypeVar("T")
 class Fields:
     """A structure's fields; `least` is the smallest value that makes sense."""
 
-    __slots__ = ("_place", "_struct")
+    __slots__ = ("_file_part", "_struct")
 
-    def __init__(self, struct: Struct, place: FilePart) -> None:
-        self._struct, self._place = struct, place
+    def __init__(self, struct: Struct, file_part: FilePart) -> None:
+        self._struct, self._file_part = struct, file_part
 
     def i16_or_none(self, field_id: int) -> int | None:
         """Return an i16."""
@@ -102,7 +102,7 @@ class Fields:
     def _integer(self, field_id: int, wire: Wire, name: str, least: int | None) -> int | None:
         value: int | None = self._value(field_id, wire)
         if value is not None and least is not None and value < least:
-            raise self._place.corrupt(f"{name} is too small", value=value)
+            raise self._file_part.corrupt(f"{name} is too small", value=value)
         return value
 
     def _list(self, field_id: int, wire: Wire, name: str) -> tuple[Any, ...] | None:
@@ -110,7 +110,7 @@ class Fields:
         if value is None or not value.values:
             return None if value is None else ()
         if value.wire is not wire:
-            raise self._place.corrupt(f"{name} is a list of another type", type=value.wire.name)
+            raise self._file_part.corrupt(f"{name} is a list of another type", type=value.wire.name)
         return value.values
 
     def _value(self, field_id: int, wire: Wire) -> Any:
@@ -119,14 +119,14 @@ class Fields:
 
     def _needed(self, value: T | None, name: str) -> T:
         if value is None:
-            raise self._place.corrupt(f"{name} is missing or has another type")
+            raise self._file_part.corrupt(f"{name} is missing or has another type")
         return value
 
     def _text(self, value: bytes, name: str) -> str:
         try:
             return value.decode()
         except UnicodeDecodeError:
-            raise self._place.corrupt(f"{name} is not UTF-8", value=value[:64]) from None
+            raise self._file_part.corrupt(f"{name} is not UTF-8", value=value[:64]) from None
 
 
 def i16(value: int | None) -> Field | None:

@@ -13,7 +13,7 @@ from lakesplice.errors import CorruptFileError, UnsupportedError
 from lakesplice.formats.checksum import checksum
 from lakesplice.formats.parquet import WrittenBase, delta_stats
 from lakesplice.formats.parquet.adopted import is_flat, opened, type_of, unfit_columns
-from lakesplice.formats.parquet.read import named
+from lakesplice.formats.parquet.read import errors_with_path
 from lakesplice.formats.parquet.write import pages_end
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.planning.by_hand.hand_fed_schema import stored_values
@@ -61,7 +61,7 @@ class ForeignFile:
         with ExitStack() as closing:
             self._source = closing.enter_context(store.open(path))
             read_footer(self._source, path)  # first: pyarrow ends the process on encrypted files
-            with named(path):
+            with errors_with_path(path):
                 self._file = opened(self._source)
             closing.pop_all()
 
@@ -93,7 +93,7 @@ class ForeignFile:
         there = {name: at for at, name in enumerate(self._file.schema_arrow.names)}
         wanted = [c for c in columns if c.name in there or c.name in self._constants]
         own = [column.name for column in wanted if column.name not in self._constants]
-        with named(self._path):
+        with errors_with_path(self._path):
             table = self._file.read_row_group(row_group, columns=own)
         rows = self._file.metadata.row_group(row_group).num_rows
         arrays = []

@@ -73,7 +73,7 @@ def row_at(
     schema = manifest.schema
     file = next(f for f in manifest.files.values() if any(s.group == group for s in f.segments))
     changes = changes_at(store, manifest.deltas, schema, [address], columns)
-    placed = Waiting.of(changes).place(file.segments, file.path)
+    placed = Waiting.of(changes).for_file(file.segments, file.path)
     state = state_columns(schema, manifest.ordering)
     names = [*dict.fromkeys((*schema.key, *SYSTEM_COLUMNS, *state, *columns))]
     base = _base_row(store, file, schema, _row_in_file(file, group, row), names)

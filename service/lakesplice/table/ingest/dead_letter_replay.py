@@ -125,8 +125,8 @@ class OpenDeadLetters:
         registry: SchemaSource | None,
     ) -> DeadLetterCounts | None:
         """Replay the chosen letters of some files; None if it has to be planned again."""
-        letters = dead_letters_of(self.store, refs)
-        meant = [letter for letter in letters if chosen.holds(letter)]
+        dead_letters = dead_letters_of(self.store, refs)
+        meant = [letter for letter in dead_letters if chosen.holds(letter)]
         if not meant:
             return DeadLetterCounts()
         again = self._read_again([one for one in meant if not one.is_withheld], reading, registry)
@@ -144,7 +144,7 @@ class OpenDeadLetters:
             return None
         failed = {one.place: (one.reason, one.detail) for one in meant if one.is_withheld}
         failed |= {place: why for part in again for place, why in part.failed.items()}
-        rest = [letter for letter in letters if not chosen.holds(letter)]
+        rest = [letter for letter in dead_letters if not chosen.holds(letter)]
         kept = [self._failed_again(one, failed[one.place]) for one in meant if one.place in failed]
         done = DeadLetterCounts(len(meant) - len(kept), len(kept))
         intent = self._intent(refs, [*rest, *kept], done, "replayed")
@@ -156,9 +156,9 @@ class OpenDeadLetters:
     def _drop(
         self, refs: Sequence[DeadLetterRef], chosen: DeadLetterSelection
     ) -> DeadLetterCounts | None:
-        letters = dead_letters_of(self.store, refs)
-        rest = [letter for letter in letters if not chosen.holds(letter)]
-        done = DeadLetterCounts(len(letters) - len(rest))
+        dead_letters = dead_letters_of(self.store, refs)
+        rest = [letter for letter in dead_letters if not chosen.holds(letter)]
+        done = DeadLetterCounts(len(dead_letters) - len(rest))
         if not done.gone:
             return done
         intent = replace(self._intent(refs, rest, done, "dropped"), operation=DROP)
@@ -166,7 +166,7 @@ class OpenDeadLetters:
 
     def _read_again(
         self,
-        letters: Sequence[DeadLetter],
+        dead_letters: Sequence[DeadLetter],
         reading: RecordReading,
         registry: SchemaSource | None,
     ) -> list[_Part]:
@@ -180,7 +180,7 @@ class OpenDeadLetters:
             source.own_presences,
         )
         parts = []
-        for (topic, partition), share in _by_partition(letters):
+        for (topic, partition), share in _by_partition(dead_letters):
             records = _records(share)
             named = schema_ids(records.column(name) for name in ("key", "value"))
             found = replay_records(
@@ -297,8 +297,8 @@ class _Part:
     failed: Mapping[tuple[str, int, int], tuple[str, str]]
 
     @classmethod
-    def of(cls, letters: Sequence[DeadLetter], replayed: ReplayedRecords) -> _Part:
-        failed = {letters[at].place: why for at, why in replayed.failed.items()}
+    def of(cls, dead_letters: Sequence[DeadLetter], replayed: ReplayedRecords) -> _Part:
+        failed = {dead_letters[at].place: why for at, why in replayed.failed.items()}
         return cls(replayed, failed)
 
 
@@ -321,23 +321,23 @@ def _shares(refs: Sequence[DeadLetterRef]) -> Iterator[frozenset[str]]:
         yield frozenset(share)
 
 
-def _by_above(letters: Sequence[DeadLetter]) -> Iterator[tuple[Position, list[DeadLetter]]]:
+def _by_above(dead_letters: Sequence[DeadLetter]) -> Iterator[tuple[Position, list[DeadLetter]]]:
     """Cut letters by what they are above: the purge floor rises with the oldest that go."""
     places: dict[Position, list[DeadLetter]] = {}
-    for letter in letters:
+    for letter in dead_letters:
         places.setdefault(letter.above, []).append(letter)
     yield from sorted(places.items())
 
 
 def _by_partition(
-    letters: Sequence[DeadLetter],
+    dead_letters: Sequence[DeadLetter],
 ) -> Iterator[tuple[tuple[str, int], list[DeadLetter]]]:
     places: dict[tuple[str, int], list[DeadLetter]] = {}
-    for letter in letters:
+    for letter in dead_letters:
         places.setdefault((letter.topic, letter.partition), []).append(letter)
     yield from sorted(places.items())
 
 
-def _records(letters: Sequence[DeadLetter]) -> pa.RecordBatch:
-    rows = [{name: getattr(letter, name) for name in _RECORDS.names} for letter in letters]
+def _records(dead_letters: Sequence[DeadLetter]) -> pa.RecordBatch:
+    rows = [{name: getattr(letter, name) for name in _RECORDS.names} for letter in dead_letters]
     return pa.RecordBatch.from_pylist(rows, schema=_RECORDS)

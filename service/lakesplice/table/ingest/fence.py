@@ -151,7 +151,7 @@ def _dead_of(
     schema = manifest.schema
     groups = {segment.group for segment in file.segments}
     waiting = Waiting.of(read_waiting(store, manifest.deltas, schema, groups, columns=()))
-    placed = waiting.place(file.segments, file.path)
+    placed = waiting.for_file(file.segments, file.path)
     positions = () if schema.positions is None else (schema.positions.name,)
     shard = list(shard_columns((source,)))
     names = (*schema.key, POSITION_FILE, POSITION_OFFSET, IS_DELETED, *positions)

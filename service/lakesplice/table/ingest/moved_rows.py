@@ -87,7 +87,7 @@ def split_moves(
     moved, newer = [], np.zeros(own.num_rows, np.bool_)
     for number in np.unique(at[leaving]).tolist():
         file = files[number]
-        asked, placed = (one.place(file.segments, file.path) for one in (mine, both))
+        asked, placed = (one.for_file(file.segments, file.path) for one in (mine, both))
         rows, above = _as_moved(store, schema, file, asked, placed, waiting.num_rows)
         keys = changes.select([KEY_HIGH, KEY_LOW]).take(pa.array(asked.order))
         for name in keys.column_names:

@@ -243,7 +243,7 @@ class _Feed:
             return rows
         changes = read_waiting(self.store, deltas, self.schema, groups, ())
         rows = rows.copy()
-        rows[Waiting.of(changes).place(file.segments, file.path).rows] = False
+        rows[Waiting.of(changes).for_file(file.segments, file.path).rows] = False
         return rows
 
     def changed(self, moved: MovedRows | None) -> Iterator[pa.Table]:
@@ -312,8 +312,8 @@ class _Feed:
             if groups.isdisjoint(segment.group for segment in file.segments):
                 continue
             mine, placed = (
-                new.place(file.segments, file.path),
-                waiting.place(file.segments, file.path),
+                new.for_file(file.segments, file.path),
+                waiting.for_file(file.segments, file.path),
             )
             with open_base(self.store, file, schema) as reader:
                 for at, (first, last) in enumerate(reader.row_groups):

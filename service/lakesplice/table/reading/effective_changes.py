@@ -48,12 +48,12 @@ def took_effect(
     for file in (*before.files.values(), *own):
         if groups.isdisjoint(segment.group for segment in file.segments):
             continue
-        placed = mine.place(file.segments, file.path)
+        placed = mine.for_file(file.segments, file.path)
         rows = placed.addressed
         stood = _raised(
-            _of_rows(store, schema, file, rows), rows, earlier.place(file.segments, file.path)
+            _of_rows(store, schema, file, rows), rows, earlier.for_file(file.segments, file.path)
         )
-        stands = _raised(stood, rows, later.place(file.segments, file.path))
+        stands = _raised(stood, rows, later.for_file(file.segments, file.path))
         at = np.searchsorted(rows, placed.rows)
         position = _of_changes(placed, placed.order)
         marks[placed.order] = _above(position, stood, at) & ~_above(

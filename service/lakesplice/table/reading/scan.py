@@ -106,7 +106,7 @@ def _read(
     with_state = tuple(dict.fromkeys((*columns, *state)))
     for file in files:
         path = file.path
-        placed = None if waiting is None else waiting.place(file.segments, path)
+        placed = None if waiting is None else waiting.for_file(file.segments, path)
         with open_base(store, file, manifest.schema) as reader:
             unchanged = _matching_groups(reader, request)
             for row_group, (first, last) in enumerate(reader.row_groups):

@@ -99,7 +99,7 @@ def rewrite_with(
     counts = Counter(changes=changes.num_rows, stale=0, rows=0, bytes_read=0, bytes_written=0)
     unlinked = 0
     for file in files:
-        placed = waiting.place(file.segments, file.path)
+        placed = waiting.for_file(file.segments, file.path)
         if not len(placed.rows):
             continue
         with store.open(file.path, file.tail_bytes) as source:

@@ -69,8 +69,8 @@ class TableDrops:
             raise
         except RetryableError as error:
             table.refused = True
-            history = f"the table was dropped at the source, which can't be followed: {error}"
-            table.rest(history, unwritable=isinstance(error, StorageError))
+            detail = f"the table was dropped at the source, which can't be followed: {error}"
+            table.rest(detail, unwritable=isinstance(error, StorageError))
             return True
         except LakespliceError as error:
             code = ParkCode.CORRUPT if isinstance(error, CorruptFileError) else ParkCode.JOB_DIED

@@ -5,15 +5,22 @@ values: field by field, of all records together. No format of change events is k
 """
 
 from lakesplice.formats.events.avro.frame import Framed, framed, schema_ids
-from lakesplice.formats.events.avro.schema import Named, Node, Record, Scalar, Union, parse_schema
+from lakesplice.formats.events.avro.schema import (
+    Node,
+    Record,
+    RecordField,
+    Scalar,
+    Union,
+    parse_schema,
+)
 from lakesplice.formats.events.avro.walk import Read, Wanted, arrow_type, read_values
 
 __all__ = [
     "Framed",
-    "Named",
     "Node",
     "Read",
     "Record",
+    "RecordField",
     "Scalar",
     "Union",
     "Wanted",

@@ -36,7 +36,7 @@ class Union:
 
 
 @dataclass(frozen=True)
-class Named:
+class RecordField:
     """A field of a record."""
 
     name: str
@@ -48,7 +48,7 @@ class Record:
     """A record of fields in order."""
 
     name: str
-    fields: tuple[Named, ...]
+    fields: tuple[RecordField, ...]
     attributes: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -116,7 +116,7 @@ class _Parser:
         else:
             listed = cast("list[Mapping[str, object]]", schema["fields"])
             fields = tuple(
-                Named(str(member["name"]), self.node(member["type"], inner, level + 1))
+                RecordField(str(member["name"]), self.node(member["type"], inner, level + 1))
                 for member in listed
             )
             if len({member.name for member in fields}) != len(fields):

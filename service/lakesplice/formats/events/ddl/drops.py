@@ -57,18 +57,18 @@ class Drops:
 
     def __init__(self) -> None:
         self.count = 0
-        self._told: dict[TableName, list[TableDrop]] = {}
+        self._by_table: dict[TableName, list[TableDrop]] = {}
         # What the table had that was dropped last; None if that wasn't known.
         self._columns: dict[TableName, Columns | None] = {}
 
     @property
     def names(self) -> frozenset[TableName]:
         """The tables that were ever dropped."""
-        return frozenset(self._told)
+        return frozenset(self._by_table)
 
     def of(self, table: TableName) -> tuple[TableDrop, ...]:
         """Return a table's drops."""
-        return tuple(self._told.get(table, ()))
+        return tuple(self._by_table.get(table, ()))
 
     def carried(self, number: int, before: Drops, table: TableName | None = None) -> int:
         """Return the number here for a number of the history before: that of the first drop, or of
@@ -85,7 +85,7 @@ class Drops:
 
     def all(self) -> Iterator[tuple[TableName, TableDrop]]:
         """Yield each table's drops."""
-        return ((table, drop) for table, told in self._told.items() for drop in told)
+        return ((table, drop) for table, drops in self._by_table.items() for drop in drops)
 
     def gone(
         self, table: TableName, position: Position, gtid: str | None, columns: Columns | None
@@ -103,7 +103,7 @@ class Drops:
         columns: Columns | None,
     ) -> None:
         """Take that a table got another name; it had these columns. Called after `there`."""
-        replaced = self._told.get(to, ())
+        replaced = self._by_table.get(to, ())
         if _is_copy(former, to) and (not replaced or replaced[-1].lives_on):
             return  # its rows are those of the table that it replaces
         aside = _is_aside(to, former)
@@ -127,17 +127,17 @@ class Drops:
         """Take that a table of the name is there; one that got it by a rename was created with the
         columns `copied` and called `former`.
         """
-        told = self._told.get(table)
-        if not told or told[-1].again:
+        drops = self._by_table.get(table)
+        if not drops or drops[-1].again:
             return
         # By name: a copy is made of what SHOW CREATE TABLE says, which has digits that people omit.
         lives_on = bool(copied) and set(copied or ()) == set(self._columns[table] or ())
-        if told[-1].kind is not Kind.DROP:
+        if drops[-1].kind is not Kind.DROP:
             lives_on = lives_on and former is not None and _is_copy(former, table)
-        told[-1] = replace(told[-1], again=True, lives_on=lives_on)
+        drops[-1] = replace(drops[-1], again=True, lives_on=lives_on)
 
     def _note(self, table: TableName, drop: TableDrop) -> None:
-        self._told.setdefault(table, []).append(drop)
+        self._by_table.setdefault(table, []).append(drop)
         self.count += 1
 
 

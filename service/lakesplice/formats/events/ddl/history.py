@@ -69,13 +69,13 @@ class SchemaHistory:
                 return frozenset()
             self.ordered = False
             position = self._last or BEFORE_ALL
-        told = position, change.ddl, change.about
-        repeated = told in self._met
+        identity = position, change.ddl, change.about
+        repeated = identity in self._met
         if self._last is not None and position <= self._last:
             if repeated and (change.after is None or position != self._last):
                 return frozenset()
             self.ordered &= position == self._last
-        self._met.add(told)
+        self._met.add(identity)
         self._last = position
         self._begins = position if self._begins is None else self._begins
         self._before, cascading = {}, set(self._cascading)
@@ -240,62 +240,66 @@ class SchemaHistory:
             columns = None if before is None else before.columns
             self._drops.renamed(former, to, position, change.gtid, columns)
 
-    def _define(self, told: TableDefined, change: SchemaChange, position: Position) -> None:
-        columns = {column.name: column for column in told.columns}
-        base = self._states.get(told.former or told.table)
+    def _define(self, statement: TableDefined, change: SchemaChange, position: Position) -> None:
+        columns = {column.name: column for column in statement.columns}
+        base = self._states.get(statement.former or statement.table)
         if base is None or base.columns is None:
-            self._put(told.table, TableState.of(columns))
-            if told.former is not None:
-                self._renamed(told.former, told.table, change, position)
+            self._put(statement.table, TableState.of(columns))
+            if statement.former is not None:
+                self._renamed(statement.former, statement.table, change, position)
             return
-        origins = told.origins or {}
+        origins = statement.origins or {}
         moved = set(origins.values())
         born = {}
         for name in columns:
             origin = spelt(base.columns, origins.get(name, None if name in moved else name))
             born[name] = self._mark() if origin is None else base.born[origin]
         after = TableState(columns, base.created, born)
-        self._put(told.table, after, former=told.former)
-        if told.former is not None:
-            self._renamed(told.former, told.table, change, position)
+        self._put(statement.table, after, former=statement.former)
+        if statement.former is not None:
+            self._renamed(statement.former, statement.table, change, position)
 
     def _mark(self) -> str:
         """A mark that can't be a name: MySQL's names have no such character."""
         self._marks += 1
         return f"\0{self._marks}"
 
-    def _alter(self, told: TableAltered, change: SchemaChange, position: Position) -> None:
-        state = self._states.get(told.table)
+    def _alter(self, statement: TableAltered, change: SchemaChange, position: Position) -> None:
+        state = self._states.get(statement.table)
         if state is None:
-            if told.to is not None:
-                self._renamed(told.table, told.to, change, position)
+            if statement.to is not None:
+                self._renamed(statement.table, statement.to, change, position)
             return  # of a table that nothing was said of
         columns, born, unknown = state.columns, state.born, state.unknown
         if columns is not None:
             try:
-                columns, born = altered(columns, born, told.actions, self._mark)
+                columns, born = altered(columns, born, statement.actions, self._mark)
             except KeyError as error:
                 columns, unknown = None, f"column {error.args[0]!r} isn't as a statement has it"
-        self._put(told.table, None)
+        self._put(statement.table, None)
         after = TableState(columns, state.created, born, unknown)
-        self._put(told.to or told.table, after, former=told.to and told.table)
-        if told.to is not None:
-            self._renamed(told.table, told.to, change, position)
+        self._put(statement.to or statement.table, after, former=statement.to and statement.table)
+        if statement.to is not None:
+            self._renamed(statement.table, statement.to, change, position)
 
-    def _forget(self, told: TableUnread, ddl: str) -> None:
+    def _forget(self, statement: TableUnread, ddl: str) -> None:
         """Of a statement that can't be read every table may be meant whose name is in it."""
         text = ddl.lower()
-        meant = [told.table] if told.table else [t for t in self._states if t.table.lower() in text]
+        meant = (
+            [statement.table]
+            if statement.table
+            else [t for t in self._states if t.table.lower() in text]
+        )
         for table in meant:
-            self._put(table, TableState(None, {}, unknown=told.reason))
+            self._put(table, TableState(None, {}, unknown=statement.reason))
 
     def _free(self, statements: Sequence[Statement]) -> None:
         """Names that tables had before a record gave them new ones are free, if no other table
         of the record has them.
         """
-        told = [found for found in statements if isinstance(found, TableDefined)]
-        taken = {found.table for found in told}
-        for found in told:
+        statement = [found for found in statements if isinstance(found, TableDefined)]
+        taken = {found.table for found in statement}
+        for found in statement:
             if found.former is not None and found.former not in taken:
                 self._put(found.former, None)
 

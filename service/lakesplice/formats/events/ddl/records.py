@@ -71,11 +71,11 @@ def _debezium(payload: Mapping[str, object], source: Mapping[str, object]) -> Sc
     if not listed:
         return _saying(change, read)
     try:
-        told = [_told(change) for change in listed]
+        defined = [_defined(change) for change in listed]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         return Flaw(DeadReason.MISSING_FIELD, f"tableChanges can't be read: {error!r}")
     unlisted = [found for found in read if isinstance(found, (RowsMoved, ForeignKeyCascades))]
-    return _saying(change, [*_with_names(told, read), *unlisted])
+    return _saying(change, [*_with_names(defined, read), *unlisted])
 
 
 def _saying(change: SchemaChange, statements: Sequence[Statement]) -> SchemaChange:
@@ -88,7 +88,7 @@ def _about(statement: Statement) -> object:
     return statement.table
 
 
-def _told(change: Mapping[str, object]) -> TableDefined | TableGone:
+def _defined(change: Mapping[str, object]) -> TableDefined | TableGone:
     name = _table_name(change["id"])
     if change["type"] == "DROP":
         return TableGone(name.database, name.table)
@@ -135,14 +135,14 @@ def _whole(value: object) -> int | None:
 
 
 def _with_names(
-    told: Sequence[TableDefined | TableGone], read: Sequence[Statement]
+    defined: Sequence[TableDefined | TableGone], read: Sequence[Statement]
 ) -> Iterator[Statement]:
     """Add what only the statement says: under which names columns, and the table, were known, and
     that a table took the place of another (CREATE OR REPLACE).
     """
     altered = [found for found in read if isinstance(found, TableAltered)]
     gone = {TableName(f.database, f.table) for f in read if isinstance(f, TableGone) and f.table}
-    for found in told:
+    for found in defined:
         if isinstance(found, TableDefined):
             if found.table in gone:
                 yield TableGone(found.table.database, found.table.table)

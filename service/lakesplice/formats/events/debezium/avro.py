@@ -65,8 +65,8 @@ class AvroReader:
         """Make a block of what was read."""
         key = key_shape(group.key)
         source = group.template.shape.payload.field("source").type
-        placing = BY_COMMIT if source.get_field_index(COMMIT) >= 0 else BINLOG
-        build_block(group, key, self._context, ledger, placing, NULLS_IN_AVRO)
+        position_source = BY_COMMIT if source.get_field_index(COMMIT) >= 0 else BINLOG
+        build_block(group, key, self._context, ledger, position_source, NULLS_IN_AVRO)
 
 
 class FlattenedAvroReader(AvroReader):

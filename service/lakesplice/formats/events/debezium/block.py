@@ -53,8 +53,8 @@ def snapshot_marks(stated: pa.Array | None, op: Marks) -> Marks | None:
     """
     if stated is None or not (op == Op.READ).any():
         return None
-    places = pc.index_in(stated, _OF_SNAPSHOT).fill_null(-1).to_numpy()
-    marks: Marks = np.where(places >= _FIRST_LAST, 2, np.where(places >= 0, 1, 0))
+    positions = pc.index_in(stated, _OF_SNAPSHOT).fill_null(-1).to_numpy()
+    marks: Marks = np.where(positions >= _FIRST_LAST, 2, np.where(positions >= 0, 1, 0))
     return np.where(op == Op.READ, marks, 0).astype(np.int8)
 
 
@@ -70,8 +70,8 @@ def with_reads(op: Marks, stated: pa.Array | None) -> Marks:
 
 def operations(op: pa.Array) -> tuple[Marks, Mask]:
     """Return operations, and which rows have one that changes rows."""
-    places = pc.index_in(op, _OPS).fill_null(-1).to_numpy()
-    return _OP_OF_PLACE[places], places >= 0
+    positions = pc.index_in(op, _OPS).fill_null(-1).to_numpy()
+    return _OP_OF_PLACE[positions], positions >= 0
 
 
 _NEEDED = {"db": pa.string(), "table": pa.string()}
@@ -84,13 +84,13 @@ _OPTIONAL = {
 
 
 @dataclass(frozen=True)
-class Placing:
+class PositionSource:
     """Where changes stand: the members of `source` that say it, and what they are together.
-    `places` is given these, the operations and the records' offsets.
+    `positions` is given these, the operations and the records' offsets.
     """
 
     needed: Mapping[str, pa.DataType]
-    places: Callable[[Mapping[str, pa.Array], Marks, Integers], Positions]
+    positions: Callable[[Mapping[str, pa.Array], Marks, Integers], Positions]
     ordering: Ordering
 
 
@@ -98,7 +98,7 @@ def _in_binlog(source: Mapping[str, pa.Array], op: Marks, _offsets: Integers) ->
     return binlog_positions(source["file"], source["pos"], source["row"], op)
 
 
-BINLOG = Placing(
+BINLOG = PositionSource(
     {"file": pa.string(), "pos": pa.int64(), "row": pa.int64()}, _in_binlog, Ordering.BINLOG
 )
 
@@ -107,7 +107,7 @@ def _by_record(_source: Mapping[str, pa.Array], op: Marks, offsets: Integers) ->
     return kafka_positions(offsets, op)
 
 
-BY_RECORD = Placing({}, _by_record, Ordering.KAFKA)
+BY_RECORD = PositionSource({}, _by_record, Ordering.KAFKA)
 
 
 def _by_commit(source: Mapping[str, pa.Array], op: Marks, _offsets: Integers) -> Positions:
@@ -116,7 +116,7 @@ def _by_commit(source: Mapping[str, pa.Array], op: Marks, _offsets: Integers) ->
 
 # TiCDC's member of `source`; no connector of Debezium's has it.
 COMMIT = "commit_ts"
-BY_COMMIT = Placing({COMMIT: pa.int64()}, _by_commit, Ordering.TIDB)
+BY_COMMIT = PositionSource({COMMIT: pa.int64()}, _by_commit, Ordering.TIDB)
 
 
 def build_block(
@@ -124,7 +124,7 @@ def build_block(
     key: ComparedKey | None,
     context: DecodeContext,
     ledger: Ledger,
-    placing: Placing = BINLOG,
+    position_source: PositionSource = BINLOG,
     nulls: str = NULLS_IN_JSON,
 ) -> None:
     """Settle the records whose payloads were read: changes go into the ledger as one block.
@@ -138,24 +138,24 @@ def build_block(
     members = members_of(payloads)
     # TiCDC's updates with output-old-value=false have none.
     members.setdefault("before", pa.nulls(len(payloads), members["after"].type))
-    if placing is BINLOG and _is_placeless(members["source"], build):
-        placing = BY_RECORD
-    source = _source_members(members, build, placing)
+    if position_source is BINLOG and _is_placeless(members["source"], build):
+        position_source = BY_RECORD
+    source = _source_members(members, build, position_source)
     if source is None:
         return
     op = with_reads(_operations(members, source, build, context), source.get("snapshot"))
     images = {name: members[name] for name in ("before", "after")}
     present = {name: mask_of(image.is_valid()) for name, image in images.items()}
-    if placing.ordering is not Ordering.TIDB:
+    if position_source.ordering is not Ordering.TIDB:
         if nulls_are_replaced(source.get("snapshot"), op, build.live):
             ledger.suspect_settings.add(nulls)
         ledger.suspect_settings.update(cautions_by_types(shape.cells, context.history))
     build.drop_marked(
         (op != Op.DELETE) & ~present["after"], DeadReason.MISSING_IMAGE, "no row after the change"
     )
-    place = placing.places(source, op, group.offsets)
+    place = position_source.positions(source, op, group.offsets)
     build.refuse_missing_positions(place)
-    if placing is not BY_RECORD:
+    if position_source is not BY_RECORD:
         build.leave_beyond(place, group.template.span)
     raw = {name: members_of(image) for name, image in images.items()}
     check_keys(raw, group.keys, key, op, present, build)
@@ -168,12 +168,12 @@ def build_block(
         position_file=place.file,
         position_offset=place.offset,
         source_ts=_times(source, build),
-        gtid=source.get("gtid", unknown) if placing is not BY_RECORD else unknown,
+        gtid=source.get("gtid", unknown) if position_source is not BY_RECORD else unknown,
         before=tables["before"],
         before_present=present["before"],
         after=tables["after"],
         after_present=present["after"],
-        ordering=placing.ordering,
+        ordering=position_source.ordering,
         snapshot=snapshot_marks(source.get("snapshot"), op),
     )
     block = block.filter(build.live)
@@ -204,19 +204,19 @@ def _is_placeless(source: pa.Array, build: Build) -> bool:
 
 
 def _source_members(
-    members: dict[str, pa.Array], build: Build, placing: Placing
+    members: dict[str, pa.Array], build: Build, position_source: PositionSource
 ) -> dict[str, pa.Array] | None:
     source = members["source"]
     build.drop_marked(mask_of(source.is_null()), DeadReason.NOT_AN_ENVELOPE, "source is null")
     found = members_of(source)
-    needed = {**_NEEDED, **placing.needed}
+    needed = {**_NEEDED, **position_source.needed}
     for name, type_ in needed.items():
         if name not in found or found[name].type != type_:
             everything = np.ones(len(source), np.bool_)
             build.drop_marked(
                 everything,
                 DeadReason.MISSING_POSITION,
-                f"no source.{name} of the {placing.ordering}",
+                f"no source.{name} of the {position_source.ordering}",
             )
             return None
     return {

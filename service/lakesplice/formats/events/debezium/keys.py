@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.events.json_reading.strict import Flaw, find_flaw, held_as, read_json, shown
+from lakesplice.formats.events.json_reading.strict import Flaw, as_read, find_flaw, read_json, shown
 from lakesplice.formats.events.json_reading.template import (
     read_payload,
     split_payload,
@@ -192,7 +192,7 @@ def _compare_key(
         flaw = find_flaw(written, column.type, f"key.{name}")
         if flaw or written is None:
             return _flaw(flaw.detail if flaw else f"the key's column {name!r} is null")
-        if pa.scalar(held_as(written, column.type), column.type) != column[row]:
+        if pa.scalar(as_read(written, column.type), column.type) != column[row]:
             detail = f"the key says {name}={shown(written)}, the row {shown(column[row].as_py())}"
             return Flaw(DeadReason.KEY_MISMATCH, detail)
     return None
@@ -223,5 +223,5 @@ def _key_only_images(
                 flaws[place] = flaw
         for name in shape.names:
             value = None if place in flaws else payload[name]
-            values[name].append(held_as(value, types[name]))
+            values[name].append(as_read(value, types[name]))
     return values, flaws

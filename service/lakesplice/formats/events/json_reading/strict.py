@@ -238,7 +238,7 @@ def _is_finite(value: float) -> bool:
         return False
 
 
-def held_as(value: object, of: pa.DataType) -> object:
+def as_read(value: object, of: pa.DataType) -> object:
     """Return a value without flaws in the words that Arrow makes a scalar of the type of: it takes
     no whole number for a float that rounds it, and no float for a decimal.
     """

@@ -1,7 +1,6 @@
-"""Pages to values and back, through Parquet files of one column that only ever exist in memory.
+"""Values to pages, through Parquet files of one column that only ever exist in memory.
 
-    decode   dictionary page + some data pages, as they lie in the source  ->  file  ->  pyarrow
-    encode   one array a page  ->  pyarrow  ->  file  ->  its pages, index entries and statistics
+    one array a page  ->  pyarrow  ->  file  ->  its pages, index entries and statistics
 
 pyarrow ends a page with each chunk of a column when a page may have zero bytes, so pages get
 exactly the rows they are meant to have. Its dictionaries hold values in the order in which they
@@ -23,13 +22,13 @@ from lakesplice.model.arrays import Integers
 from lakesplice.splicing.faults import FilePart
 from lakesplice.splicing.metadata.bounds import is_decimal
 from lakesplice.splicing.metadata.encodings import of_version
-from lakesplice.splicing.structures.decoding import decoding
-from lakesplice.splicing.structures.enums import Codec, Encoding, PageKind, Physical, Repetition
-from lakesplice.splicing.structures.footer import MAGIC, Chunk, Footer, Leaf, RowGroup, Statistics
+from lakesplice.splicing.pages.page_decoding import decode_pages, one_column, read_type
+from lakesplice.splicing.structures.enums import Codec, Encoding, PageKind, Physical
+from lakesplice.splicing.structures.footer import Chunk, Leaf, Statistics
 from lakesplice.splicing.structures.page_headers import PageHeader, read_page
 from lakesplice.splicing.structures.page_index import ColumnIndex
 from lakesplice.splicing.structures.source import SourceFile
-from lakesplice.splicing.thrift.compact import Struct, Wire
+from lakesplice.splicing.thrift.compact import Struct
 
 _NO_LIMIT = 1 << 30
 _CODECS = {
@@ -100,93 +99,19 @@ class EncodedPages:
         ]
 
 
-def decode_pages(
-    leaf: Leaf,
-    chunk: Chunk,
-    dictionary: pa.Buffer | None,
-    pages: Sequence[pa.Buffer],
-    rows: int,
-    created_by: str | None,
-    place: FilePart,
-    *,
-    as_dictionary: bool = False,
+def decoded(
+    leaf: Leaf, chunk: Chunk, pages: EncodedPages, rows: int, file_part: FilePart
 ) -> pa.Array:
-    """Return the values of data pages of a flat chunk, in the type pyarrow reads them as.
-
-    `pages` hold `rows` rows together and may be several to a buffer. With `as_dictionary`, which
-    text and bytes can have, they are left in their dictionary. Raises `CorruptFileError` where they
-    can't be decoded, a wrong checksum included.
-    """
-    head = len(MAGIC) + (0 if dictionary is None else dictionary.size)
-    size = head - len(MAGIC) + sum(page.size for page in pages)
-    described = Chunk(
-        physical=chunk.physical,
-        path=("x",),
-        codec=chunk.codec,
-        encodings=chunk.encodings,
-        num_values=rows,
-        uncompressed_size=size,
-        compressed_size=size,
-        data_page_offset=head,
-        dictionary_page_offset=None if dictionary is None else len(MAGIC),
-    )
-    footer = one_column(leaf.element, described, rows, created_by)
-    parts = [MAGIC, *([] if dictionary is None else [dictionary]), *pages, footer.encode()]
-    with decoding(place):
-        table = pq.ParquetFile(
-            pa.BufferReader(joined(parts)),
-            read_dictionary=["x"] if as_dictionary else None,
-            page_checksum_verification=True,
-            arrow_extensions_enabled=False,
-        ).read(use_threads=False)
-        values = table.column(0)
-        found = values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
-    if len(found) != rows:
-        raise place.corrupt("its pages hold another number of values", rows=rows, found=len(found))
-    return found
-
-
-def joined(parts: Sequence[bytes | pa.Buffer]) -> pa.Buffer:
-    """Return parts in one buffer."""
-    whole = pa.allocate_buffer(sum(len(part) for part in parts))
-    sink = pa.FixedSizeBufferWriter(whole)
-    for part in parts:
-        sink.write(part)
-    return whole
-
-
-def decoded(leaf: Leaf, chunk: Chunk, pages: EncodedPages, rows: int, place: FilePart) -> pa.Array:
     """Return the values of pages that were encoded for `chunk`."""
     described = replace(chunk, encodings=pages.chunk.encodings)
     return decode_pages(
-        leaf, described, pages.dictionary, [pages.pages], rows=rows, created_by=None, place=place
-    )
-
-
-def decode_dictionary(
-    leaf: Leaf, chunk: Chunk, page: pa.Buffer, created_by: str | None, place: FilePart
-) -> pa.Array:
-    """Return the entries of a dictionary page in their order; raises `CorruptFileError`."""
-    data = page.to_pybytes()
-    header, start = PageHeader.decode(data, 0, place)
-    if header.kind is not PageKind.DICTIONARY or start + header.compressed_size > len(data):
-        raise place.corrupt("its first page isn't a dictionary")
-    # A dictionary's bytes are those of a data page without nulls.
-    as_data = PageHeader(
-        kind=PageKind.DATA,
-        uncompressed_size=header.uncompressed_size,
-        compressed_size=header.compressed_size,
-        crc=header.crc,
-        num_values=header.num_values,
-        encoding=Encoding.PLAIN,
-        definition_encoding=Encoding.RLE,
-        repetition_encoding=Encoding.RLE,
-    )
-    required = replace(leaf, element=leaf.element.replaced({3: (Wire.I32, Repetition.REQUIRED)}))
-    plain = replace(chunk, encodings=(Encoding.PLAIN, Encoding.RLE))
-    body = [pa.py_buffer(as_data.encode()), page.slice(start, header.compressed_size)]
-    return decode_pages(
-        required, plain, None, body, rows=header.num_values, created_by=created_by, place=place
+        leaf,
+        described,
+        pages.dictionary,
+        [pages.pages],
+        rows=rows,
+        created_by=None,
+        file_part=file_part,
     )
 
 
@@ -195,7 +120,7 @@ def encode_pages(
     pages: Sequence[pa.Array],
     encoding: int | None,
     style: Style,
-    place: FilePart,
+    file_part: FilePart,
     dictionary: pa.Array | None = None,
 ) -> EncodedPages | None:
     """Encode one data page for each array; None if pyarrow writes the type in another layout.
@@ -214,7 +139,7 @@ def encode_pages(
     writer = pq.ParquetWriter(buffer, schema, **_options(leaf, encoding, style, given))
     writer.write_table(pa.table([values], schema=schema), row_group_size=_NO_LIMIT)
     writer.close()
-    written = SourceFile(pa.BufferReader(buffer.getvalue()), f"{place.path}, new pages")
+    written = SourceFile(pa.BufferReader(buffer.getvalue()), f"{file_part.path}, new pages")
     if len(written.footer.row_groups) != 1 or not _same_layout(leaf, written.leaf(0)):
         return None
     lifted = _lifted(written, len(first))
@@ -222,25 +147,25 @@ def encode_pages(
     ends = np.cumsum([len(page) for page in (*first, *pages)])
     index = written.offset_index(0, 0)
     if index is None or not np.array_equal(index.first_rows[1:], ends[:-1]):
-        raise place.corrupt("new pages have other rows than was meant; this is a defect")
+        raise file_part.corrupt("new pages have other rows than was meant; this is a defect")
     if encoding is not None:
-        _check_all(lifted.chunk, place, with_dictionary=given)
-    return lifted if encoding != Encoding.PLAIN_DICTIONARY else _renamed(lifted, place)
+        _check_all(lifted.chunk, file_part, with_dictionary=given)
+    return lifted if encoding != Encoding.PLAIN_DICTIONARY else _renamed(lifted, file_part)
 
 
-def writable(leaf: Leaf, created_by: str | None, place: FilePart) -> bool:
+def writable(leaf: Leaf, created_by: str | None, file_part: FilePart) -> bool:
     """Return whether pyarrow writes what it reads of the column in the layout it was read from."""
     footer = one_column(leaf.element, None, 0, created_by).encode()
     # A file has many columns of few types.
     if footer not in _WRITABLE:
-        kind = read_type(leaf, created_by, place)
+        kind = read_type(leaf, created_by, file_part)
         if len(_WRITABLE) >= _TYPES_MAX:
             _WRITABLE.clear()
-        _WRITABLE[footer] = _writable(leaf, kind, place)
+        _WRITABLE[footer] = _writable(leaf, kind, file_part)
     return _WRITABLE[footer]
 
 
-def _writable(leaf: Leaf, kind: pa.DataType, place: FilePart) -> bool:
+def _writable(leaf: Leaf, kind: pa.DataType, file_part: FilePart) -> bool:
     if pa.types.is_null(kind) or pa.types.is_nested(kind):
         return False
     schema = pa.schema([pa.field("x", kind, leaf.nullable)])
@@ -248,16 +173,8 @@ def _writable(leaf: Leaf, kind: pa.DataType, place: FilePart) -> bool:
     style = Style(Codec.UNCOMPRESSED, v2=False, checksums=False)
     options = _options(leaf, None, style, given=False)
     pq.ParquetWriter(buffer, schema, **options).close()
-    written = SourceFile(pa.BufferReader(buffer.getvalue()), f"{place.path}, new pages")
+    written = SourceFile(pa.BufferReader(buffer.getvalue()), f"{file_part.path}, new pages")
     return _same_layout(leaf, written.leaf(0))
-
-
-def read_type(leaf: Leaf, created_by: str | None, place: FilePart) -> pa.DataType:
-    """Return the type that the column's pages are decoded to; raises `CorruptFileError`."""
-    footer = one_column(leaf.element, None, 0, created_by)
-    with decoding(place.within("the type")):
-        found = pq.read_schema(pa.BufferReader(MAGIC + footer.encode()))
-    return found.field(0).type
 
 
 def decimals_as_integers(leaves: Iterable[Leaf]) -> bool:
@@ -293,7 +210,7 @@ def _lifted(written: SourceFile, skipped: int) -> EncodedPages:
     """The pages without the first `skipped`."""
     chunk, index = written.chunk(0, 0), written.offset_index(0, 0)
     assert index is not None
-    place = written.place(0, 0)
+    file_part = written.file_part(0, 0)
     page = written.dictionary_page(0, 0)
     head = int(index.offsets[0]) - chunk.start
     first = int(index.offsets[skipped])
@@ -301,7 +218,7 @@ def _lifted(written: SourceFile, skipped: int) -> EncodedPages:
     data_bytes = chunk.uncompressed_size - uncompressed
     skipped_values = 0
     for at in range(skipped):
-        left_out = read_page(written.source, int(index.offsets[at]), chunk.end, place)
+        left_out = read_page(written.source, int(index.offsets[at]), chunk.end, file_part)
         skipped_values += left_out.header.num_values
         data_bytes -= left_out.header_size + left_out.header.uncompressed_size
     return EncodedPages(
@@ -313,7 +230,7 @@ def _lifted(written: SourceFile, skipped: int) -> EncodedPages:
         sizes=index.sizes[skipped:],
         uncompressed=data_bytes,
         column_index=_from_page(written.column_index(0, 0), skipped),
-        statistics=Statistics.from_struct(chunk.statistics or Struct(), place),
+        statistics=Statistics.from_struct(chunk.statistics or Struct(), file_part),
     )
 
 
@@ -344,12 +261,12 @@ def _from_page(index: ColumnIndex | None, first: int) -> ColumnIndex | None:
     )
 
 
-def _renamed(pages: EncodedPages, place: FilePart) -> EncodedPages:
+def _renamed(pages: EncodedPages, file_part: FilePart) -> EncodedPages:
     """The same pages under the name that the format's first version had for their encoding."""
     out, sizes, grown = bytearray(), [], 0
     for page in pages.slices():
         data = page.to_pybytes()
-        header, start = PageHeader.decode(data, 0, place)
+        header, start = PageHeader.decode(data, 0, file_part)
         renamed = replace(header, encoding=Encoding.PLAIN_DICTIONARY).encode()
         sizes.append(len(renamed) + len(data) - start)
         grown += len(renamed) - start
@@ -365,11 +282,11 @@ def _renamed(pages: EncodedPages, place: FilePart) -> EncodedPages:
     )
 
 
-def _check_all(chunk: Chunk, place: FilePart, *, with_dictionary: bool) -> None:
+def _check_all(chunk: Chunk, file_part: FilePart, *, with_dictionary: bool) -> None:
     """The law of a chunk's order rests on every new page having the encoding it was meant to."""
     counts = [s for s in chunk.encoding_stats or () if s.kind != PageKind.DICTIONARY]
     if not counts or any((s.encoding in _WITH_DICTIONARY) != with_dictionary for s in counts):
-        raise place.corrupt(
+        raise file_part.corrupt(
             "new pages have another encoding than they were meant to; this is a defect",
             encodings=[s.encoding for s in counts],
         )
@@ -380,16 +297,4 @@ def _same_layout(source: Leaf, written: Leaf) -> bool:
         written.physical,
         written.type_length,
         written.nullable,
-    )
-
-
-def one_column(element: Struct, chunk: Chunk | None, rows: int, created_by: str | None) -> Footer:
-    """Return the footer of a file of one column, of one chunk at most; it is called x."""
-    root = Struct({4: (Wire.BINARY, b"schema"), 5: (Wire.I32, 1)})
-    return Footer(
-        version=2,
-        schema=(root, element.replaced({4: (Wire.BINARY, b"x")})),
-        num_rows=rows,
-        row_groups=(RowGroup(chunks=(chunk,), num_rows=rows, total_byte_size=1),) if chunk else (),
-        created_by=created_by,
     )
