@@ -159,7 +159,9 @@ def _new_by_pages(source: SourceFile, part: _Part, at: Integers, page_of: Intege
     if len(pages) <= 2 * _PAGES_FIRST:
         return _new_at(source, part, at)
     is_first = np.zeros(pages[-1] + 1, np.bool_)
-    is_first[pages[np.linspace(0, len(pages) - 1, _PAGES_FIRST).astype(np.int64)]] = True
+    # In pairs of neighbours, since each run of pages is read by itself.
+    pairs = np.linspace(0, len(pages) - 2, _PAGES_FIRST // 2).astype(np.int64)
+    is_first[pages[pairs]] = is_first[pages[pairs + 1]] = True
     chosen, new = is_first[page_of], np.ones(len(at), np.bool_)
     new[chosen] = _new_at(source, part, at[chosen])
     if len(np.unique(page_of[chosen & new])) == _PAGES_FIRST:

@@ -23,7 +23,7 @@ def pieces(located: pa.Table) -> list[Callable[[], pa.Table]]:
     more: between file groups, and within one that has many.
     """
     group, row = (located.column(name).to_numpy() for name in (GROUP, ROW))
-    order = _address_order(group, row)
+    order = address_order(group, row)
     starts = np.flatnonzero(np.diff(group[order], prepend=-1)).tolist()
     cuts = [0]
     for start, end in pairwise([*starts, len(order)]):
@@ -39,8 +39,8 @@ def pieces(located: pa.Table) -> list[Callable[[], pa.Table]]:
     ]
 
 
-def _address_order(group: Integers, row: Integers) -> Integers:
-    """The order by group and row, by one number that has both where they fit into it."""
+def address_order(group: Integers, row: Integers) -> Integers:
+    """Return the order by group and row, by one number that has both where they fit into it."""
     number = group - group.min()
     if number.max() >> _GROUP_BITS or row.max() >> (63 - _GROUP_BITS):
         return np.lexsort((row, group))

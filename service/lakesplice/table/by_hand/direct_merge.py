@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from lakesplice.model.change import delta_schema
-from lakesplice.model.names import GROUP
+from lakesplice.model.names import GROUP, ROW
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.upkeep.compaction import PlannedRewrite, tasks
+from lakesplice.table.by_hand.delta_pieces import address_order
 from lakesplice.table.protocol.intents import Splice
 from lakesplice.table.protocol.ports import Entropy, Rewriter, Store
 from lakesplice.table.protocol.snapshot import Snapshot
@@ -42,7 +43,8 @@ def merge_changes(
     committed. Blocks; raises as `compact_files`.
     """
     manifest = snapshot.manifest
-    group = changes.column(GROUP).to_numpy()
+    group, row = (changes.column(name).to_numpy() for name in (GROUP, ROW))
+    order = address_order(group, row)
     addressed = dict(zip(*(n.tolist() for n in np.unique(group, return_counts=True)), strict=True))
     planned = [
         PlannedRewrite(path, count, file.bytes)
@@ -52,7 +54,8 @@ def merge_changes(
 
     def merged(paths: tuple[str, ...]) -> Compacted:
         groups = [s.group for path in paths for s in manifest.files[path].segments]
-        mine = changes.filter(pa.array(np.isin(group, groups)))
+        # In the order of addresses each column is laid over as it is.
+        mine = changes.take(pa.array(order[np.isin(group[order], groups)]))
         return compact_files(store, manifest, paths, rewriter, entropy, more=mine)
 
     with ThreadPoolExecutor(max(1, threads)) as pool:
