@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from lakesplice import Table
 from lakesplice.testing.compare import compare
 from tests.support.ledgers import PARTITIONS, Ledger, send
 from tests.support.running import Lake, ends_of, environment, take_in
@@ -46,6 +47,8 @@ def test_a_running_service_does_what_commands_ask_of_its_tables(
     with lake.running() as service:
         take_in(service, lake, ends_of(send(sender, goods.insert(0, 200))))
         version = lake.table(goods.topic).version
+        root = lake.path(goods.topic).parents[1]
+        assert "1 tables pinned as first" in lakesplice("pin", root, "first", "--expires", "30d")
         take_in(service, lake, ends_of(send(sender, goods.update(range(0, 200, 3), "later"))))
         records = send(sender, goods.delete(range(5)))
         assert "rebuilt" in lakesplice("index", "rebuild", lake.path(goods.topic))
@@ -58,7 +61,7 @@ def test_a_running_service_does_what_commands_ask_of_its_tables(
         assert "left for good" in lakesplice("purge", lake.path(goods.topic))
         assert "merged" in lakesplice("merge", lake.path(goods.topic))
         asked = [entry["command"] for entry in lake.said("request")]
-        assert asked == ["index rebuild", "restore", "vacuum", "purge", "merge"]
+        assert asked == ["pin", "index rebuild", "restore", "vacuum", "purge", "merge"]
         assert len(lake.said("driver")) == 1
         service.until(
             lambda: not lake.table(goods.topic).snapshot.manifest.deltas, "all is spliced in"
@@ -67,6 +70,8 @@ def test_a_running_service_does_what_commands_ask_of_its_tables(
         service.ends_well(60)
     for view in ("real_time", "read_optimised"):
         assert compare(goods.truth, lake.table(goods.topic).read(view), ["id"]) is None
+    pinned = Table.open(lake.path(goods.topic), pin="first")
+    assert (pinned.version, pinned.read().num_rows) == (version, 200)
 
 
 def test_a_running_service_reads_a_topic_again_as_it_is_told_to(

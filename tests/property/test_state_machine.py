@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -35,8 +36,9 @@ from lakesplice.table.reading.table import Table
 from lakesplice.table.upkeep.expiry import Expiry
 from lakesplice.table.upkeep.log_maintenance import Maintenance
 from lakesplice.table.upkeep.orphans import Orphans
+from lakesplice.table.upkeep.pins import pin, unpin
 from lakesplice.table.upkeep.restore import restore
-from lakesplice.testing.doubles import FixedClock
+from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.faulty_store import Crash, FaultyStore, How
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver
@@ -50,6 +52,7 @@ from tests.support.simulated import (
     memory_folder,
     require_finished,
     require_floor,
+    require_pins,
     require_tidy,
     require_true,
     row,
@@ -86,6 +89,7 @@ class TableMachine(RuleBasedStateMachine):
         self.lake = self.open_lake()
         self.trap = Trap()
         self.drivers = 0
+        self.pin_entropy = SeededEntropy(1_000_000)
         self.driver = self.new_driver()
         self.bare = self.lake.within(self.driver.name.path)
         self.planned: list[tuple[SimulatedDriver, Intent]] = []
@@ -365,7 +369,8 @@ class TableMachine(RuleBasedStateMachine):
         assert table.snapshot is not None
         moment = self.clock.now_ms() - int(RETENTION_SECONDS * 1000)
         self.expired_ms = max(self.expired_ms, moment)
-        Expiry(table.store, table.commit, table.generation).run(table.snapshot, moment)
+        expiry = Expiry(table.store, table.commit, table.generation)
+        expiry.run(table.snapshot, moment, self.clock.now_ms())
 
     @precondition(lambda self: self.driver.table.snapshot is not None)
     @rule(at_once=st.booleans(), hours=st.integers(0, 30))
@@ -407,6 +412,60 @@ class TableMachine(RuleBasedStateMachine):
             self.require_expired(version)
         except UsageError:
             assert version == self.version
+
+    @precondition(lambda self: self.can_restore())
+    @rule(
+        name=st.sampled_from("ab"),
+        back=st.integers(1, 9),
+        ends=st.sampled_from([0, 0, 1, 30]),
+        calls=CALLS,
+        how=st.none() | FAULTS | CRASHES,
+    )
+    def pin(self, name: str, back: int, ends: int, calls: int, how: How | None) -> None:
+        versions = sorted(self.seen)
+        version = versions[max(0, len(versions) - back)]
+        if how is not None:
+            self.trap.arm(calls, how)
+        self.guarded(lambda: self.pin_now(self.driver.table, name, version, ends))
+
+    def pin_now(self, table: DriverTable, name: str, version: int, hours: int) -> None:
+        assert table.snapshot is not None
+        ends_ms = self.clock.now_ms() + hours * 3_600_000 if hours else 0
+        try:
+            pin(
+                table.store,
+                table.snapshot,
+                name,
+                table.commit,
+                entropy=self.pin_entropy,
+                retries=table.retries(),
+                ends_ms=ends_ms,
+                version=version,
+                generation=table.generation,
+            )
+        except VersionNotFoundError:
+            self.require_expired(version)
+
+    @precondition(lambda self: self.driver.table.manifest.retention.pins)
+    @rule(at=FEW, calls=CALLS, how=st.none() | FAULTS | CRASHES)
+    def unpin(self, at: int, calls: int, how: How | None) -> None:
+        table = self.driver.table
+        assert table.snapshot is not None
+        pins = table.manifest.retention.pins
+        name, known = pins[at % len(pins)].name, table.snapshot
+        if how is not None:
+            self.trap.arm(calls, how)
+        with suppress(UsageError):  # a zombie's vacuum ended it
+            self.guarded(
+                lambda: unpin(
+                    table.store,
+                    known,
+                    name,
+                    table.commit,
+                    retries=table.retries(),
+                    generation=table.generation,
+                )
+            )
 
     @precondition(lambda self: self.driver.table.snapshot is not None)
     @rule(calls=CALLS, how=st.none() | FAULTS | CRASHES)
@@ -477,6 +536,7 @@ class TableMachine(RuleBasedStateMachine):
         assert table.snapshot is not None
         orphans = Orphans(table.store, table.commit, table.generation)
         orphans.sweep(table.snapshot, self.clock.now_ms() - 24 * 3_600_000, at_once=True)
+        require_pins(self.source, self.bare)
         require_tidy(self.bare)
 
     # What always holds
@@ -498,6 +558,7 @@ class TableMachine(RuleBasedStateMachine):
         self.timestamps[table.version] = snapshot.timestamp_ms
         require_true(self.source, self.bare)
         require_floor(self.source, self.bare)
+        require_pins(self.source, self.bare)
         self.seen[table.version] = (rows_of(self.bare), rows_of(self.bare, View.READ_OPTIMISED))
         if self.restored is not None:
             assert self.seen[table.version] == self.seen[self.restored]

@@ -12,10 +12,11 @@ from typing import Any, Protocol
 
 from lakesplice.model.position import Position
 from lakesplice.planning.upkeep.retention import files_by_path
-from lakesplice.table.protocol.layout import BASE, DEAD_LETTERS, DELTAS, INDEX
+from lakesplice.table.protocol.layout import BASE, DEAD_LETTERS, DELTAS, INDEX, PINS
 from lakesplice.table.protocol.offsets import view_floor
 from lakesplice.table.protocol.ports import Clock, Store
 from lakesplice.table.protocol.snapshot import open_snapshot, read_manifest, read_pointer
+from lakesplice.table.reading.kept_versions import open_pinned
 from lakesplice.table.reading.scan import View
 from lakesplice.table.reading.table import Table
 from lakesplice.table.upkeep.index_check import check
@@ -203,11 +204,24 @@ def require_finished(source: Source, driver: SimulatedDriver) -> None:
     require_true(source, store)
 
 
+def require_pins(source: Source, store: Store) -> None:
+    """Every pinned version has all its files, and is the truth at its offsets."""
+    for pin in open_snapshot(store).manifest.retention.pins:
+        _, snapshot = open_pinned(store, pin.name)
+        table = Table(store, snapshot=snapshot)
+        assert table.version == pin.version
+        assert rows_in(table, View.REAL_TIME) == truth_for(source, table)
+        rows_in(table, View.READ_OPTIMISED)
+        assert all(store.size(path) is not None for path in files_by_path(snapshot.manifest))
+
+
 def require_tidy(store: Store) -> None:
     """Every file is named by a retained version, and every such version has all of its own."""
     snapshot = open_snapshot(store)
     named: set[str] = set()
     for version in range(snapshot.manifest.retention.retained_from, snapshot.version + 1):
         named |= files_by_path(read_manifest(store, read_pointer(store, version).manifest)).keys()
-    folders = (BASE, DELTAS, INDEX, DEAD_LETTERS)
+    for pin in snapshot.manifest.retention.pins:
+        named |= files_by_path(read_manifest(store, pin.copy)).keys()
+    folders = (BASE, DELTAS, INDEX, DEAD_LETTERS, PINS)
     assert {path for path in store.list("") if path.startswith(folders)} == named

@@ -214,13 +214,29 @@ class UpsertState:
 
 
 @dataclass(frozen=True, slots=True)
+class Pin:
+    """A version that is kept under a name, whatever its age.
+
+    `copy` is a copy of the version's manifest, and `timestamp_ms` the version's time. The pin ends
+    with the first vacuum after `ends_ms`, 0 standing for never.
+    """
+
+    name: str
+    version: int
+    timestamp_ms: int
+    copy: FileRef
+    ends_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Retention:
     """Which older versions are whole, and what a vacuum has to know of the ones before it.
 
     `retained_from` is the oldest version none of whose files may be deleted; what only versions
     below `vacuumed` named is deleted. `restores` holds the versions from `retained_from` on that
     restored an older one. `swept` is the version of the newest sweep for orphans and `swept_ms`
-    its time; a commit is refused whose writer began on a version below `writers_from`.
+    its time; a commit is refused whose writer began on a version below `writers_from`. The
+    versions of `pins`, each of another name, are whole, too.
     """
 
     retained_from: int = 0
@@ -229,6 +245,11 @@ class Retention:
     writers_from: int = 0
     swept: int = 0
     swept_ms: int = 0
+    pins: tuple[Pin, ...] = ()
+
+    def pin(self, name: str) -> Pin | None:
+        """Return the pin of a name, if there is one."""
+        return next((pin for pin in self.pins if pin.name == name), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,7 @@ _COMMIT = Label(
         "replay",
         "vacuum",
         "sweep",
+        "pin",
         "restore",
     ),
 )

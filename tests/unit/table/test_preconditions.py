@@ -15,6 +15,7 @@ from lakesplice.model.manifest import UpsertState
 from lakesplice.table.protocol import commit as commits
 from lakesplice.table.protocol.commit import Committed, Conflict
 from lakesplice.table.protocol.intents import (
+    ChangePins,
     Create,
     Evolve,
     Expire,
@@ -107,6 +108,7 @@ def test_every_precondition_of_every_intent_has_its_cell(table: TableUnderTest) 
         "redirect": Redirect,
         "replay": Replay,
         "expire": Expire,
+        "pin": ChangePins,
         "sweep": Sweep,
         "restore": Restore,
         "filemerge": FileMerge,

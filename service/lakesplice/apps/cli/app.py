@@ -17,6 +17,7 @@ from lakesplice.apps.cli.tables import (
     explaining,
     indexes,
     listing,
+    pinning,
     reading,
     resetting,
     upkeep,
@@ -55,6 +56,9 @@ app.command("tables")(listing.tables)
 app.command("unpark")(listing.unpark)
 app.command("compact")(upkeep.compact)
 app.command("merge")(upkeep.merge)
+app.command("pin")(pinning.pin)
+app.command("pins")(pinning.pins)
+app.command("unpin")(pinning.unpin)
 app.command("purge")(upkeep.purge)
 app.command("reset")(resetting.reset)
 app.command("restore")(upkeep.restore)

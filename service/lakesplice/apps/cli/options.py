@@ -102,6 +102,17 @@ AsOfOption = Annotated[
         help="The version that was the newest at a moment, such as 2026-11-22T08:00:00Z.",
     ),
 ]
+PinOption = Annotated[
+    str | None, typer.Option("--pin", help="The version that is pinned under this name.")
+]
+AtOffsetsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--at-offset",
+        help="The version with exactly the records before these offsets, as partition:offset; give"
+        " it for each partition.",
+    ),
+]
 
 WAIT_SECONDS = 600.0
 WaitOption = Annotated[

@@ -8,6 +8,7 @@ from typing import Self
 
 import pyarrow as pa
 
+from lakesplice.apps.asked_versions import AtOffsets, asked_snapshot
 from lakesplice.storage.copying import ScratchFile
 from lakesplice.storage.stores import (
     AnyStore,
@@ -23,7 +24,7 @@ from lakesplice.table.by_hand.input_rows import Rows
 from lakesplice.table.explaining.asked_key import KeyValues
 from lakesplice.table.explaining.key_story import KeyStory, explain_key
 from lakesplice.table.files.page_rewriter import best_rewriter
-from lakesplice.table.reading.table import Moment, requested_version
+from lakesplice.table.reading.table import Moment
 
 
 class Table(HandFedTable):
@@ -36,19 +37,26 @@ class Table(HandFedTable):
         *,
         version: int | None = None,
         as_of: Moment | None = None,
+        pin: str | None = None,
+        at_offsets: AtOffsets | None = None,
         options: Mapping[str, str] | None = None,
     ) -> Self:
         """Open a table by its folder, `<lake>/<database>/<table>`: a path, or an address that
         starts with `file:`, `s3:`, `gs:` or `az:`.
 
         The newest version is opened, or a given one, or the one that was the newest at a moment
-        (see `Table.scan`). `options` say how to reach an object store, as
-        `aws_endpoint` does; what isn't given comes from the environment. Blocks on reading the log
-        and the manifest. Raises `TableNotFoundError`, `VersionNotFoundError`, `StorageError`, and
-        `UsageError` for another address.
+        (see `Table.scan`), or that of a pin (`lakesplice pin`), or the one that has exactly the
+        records before some offsets: per partition of its topic the next one, of several topics by
+        their names. `options` say how to reach an object store, as `aws_endpoint` does; what isn't
+        given comes from the environment. Blocks on reading the log and the manifest. Raises
+        `TableNotFoundError`, `VersionNotFoundError`, `StorageError`, and `UsageError` for another
+        address and for a pin that isn't there, or not complete.
         """
         store = open_store(uri, options)
-        return cls(store, _tools(store), requested_version(store, version, as_of))
+        snapshot = asked_snapshot(
+            store, version=version, as_of=as_of, pin=pin, at_offsets=at_offsets
+        )
+        return cls(store, _tools(store), snapshot=snapshot)
 
     @classmethod
     def create(

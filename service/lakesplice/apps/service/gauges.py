@@ -8,6 +8,7 @@ from lakesplice.apps.service.freshness import Freshness
 from lakesplice.model.names import TableName
 from lakesplice.table.protocol.commit import Committed, Conflict
 from lakesplice.table.protocol.intents import (
+    ChangePins,
     Create,
     Evolve,
     Expire,
@@ -39,6 +40,7 @@ _OPERATIONS: Mapping[type[Intent], str] = {
     Replay: "replay",
     Expire: "vacuum",
     Sweep: "sweep",
+    ChangePins: "pin",
     Restore: "restore",
 }
 CHANGE_OPS = ("create", "update", "delete", "read")

@@ -4,8 +4,9 @@
     a task        reads the manifest of that version, its files and the deltas that wait for them
 
 Options: `path` (what `load` is given), `view` ("real_time" or "read_optimised"), `columns` (names
-separated by commas), `filter` (a condition in SQL), `version` or `as_of` (a moment in ISO 8601),
-`include_deleted`, `include_system`, and what an object store needs beside, such as `aws_endpoint`.
+separated by commas), `filter` (a condition in SQL), `version`, `as_of` (a moment in ISO 8601),
+`pin`, `include_deleted`, `include_system`, and what an object store needs beside, such as
+`aws_endpoint`.
 Spark doesn't tell Python data sources which columns a query uses: where a table is wide, name them.
 Filters aren't taken from Spark either, whose interface for them gives wrong rows
 (docs/decisions/0019-reading-in-spark.md). With `changes` it gives what commits changed instead, as
@@ -28,13 +29,14 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from lakesplice.apps.asked_versions import asked_snapshot
 from lakesplice.apps.spark_format.changes import Changes, ChangesReader, ChangesStream, version_of
 from lakesplice.errors import UsageError
 from lakesplice.model.manifest import FileRef, Manifest
 from lakesplice.model.schema import SYSTEM_FIELDS, TableSchema
 from lakesplice.planning.filtering.filters import stored_names
 from lakesplice.spark.python_workers import keep_zip_directories
-from lakesplice.storage.stores import open_store
+from lakesplice.storage.stores import AnyStore, open_store
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.snapshot import (
     Snapshot,
@@ -43,13 +45,13 @@ from lakesplice.table.protocol.snapshot import (
     read_manifest,
 )
 from lakesplice.table.reading.scan import View, matching_files
-from lakesplice.table.reading.table import ReadRequest, ask, requested_version
+from lakesplice.table.reading.table import ReadRequest, ask
 
 FORMAT = "lakesplice"
 # A partition is a task; small files share one.
 _PARTITION_BYTES = 64 * 1024 * 1024
 _OF_CHANGES = ("changes", "starting_version", "ending_version")
-_OF_ROWS = ("view", "filter", "version", "as_of", "include_deleted", "include_system")
+_OF_ROWS = ("view", "filter", "version", "as_of", "pin", "include_deleted", "include_system")
 _OWN = frozenset(("path", "columns", *_OF_ROWS, *_OF_CHANGES))
 _YES, _NO = frozenset(("true", "yes", "1")), frozenset(("false", "no", "0"))
 
@@ -142,7 +144,7 @@ class LakespliceSource(DataSource):
         end = snapshot.version if last is None else version_of(last)
         return ChangesReader(self._changes(snapshot), version_of(first), end, snapshot)
 
-    def _store(self) -> Store:
+    def _store(self) -> AnyStore:
         path = self.options.get("path")
         if not path:
             raise UsageError("give the table's path: spark.read.format('lakesplice').load(path)")
@@ -152,7 +154,8 @@ class LakespliceSource(DataSource):
     def _opened(self) -> Snapshot:
         store, version = self._store(), self.options.get("version")
         number = None if version is None else version_of(version)
-        return open_snapshot(store, requested_version(store, number, self.options.get("as_of")))
+        as_of, pin = self.options.get("as_of"), self.options.get("pin")
+        return asked_snapshot(store, version=number, as_of=as_of, pin=pin)
 
     def _wanted(self) -> _Wanted:
         columns = self.options.get("columns")

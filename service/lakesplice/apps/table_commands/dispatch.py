@@ -9,7 +9,8 @@ from __future__ import annotations
 import getpass
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,7 @@ from lakesplice.apps.table_commands.command_table import CommandResult, CommandT
 from lakesplice.apps.table_commands.work import ONCE, execute
 from lakesplice.config import Settings
 from lakesplice.errors import FencedError, LakespliceError, UsageError
+from lakesplice.model.names import TableName
 from lakesplice.storage.stores import AnyStore
 from lakesplice.storage.system import SystemClock, SystemEntropy
 from lakesplice.table.driver.generation import BEATS_PER_LEASE, Generation, Wait, take_generation
@@ -39,6 +41,8 @@ WAIT_SECONDS = 600.0
 # After one lease a driver that has died is known to be dead.
 _WAITS_MAX = BEATS_PER_LEASE + 2
 _ID_BITS = 64
+# Each only waits, and looks for its answer twice a second.
+_REQUESTS_AT_ONCE = 64
 # A request is looked for in the history from this long before it expired.
 _EXECUTED_WITHIN_MS = 2 * 3_600_000
 
@@ -70,18 +74,57 @@ def give_command(
     """
     lake, name = lake_of(address, options)
     clock = patience.clock
-    request = Request(
-        f"{SystemEntropy().bits(_ID_BITS):016x}",
-        command,
-        name.path,
-        _who(),
-        clock.now_ms() + round(patience.seconds_max * 1000),
-        arguments,
-    )
+    request = _request(name, command, arguments, patience)
     answered = ask(lake, request, clock, patience.wait)
     if answered is None:
         with _generation(lake, patience) as generation:
             return execute_here(lake, request, generation, clock, SystemEntropy(), settings)
+    return _accepted(answered, name)
+
+
+def give_to_each(
+    lake: AnyStore,
+    names: Sequence[TableName],
+    command: str,
+    arguments: Mapping[str, Any],
+    patience: RequestWait,
+) -> dict[TableName, CommandResult]:
+    """Give a command about each of some tables of a lake; return the results.
+
+    The running driver gets all requests at once, so that it stops its queries once. Otherwise as
+    `give`; after an error some tables may have done it.
+    """
+    requests = {name: _request(name, command, arguments, patience) for name in names}
+
+    def asked(name: TableName) -> Answer | None:
+        return ask(lake, requests[name], patience.clock, patience.wait)
+
+    with ThreadPoolExecutor(_REQUESTS_AT_ONCE, "requests") as pool:
+        answers = dict(zip(names, pool.map(asked, names), strict=True))
+    done = {name: _accepted(answered, name) for name, answered in answers.items() if answered}
+    left = [name for name in names if name not in done]
+    if left:
+        with _generation(lake, patience) as generation:
+            clock, entropy = patience.clock, SystemEntropy()
+            for name in left:
+                done[name] = execute_here(lake, requests[name], generation, clock, entropy, None)
+    return done
+
+
+def _request(
+    name: TableName, command: str, arguments: Mapping[str, Any], patience: RequestWait
+) -> Request:
+    return Request(
+        f"{SystemEntropy().bits(_ID_BITS):016x}",
+        command,
+        name.path,
+        _who(),
+        patience.clock.now_ms() + round(patience.seconds_max * 1000),
+        arguments,
+    )
+
+
+def _accepted(answered: Answer, name: TableName) -> CommandResult:
     if not answered.done:
         raise UsageError(f"the driver refused: {answered.text}", table=str(name))
     return CommandResult(f"{answered.text} (by the running driver)", answered.facts)

@@ -28,6 +28,7 @@ from lakesplice.table.protocol.intents import FileMerge, Purge, Redirect, Splice
 from lakesplice.table.upkeep.compact import compact_files, splice_of
 from lakesplice.table.upkeep.file_merge import file_merge, merge_base_files
 from lakesplice.table.upkeep.index_check import rebuild
+from lakesplice.table.upkeep.pins import pin, unpin
 from lakesplice.table.upkeep.purge import PurgeRules, purge
 from lakesplice.table.upkeep.restore import restore
 from lakesplice.table.upkeep.vacuum import vacuum
@@ -35,7 +36,8 @@ from lakesplice.table.upkeep.vacuum import vacuum
 UNPARK, RESTORE, REBUILD = "unpark", "restore", "index rebuild"
 VACUUM, COMPACT, MERGE, PURGE = "vacuum", "compact", "merge", "purge"
 REPLAY, DROP, RESET = "dlq replay", "dlq drop", "reset"
-ONCE = frozenset((UNPARK, RESTORE, RESET))
+PIN, UNPIN = "pin", "unpin"
+ONCE = frozenset((UNPARK, RESTORE, RESET, UNPIN))
 _TASK_BYTES = 128 * 2**20
 
 
@@ -142,6 +144,32 @@ def _restore(table: CommandTable, version: int) -> CommandResult:
         f"version {version} restored as version {made.version}; the service reads again what came"
         " since"
     )
+
+
+def _pin(table: CommandTable, name: str, ends_ms: int) -> CommandResult:
+    made = pin(
+        table.store,
+        table.snapshot,
+        name,
+        table.commit,
+        entropy=table.entropy,
+        retries=table.retries(),
+        ends_ms=ends_ms,
+        generation=table.generation,
+    )
+    return CommandResult(f"version {made.version} pinned as {name}", {"version": made.version})
+
+
+def _unpin(table: CommandTable, name: str) -> CommandResult:
+    version = unpin(
+        table.store,
+        table.snapshot,
+        name,
+        table.commit,
+        retries=table.retries(),
+        generation=table.generation,
+    )
+    return CommandResult(f"version {version} isn't pinned as {name} any more")
 
 
 def _vacuum(table: CommandTable, seconds: float) -> CommandResult:
@@ -278,7 +306,9 @@ _KINDS: Mapping[str, _Kind] = {
     RESET: _Kind(reset_arguments, reset),
     RESTORE: _Kind(lambda arguments: {"version": int(arguments["version"])}, _restore),
     REBUILD: _Kind(_nothing, _rebuild),
-    VACUUM: _Kind(lambda arguments: {"seconds": float(arguments["retention_seconds"])}, _vacuum),
+    PIN: _Kind(lambda given: {"name": str(given["name"]), "ends_ms": int(given["ends_ms"])}, _pin),
+    UNPIN: _Kind(lambda given: {"name": str(given["name"])}, _unpin),
+    VACUUM: _Kind(lambda given: {"seconds": float(given["retention_seconds"])}, _vacuum),
     COMPACT: _Kind(_nothing, _compact),
     MERGE: _Kind(_nothing, _merge),
     PURGE: _Kind(lambda arguments: {"seconds": float(arguments["older_than_seconds"])}, _purge),

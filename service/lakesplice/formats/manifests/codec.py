@@ -13,7 +13,8 @@ partition columns has format 5, since who does not know them would put rows into
 several topics has format 6, since who does not know `sources` would take it for one without any.
 One in which a stored name went from one column to another has format 7, since who knows older
 deltas and files by names would read the one's values as the other's; so has one with columns that
-are copies of others, since who doesn't know these would let them fall behind.
+are copies of others, since who doesn't know these would let them fall behind. One with pins has
+format 8, since who doesn't know them would delete the files that they keep.
 Source: docs/format.md, "Manifest".
 """
 
@@ -24,6 +25,8 @@ from dataclasses import replace
 from typing import Any
 
 from lakesplice.errors import CorruptFileError, UnsupportedError
+from lakesplice.formats.manifests.files import base_in, base_out, file_in, file_out
+from lakesplice.formats.manifests.retention import retention_in, retention_out
 from lakesplice.formats.manifests.schema import schema_in, schema_out
 from lakesplice.formats.manifests.source import (
     integers_out,
@@ -33,11 +36,10 @@ from lakesplice.formats.manifests.source import (
     source_in,
     source_out,
 )
-from lakesplice.model.address import BaseFile, Segment, group_name
+from lakesplice.model.address import group_name
 from lakesplice.model.manifest import (
     DeadLetterRef,
     DeltaRef,
-    FileRef,
     Manifest,
     Retention,
     RunRef,
@@ -54,6 +56,7 @@ FORMAT_PARTIAL = 4
 FORMAT_PARTITIONED = 5
 FORMAT_MERGED = 6
 FORMAT_NAMES = 7
+FORMAT_PINS = 8
 # What indexing into JSON of another shape raises; a type beyond ours or a value out of its range
 # come as errors of our own, which are named already.
 MALFORMED = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)
@@ -66,7 +69,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
         "generation": manifest.generation,
         "schema": schema_out(manifest.schema),
         **_sources_out(manifest),
-        "files": [_base_out(file) for file in manifest.files.values()],
+        "files": [base_out(file) for file in manifest.files.values()],
         "deltas": [_delta_out(delta) for delta in manifest.deltas],
         "runs": [
             {**file_out(run.file), "entries": run.entries, "keys_version": run.keys_version}
@@ -78,7 +81,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
     if manifest.upserts is not None:
         value["upserts"] = _upserts_out(manifest.upserts)
     if manifest.retention != Retention():
-        value["retention"] = _retention_out(manifest.retention)
+        value["retention"] = retention_out(manifest.retention)
     # NaN and infinities are no JSON: what has one fails here, before anything is written.
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
@@ -108,6 +111,8 @@ def _sources_in(value: Any) -> dict[str, SourceState]:
 
 
 def _format_of(manifest: Manifest) -> int:
+    if manifest.retention.pins:
+        return FORMAT_PINS
     if manifest.schema.has_handed_on or manifest.schema.copies:
         return FORMAT_NAMES
     if manifest.is_merged:
@@ -152,7 +157,7 @@ def decode_manifest(data: bytes, path: str) -> Manifest:
 def require_known_format(value: Any, path: str) -> None:
     """Return if a manifest, or the pointer to one, is of a format that is known here."""
     written_by = int(value["format"])
-    if written_by > FORMAT_NAMES:
+    if written_by > FORMAT_PINS:
         raise UnsupportedError(
             "a newer Lakesplice wrote the table's state; upgrade this one",
             path=path,
@@ -161,7 +166,7 @@ def require_known_format(value: Any, path: str) -> None:
 
 
 def _manifest_in(value: Any) -> Manifest:
-    files = [_base_in(file) for file in value["files"]]
+    files = [base_in(file) for file in value["files"]]
     return Manifest(
         generation=int(value["generation"]),
         schema=schema_in(value["schema"]),
@@ -175,7 +180,7 @@ def _manifest_in(value: Any) -> Manifest:
         dead_letters=tuple(_dead_letters_in(ref) for ref in value["dead_letters"]),
         parked=None if value["parked"] is None else parked_in(value["parked"]),
         upserts=None if value.get("upserts") is None else _upserts_in(value["upserts"]),
-        retention=_retention_in(value["retention"]) if "retention" in value else Retention(),
+        retention=retention_in(value["retention"]) if "retention" in value else Retention(),
     )
 
 
@@ -203,31 +208,6 @@ def _dead_letters_in(value: Any) -> DeadLetterRef:
     )
 
 
-def _base_out(file: BaseFile) -> dict[str, Any]:
-    return {
-        "path": file.path,
-        "bytes": file.bytes,
-        "segments": [[group_name(segment.group), segment.rows] for segment in file.segments],
-        "splices": file.splices,
-        "tail": [file.tail_bytes, file.tail_checksum],
-        **({"partition": list(file.partition)} if file.partition else {}),
-    }
-
-
-def _base_in(value: Any) -> BaseFile:
-    segments = tuple(Segment(int(group, 16), int(rows)) for group, rows in value["segments"])
-    size, tail = value["tail"]
-    return BaseFile(
-        path=str(value["path"]),
-        bytes=int(value["bytes"]),
-        segments=segments,
-        splices=int(value["splices"]),
-        tail_bytes=int(size),
-        tail_checksum=str(tail),
-        partition=tuple(None if part is None else str(part) for part in value.get("partition", ())),
-    )
-
-
 def _delta_out(delta: DeltaRef) -> dict[str, Any]:
     return {
         **file_out(delta.file),
@@ -252,16 +232,6 @@ def _delta_in(value: Any) -> DeltaRef:
     )
 
 
-def file_out(file: FileRef) -> dict[str, Any]:
-    """Return a reference to a file as it stands in a manifest."""
-    return {"path": file.path, "bytes": file.bytes, "checksum": file.checksum}
-
-
-def file_in(value: Any) -> FileRef:
-    """Read back `file_out`."""
-    return FileRef(str(value["path"]), int(value["bytes"]), str(value["checksum"]))
-
-
 def _upserts_out(upserts: UpsertState) -> dict[str, Any]:
     return {
         "position": upserts.position,
@@ -277,26 +247,4 @@ def _upserts_in(value: Any) -> UpsertState:
         has_deleted=bool(value["has_deleted"]),
         transactions={str(name): int(number) for name, number in value["transactions"].items()},
         insert_only=bool(value.get("insert_only", False)),
-    )
-
-
-def _retention_out(retention: Retention) -> dict[str, Any]:
-    return {
-        "retained_from": retention.retained_from,
-        "vacuumed": retention.vacuumed,
-        "restores": list(retention.restores),
-        "writers_from": retention.writers_from,
-        "swept": retention.swept,
-        "swept_ms": retention.swept_ms,
-    }
-
-
-def _retention_in(value: Any) -> Retention:
-    return Retention(
-        retained_from=int(value["retained_from"]),
-        vacuumed=int(value["vacuumed"]),
-        restores=tuple(int(version) for version in value["restores"]),
-        writers_from=int(value["writers_from"]),
-        swept=int(value["swept"]),
-        swept_ms=int(value["swept_ms"]),
     )

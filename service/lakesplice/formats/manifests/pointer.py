@@ -12,10 +12,9 @@ from lakesplice.errors import CorruptFileError
 from lakesplice.formats.manifests.codec import (
     FORMAT,
     MALFORMED,
-    file_in,
-    file_out,
     require_known_format,
 )
+from lakesplice.formats.manifests.files import file_in, file_out
 from lakesplice.model.manifest import (
     FileRef,
 )

@@ -26,11 +26,13 @@ def temporaries_before_ms(now_ms: int) -> int:
 def files_by_path(manifest: Manifest) -> dict[str, int]:
     """Return every file that a version is read from, but for its manifest, with its size in bytes.
 
-    Dead letters count: they are there to be looked at.
+    Dead letters count: they are there to be looked at. Of a pin the copy of its manifest counts;
+    what that names is the pinned version's.
     """
     refs = [delta.file for delta in manifest.deltas]
     refs += [run.file for run in manifest.runs]
     refs += [letters.file for letters in manifest.dead_letters]
+    refs += [pin.copy for pin in manifest.retention.pins]
     files = {file.path: file.bytes for file in manifest.files.values()}
     return files | {ref.path: ref.bytes for ref in refs}
 
@@ -39,8 +41,8 @@ def gone_files(expired: Iterable[Manifest], kept: Iterable[Manifest]) -> dict[st
     """Return the files that expired versions name and no kept one does, in the order of names.
 
     A file's name is never used again, and only a restore uses a file again. So of the retained
-    versions the oldest one and the restores are enough to keep: what any other names is named by
-    one of these, or was written later than the expired versions.
+    versions the oldest one, the restores and the older ones that are pinned are enough to keep:
+    what any other names is named by one of these, or was written later than the expired versions.
     """
     needed = {path for manifest in kept for path in files_by_path(manifest)}
     found: dict[str, int] = {}

@@ -37,6 +37,7 @@ from lakesplice.table.protocol.commit import Committed, Conflict, commit, create
 from lakesplice.table.protocol.intents import Create, IndexMerge, Intent, Splice
 from lakesplice.table.protocol.ports import Clock, Entropy, LogKeeper, Rewriter, Store
 from lakesplice.table.protocol.retries import Retries
+from lakesplice.table.protocol.snapshot import Snapshot
 from lakesplice.table.reading.table import Moment, Table, requested_version
 from lakesplice.table.upkeep import compact
 from lakesplice.table.upkeep.expiry import Expiry
@@ -142,8 +143,15 @@ class HandFedTable(Table):
     machines on the same table are safe; one object is used by one thread at a time.
     """
 
-    def __init__(self, store: Store, tools: Tools, version: int | None = None) -> None:
-        super().__init__(store, version)
+    def __init__(
+        self,
+        store: Store,
+        tools: Tools,
+        version: int | None = None,
+        *,
+        snapshot: Snapshot | None = None,
+    ) -> None:
+        super().__init__(store, version, snapshot=snapshot)
         self._tools = tools
         self._upserter = Upserter(store, tools.clock, tools.entropy, tools.rewriter, THREADS)
         self._log = Maintenance(

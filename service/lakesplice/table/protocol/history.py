@@ -48,7 +48,7 @@ def history(store: Store, before: int | None = None) -> Iterator[HistoryEntry]:
         infos = (a for a in decode_commit(store.read(path), path) if isinstance(a, CommitInfo))
         info = next(infos, CommitInfo(None, ""))
         if newer is not None:
-            old, new = _offsets(info), _offsets(newer[1])
+            old, new = stated_offsets(info), stated_offsets(newer[1])
             moved = _moved(old.get("", {}), new.get("", {}))
             yield HistoryEntry(*newer, moved, _moved_by_topic(old, new))
         newer = version, info
@@ -56,7 +56,7 @@ def history(store: Store, before: int | None = None) -> Iterator[HistoryEntry]:
         yield HistoryEntry(*newer, {} if newer[0] == 0 else None)
 
 
-def _offsets(info: CommitInfo) -> Mapping[str, Mapping[int, int]]:
+def stated_offsets(info: CommitInfo) -> Mapping[str, Mapping[int, int]]:
     """The offsets that a commit of ours states, by topic, the only one's under an empty name; none
     in anybody else's.
     """

@@ -16,6 +16,7 @@ from lakesplice.model.manifest import (
     DeltaRef,
     Manifest,
     ParkReason,
+    Pin,
     Retention,
     RunRef,
     SourceState,
@@ -287,13 +288,27 @@ class Expire:
     """Versions below `retained_from` lose files: said before the first one is deleted.
 
     `read` is the retention it was planned on. Files that only versions below `vacuumed` named are
-    deleted.
+    deleted. The pins named in `ended` end with it.
     """
 
     generation: int
     read: Retention
     retained_from: int
     vacuumed: int
+    counts: Counts = field(default_factory=dict)
+    ended: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePins:
+    """The versions that are kept under names, `pins`, become others; `read` is the retention it was
+    planned on.
+    """
+
+    generation: int
+    read: Retention
+    pins: tuple[Pin, ...]
+    operation: str
     counts: Counts = field(default_factory=dict)
 
 
@@ -337,6 +352,7 @@ Intent = (
     | Redirect
     | Replay
     | Expire
+    | ChangePins
     | Sweep
     | Restore
 )

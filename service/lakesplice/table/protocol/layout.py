@@ -20,6 +20,7 @@ BASE = "base"
 DELTAS = "_lakesplice/deltas"
 INDEX = "_lakesplice/index"
 MANIFESTS = "_lakesplice/manifests"
+PINS = "_lakesplice/pins"
 DEAD_LETTERS = "_lakesplice/dead_letters"
 GENERATIONS = "_lakesplice/generations"
 HEARTBEATS = "_lakesplice/heartbeats"
@@ -89,6 +90,16 @@ def manifest_version(path: str) -> int | None:
     """Read the version back from a manifest's name; None if it is not one."""
     match = _MANIFEST.fullmatch(path)
     return int(match[1]) if match else None
+
+
+def pinned_path(entropy: Entropy) -> str:
+    """The name of a copy of the manifest of a version that is pinned."""
+    return f"{PINS}/{_random(entropy)}.json"
+
+
+def lake_pin_path(name: str) -> str:
+    """A lake's pin, in the lake's own folder."""
+    return f"{PINS}/{name}.json"
 
 
 def commit_path(version: int) -> str:

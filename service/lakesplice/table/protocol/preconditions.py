@@ -13,6 +13,7 @@ from typing import Any
 from lakesplice.errors import FencedError
 from lakesplice.planning.upkeep.purging import purge_bound
 from lakesplice.table.protocol.intents import (
+    ChangePins,
     Evolve,
     Expire,
     FileMerge,
@@ -266,11 +267,11 @@ def writer_began_after_sweep(
     )
 
 
-def retention_is_as_read(now: Snapshot, intent: Expire) -> Conflict | None:
-    """No other vacuum was committed, and no older version was restored."""
+def retention_is_as_read(now: Snapshot, intent: Expire | ChangePins) -> Conflict | None:
+    """No other vacuum was committed, no older version was restored, and none was pinned."""
     if now.manifest.retention == intent.read:
         return None
-    return Conflict(ConflictCode.RETENTION, "a vacuum or a restore was committed meanwhile")
+    return Conflict(ConflictCode.RETENTION, "a vacuum, a restore or a pin was committed meanwhile")
 
 
 Precondition = Callable[[Snapshot, Any], Conflict | None]
@@ -329,6 +330,7 @@ PRECONDITIONS: Mapping[type[Intent], tuple[Precondition, ...]] = {
     Redirect: (generation_is_current, nothing_was_committed),
     Replay: (generation_is_current, nothing_was_committed),
     Expire: (generation_is_current, retention_is_as_read),
+    ChangePins: (generation_is_current, retention_is_as_read),
     Sweep: (generation_is_current,),
     Restore: (generation_is_current, nothing_was_committed),
 }

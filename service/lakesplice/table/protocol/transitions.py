@@ -22,6 +22,7 @@ from lakesplice.model.schema import TableSchema
 from lakesplice.table.protocol.file_actions import adds_of, partition_values, removes_of
 from lakesplice.table.protocol.intents import (
     Adopt,
+    ChangePins,
     Counts,
     Create,
     Evolve,
@@ -40,6 +41,7 @@ from lakesplice.table.protocol.intents import (
     Upsert,
 )
 from lakesplice.table.protocol.offsets import offsets_from, reached
+from lakesplice.table.protocol.retention_states import after_expiry, after_sweep
 from lakesplice.table.protocol.source_states import fed, purged, redirected, replayed, stamp
 
 STATS_COLUMNS = "delta.dataSkippingStatsColumns"
@@ -93,7 +95,7 @@ def transition(before: Manifest, intent: Intent, moment: CommitPoint) -> Transit
             return _evolve(before, intent, moment)
         case Redirect() | Replay():
             return _of_source(before, intent, moment)
-        case Expire() | Sweep() | Restore():
+        case Expire() | ChangePins() | Sweep() | Restore():
             return _of_versions(before, intent, moment)
 
 
@@ -108,13 +110,20 @@ def _of_source(before: Manifest, intent: Redirect | Replay, moment: CommitPoint)
 
 
 def _of_versions(
-    before: Manifest, intent: Expire | Sweep | Restore, moment: CommitPoint
+    before: Manifest, intent: Expire | ChangePins | Sweep | Restore, moment: CommitPoint
 ) -> Transition:
     match intent:
         case Expire():
-            return _expire(before, intent)
+            kept, operation = after_expiry(before.retention, intent), "VACUUM"
+            return Transition(replace(before, retention=kept), operation, counts=intent.counts)
+        case ChangePins():
+            kept = replace(before.retention, pins=intent.pins)
+            return Transition(
+                replace(before, retention=kept), intent.operation, counts=intent.counts
+            )
         case Sweep():
-            return _sweep(before, intent, moment)
+            kept = after_sweep(before.retention, intent, moment.version, moment.timestamp_ms)
+            return Transition(replace(before, retention=kept), "SWEEP")
         case Restore():
             return _restore(before, intent, moment)
 
@@ -321,27 +330,6 @@ def _replay(before: Manifest, intent: Replay, moment: CommitPoint) -> Transition
     )
     new = adds_of(before.schema, intent.files, moment.timestamp_ms)
     return Transition(manifest, intent.operation, (*removes, *adds, *new), intent.counts)
-
-
-def _expire(before: Manifest, intent: Expire) -> Transition:
-    retention = replace(
-        before.retention,
-        retained_from=intent.retained_from,
-        vacuumed=intent.vacuumed,
-        restores=tuple(v for v in before.retention.restores if v >= intent.retained_from),
-    )
-    return Transition(replace(before, retention=retention), "VACUUM", counts=intent.counts)
-
-
-def _sweep(before: Manifest, intent: Sweep, moment: CommitPoint) -> Transition:
-    asked = moment.version if intent.writers_from is None else intent.writers_from
-    retention = replace(
-        before.retention,
-        writers_from=max(before.retention.writers_from, asked),
-        swept=moment.version,
-        swept_ms=moment.timestamp_ms,
-    )
-    return Transition(replace(before, retention=retention), "SWEEP")
 
 
 def _restore(before: Manifest, intent: Restore, moment: CommitPoint) -> Transition:

@@ -35,10 +35,14 @@ class Table:
     and `CorruptFileError` for what the store holds, and `UsageError` for arguments that do not fit.
     """
 
-    def __init__(self, store: Store, version: int | None = None) -> None:
-        """Open the newest version, or a given one; `store` is the table's own folder."""
+    def __init__(
+        self, store: Store, version: int | None = None, *, snapshot: Snapshot | None = None
+    ) -> None:
+        """Open the newest version, or a given one, or take one that is read already; `store` is the
+        table's own folder.
+        """
         self._store = store
-        self._snapshot = open_snapshot(store, version)
+        self._snapshot = snapshot or open_snapshot(store, version)
 
     @property
     def version(self) -> int:

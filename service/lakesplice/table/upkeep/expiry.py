@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 from lakesplice.errors import CorruptFileError
 from lakesplice.formats.manifests import Pointer
-from lakesplice.model.manifest import Manifest
+from lakesplice.model.manifest import FileRef, Manifest
 from lakesplice.planning.upkeep.retention import gone_files
 from lakesplice.table.protocol.commit import Committed, Conflict
 from lakesplice.table.protocol.intents import Expire, Intent
@@ -37,13 +37,14 @@ class ExpiryPlan:
     """What is to be deleted: `files` maps paths to sizes in bytes.
 
     The versions from `first` to `retained_from` (exclusive) are expired. `is_last` says that there
-    are no further ones.
+    are no further ones. `ended` names the pins that end.
     """
 
     first: int
     retained_from: int
     files: Mapping[str, int]
     is_last: bool
+    ended: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +64,10 @@ def plan_expiry(
     expired_ms: int,
     start: int = 0,
     versions_max: int = VERSIONS_PER_ROUND,
+    now_ms: int | None = None,
 ) -> ExpiryPlan:
-    """Find what to delete of versions that were succeeded before `expired_ms`.
+    """Find what to delete of versions that were succeeded before `expired_ms`, and of pins that
+    have ended by `now_ms`; none has if that is None. A pinned version is kept whole.
 
     `start` is a version below which all is known to be done; at most `versions_max` versions are
     looked at. Costs two reads for each; lists only if the log no longer has the first one. Blocks.
@@ -84,12 +87,16 @@ def plan_expiry(
         expired.append(pointer)
         oldest, pointer = oldest + 1, following
     files: dict[str, int] = {}
-    if expired:
+    ended = [pin for pin in retention.pins if now_ms is not None and 0 < pin.ends_ms <= now_ms]
+    gone = [pointer.manifest for pointer in expired]
+    gone += [pin.copy for pin in ended if pin.version < oldest]
+    if gone:
         restores = [version for version in retention.restores if version > oldest]
         kept = [read_manifest(store, pointer.manifest), snapshot.manifest]
         kept += [read_manifest(store, read_pointer(store, at).manifest) for at in restores]
-        files = gone_files(_whole(store, expired), kept)
-    return ExpiryPlan(first, oldest, files, is_last)
+        kept += [read_manifest(store, pin.copy) for pin in retention.pins if pin not in ended]
+        files = gone_files(_whole(store, gone), kept)
+    return ExpiryPlan(first, oldest, files, is_last, frozenset(pin.name for pin in ended))
 
 
 class Expiry:
@@ -105,8 +112,11 @@ class Expiry:
         self._generation = generation
         self._done = 0
 
-    def run(self, snapshot: Snapshot, expired_ms: int) -> Expired | Conflict:
-        """Delete what only versions succeeded before `expired_ms` name, a number of them at a time.
+    def run(
+        self, snapshot: Snapshot, expired_ms: int, now_ms: int | None = None
+    ) -> Expired | Conflict:
+        """Delete what only versions succeeded before `expired_ms` name, a number of them at a time,
+        and end the pins that are to end by `now_ms`.
 
         Commits only if there is something to delete; a `Conflict` if another one did the same just
         then. Blocks; may be called again after any error
@@ -115,8 +125,8 @@ class Expiry:
         left = self._made_good(snapshot)
         if not left.done:
             return left
-        plan = plan_expiry(self._store, snapshot, expired_ms, left.retained_from)
-        if plan.files:
+        plan = plan_expiry(self._store, snapshot, expired_ms, left.retained_from, now_ms=now_ms)
+        if plan.files or plan.ended:
             outcome = self._commit(self._intent(snapshot.manifest, plan))
             if isinstance(outcome, Conflict):
                 return outcome
@@ -139,7 +149,8 @@ class Expiry:
     def _intent(self, manifest: Manifest, plan: ExpiryPlan) -> Expire:
         generation = manifest.generation if self._generation is None else self._generation
         counts = {"files": len(plan.files), "bytes": sum(plan.files.values())}
-        return Expire(generation, manifest.retention, plan.retained_from, plan.first, counts)
+        kept, done = plan.retained_from, plan.first
+        return Expire(generation, manifest.retention, kept, done, counts, plan.ended)
 
 
 def there(store: Store, files: Mapping[str, int]) -> dict[str, int]:
@@ -159,8 +170,14 @@ def manifests(store: Store, first: int, last: int) -> Iterator[Manifest]:
         yield read_manifest(store, read_pointer(store, version).manifest)
 
 
-def _whole(store: Store, pointers: Sequence[Pointer]) -> Iterator[Manifest]:
+def pinned(store: Store, manifest: Manifest) -> Iterator[Manifest]:
+    """Yield the manifests of the versions that are pinned; a read for each."""
+    for pin in manifest.retention.pins:
+        yield read_manifest(store, pin.copy)
+
+
+def _whole(store: Store, refs: Sequence[FileRef]) -> Iterator[Manifest]:
     """The manifests that can be read; files that only another one names are found as orphans."""
-    for pointer in pointers:
+    for ref in refs:
         with suppress(CorruptFileError):
-            yield read_manifest(store, pointer.manifest)
+            yield read_manifest(store, ref)

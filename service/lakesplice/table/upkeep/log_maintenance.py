@@ -98,7 +98,9 @@ class Maintenance:
         return self._expire(snapshot, self._expired_ms())
 
     def _expire(self, snapshot: Snapshot, expired_ms: int) -> Expired | Conflict | None:
-        return None if self._expiry is None else self._expiry.run(snapshot, expired_ms)
+        if self._expiry is None:
+            return None
+        return self._expiry.run(snapshot, expired_ms, self._clock.now_ms())
 
     def _expired_ms(self) -> int:
         return self._clock.now_ms() - int(self._retention_seconds * 1000)

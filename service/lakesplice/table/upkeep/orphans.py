@@ -20,16 +20,16 @@ from lakesplice.planning.upkeep.retention import files_by_path
 from lakesplice.table.files.inner_tables import inner_tables, is_within
 from lakesplice.table.protocol.commit import Conflict
 from lakesplice.table.protocol.intents import Sweep
-from lakesplice.table.protocol.layout import BASE, DEAD_LETTERS, DELTAS, INDEX
+from lakesplice.table.protocol.layout import BASE, DEAD_LETTERS, DELTAS, INDEX, PINS
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.snapshot import Snapshot
-from lakesplice.table.upkeep.expiry import Commit, first_there, manifests
+from lakesplice.table.upkeep.expiry import Commit, first_there, manifests, pinned
 
 # By how much the clocks of those who commit and of the store may differ.
 _SKEW_MS = 3_600_000
 # What Delta writers leave: data files, change data, deletion vectors. Hidden folders are others'.
 _THEIRS = re.compile(r"(?:_change_data/)?(?:[^_./][^/]*/)*[^_./][^/]*\.(?:parquet|bin)")
-_OURS = tuple(f"{folder}/" for folder in (BASE, DELTAS, INDEX, DEAD_LETTERS))
+_OURS = tuple(f"{folder}/" for folder in (BASE, DELTAS, INDEX, DEAD_LETTERS, PINS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ class Swept:
 
 def find_orphans(store: Store, snapshot: Snapshot, before_ms: int) -> dict[str, int]:
     """Return the files written before `before_ms`, by the store's clock, that no version retained
-    at `snapshot` names, with their sizes, none of a table within this one's folder. Blocks: lists
-    the table and reads every such version.
+    or pinned at `snapshot` names, with their sizes, none of a table within this one's folder.
+    Blocks: lists the table and reads every such version.
     """
     named = files_by_path(snapshot.manifest)
     unnamed = {}
@@ -59,6 +59,7 @@ def find_orphans(store: Store, snapshot: Snapshot, before_ms: int) -> dict[str, 
     if unnamed:
         first = first_there(store, snapshot.manifest.retention.retained_from)
         _drop_named(unnamed, manifests(store, first, snapshot.version))
+        _drop_named(unnamed, pinned(store, snapshot.manifest))
     return unnamed
 
 

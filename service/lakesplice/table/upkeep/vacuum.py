@@ -62,7 +62,7 @@ def plan_vacuum(
 ) -> Vacuumed:
     """Return what a vacuum would delete; changes nothing. Blocks: lists the table."""
     expired_ms = now_ms - int(retention_seconds * 1000)
-    plan = plan_expiry(store, snapshot, expired_ms, versions_max=_VERSIONS_MAX)
+    plan = plan_expiry(store, snapshot, expired_ms, versions_max=_VERSIONS_MAX, now_ms=now_ms)
     expired = there(store, plan.files)
     orphans = find_orphans(store, snapshot, orphans_before_ms(now_ms, retention_seconds))
     others = {path: size for path, size in orphans.items() if path not in expired}
@@ -86,7 +86,7 @@ def vacuum(
     expiry, done = Expiry(store, commit, generation), False
     expired: dict[str, int] = {}
     while not done:
-        outcome = expiry.run(snapshot, expired_ms)
+        outcome = expiry.run(snapshot, expired_ms, now_ms)
         if isinstance(outcome, Conflict):
             raise RetryableError(f"{outcome.detail}; vacuum again", path=str(store))
         expired |= outcome.files

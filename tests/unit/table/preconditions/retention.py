@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from lakesplice.model.manifest import FileRef, Pin
 from lakesplice.table.protocol import preconditions as rules
 from lakesplice.table.protocol.commit import ConflictCode
 from lakesplice.table.protocol.intents import (
+    ChangePins,
     Expire,
     Intent,
     Restore,
@@ -60,7 +62,37 @@ def _files_of_an_expired_version(before: Snapshot, after: Snapshot) -> bool:
     return before.manifest.retention.retained_from == 1 and not after.manifest.files
 
 
+def _pins(table: TableUnderTest) -> ChangePins:
+    pin = Pin("p", 0, 0, FileRef("_lakesplice/pins/0.json", 1, ""))
+    return ChangePins(1, table.now().manifest.retention, (pin,), "PIN")
+
+
+def _pin_of_a_deposed_driver(table: TableUnderTest) -> Intent:
+    table.committed(replace(table.ingest(0), generation=2))
+    return _pins(table)
+
+
+def _pin_beside_a_vacuum(table: TableUnderTest) -> Intent:
+    late = _pins(table)
+    table.committed(Expire(1, table.now().manifest.retention, 1, 0))
+    return late
+
+
+def _pinned_what_is_deleted(before: Snapshot, after: Snapshot) -> bool:
+    oldest = before.manifest.retention.retained_from
+    return any(pin.version < oldest for pin in after.manifest.retention.pins)
+
+
 CELLS = {
+    "pin: generation": Cell(
+        rules.generation_is_current, None, _pin_of_a_deposed_driver, generation_fell
+    ),
+    "pin: retention": Cell(
+        rules.retention_is_as_read,
+        ConflictCode.RETENTION,
+        _pin_beside_a_vacuum,
+        _pinned_what_is_deleted,
+    ),
     "restore: generation": Cell(
         rules.generation_is_current, None, _restore_of_a_deposed_driver, generation_fell
     ),

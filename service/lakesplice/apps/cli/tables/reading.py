@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
-from lakesplice.apps.cli.options import AsOfOption, ConfigOption, TableArgument, lake_options
+from lakesplice.apps.cli.options import (
+    AsOfOption,
+    AtOffsetsOption,
+    ConfigOption,
+    PinOption,
+    TableArgument,
+    lake_options,
+    parse_offset,
+)
 from lakesplice.apps.cli.output import json_line, print_table
 from lakesplice.errors import UsageError
 from lakesplice.model.names import SYSTEM_COLUMNS
@@ -56,6 +64,8 @@ def read(
         int | None, typer.Option("--version", min=0, help="The version; the newest without it.")
     ] = None,
     as_of: AsOfOption = None,
+    pin: PinOption = None,
+    at_offset: AtOffsetsOption = None,
     limit: Annotated[
         int | None,
         typer.Option(
@@ -82,7 +92,9 @@ def read(
 
     if form is Format.PARQUET and out is None and sys.stdout.isatty():
         raise UsageError("Parquet is binary; write it to a file with --out")
-    opened = Table.open(table, version=version, as_of=as_of, options=lake_options(config))
+    offsets = dict(map(parse_offset, at_offset)) if at_offset else None
+    asked: dict[str, Any] = {"version": version, "as_of": as_of, "pin": pin, "at_offsets": offsets}
+    opened = Table.open(table, **asked, options=lake_options(config))
     condition = _condition(where)
     shown = _split(columns) or opened.schema.names
     if include_system:

@@ -1,0 +1,57 @@
+"""The version of a table that a reader asks for: by number, moment, pin or offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from lakesplice.apps.lake import LEVELS
+from lakesplice.errors import UsageError
+from lakesplice.model.manifest import Pin
+from lakesplice.storage.stores import AnyStore, parent_store
+from lakesplice.table.driver.lake_pins import lake_pin
+from lakesplice.table.protocol.snapshot import Snapshot, open_snapshot
+from lakesplice.table.reading.kept_versions import Offsets, open_pinned, version_at_offsets
+from lakesplice.table.reading.table import Moment, requested_version
+
+AtOffsets: TypeAlias = Offsets | Mapping[str, Offsets]
+
+
+def asked_snapshot(
+    store: AnyStore,
+    *,
+    version: int | None = None,
+    as_of: Moment | None = None,
+    pin: str | None = None,
+    at_offsets: AtOffsets | None = None,
+) -> Snapshot:
+    """Return the version that is asked for, the newest one if nothing is given.
+
+    Blocks. `UsageError` if several are given, and for a pin that isn't there or not complete;
+    `VersionNotFoundError`, and as `open_snapshot`.
+    """
+    given = {"version": version, "as_of": as_of, "pin": pin, "at_offsets": at_offsets}
+    meant = [name for name, value in given.items() if value is not None]
+    if len(meant) > 1 and meant != ["version", "as_of"]:
+        raise UsageError("give one of these, not several", given=meant)
+    if pin is not None:
+        found, snapshot = open_pinned(store, pin)
+        _require_complete(store, found)
+        return snapshot
+    if at_offsets is not None:
+        return open_snapshot(store, version_at_offsets(store, at_offsets))
+    return open_snapshot(store, requested_version(store, version, as_of))
+
+
+def _require_complete(store: AnyStore, pin: Pin) -> None:
+    above = parent_store(store, LEVELS)
+    if above is not None:
+        lake, path = above
+        whole = lake_pin(lake, pin.name)
+        if whole is not None and whole.tables.get(path) == pin.version:
+            return
+    raise UsageError(
+        "the pin isn't complete: another table of the lake may lack it; give `lakesplice pin`"
+        " again, or `lakesplice unpin`",
+        pin=pin.name,
+    )

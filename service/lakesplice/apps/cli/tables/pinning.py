@@ -1,0 +1,126 @@
+"""`lakesplice pin`, `pins` and `unpin`: versions of a lake's tables kept under a name."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lakesplice.apps.cli.options import (
+    WAIT_SECONDS,
+    ConfigOption,
+    LakeArgument,
+    WaitOption,
+    duration,
+    lake_options,
+)
+from lakesplice.apps.cli.output import Listing, ListingOption, show
+from lakesplice.errors import TableNotFoundError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from lakesplice.apps.table_commands.pinning import ListedPin
+    from lakesplice.storage.stores import AnyStore
+
+_LONGEST = 36_500 * 86_400.0
+_COLUMNS = ("name", "state", "tables", "created", "ends", "complete_until")
+NameArgument = Annotated[str, typer.Argument(help="The pin's name.", show_default=False)]
+
+
+def pin(
+    lake: LakeArgument,
+    name: NameArgument,
+    tables: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tables",
+            help="Only tables whose `database.table` matches this pattern (*, ?, […]). May be given"
+            " several times.",
+        ),
+    ] = None,
+    expires: Annotated[
+        float | None,
+        typer.Option(
+            "--expires",
+            parser=duration(60, _LONGEST),
+            help="When the pin ends by itself, such as 30d from now; never without it.",
+        ),
+    ] = None,
+    wait: WaitOption = WAIT_SECONDS,
+    config: ConfigOption = None,
+) -> None:
+    """Keep the newest versions of a lake's tables under a name, whatever the retention.
+
+    `lakesplice read --pin`, `Table.open(…, pin=…)` and Spark's option `pin` read them. A running
+    service does it between two batches.
+    """
+    from lakesplice.apps.table_commands.dispatch import RequestWait
+    from lakesplice.apps.table_commands.pinning import pin_lake
+
+    patience = RequestWait(wait)
+    ends_ms = 0 if expires is None else patience.clock.now_ms() + round(expires * 1000)
+    made = pin_lake(_lake(lake, config), name, tables or [], ends_ms, patience)
+    until = "" if made.complete_ms is None else f", complete up to {_moment(made.complete_ms)}"
+    ends = f"; the pin ends at {_moment(ends_ms)}" if ends_ms else ""
+    typer.echo(f"{len(made.tables)} tables pinned as {name}{until}{ends}")
+
+
+def pins(
+    lake: LakeArgument, form: ListingOption = Listing.TABLE, config: ConfigOption = None
+) -> None:
+    """List a lake's pins: their state, when they end, and up to when their tables are complete."""
+    from lakesplice.apps.table_commands.pinning import listed_pins
+    from lakesplice.storage.system import SystemClock
+
+    now_ms = SystemClock().now_ms()
+    rows = (_row(found, now_ms) for found in listed_pins(_lake(lake, config)))
+    show(rows, _COLUMNS, form, "no pins")
+
+
+def unpin(
+    lake: LakeArgument,
+    name: NameArgument,
+    wait: WaitOption = WAIT_SECONDS,
+    config: ConfigOption = None,
+) -> None:
+    """Let a pin end: what only it kept is deleted by a vacuum later."""
+    from lakesplice.apps.table_commands.dispatch import RequestWait
+    from lakesplice.apps.table_commands.pinning import unpin_lake
+
+    count = unpin_lake(_lake(lake, config), name, RequestWait(wait))
+    typer.echo(f"{count} tables aren't pinned as {name} any more")
+
+
+def _lake(address: str, config: Path | None) -> AnyStore:
+    from lakesplice.storage.stores import is_there, open_store
+
+    root = open_store(address, lake_options(config))
+    if not is_there(root):
+        raise TableNotFoundError(
+            "there is no lake here; give the folder that tables lie in", path=address
+        )
+    return root
+
+
+def _row(found: ListedPin, now_ms: int) -> dict[str, Any]:
+    whole = found.whole
+    if whole is None:
+        return {"name": found.name, "state": "incomplete", "tables": found.tables}
+    ended = 0 < whole.ends_ms <= now_ms
+    state = "ended" if ended else "incomplete" if found.missing else "complete"
+    return {
+        "name": found.name,
+        "state": state,
+        "tables": found.tables,
+        "created": _moment(whole.created_ms),
+        "ends": _moment(whole.ends_ms) if whole.ends_ms else None,
+        "complete_until": None if whole.complete_ms is None else _moment(whole.complete_ms),
+        "missing": list(found.missing),
+        "versions": dict(whole.tables),
+    }
+
+
+def _moment(time_ms: int) -> str:
+    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="seconds")

@@ -1,0 +1,198 @@
+"""Pins of a lake: its tables' versions are kept under a name, each by a commit of its table.
+
+    pin      each table, then the lake's file: readers find the pin only once it is complete
+    unpin    the lake's file, then each table
+
+What breaks off leaves tables with a pin of no lake's; either command given again goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from lakesplice.apps.lake import table_names
+from lakesplice.apps.table_commands.dispatch import RequestWait, give_to_each
+from lakesplice.apps.table_commands.work import PIN, UNPIN
+from lakesplice.errors import UsageError
+from lakesplice.model.driver_status import DriverStatus
+from lakesplice.model.names import TableName
+from lakesplice.storage.stores import AnyStore
+from lakesplice.storage.system import SystemEntropy
+from lakesplice.table.driver.lake_pins import (
+    LakePin,
+    create_lake_pin,
+    delete_lake_pin,
+    lake_pin,
+    lake_pins,
+)
+from lakesplice.table.driver.status import newest_status
+from lakesplice.table.protocol.commit import Committed, Conflict, commit
+from lakesplice.table.protocol.intents import Intent
+from lakesplice.table.protocol.retries import Retries
+from lakesplice.table.protocol.snapshot import Snapshot, open_snapshot
+from lakesplice.table.upkeep.pins import pin, require_pin_name, unpin
+
+_THREADS = 8
+_ATTEMPTS_MAX = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPin:
+    """A pin of a lake: `missing` are tables that lack it, or have another version under its name.
+
+    Without `whole` it was never complete, or is being removed: `missing` is empty then.
+    """
+
+    name: str
+    tables: int
+    whole: LakePin | None
+    missing: tuple[str, ...] = ()
+
+
+def pin_lake(
+    lake: AnyStore, name: str, patterns: Sequence[str], ends_ms: int, patience: RequestWait
+) -> LakePin:
+    """Keep the newest version of each table that a pattern matches, all without one.
+
+    Patterns are of `database.table`. Blocks; the running driver commits to the tables that topics
+    feed. `UsageError` if there is such a pin, or no table; otherwise as `give_to_each`.
+    """
+    require_pin_name(name)
+    now_ms = patience.clock.now_ms()
+    known = lake_pin(lake, name)
+    if known is not None and not 0 < known.ends_ms <= now_ms:
+        raise UsageError("there is a pin of this name; give `lakesplice unpin` first", pin=name)
+    names = [n for n in table_names(lake) if not patterns or _matches(n, patterns)]
+    if not names:
+        raise UsageError("the lake has no such table", patterns=list(patterns))
+    # Before the versions: they have at least what the views had then.
+    until = complete_until(newest_status(lake), names)
+    delete_lake_pin(lake, name)
+    tables = _Tables.of(lake, names)
+    arguments = {"name": name, "ends_ms": ends_ms}
+    done = give_to_each(lake, tables.fed, PIN, arguments, patience)
+    versions = {one.path: int(told.facts["version"]) for one, told in done.items()}
+    for one, snapshot in tables.by_hand.items():
+        versions[one.path] = tables.pinned(one, snapshot, name, ends_ms, patience)
+    made = LakePin(name, now_ms, ends_ms, until, dict(sorted(versions.items())))
+    if not create_lake_pin(lake, made):
+        raise UsageError("another command made a pin of this name just now", pin=name)
+    return made
+
+
+def unpin_lake(lake: AnyStore, name: str, patience: RequestWait) -> int:
+    """Let a pin end in all tables that have it; return how many these were. Else as `pin_lake`.
+
+    The files that only it kept are deleted by the service's vacuum, or by `lakesplice vacuum`.
+    """
+    require_pin_name(name)
+    known = lake_pin(lake, name)
+    delete_lake_pin(lake, name)
+    tables = _Tables.of(lake, table_names(lake))
+    having = tables.having(name)
+    if known is None and not having:
+        raise UsageError("the lake has no such pin; see `lakesplice pins`", pin=name)
+    fed = [one for one in tables.fed if one in having]
+    give_to_each(lake, fed, UNPIN, {"name": name}, patience)
+    for one, snapshot in tables.by_hand.items():
+        if one in having:
+            tables.unpinned(one, snapshot, name, patience)
+    return len(having)
+
+
+def listed_pins(lake: AnyStore) -> list[ListedPin]:
+    """Return the pins of a lake in order of name; blocks: reads each table's manifest."""
+    whole = {one.name: one for one in lake_pins(lake)}
+    tables = _Tables.of(lake, table_names(lake))
+    held: dict[str, dict[str, int]] = {name: {} for name in whole}
+    for one, snapshot in tables.snapshots.items():
+        for found in snapshot.manifest.retention.pins:
+            held.setdefault(found.name, {})[one.path] = found.version
+    return [_listed(name, held[name], whole.get(name)) for name in sorted(held)]
+
+
+def complete_until(status: DriverStatus | None, names: Sequence[TableName]) -> int | None:
+    """Return the newest moment up to which the real-time views of all these tables are complete, in
+    milliseconds, by their sources' times; None if that isn't known of one, or there is none.
+
+    Tables that no topic feeds don't count.
+    """
+    wanted = {str(name) for name in names}
+    topics = () if status is None else status.topics
+    moments = [topic.real_time_ms for topic in topics if topic.table in wanted]
+    known = [moment for moment in moments if moment is not None]
+    return min(known) if known and len(known) == len(moments) else None
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """Some tables of a lake, as they are."""
+
+    lake: AnyStore
+    snapshots: Mapping[TableName, Snapshot]
+
+    @classmethod
+    def of(cls, lake: AnyStore, names: Sequence[TableName]) -> _Tables:
+        with ThreadPoolExecutor(_THREADS, "tables") as pool:
+            found = pool.map(lambda name: open_snapshot(lake.within(name.path)), names)
+            return cls(lake, dict(zip(names, found, strict=True)))
+
+    @property
+    def fed(self) -> list[TableName]:
+        """Those that topics feed."""
+        return [one for one in self.snapshots if one not in self.by_hand]
+
+    @property
+    def by_hand(self) -> Mapping[TableName, Snapshot]:
+        """Those fed by hand, to which anybody may commit."""
+        snapshots = self.snapshots.items()
+        return {one: found for one, found in snapshots if found.manifest.upserts is not None}
+
+    def having(self, name: str) -> list[TableName]:
+        """Those with a pin of a name."""
+        snapshots = self.snapshots.items()
+        return [one for one, found in snapshots if found.manifest.retention.pin(name) is not None]
+
+    def pinned(
+        self, one: TableName, snapshot: Snapshot, name: str, ends_ms: int, patience: RequestWait
+    ) -> int:
+        store, entropy = self.lake.within(one.path), SystemEntropy()
+
+        def committing(intent: Intent) -> Committed | Conflict:
+            return commit(store, snapshot, intent, clock=patience.clock, entropy=entropy)
+
+        retries = Retries(patience.clock, entropy, _ATTEMPTS_MAX)
+        made = pin(
+            store, snapshot, name, committing, entropy=entropy, retries=retries, ends_ms=ends_ms
+        )
+        return made.version
+
+    def unpinned(
+        self, one: TableName, snapshot: Snapshot, name: str, patience: RequestWait
+    ) -> None:
+        store, entropy = self.lake.within(one.path), SystemEntropy()
+
+        def committing(intent: Intent) -> Committed | Conflict:
+            return commit(store, snapshot, intent, clock=patience.clock, entropy=entropy)
+
+        unpin(
+            store,
+            snapshot,
+            name,
+            committing,
+            retries=Retries(patience.clock, entropy, _ATTEMPTS_MAX),
+        )
+
+
+def _listed(name: str, held: Mapping[str, int], whole: LakePin | None) -> ListedPin:
+    if whole is None:
+        return ListedPin(name, len(held), None)
+    missing = [path for path, version in whole.tables.items() if held.get(path) != version]
+    return ListedPin(name, len(whole.tables), whole, tuple(missing))
+
+
+def _matches(name: TableName, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(str(name), pattern) for pattern in patterns)

@@ -1,0 +1,30 @@
+"""What commits make of which versions a table keeps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lakesplice.model.manifest import Retention
+from lakesplice.table.protocol.intents import Expire, Sweep
+
+
+def after_expiry(before: Retention, intent: Expire) -> Retention:
+    """Return what is kept once older versions have expired, and pins ended."""
+    return replace(
+        before,
+        retained_from=intent.retained_from,
+        vacuumed=intent.vacuumed,
+        restores=tuple(v for v in before.restores if v >= intent.retained_from),
+        pins=tuple(pin for pin in before.pins if pin.name not in intent.ended),
+    )
+
+
+def after_sweep(before: Retention, intent: Sweep, version: int, timestamp_ms: int) -> Retention:
+    """Return the same after a sweep that is committed as `version`."""
+    asked = version if intent.writers_from is None else intent.writers_from
+    return replace(
+        before,
+        writers_from=max(before.writers_from, asked),
+        swept=version,
+        swept_ms=timestamp_ms,
+    )

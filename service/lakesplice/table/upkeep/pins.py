@@ -1,0 +1,138 @@
+"""Pins: versions of a table that are kept under a name, whatever their age.
+
+A pin has a copy of its version's manifest, which says all that the version is read from. So it
+outlives the version's entry in the log, and the manifest beside that:
+
+    1  write the copy
+    2  commit: from now on no vacuum deletes what the version names
+
+The commit is valid only if no vacuum was committed since the version was found whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from lakesplice.errors import UsageError, VersionNotFoundError
+from lakesplice.formats.checksum import verify
+from lakesplice.model.manifest import Pin, Retention
+from lakesplice.table.files.base_files import put_file
+from lakesplice.table.protocol.commit import Committed, Conflict
+from lakesplice.table.protocol.intents import ChangePins, Intent
+from lakesplice.table.protocol.layout import pinned_path
+from lakesplice.table.protocol.ports import Entropy, Store
+from lakesplice.table.protocol.retries import Retries
+from lakesplice.table.protocol.snapshot import Snapshot, latest, manifest_ref, open_snapshot
+
+PIN, UNPIN = "PIN", "UNPIN"
+Commit = Callable[[Intent], Committed | Conflict]
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_OVERTAKEN = "other writers committed first every time; try again later"
+
+
+def require_pin_name(name: str) -> None:
+    """Return if a pin can have the name; `UsageError`."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            "a pin's name has letters, digits, dots, underscores and hyphens, at most 100 of them,"
+            " and begins with a letter or digit",
+            name=name,
+        )
+
+
+def pin(
+    store: Store,
+    snapshot: Snapshot,
+    name: str,
+    commit: Commit,
+    *,
+    entropy: Entropy,
+    retries: Retries,
+    ends_ms: int = 0,
+    version: int | None = None,
+    generation: int | None = None,
+) -> Pin:
+    """Keep a version, the newest one unless it is given, under a name; return the pin.
+
+    It takes the place of an earlier pin of the name. `commit` makes an intent the next version;
+    `generation` is that of the driver or command, None for a table fed by hand. Blocks.
+    `UsageError` for a name that no pin can have, `VersionNotFoundError` for a version that isn't
+    whole any more, `RetryableError` if others were always faster.
+    """
+    require_pin_name(name)
+    while True:
+        snapshot = latest(store, snapshot)
+        retention = snapshot.manifest.retention
+        made = _written(store, _whole(store, snapshot, version), name, ends_ms, entropy)
+        others = tuple(one for one in retention.pins if one.name != name)
+        counts = {"version": made.version}
+        intent = _intent(snapshot, (*others, made), PIN, counts, generation)
+        if isinstance(commit(intent), Committed):
+            return made
+        retries.require_another(_OVERTAKEN)
+
+
+def unpin(
+    store: Store,
+    snapshot: Snapshot,
+    name: str,
+    commit: Commit,
+    *,
+    retries: Retries,
+    generation: int | None = None,
+) -> int:
+    """Let a pin end, and return its version. If that has expired, a sweep finds its files.
+
+    Otherwise as `pin`; `UsageError` if there is no such pin.
+    """
+    while True:
+        snapshot = latest(store, snapshot)
+        found = required_pin(snapshot.manifest.retention, name)
+        left = tuple(one for one in snapshot.manifest.retention.pins if one != found)
+        intent = _intent(snapshot, left, UNPIN, {"version": found.version}, generation)
+        if isinstance(commit(intent), Committed):
+            return found.version
+        retries.require_another(_OVERTAKEN)
+
+
+def required_pin(retention: Retention, name: str) -> Pin:
+    """Return the pin of a name; `UsageError` that names the others if there is none."""
+    found = retention.pin(name)
+    if found is None:
+        known = [pin.name for pin in retention.pins]
+        raise UsageError("the table has no such pin", pin=name, known=known)
+    return found
+
+
+def _whole(store: Store, snapshot: Snapshot, version: int | None) -> Snapshot:
+    if version is None or version == snapshot.version:
+        return snapshot
+    oldest = snapshot.manifest.retention.retained_from
+    if version < oldest:
+        raise VersionNotFoundError(
+            "the version is past its retention, its files are deleted",
+            version=version,
+            oldest=oldest,
+        )
+    return open_snapshot(store, version)
+
+
+def _written(store: Store, chosen: Snapshot, name: str, ends_ms: int, entropy: Entropy) -> Pin:
+    ref = manifest_ref(chosen)
+    data = store.read(ref.path)
+    verify(data, ref)
+    copy = put_file(store, pinned_path(entropy), data)
+    return Pin(name, chosen.version, chosen.timestamp_ms, copy, ends_ms)
+
+
+def _intent(
+    snapshot: Snapshot,
+    pins: tuple[Pin, ...],
+    operation: str,
+    counts: dict[str, int],
+    generation: int | None,
+) -> ChangePins:
+    manifest = snapshot.manifest
+    number = manifest.generation if generation is None else generation
+    return ChangePins(number, manifest.retention, pins, operation, counts)

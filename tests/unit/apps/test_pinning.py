@@ -1,0 +1,93 @@
+"""`lakesplice pin`, `pins` and `unpin`: all tables of a lake or none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import lakesplice
+from lakesplice.apps.table_commands.pinning import complete_until
+from lakesplice.errors import UsageError
+from lakesplice.model.driver_status import DriverStatus, TopicCondition, TopicState, TopicStatus
+from lakesplice.model.names import TableName
+from lakesplice.storage.local import LocalStore
+from lakesplice.table.driver.lake_pins import delete_lake_pin
+from tests.support.by_hand import COLUMNS, created, given
+from tests.support.command_line import CommandLine
+from tests.support.simulated import Source, driver_of
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    return CommandLine(capsys)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    """A table that a topic feeds, and one fed by hand."""
+    source = Source()
+    driver = driver_of(source, LocalStore(tmp_path))
+    source.topic.append(0, source.put(1))
+    driver.batch()
+    created(LocalStore(tmp_path / "shop" / "notes"), [{"id": 1, "n": 0}])
+    return tmp_path
+
+
+def test_a_pin_of_a_lake_keeps_what_every_table_had(cli: CommandLine, lake: Path) -> None:
+    said = cli("pin", lake, "march", "--expires", "30d")
+    assert said.out.startswith("2 tables pinned as march; the pin ends at ")
+    notes = lakesplice.Table.open(lake / "shop" / "notes")
+    notes.upsert(given([{"id": 1, "n": 5}], COLUMNS.names))
+    pinned = lakesplice.Table.open(lake / "shop" / "notes", pin="march")
+    assert pinned.read()["n"].to_pylist() == [0]
+    read = cli("read", lake / "shop" / "notes", "--pin", "march", "--format", "json")
+    assert json.loads(read.out)["n"] == 0
+    (row,) = cli.rows("pins", lake)
+    assert (row["name"], row["state"], row["tables"]) == ("march", "complete", 2)
+    assert row["versions"] == {"shop/goods": 1, "shop/notes": 0}
+    assert "there is a pin of this name" in cli("pin", lake, "march").err
+    assert cli("unpin", lake, "march").out == "2 tables aren't pinned as march any more\n"
+    assert cli.rows("pins", lake) == []
+    assert "no such pin" in cli("unpin", lake, "march").err
+
+
+def test_some_tables_are_chosen_by_patterns(cli: CommandLine, lake: Path) -> None:
+    assert cli("pin", lake, "some", "--tables", "*.no*").out == "1 tables pinned as some\n"
+    assert "no such pin" in cli("read", lake / "shop" / "goods", "--pin", "some").err
+    assert "no such table" in cli("pin", lake, "none", "--tables", "x.*").err
+
+
+def test_a_pin_that_broke_off_is_read_by_nobody_and_is_made_whole_by_another_call(
+    cli: CommandLine, lake: Path
+) -> None:
+    cli("pin", lake, "p")
+    delete_lake_pin(LocalStore(lake), "p")  # as if the command had died before its last step
+    with pytest.raises(UsageError, match="isn't complete"):
+        lakesplice.Table.open(lake / "shop" / "notes", pin="p")
+    assert [row["state"] for row in cli.rows("pins", lake)] == ["incomplete"]
+    assert cli("pin", lake, "p").code == 0
+    assert [row["state"] for row in cli.rows("pins", lake)] == ["complete"]
+
+
+def test_one_version_is_asked_for_in_one_way(lake: Path) -> None:
+    with pytest.raises(UsageError, match="give one of these"):
+        lakesplice.Table.open(lake / "shop" / "notes", version=0, pin="p")
+    goods = lakesplice.Table.open(lake / "shop" / "goods")
+    again = lakesplice.Table.open(lake / "shop" / "goods", at_offsets=dict(goods.offsets))
+    assert again.version == goods.version
+
+
+def test_all_tables_are_complete_up_to_the_oldest_moment_of_any() -> None:
+    def topic(table: str, moment: int | None) -> TopicStatus:
+        condition = TopicCondition(TopicState.RUNNING)
+        return TopicStatus(f"t.{table}", table, condition, 0, real_time_ms=moment)
+
+    def until(*topics: TopicStatus) -> int | None:
+        names = [TableName("shop", "a"), TableName("shop", "b")]
+        return complete_until(DriverStatus(1, 0, True, ".*", topics), names)
+
+    assert until(topic("shop.a", 7), topic("shop.b", 5), topic("shop.c", 1)) == 5
+    assert until(topic("shop.a", 7), topic("shop.b", None)) is None
+    assert until() is None
