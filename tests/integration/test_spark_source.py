@@ -16,6 +16,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from lakesplice import Table
+from lakesplice.apps.table_commands.dispatch import RequestWait
+from lakesplice.apps.table_commands.pinning import pin_lake
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.spark.session import build_session
 from lakesplice.storage.local import LocalStore
@@ -116,6 +118,15 @@ def test_versions_are_read_by_number_and_by_time(spark: SparkSession, folder: Pa
         assert entry.info.timestamp_ms is not None
         moment = _iso(entry.info.timestamp_ms)
         assert frame(spark, folder, as_of=moment).count() == count
+
+
+def test_a_pinned_version_is_read_by_the_pins_name(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "shop" / "numbers"
+    table = Table.create(path, pa.table({"id": [1, 2]}), key=["id"])
+    pin_lake(LocalStore(tmp_path), "two", [], 0, RequestWait())
+    table.upsert(pa.table({"id": [3]}))
+    assert frame(spark, path).count() == 3
+    assert frame(spark, path, pin="two").count() == 2
 
 
 def _iso(timestamp_ms: int) -> str:

@@ -23,7 +23,7 @@ from lakesplice.table.explaining.record_intake import (
     dead_letter,
     found_records,
 )
-from lakesplice.table.explaining.record_ranges import RecordRange, choose_ranges
+from lakesplice.table.explaining.record_ranges import RecordRange, adjoining, choose_ranges
 from lakesplice.table.explaining.record_values import Outcome, RecordAccess, RecordFate
 from lakesplice.table.explaining.row_states import RowState
 from lakesplice.table.explaining.version_walk import VersionWalk
@@ -57,10 +57,12 @@ class RecordFates:
         )
         told: list[RecordFate | OtherRecord] = []
         raw_keys: set[bytes] = set()
-        for one in chosen.ranges:
-            found = found_records(self._store, self._walk.key, one, self._access)
-            raw_keys |= found.raw_keys
-            told += [*self._judged(one, found), *found.others]
+        for ranges, group in adjoining(chosen.ranges):
+            records = list(self._access.records.read(topic, ranges))
+            for one in group:
+                found = found_records(self._store, self._walk.key, one, records, self._access)
+                raw_keys |= found.raw_keys
+                told += [*self._judged(one, found), *found.others]
         kept = [
             one if isinstance(one, RecordFate) else one.fate
             for one in told

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -43,15 +43,21 @@ class FoundRecords:
 
 
 def found_records(
-    store: Store, key: AskedKey, one: RecordRange, access: RecordAccess
+    store: Store,
+    key: AskedKey,
+    one: RecordRange,
+    records_of: Iterable[tuple[int, pa.RecordBatch]],
+    access: RecordAccess,
 ) -> FoundRecords:
     """Take a range of records as its version took them, from the state of the version before.
 
-    Blocks. `SourceUnavailable`, `CorruptFileError` for a damaged file of dead letters.
+    `records_of` has them as `TopicRecords.read` gives them, maybe with others. Blocks.
+    `SourceUnavailable` if the registry can't be asked, `CorruptFileError` for a damaged file of
+    dead letters.
     """
     found = FoundRecords(_letters(store, one))
     lines = {at: _line(one, at, access) for at in one.offsets}
-    for partition, records in access.records.read(one.topic, one.offsets):
+    for partition, records in _within(one, records_of):
         line, taken = lines[partition], 0
         if not line.stopped:
             named = line.schema_ids_in(records)
@@ -62,6 +68,17 @@ def found_records(
             _note(found, key, _fates(one, partition, records), records, result, taken)
         _note_stopped(found, one, _fates(one, partition, records), records, line, taken)
     return found
+
+
+def _within(
+    one: RecordRange, records_of: Iterable[tuple[int, pa.RecordBatch]]
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    for partition, records in records_of:
+        if partition in one.offsets:
+            offsets = records.column("offset").to_numpy()
+            first, last = (int(at) for at in np.searchsorted(offsets, one.offsets[partition]))
+            if first < last:
+                yield partition, records.slice(first, last - first)
 
 
 def _line(one: RecordRange, partition: int, access: RecordAccess) -> IntakeLine:

@@ -73,6 +73,22 @@ def choose_ranges(
     return ChosenRanges(ranges, tuple(reversed(left_out)))
 
 
+def adjoining(ranges: Sequence[RecordRange]) -> Iterator[tuple[Ranges, list[RecordRange]]]:
+    """Yield the ranges in groups of which each goes on where the one before ends, and what to read
+    for a group: one reading of a topic costs as much as some hundred thousand records.
+    """
+    group, whole = list[RecordRange](), dict[int, tuple[int, int]]()
+    for one in ranges:
+        if not all(whole[at][1] == start for at, (start, _) in one.offsets.items() if at in whole):
+            yield whole, group
+            group, whole = [], {}
+        group.append(one)
+        for at, (start, end) in one.offsets.items():
+            whole[at] = (whole.get(at, (start, end))[0], end)
+    if group:
+        yield whole, group
+
+
 def _newest_first(
     versions: Sequence[Version], topic: str, earliest: Mapping[int, int], ends: Mapping[int, int]
 ) -> Iterator[RecordRange]:
