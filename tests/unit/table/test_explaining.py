@@ -70,6 +70,16 @@ def test_a_table_fed_by_hand_tells_its_upserts_and_shows_values_only_when_asked(
     assert story_of(store, 3).row is None
 
 
+def test_an_upsert_that_writes_base_files_at_once_is_told_like_any_other(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    table = created(store, [{"id": 1, "n": 0}])
+    table.upsert(given([{"id": 1, "n": 5}], COLUMNS.names), merge=True)
+    table.upsert(delete=given([{"id": 1}], ["id"]), merge=True)
+    assert not open_snapshot(store).manifest.deltas
+    found = told(story_of(store, 1))
+    assert found == [(0, Effect.INSERTED), (1, Effect.UPDATED), (2, Effect.DELETED)]
+
+
 def test_a_composite_key_is_given_in_key_order_or_by_column(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     rows = pa.table({"day": pa.array([0], pa.date32()), "name": ["a"], "n": [1]})

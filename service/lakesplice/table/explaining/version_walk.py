@@ -160,7 +160,7 @@ class VersionWalk:
         changes = self._new_changes(before, now, [at for at in (old, new) if at is not None])
         came = new is not None and new != old and bool(_new_runs(before.manifest, now.manifest))
         if not came and not changes.num_rows:
-            yield from self._merged(before, now, old, new)
+            yield from self._rewritten(before, now, old, new)
             return
         stood, stands = self.state(before), self.state(now)
         assert stands is not None, "a row whose changes came is there"
@@ -185,17 +185,19 @@ class VersionWalk:
             yield self._told(now, effect, change, None if level == BEFORE_ALL else level)
             level, live = max(level, position), not deletes
 
-    def _merged(
+    def _rewritten(
         self, before: Version, now: Version, old: Address | None, new: Address | None
     ) -> Iterator[KeyChange]:
-        """A compaction that merged the row's changes, or an upsert that merged its own."""
+        """A compaction that merged the row's changes, or an upsert that wrote them at once."""
         if old is None or old != new or _file(before.manifest, old) == _file(now.manifest, old):
             return
         stood, stands = self.state(before), self.state(now)
-        if stood and stands and stands.position > stood.position:
+        if stood is None or stands is None:
+            return
+        if stands.position != stood.position:
             effect = Effect.INSERTED if stood.deleted else Effect.UPDATED
             yield self._seen(now, Effect.DELETED if stands.deleted else effect, stands, stood)
-        elif stood and stands and (stood.waiting.num_rows > stands.waiting.num_rows):
+        elif stood.waiting.num_rows > stands.waiting.num_rows:
             yield self._seen(now, Effect.MERGED, stands, stood)
 
     def _new_changes(self, before: Version, now: Version, places: Sequence[Address]) -> pa.Table:
