@@ -58,7 +58,7 @@ def test_a_running_service_does_what_commands_ask_of_its_tables(
         assert f"version {version} restored" in said
         take_in(service, lake, ends_of(records))
         lakesplice("vacuum", lake.path(goods.topic))
-        assert "left for good" in lakesplice("purge", lake.path(goods.topic))
+        assert "removed for good" in lakesplice("purge", lake.path(goods.topic))
         assert "merged" in lakesplice("merge", lake.path(goods.topic))
         asked = [entry["command"] for entry in lake.said("request")]
         assert asked == ["pin", "index rebuild", "restore", "vacuum", "purge", "merge"]

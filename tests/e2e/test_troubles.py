@@ -237,7 +237,7 @@ def is_told_everywhere(scene: Scene, service: RunningService, again: str, namele
     assert "_delta_log" in rows[scene.topic("stuck")]["detail"]
     assert "too long" in rows[scene.topic("long")]["detail"]
     assert "3 of 3 records can't be decoded" in rows[scene.topic("garbled")]["detail"]
-    assert "two topics are for one table" in rows[again]["detail"]
+    assert "two topics feed one table" in rows[again]["detail"]
     assert "must end in database.table" in rows[nameless]["detail"]
     assert all(rows[topic]["since"] for topic in expected)
     ready = json.loads(scene.page("readyz"))

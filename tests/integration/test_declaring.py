@@ -89,8 +89,8 @@ def test_tables_are_chosen_by_globs_and_what_has_no_exact_type_is_named(
 @pytest.mark.parametrize(
     ("database", "options", "password", "says"),
     [
-        ("none", (), None, "sees no such table"),
-        ("mysql", ("--table", "nothing"), None, "sees no such table"),
+        ("none", (), None, "can see no such table"),
+        ("mysql", ("--table", "nothing"), None, "can see no such table"),
         ("mysql", (), "wrong", "doesn't answer"),
         ("a/b", (), None, "an address is mysql://"),
     ],

@@ -220,7 +220,7 @@ def test_an_empty_table_has_columns(spark: SparkSession, tmp_path: Path) -> None
         ({"version": "0", "as_of": "2026-01-01"}, "not both"),
         ({"include_deleted": "maybe"}, "true or false"),
         ({"filter": "prize > 3"}, "no such column"),
-        ({"filter": "id >"}, "no SQL condition"),
+        ({"filter": "id >"}, "isn't a SQL condition"),
     ],
 )
 def test_what_does_not_fit_is_an_error_that_says_so(
@@ -353,7 +353,7 @@ def test_a_stream_leads_from_nothing_to_the_table_that_a_topic_feeds(
     ("options", "complaint"),
     [
         ({}, "starting_version"),
-        ({"starting_version": "0", "view": "real_time"}, "don't go with changes"),
+        ({"starting_version": "0", "view": "real_time"}, "can't be combined with changes"),
         ({"starting_version": "one"}, "a version is a number"),
     ],
 )

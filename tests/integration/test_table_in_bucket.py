@@ -114,7 +114,7 @@ def test_no_table_is_made_below_a_table_of_a_bucket(
     reach = options(s3_server.endpoint)
     bucket = address.partition("/lake/")[0]
     open_store(f"{bucket}/{above}".rstrip("/"), reach).put_new(file, b"{}")
-    with pytest.raises(UsageError, match="a folder above is a table"):
+    with pytest.raises(UsageError, match="one above it is a table"):
         Table.create(address, rows(0, 10, 1.0), key=["id"], options=reach)
-    with pytest.raises(UsageError, match="a folder above is a table"):
+    with pytest.raises(UsageError, match="one above it is a table"):
         require_lake(open_store(f"{bucket}/lake/inner", reach))

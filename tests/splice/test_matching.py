@@ -113,7 +113,7 @@ def test_values_are_cast_to_the_columns_they_change() -> None:
         ({"id": [1, None], "name": ["a", "b"]}, "no key"),
         ({"id": [1], "nome": ["a"]}, "the file lacks.*nome"),
         ({"name": ["a"]}, "lack a column of the key"),
-        ({"id": [1]}, "no column besides the key"),
+        ({"id": [1]}, "have only key columns"),
         ({"id": ["x"], "name": ["a"]}, "don't fit.*id"),
         ({"id": [1], "half": [2**40]}, "don't fit.*half"),
         ({"id": [1], "must": [None]}, "can't be null.*must"),

@@ -53,6 +53,6 @@ def lake_of(
     """
     found = parent_store(table_store(address, options), LEVELS)
     if found is None:
-        raise UsageError("a table lies two folders below its lake", path=str(address))
+        raise UsageError("a table's folder must be two folders below its lake's", path=str(address))
     lake, path = found
     return lake, TableName.from_path(path)

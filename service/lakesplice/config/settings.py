@@ -81,7 +81,7 @@ class LakeSettings(Section):
         scheme = _SCHEME.match(path)
         if scheme and scheme[0].removesuffix("://") not in _OBJECT_STORES:
             known = ", ".join(sorted(_OBJECT_STORES))
-            raise ValueError(f"no such storage; a folder, or an address of {known}")
+            raise ValueError(f"unknown storage; give a folder, or an address of {known}")
         return path
 
     @property
@@ -124,7 +124,7 @@ class SparkSettings(Section):
     def _not_ours(cls, value: Options) -> Options:
         for name in value:
             if not name.startswith("spark."):
-                raise ValueError(f"{name} is no Spark property; they start with spark.")
+                raise ValueError(f"{name} isn't a Spark property; these start with spark.")
             if name in _OWN_SPARK_OPTIONS:
                 raise ValueError(f"{name} cannot be set here: {_OWN_SPARK_OPTIONS[name]}")
         return value

@@ -52,7 +52,8 @@ def verify(data: bytes | memoryview | pa.Buffer, ref: FileRef) -> None:
     """Return if `data` is what `ref` recorded; else `CorruptFileError` naming the file."""
     if len(data) != ref.bytes:
         raise CorruptFileError(
-            "a file has another size than recorded; restore it or rebuild what it holds",
+            "a file has another size than recorded; restore it, or rebuild it if it is of the row"
+            " index",
             path=ref.path,
             bytes=len(data),
             recorded_bytes=ref.bytes,
@@ -71,7 +72,8 @@ def verify_file(file: pa.NativeFile, ref: FileRef) -> None:
         running.update(piece)
     if running.bytes != ref.bytes:
         raise CorruptFileError(
-            "a file has another size than recorded; restore it or rebuild what it holds",
+            "a file has another size than recorded; restore it, or rebuild it if it is of the row"
+            " index",
             path=ref.path,
             bytes=running.bytes,
             recorded_bytes=ref.bytes,
@@ -82,7 +84,8 @@ def verify_file(file: pa.NativeFile, ref: FileRef) -> None:
 def _compare(found: str, ref: FileRef) -> None:
     if found != ref.checksum:
         raise CorruptFileError(
-            "a file's bytes are not those that were written; restore it or rebuild what it holds",
+            "a file's bytes are not those that were written; restore it, or rebuild it if it is"
+            " of the row index",
             path=ref.path,
             checksum=found,
             recorded_checksum=ref.checksum,

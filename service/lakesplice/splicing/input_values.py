@@ -68,7 +68,9 @@ def check_new(file: SourceFile, columns: Sequence[NewColumn], edits: Edits) -> N
             constant(column)
         elif not field.nullable and file.footer.num_rows:
             raise UsageError(
-                "a new column that can't be null needs a value", path=file.name, column=field.name
+                "a new column that doesn't allow null needs a value",
+                path=file.name,
+                column=field.name,
             )
         if edit is not None:
             fitted(edit.values, field)

@@ -56,7 +56,8 @@ def match_by_key(
     if len(counts) and counts.max() > 1:
         example = wanted.row(int(counts.argmax()), named=True)
         raise UsageError(
-            "rows of the file share a key, so it can't tell which to change; name more columns",
+            "rows of the file share a key, so nothing shows which one to change; name more key"
+            " columns",
             path=name,
             key=example,
             rows=int(counts.max()),
@@ -108,7 +109,7 @@ def _check_names(schema: pa.Schema, columns: list[str], key: list[str], name: st
     if double := [at for at in columns if len(schema.get_all_field_indices(at)) > 1]:
         raise UsageError("the file has several columns of one name; rename them", names=double)
     if len(columns) == len(key):
-        raise UsageError("the changes have no column besides the key, so nothing to change")
+        raise UsageError("the changes have only key columns, so there is nothing to change")
 
 
 def _key_of(changes: pa.Table, schema: pa.Schema, column: str) -> pl.Series:
@@ -118,7 +119,7 @@ def _key_of(changes: pa.Table, schema: pa.Schema, column: str) -> pl.Series:
 
 def _refuse_bad_keys(wanted: pl.DataFrame, key: Sequence[str]) -> None:
     if empty := [at for at in key if wanted[at].null_count()]:
-        raise UsageError("a change has no key: null in its key columns", columns=empty)
+        raise UsageError("a change has no key, since a key column is null", columns=empty)
     twice = wanted.is_duplicated()
     if twice.any():
         raise UsageError(

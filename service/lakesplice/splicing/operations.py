@@ -58,8 +58,7 @@ def merge_files(
     for file in files:
         if differences := disagreements(like, file.footer):
             raise UnsupportedError(
-                "only files with one schema, whose types mean the same, can be merged;"
-                " rewrite this one first",
+                "only files with the same schema and types can be merged; rewrite this one first",
                 path=file.name,
                 differ=differences,
                 reason=str(Reason.OTHER_LAYOUT),
@@ -279,7 +278,7 @@ def _replaced(
     values = fitted_plain(change(old), field)
     if len(values) != len(old):
         raise UsageError(
-            "a column's new values aren't as many as its rows",
+            "a column has another number of new values than rows",
             path=file.name,
             column=field.name,
             rows=len(old),

@@ -32,21 +32,27 @@ def verify_written(written: Assembled, rows: int, name: str) -> None:
     file_part, footer = FilePart(name, "footer of the new file"), written.footer
     groups = footer.row_groups
     if footer.num_rows != rows or any(len(g.chunks) != len(footer.leaves) for g in groups):
-        raise file_part.corrupt("it describes other rows than were written; this is a defect")
+        raise file_part.corrupt(
+            "it describes other rows than were written; this is a bug in Lakesplice"
+        )
     at = len(MAGIC)
     for group in groups:
         for chunk, leaf in zip(group.chunks, footer.leaves, strict=True):
             if leaf.flat and chunk.num_values != group.num_rows:
                 raise file_part.corrupt(
-                    "a column has another number of values than rows; this is a defect",
+                    "a column has another number of values than rows; this is a bug in Lakesplice",
                     column=leaf.name,
                     values=chunk.num_values,
                 )
             if chunk.compressed_size and chunk.start != at:
-                raise file_part.corrupt("its chunks don't touch; this is a defect", offset=at)
+                raise file_part.corrupt(
+                    "its chunks don't touch; this is a bug in Lakesplice", offset=at
+                )
             at += chunk.compressed_size
     if at != written.pages_end:
-        raise file_part.corrupt("its chunks don't end where the pages do; this is a defect")
+        raise file_part.corrupt(
+            "its chunks don't end where the pages do; this is a bug in Lakesplice"
+        )
 
 
 def verify_edits(source: pa.NativeFile, name: str, edits: Edits) -> None:

@@ -186,7 +186,8 @@ class _Reader:
                     too_fine |= bool((nanos[reached] % 1000).any())
         if too_far_at_all or (too_far and too_fine):
             raise UnsupportedError(
-                f"INT96 times are too far apart or too fine for one type; {_WAY_ROUND}",
+                "INT96 times have a range and a precision that no other type can hold;"
+                f" {_WAY_ROUND}",
                 path=self.name,
             )
         return "ns" if too_fine else "us"

@@ -78,7 +78,7 @@ class ScratchFile:
 
 def _unwritable(error: OSError) -> StorageError:
     return StorageError(
-        "a temporary file can't be written; make room, or set TMPDIR",
+        "a temporary file can't be written; free some space, or set TMPDIR",
         path=tempfile.gettempdir(),
         cause=str(error),
     )

@@ -274,7 +274,7 @@ _SPACE = "free space on the disk"
 _REMEDIES = {
     errno.EACCES: _RIGHTS,
     errno.EPERM: _RIGHTS,
-    errno.EROFS: "mount it to be written to, or give another folder",
+    errno.EROFS: "mount it writable, or give another folder",
     errno.ENOSPC: _SPACE,
     errno.EDQUOT: _SPACE,
     errno.EMFILE: "raise the limit of open files",
@@ -286,7 +286,7 @@ _REMEDIES = {
 
 def _raise_storage_error(error: OSError, path: str) -> NoReturn:
     reason = os.strerror(error.errno) if error.errno is not None else str(error)
-    remedy = _REMEDIES.get(error.errno or 0, "look at the disk and the folder")
+    remedy = _REMEDIES.get(error.errno or 0, "check the disk and the folder")
     raise StorageError(
         f"the local store failed: {reason}; {remedy}, then try again",
         path=path or str(error.filename),

@@ -240,7 +240,7 @@ def _failing(path: str, store: str) -> Iterator[None]:
         raise MissingFileError("there is no such file in the store", path=path) from error
     except (PermissionDeniedError, UnauthenticatedError) as error:
         raise StorageError(
-            "the object store refused; check the credentials and what they may do",
+            "the object store refused; check the credentials and their permissions",
             path=path,
             store=store,
             cause=_message(error),

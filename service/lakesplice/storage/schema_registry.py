@@ -169,7 +169,8 @@ class _Client:
             response.drain_conn()
         except urllib3.exceptions.HTTPError as error:
             raise SourceUnavailable(
-                "the schema registry can't be reached; see that it runs, and schema_registry.url",
+                "the schema registry can't be reached; check that it runs, and check"
+                " schema_registry.url",
                 url=url, error=str(error),
             ) from error  # fmt: skip
         if response.status == _OK and len(body) <= _BYTES_MAX:

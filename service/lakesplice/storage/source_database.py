@@ -82,7 +82,7 @@ def source_columns(address: DatabaseAddress, certificates: str | None = None) ->
             return list(_asked(connection, address.database))
     except (pymysql.MySQLError, OSError) as error:
         raise SourceUnavailable(
-            "the database doesn't answer; check its address, the user and what that one may see",
+            "the database doesn't answer; check its address, the user and the user's permissions",
             host=address.host,
             port=address.port,
             cause=str(error)[:200],

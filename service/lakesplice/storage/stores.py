@@ -79,8 +79,8 @@ def require_usable_address(store: AnyStore) -> None:
         return
     if _ESCAPED.search(str(store.root)):
         raise UsageError(
-            "readers of Delta's log take % and two digits in a path for another character; rename"
-            " the folder",
+            "Delta readers decode % and two digits in a path as another character; rename the"
+            " folder",
             path=str(store.root),
         )
     for above in store.root.parents:

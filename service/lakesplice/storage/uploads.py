@@ -175,7 +175,8 @@ class PartsUpload:
 
     def _exists(self) -> StorageError:
         return StorageError(
-            "a file of this name exists; names are never used twice, so this is a defect",
+            "a file of this name exists; names are never used twice, so this is a bug in"
+            " Lakesplice",
             path=self._key,
         )
 

@@ -100,7 +100,7 @@ def test_letters_that_still_cannot_be_read_stay_with_one_more_attempt(
 ) -> None:
     for attempts in (1, 2):
         ended = lakesplice("dlq", "replay", table.store.root, "--letter", "0:0", "--config", config)
-        assert ended.out == "0 dead letters replayed, 1 still cannot be read and stay\n"
+        assert ended.out == "0 dead letters replayed, 1 still can't be read and are kept\n"
         rows = {
             row["offset"]: row
             for row in lakesplice.rows("dlq", "list", table.store.root, "--values")
@@ -139,7 +139,7 @@ def test_letters_are_dropped_only_when_they_are_named(
     for arguments in ((), ("--all", "--reason", "not-json")):
         ended = lakesplice("dlq", "drop", table.store.root, "--why", "x", *arguments)
         assert ended.code != 0
-        assert "say which letters" in ended.err
+        assert "say which dead letters" in ended.err
     unknown = lakesplice("dlq", "drop", table.store.root, "--why", "x", "--reason", "nut-json")
     assert unknown.code != 0
     assert len(lakesplice.rows("dlq", "list", table.store.root)) == 3

@@ -128,7 +128,7 @@ def test_deleted_rows_and_system_columns_are_shown_when_asked_for(
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--filter", "id >"], "no SQL condition"),
+        (["--filter", "id >"], "isn't a SQL condition"),
         (["--filter", "id + 1"], "true or false"),
         (["--filter", "nobody = 1"], "no such column"),
         (["--filter", "name > 5 and id like 'a'"], "does not fit"),
@@ -451,7 +451,7 @@ def test_inspect_shows_log_manifest_deltas_and_index(
     assert (run["entries"], run["groups"]) == (10, 1)
     ended = lakesplice("inspect", "deltas", root(items), "--file", "nobody.avro")
     assert ended.code == 2
-    assert "no such delta" in ended.err
+    assert "no delta of that name" in ended.err
 
 
 def test_a_damaged_delta_is_named_and_not_read(

@@ -206,7 +206,10 @@ def test_what_a_driver_did_before_it_died_is_not_done_twice(
     table.snapshot = open_snapshot(table.store)
     table._commit(Redirect(alive.number, table.snapshot.version, parked=REASON))
     again = answered(lake, alive, asked, settings)
-    assert (again.done, again.text) == (True, "done before; see the table's history")
+    assert (again.done, again.text) == (
+        True,
+        "the request was executed before; see the table's history",
+    )
     assert open_snapshot(table.store).manifest.parked == REASON
     later = answered(lake, alive, replace(asked, id="0100"), settings)
     assert later.text.startswith("unparked")

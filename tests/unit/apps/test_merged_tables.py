@@ -111,7 +111,7 @@ def test_letters_are_those_of_their_topic(tmp_path: Path) -> None:
     )
     assert told == "1 dead letters dropped"
     told = command(scene, REPLAY, places=[], reasons=[])
-    assert told == "0 dead letters replayed, 1 still cannot be read and stay"
+    assert told == "0 dead letters replayed, 1 still can't be read and are kept"
     left = Table(scene.store).snapshot.manifest.dead_letters
     assert [(ref.topic, ref.rows) for ref in left] == [(scene.second.topic.name, 1)]
     scene.settle()

@@ -86,7 +86,7 @@ def test_a_topic_without_records_waits_for_its_name(tmp_path: Path) -> None:
     scene = Dotted(tmp_path)
     assert not scene.sources.look().starts
     assert scene.standing(TOPIC).state is TopicState.WAITING
-    assert "more dots" in scene.standing(TOPIC).reason
+    assert "more than three parts" in scene.standing(TOPIC).reason
     scene.records, scene.broker.ends = (debezium("my.db", "goods"),), {TOPIC: 1}
     assert scene.sources.peek().starts == {TOPIC: {0: 0}}
     scene.sources.look()

@@ -183,7 +183,7 @@ def test_the_variables_of_kubernetes_services_are_no_settings(tmp_path: Path) ->
         ("compaction: {ratio_max: 0}", "compaction.ratio_max: 0 cannot be used; allowed: above 0,"),
         ("logging: {level: loud}", "must be 'debug', 'info', 'warning' or 'error'"),
         ("spark: {driver_memory: lots}", "must be a whole number and its unit"),
-        ("spark: {options: {ui.port: 1}}", "ui.port is no Spark property"),
+        ("spark: {options: {ui.port: 1}}", "ui.port isn't a Spark property"),
         ("spark: {options: {spark.master: x}}", "spark.master cannot be set here"),
         ("tables: [{match: /a(/}]", "not a regular expression"),
         ("tables: [{match: ''}]", "tables[0].match: '' cannot be used"),
@@ -236,7 +236,7 @@ def test_a_lake_is_a_folder_or_an_address(tmp_path: Path, root: str, address: st
 def test_storage_that_is_not_known_is_refused(tmp_path: Path) -> None:
     message = refusal(tmp_path, SMALLEST.replace("./lake", "hdfs://name/lake"))
     assert "lake.root" in message
-    assert "no such storage" in message
+    assert "unknown storage" in message
 
 
 def test_settings_take_the_storage_that_is_there() -> None:

@@ -239,7 +239,7 @@ def test_what_comes_late_makes_no_column_gone_for_one_that_the_table_never_met()
     assert after == table
     unfit = verdicts[between]
     assert isinstance(unfit, Unfit)
-    assert "comes late" in unfit.detail
+    assert "a late change" in unfit.detail
     again, _ = plan_evolution(table, [(at(400), between)], policy)
     assert "passing" in again.by_source, "the source went on from there"
     left_out = replace(policy, add_column=Behaviour.IGNORE)

@@ -65,5 +65,5 @@ def test_new_pages_of_another_encoding_than_meant_are_never_written(counted: boo
     pages = encode_pages(leaf, [pa.array([1, 2])], Encoding.PLAIN, style, PLACE)
     assert pages is not None
     chunk = pages.chunk if counted else replace(pages.chunk, encoding_stats=None)
-    with pytest.raises(CorruptFileError, match="this is a defect"):
+    with pytest.raises(CorruptFileError, match="this is a bug in Lakesplice"):
         _check_all(chunk, PLACE, with_dictionary=True)

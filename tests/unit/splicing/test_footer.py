@@ -205,7 +205,7 @@ DAMAGED: dict[str, tuple[str, Callable[[], bytes]]] = {
         lambda: FILE[:-20] + struct.pack("<I", len(FILE) - FOOTER.start - 20) + MAGIC,
     ),
     "a footer with something behind it": (
-        "something lies behind",
+        "bytes after the footer",
         lambda: FILE[:-8] + b"more" + struct.pack("<I", len(FILE) - FOOTER.start - 4) + MAGIC,
     ),
     "pages behind the end": (

@@ -143,7 +143,7 @@ def test_a_new_column_that_does_not_fit_is_refused(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda old: pa.array([9] * (len(old) + 1)), "aren't as many"),
+        (lambda old: pa.array([9] * (len(old) + 1)), "another number of new values"),
         (lambda old: pa.array(["text"] * len(old)), "don't fit"),
         (lambda old: pa.nulls(len(old), pa.int64()), "can't be null"),
     ],

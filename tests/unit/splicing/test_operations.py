@@ -89,7 +89,7 @@ def test_files_of_different_schemas_are_not_merged(source: Path, tmp_path: Path)
         with pa.memory_map(str(other)) as second:
             return merge_files([(opened, "a"), (second, "b")], sink)
 
-    with pytest.raises(UnsupportedError, match="one schema"):
+    with pytest.raises(UnsupportedError, match="the same schema"):
         made(source, merge)
 
 

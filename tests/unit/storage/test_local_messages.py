@@ -19,10 +19,10 @@ from lakesplice.table.protocol.snapshot import open_snapshot
     [
         (errno.EACCES, "the right to read and write"),
         (errno.EPERM, "the right to read and write"),
-        (errno.EROFS, "mount it to be written to"),
+        (errno.EROFS, "mount it writable"),
         (errno.ENOSPC, "free space"),
         (errno.EMFILE, "limit of open files"),
-        (errno.EBUSY, "look at the disk and the folder"),
+        (errno.EBUSY, "check the disk and the folder"),
     ],
 )
 def test_a_refusal_names_its_remedy_and_the_whole_path(number: int, remedy: str) -> None:

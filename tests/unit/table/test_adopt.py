@@ -101,9 +101,9 @@ def test_what_holds_tables_or_is_within_one_is_no_table(tmp_path: Path) -> None:
             lambda at: Table.adoption(at, key=["id"]),
             lambda at: Table.create(at, rows, key=["id"]),
         ):
-            with pytest.raises(UsageError, match="holds other tables in it"):
+            with pytest.raises(UsageError, match="contains other tables"):
                 call(outer)
-    with pytest.raises(UsageError, match="a folder above is a table"):
+    with pytest.raises(UsageError, match="one above it is a table"):
         Table.create(tmp_path / "shop/orders/base/more", rows, key=["id"])
     for lake in (tmp_path / "shop/orders", tmp_path / "shop"):
         with pytest.raises(UsageError, match="is a table"):

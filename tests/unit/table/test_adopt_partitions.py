@@ -18,7 +18,7 @@ from tests.support.adopting import TWO, folder, refusal
 
 def test_files_within_and_without_partitions_are_refused(tmp_path: Path) -> None:
     pq.write_to_dataset(TWO, tmp_path, partition_cols=["name"])
-    assert "c.parquet is in no folder of a name" in refusal(folder(tmp_path, c=TWO))
+    assert "c.parquet is not in a folder of name" in refusal(folder(tmp_path, c=TWO))
 
 
 def test_a_partition_is_not_hidden_by_the_first_letter_of_its_name(tmp_path: Path) -> None:

@@ -175,7 +175,7 @@ def test_a_further_snapshot_parks_instead_of_doubling_rows(tmp_path: Path) -> No
     parked = scene.driver.table.parked
     assert parked is not None
     assert parked.code is ParkCode.NOT_AN_INSERT
-    assert "a further snapshot" in parked.detail
+    assert "a second snapshot" in parked.detail
     assert scene.rows == before
 
 

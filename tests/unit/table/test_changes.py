@@ -109,7 +109,7 @@ def test_a_restore_is_no_change_of_rows(tmp_path: Path) -> None:
     table = Table.create(tmp_path / "a" / "b", pa.table({"id": [1], "n": [1]}), key=["id"])
     table.upsert(pa.table({"id": [1], "n": [2]}))
     table.restore(0)
-    with pytest.raises(UnsupportedError, match="by a restore"):
+    with pytest.raises(UnsupportedError, match="a restore or an overwrite removed rows"):
         table.changes(table.version).read_all()
     table.upsert(pa.table({"id": [1], "n": [3]}))
     assert table.changes(table.version).read_all().column("n").to_pylist() == [3]
@@ -117,7 +117,7 @@ def test_a_restore_is_no_change_of_rows(tmp_path: Path) -> None:
 
 def test_versions_that_are_not_there_are_named(tmp_path: Path) -> None:
     table = Table.create(tmp_path / "a" / "b", pa.table({"id": [1]}), key=["id"])
-    with pytest.raises(VersionNotFoundError, match="not written yet"):
+    with pytest.raises(VersionNotFoundError, match="doesn't exist yet"):
         table.changes(0, 3).read_all()
     with pytest.raises(UsageError, match="no such column"):
         table.changes(0, columns=["m"])

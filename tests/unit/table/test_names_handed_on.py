@@ -210,7 +210,7 @@ def test_without_the_source_a_table_knows_that_its_names_moved(lake: LocalStore)
     life.driver.history = None
     life.topic.append(0, [came(31, 3, 300, 30)])
     life.driver.batch()
-    assert "the change's position doesn't tell which it means" in life.parked
+    assert "the change's position doesn't show which it means" in life.parked
 
 
 def dropped(apart: bool, default: str = "") -> TypeHistory:

@@ -359,7 +359,7 @@ def test_a_partition_column_that_is_dropped_renamed_or_retyped_parks_its_table(
     life.take(event(later, 2, {name: values[name] for name in later}))
     code, detail = life.parked()
     assert code is ParkCode.SCHEMA_CHANGE
-    assert "is what the table is partitioned by" in detail
+    assert "is a partition column" in detail
     assert life.rows == [row(1, 1, "a")]
 
 

@@ -104,7 +104,7 @@ def test_a_partition_column_that_a_shard_drops_parks_it_whatever_else_is_followe
     scene.first.database.drop_column(SMALL.name, "name")
     put_narrow(scene.first, 30, 4)
     scene.batch()
-    assert "is what the table is partitioned by" in parked(scene, 0)
+    assert "is a partition column" in parked(scene, 0)
 
 
 def test_what_comes_late_from_before_a_drop_has_its_column_and_what_comes_back_parks(
@@ -122,7 +122,7 @@ def test_what_comes_late_from_before_a_drop_has_its_column_and_what_comes_back_p
     scene.first.database.add_column(SMALL.name, integer("n"))
     put_narrow(scene.first, 33, "wide", 1)
     scene.batch()
-    assert "column='n' is there again" in parked(scene, 0)
+    assert "column='n' is back" in parked(scene, 0)
 
 
 def test_a_drop_is_noticed_when_its_images_come_in_one_batch_with_the_columns_in_another_partition(
@@ -180,7 +180,7 @@ def test_a_column_that_comes_with_another_default_than_the_tables_parks_its_shar
     scene.batch()
     detail = parked(scene, 1)
     assert "default 7" in detail
-    assert "with 5 in the table" in detail
+    assert "and 5 in the table" in detail
     assert "add_column: lenient" in detail
 
 

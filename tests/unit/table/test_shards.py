@@ -215,7 +215,7 @@ def test_a_topic_whose_rows_cannot_be_told_apart_does_not_join(scene: Scene) -> 
     twin.topic = SimulatedTopic("other.shop_1.goods", 2)
     twin.start(scene.first)
     twin.topic.append(0, scene.second.topic.events(0))
-    with pytest.raises(UsageError, match="one shard"):
+    with pytest.raises(UsageError, match="two topics have the same values"):
         twin.driver.table.be_born(scene.first.driver.table.schema)
     assert len(Table(scene.store).topics) == 2
 

@@ -90,8 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         usage = isinstance(error, ConfigurationError | UsageError)
         _fail(str(error), EXIT_USAGE if usage else EXIT_FAILED, given)
     except Exception as error:  # the outermost edge: a defect is reported, not dumped
-        message = f"this is a defect of Lakesplice: {type(error).__name__}: {error}"
-        _fail(f"{message}; --debug shows where", EXIT_FAILED, given)
+        message = f"this is a bug in Lakesplice: {type(error).__name__}: {error}"
+        _fail(f"{message}; --debug shows the traceback", EXIT_FAILED, given)
 
 
 def _fail(message: str, code: int, arguments: Sequence[str]) -> None:

@@ -68,7 +68,7 @@ def declare(
     columns = source_columns(address, certificates)
     found = declarations(address.database, columns, tables or (), handling)
     if not found.entries:
-        raise UsageError("the user sees no such table", database=address.database)
+        raise UsageError("the database user can see no such table", database=address.database)
     yaml.safe_dump({"tables": found.entries}, sys.stdout, sort_keys=False, allow_unicode=True)
     for column in found.untyped:
-        typer.echo(f"no exact type, leave it out: {column}", err=True)
+        typer.echo(f"no exact type; leave it out: {column}", err=True)

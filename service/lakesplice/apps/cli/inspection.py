@@ -163,7 +163,9 @@ def _delta_named(snapshot: Snapshot, name: str) -> DeltaRef:
     for delta in snapshot.manifest.deltas:
         if Path(delta.file.path).name == wanted:
             return delta
-    raise UsageError("no such delta waits in this version", file=name, version=snapshot.version)
+    raise UsageError(
+        "no delta of that name waits in this version", file=name, version=snapshot.version
+    )
 
 
 def _show_changes(

@@ -71,7 +71,8 @@ def prepare(places: DemoFolders) -> Settings:
             shutil.rmtree(old, ignore_errors=True)
     elif places.folder.exists() and any(places.folder.iterdir()):
         raise UsageError(
-            "the folder holds something else; name another by --folder", folder=str(places.folder)
+            "the folder contains something else; name another one with --folder",
+            folder=str(places.folder),
         )
     places.lake.mkdir(parents=True)
     mark.touch()

@@ -80,7 +80,7 @@ def _link(partial: Path, target: Path) -> None:
         raise UsageError("the target exists; choose another name", target=str(target)) from None
     except OSError as error:
         raise StorageError(
-            "the target can't be named", target=str(target), cause=str(error)
+            "the new file can't get its name", target=str(target), cause=str(error)
         ) from None
     descriptor = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:

@@ -149,12 +149,12 @@ def _matched(
     by_position: str | None,
 ) -> MatchedChanges:
     if (key is None) == (by_position is None):
-        raise UsageError("say how rows are found: by key, or by position")
+        raise UsageError("say how to find rows: by key, or by position")
     if by_position is not None:
         return match_by_position(source, name, changes, by_position)
     columns = [key] if isinstance(key, str) else list(key or ())
     if not columns or len(set(columns)) < len(columns):
-        raise UsageError("the key needs one column at least, and each once", key=columns)
+        raise UsageError("the key needs at least one column, and each column once", key=columns)
     return match_by_key(source, name, changes, columns)
 
 

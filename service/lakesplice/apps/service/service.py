@@ -262,7 +262,10 @@ class Service:
         """Become the lake's driver, as a standby for as long as another one lives; None if the
         service is to stop meanwhile.
         """
-        self._health.expect("lake", "another driver has the lake, or had it; this one waits")
+        self._health.expect(
+            "lake",
+            "this service waits, since another driver has the lake, or had it until a moment ago",
+        )
         self._health.expect("query", "the first query has not started")
         self._metrics.set(metric.DRIVER_STANDBY, 1)
         self._log.info("standby")

@@ -196,7 +196,7 @@ class ServiceTable(DriverTable):
         except LakespliceError as error:
             self._to_park = reason
             self.refused = True
-            detail = f"that the table is parked can't be written: {error}"
+            detail = f"the table can't be parked, since the store can't be written: {error}"
             self.rest(detail, unwritable=isinstance(error, StorageError))
 
     def note_topic_ends(self, topic: Topic, moment: EpochSeconds) -> None:

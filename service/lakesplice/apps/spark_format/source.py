@@ -117,7 +117,7 @@ class LakespliceSource(DataSource):
         """Return the reader of each commit's changes."""
         if not self._are_changes:
             raise UsageError(
-                "a stream gives changes; say so with option('changes', 'true'), which adds columns"
+                "a stream returns changes, with further columns; set option('changes', 'true')"
             )
         store = self._store()
         return ChangesStream(
@@ -130,7 +130,7 @@ class LakespliceSource(DataSource):
             return False
         given = [name for name in _OF_ROWS if self.options.get(name) is not None]
         if given:
-            raise UsageError("these options don't go with changes", options=given)
+            raise UsageError("these options can't be combined with changes", options=given)
         return True
 
     def _changes(self, snapshot: Snapshot) -> Changes:
@@ -140,7 +140,9 @@ class LakespliceSource(DataSource):
         snapshot = open_snapshot(self._store())
         first, last = (self.options.get(name) for name in _OF_CHANGES[1:])
         if first is None:
-            raise UsageError("changes begin with a version; give option starting_version")
+            raise UsageError(
+                "changes need a version to begin with; set the option starting_version"
+            )
         end = snapshot.version if last is None else version_of(last)
         return ChangesReader(self._changes(snapshot), version_of(first), end, snapshot)
 

@@ -137,7 +137,7 @@ def answer_of(request: Request, table: CommandTable, settings: Settings) -> Answ
     """
     try:
         if request.command in ONCE and _was_done(request, table.store):
-            return Answer(True, "done before; see the table's history")
+            return Answer(True, "the request was executed before; see the table's history")
         done = execute(request.command, table, request.arguments, settings)
     except FencedError:
         raise
@@ -195,7 +195,7 @@ def _generation(lake: AnyStore, patience: RequestWait) -> Iterator[Generation]:
     generation = take_generation(lake, patience.clock, _for_a_lease(patience.wait))
     if generation is None:
         raise UsageError(
-            "a driver of this lake came up just now; give the command again", lake=str(lake)
+            "a service of this lake has just started; give the command again", lake=str(lake)
         )
     try:
         yield generation

@@ -82,7 +82,7 @@ def _read_again(table: CommandTable, wanted: Reset) -> CommandResult:
     skipped = skipping(source, offsets)
     if skipped and not wanted.skip:
         raise UsageError(
-            "records would never be read; give --skip if that is meant",
+            "records that were never read would be skipped; give --skip if you want that",
             offsets_by_partition=skipped,
         )
     ways = "; ".join(
@@ -109,8 +109,8 @@ def _starts(
 ) -> Mapping[str, TopicStart]:
     if table.starts is None:
         raise UsageError(
-            "no driver runs, and only that asks the broker where a topic begins; start the service"
-            " and ask again (without one only --offset can be given)"
+            "no service runs, and only a service knows where a topic begins; start the service"
+            " and give the command again, or give --offset"
         )
     return table.starts(topics, since_ms)
 

@@ -75,7 +75,9 @@ def execute(
     """
     kind = _KINDS.get(command)
     if kind is None:
-        raise UsageError("this driver knows no such request; upgrade it", command=command)
+        raise UsageError(
+            "the running service doesn't know this request; upgrade it", command=command
+        )
     try:
         read = kind.read(arguments)
     except (KeyError, TypeError, ValueError) as error:
@@ -94,7 +96,7 @@ def _unpark(
         source = manifest.sources.get(parked.topic) if manifest.is_merged else manifest.source
         if offsets or stated is not None:
             if source is None:
-                raise UsageError("the table has no topic, so no offsets either")
+                raise UsageError("the table has no topic, so it has no offsets")
             source = onward(source, parked, offsets, stated)
         if manifest.parked is not None or source is None:
             return table.redirected(source=source)
@@ -228,7 +230,7 @@ def _purge(table: CommandTable, seconds: float) -> CommandResult:
 
     while (intent := table.commit_with_retries(plan)) is not None:
         rows += intent.counts["rows"]
-    return CommandResult(f"{rows} deleted rows left for good")
+    return CommandResult(f"{rows} deleted rows removed for good")
 
 
 def _replay(
@@ -236,8 +238,8 @@ def _replay(
 ) -> CommandResult:
     if settings is None:
         raise UsageError(
-            "no driver runs that knows how records are read; give the service's --config, or start"
-            " it and ask again"
+            "no service runs, so the command must know how to read records; give the service's"
+            " --config, or start the service and give the command again"
         )
     done = DeadLetterCounts()
     for topic in _topics(table, chosen):
@@ -283,7 +285,7 @@ def _topics(table: CommandTable, chosen: DeadLetterSelection) -> list[str]:
 
 
 def _counted(letters: DeadLetterCounts, word: str) -> CommandResult:
-    kept = f", {letters.kept} still cannot be read and stay" if letters.kept else ""
+    kept = f", {letters.kept} still can't be read and are kept" if letters.kept else ""
     return CommandResult(f"{letters.gone} dead letters {word}{kept}")
 
 

@@ -158,7 +158,7 @@ class ShapeSettings(Section):
     def _has_what_partitions(self) -> Self:
         for name in self.partition_by:
             if any(fnmatch.fnmatchcase(name, pattern) for pattern in self.exclude):
-                raise ValueError(f"partition_by has {name}, which exclude leaves out")
+                raise ValueError(f"partition_by names {name}, which exclude leaves out")
         return self
 
     @field_validator("masks")

@@ -81,7 +81,7 @@ def check_route(match: str, to: str) -> None:
         assert matched is not None, "the second alternative matches"
         matched.expand(to)
     except (re.error, IndexError) as error:
-        raise ValueError(f"to has a group that match hasn't: {error}") from None
+        raise ValueError(f"to has a group that match lacks: {error}") from None
 
 
 def route(match: str, to: str, name: TableName) -> TableName:

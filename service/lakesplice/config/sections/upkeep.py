@@ -34,9 +34,7 @@ class LogSettings(Section):
     @model_validator(mode="after")
     def _safe(self) -> Self:
         if self.retention < RETENTION_SECONDS_MIN and not self.readers_may_fail:
-            raise ValueError(
-                "retention must be an hour at least, or readers_may_fail must say that it may harm"
-            )
+            raise ValueError("retention must be at least an hour unless readers_may_fail is set")
         return self
 
 

@@ -168,7 +168,7 @@ def _restore(table: pa.Table, field: pa.Field, path: str) -> pa.ChunkedArray:
         column = table.column(field.name)
         if column.null_count and not field.nullable:
             raise CorruptFileError(
-                "a delta misses a required value; restore the file", path=path, column=field.name
+                "a delta lacks a required value; restore the file", path=path, column=field.name
             )
         if pa.types.is_decimal(field.type):
             return pa.chunked_array([from_bytes(column, field.type)])

@@ -75,7 +75,8 @@ def settle_records(
         among = forms.like(first, template) if forms is not None and sorted_ else None
         run.read(first, template, key, among, patient=template.exact or sorted_)
         run.ledger.kill(
-            [first], Flaw(DeadReason.NOT_JSON, "the record can't be read in its own shape")
+            [first],
+            Flaw(DeadReason.NOT_JSON, "the record differs from the shape that was found for it"),
         )
     return run.ledger
 

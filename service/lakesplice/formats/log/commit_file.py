@@ -53,7 +53,7 @@ def _parse(line: bytes, path: str) -> dict[str, Any]:
         value = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise CorruptFileError(
-            "a commit file holds a line that is not JSON; restore it", path=path, line=line[:100]
+            "a commit file has a line that is not JSON; restore it", path=path, line=line[:100]
         ) from error
     if not isinstance(value, dict):
         raise CorruptFileError(

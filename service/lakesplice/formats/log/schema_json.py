@@ -43,7 +43,9 @@ def decode_schema(text: str, path: str) -> TableSchema:
         keyed.sort(key=lambda field: int(field["metadata"][KEY_ORDINAL]))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise CorruptFileError(
-            "a schema in the log is not one of ours; restore the file", path=path, schema=text[:100]
+            "a schema in the log isn't one that Lakesplice writes; restore the file",
+            path=path,
+            schema=text[:100],
         ) from error
     return TableSchema(columns, tuple(field["name"] for field in keyed), (len(columns),))
 

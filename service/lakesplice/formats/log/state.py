@@ -102,7 +102,8 @@ def _finish(draft: _Draft, version: int, actions: Iterable[Action]) -> LogState:
 def _require_readable(protocol: TableProtocol) -> None:
     if protocol.reader_version > READER_VERSION_MAX:
         raise UnsupportedError(
-            "the table needs a newer Delta reader than ours; open it with another engine",
+            "the table needs a Delta reader version that Lakesplice doesn't have; open it with"
+            " another engine",
             reader_version=protocol.reader_version,
             reader_features=protocol.reader_features,
         )

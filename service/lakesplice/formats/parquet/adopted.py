@@ -83,7 +83,7 @@ def unfit_columns(
     found += [
         f"column {name!r} is missing" for name in schema.key if name not in (*names, *elsewhere)
     ]
-    found += [f"column {name!r} is there twice" for name in _repeated(names)]
+    found += [f"it has column {name!r} twice" for name in _repeated(names)]
     for at, name in enumerate(names):
         if name in types and not _is_as_known(file.schema.column(at), types[name]):
             found.append(f"column {name!r} is {described(file.schema.column(at))}")

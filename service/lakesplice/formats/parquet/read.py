@@ -129,7 +129,7 @@ class BaseReader:
             found.equals(expected) or any(found.equals(one) for one in self._layouts(count))
         )
         if not (known or (self._schema.adopted and not unfit_columns(self._file, self._schema))):
-            self._refuse("a base file's columns are those of no version of its table")
+            self._refuse("a base file's columns don't match any version of its table's schema")
         last = self.row_groups[-1][1] if self.row_groups else 0
         if not self._file.metadata.num_rows == last == file.rows:
             self._refuse("a base file has another number of rows than its manifest says")

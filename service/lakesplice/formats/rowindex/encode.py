@@ -62,7 +62,9 @@ class RunEncoder:
         self._entries += count
         if self._entries > self._entries_max:
             raise UsageError(
-                "more entries than announced", entries=self._entries, announced=self._entries_max
+                "a run got more entries than were announced",
+                entries=self._entries,
+                announced=self._entries_max,
             )
         self._count(entries.high)
         records = np.empty((count, ENTRY_WORDS), "<u8")

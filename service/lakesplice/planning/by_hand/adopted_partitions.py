@@ -39,8 +39,8 @@ def of_log(log: LogState, columns: pa.Schema) -> tuple[Constants, list[str]]:
                 found[path][name] = _read(text, kind)
             except (pa.ArrowInvalid, ValueError):
                 obstacles.append(
-                    f"it is partitioned by {name}, of which {text!r} can't be read as one exact"
-                    f" {kind}: rewrite it by another column or unpartitioned"
+                    f"it is partitioned by {name}, whose value {text!r} isn't one exact {kind}:"
+                    " rewrite it, partitioned by another column or not at all"
                 )
     return found, obstacles
 
@@ -52,7 +52,7 @@ def of_folders(paths: Sequence[str]) -> tuple[Constants, pa.Schema, list[str]]:
     texts = {path: dict(_named(path)) for path in paths}
     names = [*dict.fromkeys(name for values in texts.values() for name in values)]
     obstacles = [
-        f"{path} is in no folder of a {name}, and other files are: rewrite it"
+        f"{path} is not in a folder of {name}, and other files are: rewrite it"
         for path, values in texts.items()
         for name in names
         if name not in values

@@ -39,18 +39,18 @@ _UNUSED_HARMLESS = frozenset(
 _ON = "true"
 _PROPERTIES: Mapping[str, str] = {
     "delta.appendOnly": "it allows no updates: unset the property",
-    "delta.enableChangeDataFeed": "we write no change data files: unset the property",
-    "delta.enableRowTracking": "we keep no row ids: unset the property",
-    "delta.enableDeletionVectors": "we read none: unset the property",
+    "delta.enableChangeDataFeed": "Lakesplice writes no change data files: unset the property",
+    "delta.enableRowTracking": "Lakesplice keeps no row ids: unset the property",
+    "delta.enableDeletionVectors": "Lakesplice can't read them: unset the property",
     "delta.enableIcebergCompatV1": "unset the property",
     "delta.enableIcebergCompatV2": "unset the property",
     "delta.enableTypeWidening": "unset the property",
 }
 _OF_COLUMNS = {
-    "delta.invariants": "an invariant, which we don't check; drop it",
+    "delta.invariants": "an invariant, which Lakesplice doesn't check; drop it",
     "delta.generationExpression": "a generation expression; make it a plain column",
     "delta.identity.start": "identity values; make it a plain column",
-    "CURRENT_DEFAULT": "a default, which we don't fill in; drop it",
+    "CURRENT_DEFAULT": "a default, which Lakesplice doesn't fill in; drop it",
 }
 _CONSTRAINT = "delta.constraints."
 # Of the protocol as it was, or made useless by what we set.
@@ -64,7 +64,7 @@ def delta_columns(log: LogState) -> pa.Schema:
     `UsageError` if it is ours already; `UnsupportedError` that names all obstacles.
     """
     if DOMAIN in log.domains:
-        raise UsageError("the table is Lakesplice's already; open it", version=log.version)
+        raise UsageError("the table is already one of Lakesplice's; open it", version=log.version)
     fields = _fields(log.metadata)
     refuse(
         [
@@ -84,7 +84,7 @@ def refuse(obstacles: Sequence[str]) -> None:
     """Raise `UnsupportedError` if there are obstacles to an adoption."""
     if obstacles:
         shown = "; ".join(dict.fromkeys(obstacles))
-        raise UnsupportedError(f"it can't be adopted as it stands: {shown}")
+        raise UnsupportedError(f"it can't be adopted as it is: {shown}")
 
 
 def kept_properties(metadata: TableMetadata) -> dict[str, str]:
@@ -156,7 +156,8 @@ def _fields(metadata: TableMetadata) -> list[dict[str, Any]]:
 def _of_protocol(protocol: TableProtocol) -> list[str]:
     unknown = sorted(set(protocol.writer_features) - _UNUSED_HARMLESS)
     found = [
-        f"writers must know the feature {name}, which we don't: ALTER TABLE … DROP FEATURE {name}"
+        f"writers must know the feature {name}, which Lakesplice doesn't know: ALTER TABLE … DROP"
+        f" FEATURE {name}"
         for name in unknown
     ]
     if protocol.reader_version > 1:
@@ -177,7 +178,7 @@ def _of_properties(metadata: TableMetadata) -> list[str]:
         if properties.get(name, "").lower() == _ON
     ]
     found += [
-        f"{name} is a constraint, which we don't check: ALTER TABLE … DROP CONSTRAINT"
+        f"{name} is a constraint, which Lakesplice doesn't check: ALTER TABLE … DROP CONSTRAINT"
         f" {name.removeprefix(_CONSTRAINT)}"
         for name in sorted(properties)
         if name.startswith(_CONSTRAINT)
@@ -189,7 +190,7 @@ def _of_properties(metadata: TableMetadata) -> list[str]:
 
 def _of_domains(log: LogState) -> list[str]:
     return [
-        f"it holds metadata of the domain {name}: drop the feature that it belongs to"
+        f"it has metadata of the domain {name}: drop the feature to which it belongs"
         for name in sorted(log.domains)
     ]
 
@@ -200,7 +201,10 @@ def _of_paths(log: LogState) -> list[str]:
     strange = [add.path for add in stay if add.path not in outside and add.spelt]
     found = []
     if outside:
-        found.append(f"its files lie elsewhere, such as {outside[0]}: a clone must be a deep one")
+        found.append(
+            f"some of its files are outside of its folder, such as {outside[0]}: make a"
+            " deep clone first"
+        )
     if strange:
         found.append(
             f"its log has names of files in unusual escapes, such as that of {strange[0]}:"

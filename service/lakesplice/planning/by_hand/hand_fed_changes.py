@@ -43,8 +43,8 @@ def checked_transaction(given: object) -> tuple[str, int] | None:
             if whole and -_NUMBER_LIMIT <= number < _NUMBER_LIMIT:
                 return application, int(number)
     raise UsageError(
-        "a transaction is (application, number): a text that isn't empty, and a whole number of at"
-        " most 64 bits, rising with each call",
+        "a transaction must be (application, number): a text that isn't empty, and a whole"
+        " number of at most 64 bits that rises with each call",
         transaction=given,
     )
 

@@ -105,7 +105,7 @@ def _require_own_names(schema: TableSchema) -> None:
     for column in schema.columns:
         if names[column.source_name] != column.name:
             raise UsageError(
-                "a column has the name that the table stores another one under; rename it",
+                "a column has the name under which the table stores another one; rename it",
                 column=column.source_name,
                 stored_names=[*names.values()],
             )
@@ -129,7 +129,7 @@ def stored_rows(given: pa.Table, schema: TableSchema, columns: Collection[str] =
     wanted = set(columns or schema.names)
     if len(set(asked.values())) < len(given.column_names) or (unknown and not columns):
         raise UsageError(
-            "the table has no such column, or it is given twice",
+            "the table has no such column, or the column is given twice",
             columns=unknown or given.column_names,
             known=list(schema.names),
         )
@@ -194,7 +194,7 @@ def stored_values(values: pa.ChunkedArray, column: Column) -> pa.ChunkedArray:
         return values.cast(column.type.arrow)
     except pa.ArrowInvalid as error:
         raise UsageError(
-            "a column holds values that its type cannot",
+            "a column has values that its type can't hold",
             column=column.source_name,
             type=column.type.name,
             cause=str(error),

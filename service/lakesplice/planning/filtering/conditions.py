@@ -50,7 +50,7 @@ def parsed_condition(text: str, schema: pa.Schema) -> pc.Expression:
     """
     if len(text) > TEXT_MAX:
         raise UsageError(
-            "a filter is too long; ask for a range, or read and join the values",
+            "a filter is too long; use a range, or read the rows and join them with the values",
             characters=len(text),
             most=TEXT_MAX,
         )
@@ -68,9 +68,9 @@ def _parsed(text: str, schema: pa.Schema) -> pc.Expression:
         found = sqlglot.parse(text, read="spark")
     except sqlglot.errors.SqlglotError as error:
         line = str(error).partition("\n")[0]
-        raise UsageError("a filter is no SQL condition", filter=_cut(text), cause=line) from None
+        raise UsageError("a filter isn't a SQL condition", filter=_cut(text), cause=line) from None
     if len(found) != 1 or found[0] is None:
-        raise UsageError("a filter is one SQL condition", filter=text)
+        raise UsageError("a filter must be a single SQL condition", filter=text)
     return _Translation(text, schema).condition(found[0])
 
 
@@ -110,7 +110,7 @@ class _Translation:
             return self._among(field, kind, node.expressions)
         if isinstance(node, exp.Like) and _is_text(node.expression) and pa.types.is_string(kind):
             return pc.match_like(field, node.expression.this)
-        raise self._unfit(node, "it is not among the conditions that a filter can have")
+        raise self._unfit(node, "a filter can't have this kind of condition")
 
     def _compared(self, node: exp.Expr) -> pc.Expression:
         kind, left, right = type(node), node.this, node.expression
@@ -124,7 +124,7 @@ class _Translation:
             return field.is_null()
         if isinstance(what, exp.Boolean) and pa.types.is_boolean(kind):
             return (field == bool(what.this)) & field.is_valid()
-        raise self._unfit(what, "IS takes NULL, and TRUE or FALSE for booleans")
+        raise self._unfit(what, "IS can be followed only by NULL, or by TRUE or FALSE for booleans")
 
     def _among(
         self, field: pc.Expression, kind: pa.DataType, nodes: list[exp.Expr]
@@ -135,14 +135,14 @@ class _Translation:
     def _flag(self, node: exp.Column) -> pc.Expression:
         field, kind = self._column(node)
         if not pa.types.is_boolean(kind):
-            raise self._unfit(node, "a column alone must be boolean")
+            raise self._unfit(node, "a column without a comparison must be boolean")
         return field
 
     def _column(self, node: exp.Expr | None) -> tuple[pc.Expression, pa.DataType]:
         if isinstance(node, exp.Paren):
             return self._column(node.this)
         if not isinstance(node, exp.Column) or len(node.parts) != 1:
-            raise self._unfit(node, "a column, by its name, is compared with literals")
+            raise self._unfit(node, "a filter compares a column, given by its name, with literals")
         if node.name not in self._schema.names:
             raise UsageError(
                 "the table has no such column",
@@ -170,7 +170,8 @@ class _Translation:
         self._met += 1
         if self._met > COLUMNS_AND_VALUES_MAX:
             raise UsageError(
-                "a filter has too many conditions or values; ask for a range, or join the values",
+                "a filter has too many conditions or values; use a range, or join the rows with"
+                " the values",
                 filter=_cut(self._text),
                 columns_and_values_max=COLUMNS_AND_VALUES_MAX,
             )

@@ -90,7 +90,7 @@ def _problem(condition: pc.Expression, nothing: pa.Table) -> str | None:
         condition.__reduce__()
     except pa.ArrowNotImplementedError:
         # Only what refers to columns by number, and functions made by the user, can't be pickled.
-        return "a filter names its columns, since numbers move as columns are added"
+        return "a filter must name its columns: their numbers change when columns are added"
     try:
         nothing.filter(condition)
     except (pa.ArrowException, KeyError) as error:

@@ -18,8 +18,8 @@ from lakesplice.model.position import BEFORE_ALL, ROW_BITS, Ordering, Position
 from lakesplice.planning.intake.record_order import RecordIndex
 
 ADVICE = (
-    "a further snapshot has rows that the table may have already, and without a key nothing"
-    " tells which; give `lakesplice reset --anew` once the topic holds the new snapshot alone, or"
+    "a second snapshot has rows that the table may already have, and without a key nothing shows"
+    " which; give `lakesplice reset --anew` once the topic contains only the new snapshot, or"
     " name unique columns as `key` instead of mode: append"
 )
 

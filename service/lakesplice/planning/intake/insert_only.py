@@ -84,7 +84,10 @@ def _described(op: Op) -> str:
 
 _TRUNCATED = "the table is insert-only and was truncated"
 _NAMES = {Op.UPDATE: "an update", Op.DELETE: "a delete"}
-_ADVICE = "set its mode to upsert, or not_inserts to dead-letter, or unpark it behind the record"
+_ADVICE = (
+    "set its mode to upsert, or not_inserts to dead-letter, or unpark it at the offset after the"
+    " record"
+)
 
 
 def in_key_order(changes: pa.Table) -> pa.Table:

@@ -81,9 +81,9 @@ def mixed(known: KnownTopic, decoded: Decoded) -> list[PartitionStop]:
             stops.append(PartitionStop(first, ParkCode.ORDER_UNKNOWN, f"{detail}; {_ANEW}"))
         elif block.ordering is Ordering.KAFKA and known.partitions > 1:
             detail = (
-                "the changes carry no position, and the records' own order says nothing across the"
-                f" topic's {known.partitions} partitions; let the source send positions"
-                " (docs/formats.md says how), or use a topic of one partition"
+                "the changes have no position, and the order of the records can't replace it,"
+                f" since the topic has {known.partitions} partitions; let the source send"
+                " positions (docs/formats.md says how), or use a topic with one partition"
             )
             stops.append(PartitionStop(first, ParkCode.ORDER_UNKNOWN, detail))
         ordering = ordering or block.ordering

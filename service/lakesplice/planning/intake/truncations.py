@@ -15,8 +15,8 @@ from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.planning.sources.dropped_tables import ADVICE
 
 _TRUNCATED = (
-    "the table was truncated at the source; set schema_changes.truncate_table to evolve (its rows"
-    " go) or ignore (they stay) and give `lakesplice unpark`"
+    "the table was truncated at the source; set schema_changes.truncate_table to evolve (its"
+    " rows are deleted) or ignore (they are kept) and give `lakesplice unpark`"
 )
 _DROPPED = f"the table was dropped at the source; {ADVICE}"
 

@@ -44,7 +44,7 @@ def placed(decoded: Decoded, offsets: Integers, partition: int) -> Decoded:
 
 def _placed(block: ImageBlock, offsets: Integers, partition: int) -> ImageBlock:
     if SOURCE_POSITION in block.after.column_names:
-        problem = f"the source has a column={SOURCE_POSITION!r} of its own; leave it out"
+        problem = f"the source has a column={SOURCE_POSITION!r} itself; leave it out"
         return replace(block, schema=replace(block.schema, problem=problem))
     place = _kafka(partition, offsets[block.rows])
     if block.ordering is Ordering.BINLOG:

@@ -76,9 +76,9 @@ def _narrowed(block: ImageBlock, kept: Mapping[str, Column], refused: dict[int, 
         for row in block.rows[unfit].tolist():
             refused.setdefault(
                 row,
-                f"column={name!r} keeps its type {column.type.name}, which doesn't hold the value"
-                " exactly; to take the source's type, set schema_changes.alter_column_type: evolve"
-                " and replay the letter",
+                f"column={name!r} keeps its type {column.type.name}, which can't hold the value"
+                " exactly; to follow the source's type, set schema_changes.alter_column_type:"
+                " evolve and replay the dead letter",
             )
         # A row image before the change that the table's type can't hold is treated as unknown.
         before_present = before_present & (old_fits | delete)

@@ -52,8 +52,9 @@ def _not_computable(current: TableSchema, image: SourceSchema) -> str:
     for name, lacked in image.lacking:
         if name not in had:
             return (
-                f"computed column={name!r} needs column={lacked!r}, which the source hasn't got;"
-                " correct shape.computed, or compute it once the source has the column"
+                f"computed column={name!r} needs column={lacked!r}, which the source doesn't"
+                " have; correct shape.computed, or add the expression once the source has the"
+                " column"
             )
     return ""
 
@@ -66,8 +67,8 @@ def _clashing(image: SourceSchema) -> Why | None:
         if other != field.name:
             return (
                 ParkCode.UNSUPPORTED,
-                f"columns {other!r} and {field.name!r} have one name to engines that ignore case;"
-                " rename or exclude one at the source",
+                f"columns {other!r} and {field.name!r} have the same name for engines that ignore"
+                " case; rename or exclude one at the source",
             )
     return None
 
@@ -92,6 +93,6 @@ def other_key(current: TableSchema, image: SourceSchema) -> Why | None:
         return None
     return (
         ParkCode.SCHEMA_CHANGE,
-        f"by its statements the source has another column now as the primary key's {other[0]!r};"
+        f"the source's statements show that another column is now the primary key's {other[0]!r};"
         f" {policy_refusals.RESET}",
     )

@@ -17,16 +17,16 @@ def refusal(image: SourceSchema, policy: SchemaPolicy) -> Why | None:
     if not image.partial:
         return None
     if policy.partial_images is PartialImages.PARK:
-        return _omitted([field.name for field in image.omitted], "the event says it doesn't know")
+        return _omitted([field.name for field in image.omitted], "the event marks as unavailable")
     if not image.lacking:
         return None
     # It would stay as it was, whatever else it is computed of changes.
     name, lacked = image.lacking[0]
     return (
         ParkCode.UNSUPPORTED,
-        f"computed column={name!r} needs column={lacked!r}, which the row image lacks; a table that"
-        " applies partial images can't have it: take it out of shape.computed, or set the source's"
-        " binlog_row_image to FULL",
+        f"computed column={name!r} needs column={lacked!r}, which the row image lacks; a table"
+        " that applies partial images can't compute it: remove it from shape.computed, or set"
+        " the source's binlog_row_image to FULL",
     )
 
 
@@ -36,8 +36,8 @@ def declared_yet_omitted(names: Sequence[str]) -> Why:
     """
     return _omitted(
         names,
-        "the table has and the configuration declares; if it was dropped at the source, declare it"
-        " no more, and schema_changes.drop_column says what follows",
+        "the table has and the configuration declares; if it was dropped at the source, remove"
+        " its declaration, and schema_changes.drop_column decides what happens",
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lakesplice.model.schema import Column, SourceField
 
-RESET = "give `lakesplice reset --anew` to read it again under the source's present schema"
+RESET = "give `lakesplice reset --anew` to reload it with the source's present schema"
 
 
 def gone(column: Column, new: Sequence[SourceField], follows_renames: bool = False) -> str:
@@ -18,10 +18,10 @@ def gone(column: Column, new: Sequence[SourceField], follows_renames: bool = Fal
     evolve = "" if follows_renames else "schema_changes.rename_column: evolve and "
     follow = f" to follow a rename, set {evolve}schema_change_topics;" if new else ""
     return (
-        f"column={column.source_name!r} of type {described(column)} isn't in the source any more"
-        f"{came}: dropped or renamed;{follow} to keep what it held and continue, set"
-        f" schema_changes.{kind}: lenient and give `lakesplice unpark`; or bring it back under its"
-        f" name, or {RESET}"
+        f"column={column.source_name!r} of type {described(column)} isn't in the source any"
+        f" more{came}: dropped or renamed;{follow} to keep its values and continue, set"
+        f" schema_changes.{kind}: lenient and give `lakesplice unpark`; or add it again under its"
+        f" name at the source, or {RESET}"
     )
 
 
@@ -29,39 +29,38 @@ def unmasked(column: Column, new: SourceField) -> str:
     """A masked column that the source dropped while another is new, which isn't masked."""
     return (
         f"column={column.source_name!r}, which is masked, isn't in the source any more, and"
-        f" {new.name!r} is new and not masked: it may hold the same values under another name; name"
-        " it under `masks` as well, or, if it may be shown, set schema_changes.rename_column:"
-        " ignore, and give `lakesplice unpark`"
+        f" {new.name!r} is new and not masked: it may have the same values under another name;"
+        " name it under `masks` as well, or, if its values may be shown, set"
+        " schema_changes.rename_column: ignore, and give `lakesplice unpark`"
     )
 
 
 def handed_on(names: Sequence[str]) -> str:
     """Names that belong to other columns now, by the source's statements."""
     return (
-        f"by its statements the source has other columns now under {_listed(names)}: columns"
-        " changed their names with each other, or were dropped and added again; to follow new names"
-        " (not of the key), set schema_changes.rename_column: evolve; to keep what the old columns"
-        " held and give the new ones columns of their own, lenient; then give `lakesplice unpark`;"
-        f" or {RESET}"
+        f"the source's statements show that it now has other columns under {_listed(names)}:"
+        " columns swapped their names, or were dropped and added again; to follow the new names"
+        " (except those of the key), set schema_changes.rename_column: evolve; to keep the old"
+        f" columns and add new ones, set lenient; then give `lakesplice unpark`; or {RESET}"
     )
 
 
 def unplaced(name: str) -> str:
     """A name that two columns had, where the change's position doesn't show which one it means."""
     return (
-        f"by its statements the source had the name {name!r} for one column and then for another,"
-        " and the change's position doesn't tell which it means; if all that is still to come is"
-        " from after that, let names count: schema_changes.rename_column: ignore, and give"
-        f" `lakesplice unpark`; or {RESET}"
+        f"the source's statements show that the name {name!r} belonged to one column and then to"
+        " another, and the change's position doesn't show which it means; if all further records"
+        " are from after that, set schema_changes.rename_column: ignore, by which names count,"
+        f" and give `lakesplice unpark`; or {RESET}"
     )
 
 
 def straggled(new: Sequence[SourceField], missing: Sequence[Column]) -> str:
     """A late change from between two schemas, with columns that the table never had."""
     return (
-        f"a change that comes late has {_listed([field.name for field in new])}, which the table"
-        " never met and the source no longer has, and lacks"
-        f" {_listed([column.source_name for column in missing])}; pass it over (`lakesplice unpark"
+        f"a late change has {_listed([field.name for field in new])}, which the table never had"
+        " and the source no longer has, and lacks"
+        f" {_listed([column.source_name for column in missing])}; skip it (`lakesplice unpark"
         f" --from-offset`), or {RESET}"
     )
 
@@ -70,27 +69,27 @@ def retyped(column: Column, found: Column | SourceField) -> str:
     """A column whose new type changes values."""
     return (
         f"column={column.source_name!r} changed its type from {described(column)} to"
-        f" {described(found)}; to continue with a column of its own for the new values, set"
-        " schema_changes.alter_column_type: lenient and give `lakesplice unpark`; or change it back"
-        f" at the source, or {RESET}"
+        f" {described(found)}; to store the new values in a column of their own, set"
+        " schema_changes.alter_column_type: lenient and give `lakesplice unpark`; or change it"
+        f" back at the source, or {RESET}"
     )
 
 
 def came_back(column: Column) -> str:
     """A column that a shard dropped, and that others have."""
     return (
-        f"column={column.source_name!r} is there again, which this source had dropped: its rows"
-        f" that didn't change since hold what the old column held; {RESET}"
+        f"column={column.source_name!r} is back, after this source had dropped it: rows that"
+        f" haven't changed since still have the old column's values; {RESET}"
     )
 
 
 def other_default(column: Column, field: SourceField) -> str:
     """A column that came with another default in another shard."""
     return (
-        f"column={column.source_name!r} came with the default {field.fill} in this source, and with"
-        f" {column.fill} in the table: rows of this source from before it have that, which is not"
-        " what the source has in them; to leave them so, set schema_changes.add_column: lenient"
-        f" and give `lakesplice unpark`; or {RESET}"
+        f"column={column.source_name!r} has the default {field.fill} in this source, and"
+        f" {column.fill} in the table: earlier rows of this source have the table's default,"
+        " unlike at the source; to leave them so, set schema_changes.add_column: lenient and"
+        f" give `lakesplice unpark`; or {RESET}"
     )
 
 

@@ -60,8 +60,8 @@ _OF_TOPIC: Mapping[Metadata, Callable[[Origin], str]] = {
 }
 _LETTERS = {Op.CREATE: "c", Op.UPDATE: "u", Op.DELETE: "d", Op.READ: "r"}
 _ELSEWHERE = {
-    "partition": "it is where Kafka has a record, and one that is sent again may lie elsewhere",
-    "offset": "it is where Kafka has a record, and one that is sent again lies elsewhere",
+    "partition": "a record that is sent again may be in another partition",
+    "offset": "a record that is sent again has another offset",
     "schema_name": "MySQL has databases, not schemas: database_name",
 }
 
@@ -74,7 +74,7 @@ def metadata_of(names: Sequence[str]) -> tuple[Metadata, ...]:
         if name not in list(Metadata):
             known = ", ".join(Metadata)
             why = _ELSEWHERE.get(name, f"known: {known}")
-            raise ConfigurationError(f"no metadata column; {why}", metadata=name)
+            raise ConfigurationError(f"isn't a metadata column; {why}", metadata=name)
     return tuple(Metadata(name) for name in names)
 
 

@@ -99,9 +99,9 @@ def _born(schema: TableSchema, by: Sequence[str]) -> TableSchema | Problem:
         if column.type.kind not in _KINDS:
             return (
                 ParkCode.UNSUPPORTED,
-                f"column={name!r} of type {column.type.name} can't be partitioned by: values of it"
-                " have no spelling that all readers agree on; compute a text, a date or a whole"
-                " number from it (shape.computed), and partition by that",
+                f"column={name!r} of type {column.type.name} can't be a partition column, since"
+                " readers disagree on how its values are written; compute a text, a date or a"
+                " whole number from it (shape.computed), and partition by that",
             )
     return replace(schema, partitioned_by=tuple(schema.by_source[name].name for name in by))
 
@@ -110,8 +110,8 @@ def dropped(column: Column) -> Problem:
     """Return why a table can't continue without one of its partition columns."""
     return (
         ParkCode.SCHEMA_CHANGE,
-        f"column={column.source_name!r} is what the table is partitioned by, and it was renamed,"
-        f" dropped or got another type at the source: bring it back as it was, {_RESET}",
+        f"column={column.source_name!r} is a partition column, and it was renamed, dropped or got"
+        f" another type at the source: undo that at the source, {_RESET}",
     )
 
 
@@ -152,7 +152,7 @@ def _require_days(values: pa.Array, name: str) -> None:
     beyond = pc.or_(pc.less(days, _DAYS[0]), pc.greater(days, _DAYS[1]))
     if pc.any(beyond).as_py():
         raise UnsupportedError(
-            "a date outside of the years 1 to 9999 can't be partitioned by; correct it at the"
-            " source, or partition by another column",
+            "a date outside of the years 1 to 9999 can't be a partition's value; correct it at"
+            " the source, or partition by another column",
             column=name,
         )

@@ -131,7 +131,7 @@ def _computed(
         needed = list(columns_of(expression))
         absent = next((column for column in needed if column not in types), None)
         if absent is not None and absent in {column.name for column in schema.omitted}:
-            why = "which this partial image doesn't tell of; let the server send whole row images"
+            why = "which this partial image lacks; let the server send whole row images"
             return [], (), f"computed column={name!r} needs column={absent!r}, {why}"
         if absent is not None:
             lacking.append((name, absent))

@@ -23,12 +23,12 @@ from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.planning.sources.gtids import GtidStreams
 
 ADVICE = (
-    "set schema_changes.drop_table to evolve (rows from before go) or ignore (they stay) and give"
-    " `lakesplice unpark`"
+    "set schema_changes.drop_table to evolve (rows from before are deleted) or ignore (they are"
+    " kept) and give `lakesplice unpark`"
 )
 _ANEW = (
-    "give `lakesplice reset --anew`, or set schema_changes.drop_table to ignore and give"
-    " `lakesplice unpark`: its rows stay"
+    "give `lakesplice reset --anew`, or, to keep its rows, set schema_changes.drop_table to"
+    " ignore and give `lakesplice unpark`"
 )
 
 
@@ -94,8 +94,8 @@ def due(
     if _contradicts(newest, source, reached):
         return _parking(
             newest,
-            f"its transaction {newest.gtid} is newer than all that the table has, and its place is"
-            f" below {reached}: another server seems to have taken over",
+            f"its transaction {newest.gtid} is newer than all that the table has, and its"
+            f" position is below {reached}: another server seems to have taken over",
         )
     if newest.kind is not Kind.DROP:
         return _moved(newest, policy)
@@ -143,9 +143,9 @@ def _moved(drop: TableDrop, policy: SchemaPolicy) -> DropDecision:
     """What to do about a statement that moved rows: rows are missing unless there were none."""
     kind = "drop_partition" if drop.kind is Kind.PARTITION else "rename_table"
     detail = (
-        f"{drop.moved} at the source, at {drop.position}, which moved rows that no event tells of;"
-        f" set schema_changes.{kind} to evolve (rows from before go: have the connector take a new"
-        " snapshot of the table) or ignore (they are kept) and give `lakesplice unpark`"
+        f"{drop.moved} at the source, at {drop.position}, which moved rows without events; set"
+        f" schema_changes.{kind} to evolve (rows from before are deleted; have the connector take"
+        " a new snapshot of the table) or ignore (they are kept) and give `lakesplice unpark`"
     )
     remedy = Remedy.PARK if drop.kind is Kind.CAME else Remedy.ASK
     if _behaviour(drop, policy) is not Behaviour.EXCEPTION:
@@ -160,8 +160,9 @@ def _undone(source: SourceState, history: DropHistory) -> DropDecision | None:
             return DropDecision(
                 Remedy.PARK,
                 drop.position,
-                f"the table was dropped at the source, at {drop.position}, and its rows went; then"
-                " its copy got its name, so they should have stayed; reload the table",
+                f"the table was dropped at the source, at {drop.position}, and its rows were"
+                " deleted; then its copy got its name, so they should have been kept; reload the"
+                " table",
             )
     return None
 
@@ -169,11 +170,11 @@ def _undone(source: SourceState, history: DropHistory) -> DropDecision | None:
 def _blind(source: SourceState, history: DropHistory, *, insert_only: bool) -> str:
     """Return why no fence can be set, empty if one can."""
     if insert_only:
-        return "it is insert-only, so rows can't go"
+        return "it is insert-only, so its rows can't be deleted"
     if source.ordering is not Ordering.BINLOG:
-        return f"its changes are ordered by {source.ordering}, which says nothing of a binlog"
+        return f"its changes are ordered by {source.ordering}, which has no positions in a binlog"
     if source.epochs or not history.ordered:
-        return "another server took over since the first change, so places can't be compared"
+        return "another server took over since the first change, so positions can't be compared"
     return ""
 
 

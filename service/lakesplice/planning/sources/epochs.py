@@ -33,8 +33,8 @@ from lakesplice.planning.sources.gtids import GtidStreams, raised
 from lakesplice.planning.sources.position_order import OrderCheck, check_order
 
 _RESOLVE = (
-    "if the source failed over or its binlog was reset, give `lakesplice unpark --new-epoch`; if it"
-    " sends again what it had sent, `lakesplice unpark --repeated`"
+    "if the source failed over or its binlog was reset, give `lakesplice unpark --new-epoch`; if"
+    " it repeats earlier changes, `lakesplice unpark --repeated`"
 )
 
 

@@ -36,10 +36,14 @@ def onward(
     if fall_back is None:
         return source
     if (source.ordering or Ordering.BINLOG) is not Ordering.BINLOG:
-        raise UsageError("only places in a binlog fall back", ordering=source.ordering)
+        raise UsageError(
+            "only positions in a binlog can fall back, and the table's changes have none",
+            ordering=source.ordering,
+        )
     if parked.code is not ParkCode.POSITIONS_FELL_BACK:
         raise UsageError(
-            "no position fell back; unpark without saying what it was", code=parked.code
+            "no position fell back; give unpark without --new-epoch and --repeated",
+            code=parked.code,
         )
     if fall_back is FallBack.NEW_EPOCH:
         return replace(source, epochs=(*source.epochs, declare_epoch(source)))

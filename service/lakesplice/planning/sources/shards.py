@@ -56,19 +56,23 @@ def joining_problem(manifest: Manifest, source: SourceState) -> str:
         return ""
     if not source.shard:
         return (
-            "two topics are for one table; put what tells their rows apart into the key, as with"
-            " shape: {key: [database_name]}, or read one of them (kafka.topic_pattern, tables)"
+            "two topics feed one table; add to the key what distinguishes their rows, as with"
+            " shape: {key: [database_name]}, or read only one of them (kafka.topic_pattern,"
+            " tables)"
         )
     if any(dict(known.shard).keys() != dict(source.shard).keys() for known in others):
         return (
-            "the table's key lacks the shard of shape.key, so rows of shards may be mixed up;"
-            " `lakesplice reset --anew` reloads all of its topics"
+            "the table's key lacks the columns of shape.key, so rows of different shards may be"
+            " confused; `lakesplice reset --anew` reloads all of its topics"
         )
     if any(known.shard == source.shard for known in others):
         return (
-            "two topics have one shard, so their rows can't be distinguished; add to shape.key what"
-            " differs, such as topic"
+            "two topics have the same values in shape.key, so their rows can't be distinguished;"
+            " add to shape.key what differs, such as topic"
         )
     if manifest.schema.columns and not dict(source.shard).keys() <= set(manifest.schema.key):
-        return "the table's key lacks what shape.key has; `lakesplice reset --anew` reloads it"
+        return (
+            "the table's key lacks the columns of shape.key; `lakesplice reset --anew` reloads the"
+            " table with them"
+        )
     return ""

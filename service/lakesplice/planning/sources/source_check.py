@@ -25,8 +25,8 @@ def check_source(
         return ParkReason(
             ParkCode.TOPIC_RECREATED,
             f"the table was filled from topic {source.topic!r}, whose positions say nothing about"
-            f" another topic's; let kafka.topic_pattern match that one, or remove the table's"
-            " folder and restart",
+            " another topic's; let kafka.topic_pattern match the former topic, or remove the"
+            " table's folder and restart",
             topic_name,
         )
     topic = source.topic
@@ -59,8 +59,8 @@ def check_source(
         if wanted > latest[partition]:
             return ParkReason(
                 ParkCode.OFFSETS_GONE,
-                f"the topic ends at offset {latest[partition]}, before what was applied; it has"
-                f" lost records; {_ANEW}",
+                f"the topic ends at offset {latest[partition]}, but records beyond it were"
+                f" applied, so it has lost records; {_ANEW}",
                 topic,
                 partition,
                 wanted,

@@ -33,7 +33,7 @@ from lakesplice.table.files.dead_letters import DEAD_LETTER_SCHEMA, headers_json
 ANSWERS = -1
 PAYLOAD_BYTES_MAX = 32 << 20
 FIRST_SCHEMA = b"lakesplice.first_schema"
-WITHHELD = "withheld: the table has masks; the record is in its topic"
+WITHHELD = "not stored, since the table has masks; read the record in its topic"
 # A hot key's changes are folded away long before they fill memory.
 FOLD_ROWS = 200_000
 

@@ -63,7 +63,7 @@ class DeadLetterTopic:
                 answer.get()
         except Py4JJavaError as error:
             raise SourceUnavailable(
-                "Kafka did not take dead letters; check kafka.dead_letter_topic",
+                "Kafka refused dead letters; check kafka.dead_letter_topic",
                 topic=self._topic,
                 cause=str(error.java_exception).splitlines()[0],
             ) from error

@@ -40,7 +40,7 @@ class FirstRecordReader:
             rows = frame.select("offset", "key", "value").collect()
         except PySparkException as error:
             raise SourceUnavailable(
-                "a topic's first records can't be read; they are tried again",
+                "a topic's first records can't be read; the service will try again",
                 topic=topic.name,
                 cause=str(error).splitlines()[0],
             ) from error

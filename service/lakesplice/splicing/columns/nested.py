@@ -96,7 +96,7 @@ class NestedChunks:
         footer = _footer(source, self._leaves, tuple(chunks), group.num_rows)
         values = self._read(pa.BufferReader(b"".join([*parts, footer.encode()])))
         if len(values) != group.num_rows:
-            raise self._file_part.corrupt("its pages hold another number of rows", rows=len(values))
+            raise self._file_part.corrupt("its pages have another number of rows", rows=len(values))
         return values
 
     def _read(self, file: pa.NativeFile) -> pa.Array:

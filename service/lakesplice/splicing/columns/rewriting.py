@@ -122,7 +122,9 @@ def encoded_chunk(
 
 def _verify(meant: pa.Array, found: pa.Array, file_part: FilePart) -> None:
     if not bits(found).equals(bits(meant)):
-        raise file_part.corrupt("new pages don't hold what was meant; this is a defect")
+        raise file_part.corrupt(
+            "new pages don't contain the intended values; this is a bug in Lakesplice"
+        )
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -130,7 +130,7 @@ class _Writer:
                 self.write(piece)
         if self.at - start != image.chunk.compressed_size:
             raise CorruptFileError(
-                "a chunk isn't as long as it was described; this is a defect",
+                "a chunk isn't as long as it was described; this is a bug in Lakesplice",
                 column=".".join(image.chunk.path),
                 described=image.chunk.compressed_size,
                 written=self.at - start,

@@ -45,7 +45,7 @@ def fitting(source: SourceFile, edit: ColumnEdit, kind: pa.DataType, column: str
 def null_refused(source: SourceFile, column: str) -> UsageError:
     """Return the error for a null where a column can have none."""
     return UsageError(
-        "a column that has no nulls can't be given one", path=source.name, column=column
+        "a column that doesn't allow null can't get one", path=source.name, column=column
     )
 
 

@@ -147,7 +147,9 @@ def encode_pages(
     ends = np.cumsum([len(page) for page in (*first, *pages)])
     index = written.offset_index(0, 0)
     if index is None or not np.array_equal(index.first_rows[1:], ends[:-1]):
-        raise file_part.corrupt("new pages have other rows than was meant; this is a defect")
+        raise file_part.corrupt(
+            "new pages have other rows than was meant; this is a bug in Lakesplice"
+        )
     if encoding is not None:
         _check_all(lifted.chunk, file_part, with_dictionary=given)
     return lifted if encoding != Encoding.PLAIN_DICTIONARY else _renamed(lifted, file_part)
@@ -287,7 +289,7 @@ def _check_all(chunk: Chunk, file_part: FilePart, *, with_dictionary: bool) -> N
     counts = [s for s in chunk.encoding_stats or () if s.kind != PageKind.DICTIONARY]
     if not counts or any((s.encoding in _WITH_DICTIONARY) != with_dictionary for s in counts):
         raise file_part.corrupt(
-            "new pages have another encoding than they were meant to; this is a defect",
+            "new pages have another encoding than they were meant to; this is a bug in Lakesplice",
             encodings=[s.encoding for s in counts],
         )
 

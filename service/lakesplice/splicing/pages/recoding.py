@@ -173,7 +173,9 @@ class Recoder:
         else:
             same = bits(found).equals(bits(meant))
         if not same:
-            raise self._file_part.corrupt("new pages don't hold what was meant; this is a defect")
+            raise self._file_part.corrupt(
+                "new pages don't contain the intended values; this is a bug in Lakesplice"
+            )
 
 
 def _placed(

@@ -29,7 +29,7 @@ def decoding(file_part: FilePart) -> Iterator[None]:
     except _FAILED as error:
         if isinstance(error, _BEYOND) or _OVERFLOW.search(str(error)):
             raise UnsupportedError(
-                "a Parquet file holds what can't be decoded; rewrite it with the program that"
+                "a part of a Parquet file can't be decoded; rewrite it with the program that"
                 " made it",
                 path=file_part.path,
                 place=file_part.part,

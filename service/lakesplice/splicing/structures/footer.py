@@ -170,7 +170,7 @@ def read_footer(source: pa.NativeFile, name: str) -> Footer:
     found, end = decode_struct(tail[-8 - length : -8], file_part=file_part)
     footer = Footer.from_struct(found, file_part, start)
     if end != length:
-        raise file_part.corrupt("something lies behind the footer", length=length, end=end)
+        raise file_part.corrupt("there are bytes after the footer", length=length, end=end)
     footer = _mended(footer)
     _check(footer, file_part)
     return footer

@@ -202,7 +202,7 @@ class _Window:
         header, end = PageHeader.decode(self._data, at, file_part)
         page = Page(self._start + at, end - at, header)
         if page.end > self._limit:
-            raise file_part.corrupt("a page ends behind its chunk", end=page.end, limit=self._limit)
+            raise file_part.corrupt("a page ends after its chunk", end=page.end, limit=self._limit)
         return page
 
 
@@ -217,7 +217,7 @@ def read_page(source: pa.NativeFile, offset: int, limit: int, file_part: FilePar
 def walk(source: pa.NativeFile, chunk: Chunk, file_part: FilePart) -> Iterator[Page]:
     """Yield all pages of a chunk in their order, the dictionary first.
 
-    Blocks; reads headers, no bodies. Raises `CorruptFileError` where a page ends behind its chunk,
+    Blocks; reads headers, no bodies. Raises `CorruptFileError` where a page ends after its chunk,
     a dictionary is not the first page, or the pages' values aren't as many as the chunk's.
     """
     window, offset, values = _Window(source, chunk.end), chunk.start, 0

@@ -347,7 +347,8 @@ def _put_value(out: bytearray, wire: Wire, value: Value) -> None:
 def _put_integer(out: bytearray, value: int, bits: int) -> None:
     if not -(1 << bits - 1) <= value < 1 << bits - 1:
         raise CorruptFileError(
-            "a number is too large for its field in Parquet; this is a defect", number=value
+            "a number is too large for its field in Parquet; this is a bug in Lakesplice",
+            number=value,
         )
     put_varint(out, value << 1 if value >= 0 else ~value << 1 | 1)
 

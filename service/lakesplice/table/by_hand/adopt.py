@@ -139,7 +139,9 @@ def adopt_table(
         counts={"files": len(survey.files), "rewritten": len(survey.adoption.rewritten)},
     )
     if log is None and tuple(data_files(store)) != tuple(file.path for file in survey.files):
-        raise RetryableError("files came or went meanwhile; stop who writes them and adopt again")
+        raise RetryableError(
+            "files were added or removed meanwhile; stop all writers and adopt again"
+        )
     before = None if log is None else _before(store, log)
     outcome = adopt(store, before, intent, clock=clock, entropy=entropy)
     if not isinstance(outcome, Committed):
@@ -175,7 +177,7 @@ def _columns_of(store: Store, paths: Sequence[str]) -> tuple[pa.Schema, Constant
     constants, named, obstacles = of_folders(paths)
     met = [(path, _columns(store, path)) for path in paths]
     obstacles += [
-        f"{path} has a column {name!r}, and so has its folder's name: rewrite it"
+        f"{path} has a column {name!r}, and its folder's name has it too: rewrite the file"
         for path, columns in met
         for name in named.names
         if name in columns.names
@@ -215,8 +217,8 @@ def _require_parquet_alone(store: Store) -> None:
     folders = set(store.folders())
     refuse(
         [
-            f"the folder {name} says that it is {what}, whose files are not all its rows:"
-            " rewrite it as Delta or plain Parquet"
+            f"the folder {name} shows that this is {what}, whose rows aren't simply those of its"
+            " files: rewrite it as Delta or plain Parquet"
             for name, what in _OTHERS.items()
             if name in folders
         ]

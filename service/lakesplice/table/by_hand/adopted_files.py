@@ -117,7 +117,7 @@ class ForeignFile:
         unfit = unfit_columns(self._file, schema, constants.keys())
         fits_with_them = not unfit and constants.keys().isdisjoint(own)
         unfit += tuple(
-            f"{name} = {value.as_py()!r} is its partition's, not in the file"
+            f"{name} = {value.as_py()!r} is the partition's value and isn't in the file"
             for name, value in constants.items()
         )
         stats = "" if unfit else delta_stats(footer, schema)
@@ -156,7 +156,7 @@ def look_into(
         absent = [name for name in schema.key if name not in file.columns().names]
         if absent:
             raise UnsupportedError(
-                "a file lacks columns of the key, so its rows have none; rewrite it",
+                "a file lacks columns of the key, so its rows have no key; rewrite it",
                 path=path,
                 columns=absent,
             )

@@ -120,16 +120,16 @@ class _Faults:
     def refuse(self) -> None:
         if self.nulls:
             raise UsageError(
-                "rows have no key, a column of it is null or NaN; delete them or choose another"
-                " key",
+                "rows have no key, since a key column is null or NaN; delete them or choose"
+                " another key",
                 key=list(self.schema.key),
                 rows=self.nulls,
                 examples=self.null_at,
             )
         if self.repeats:
             raise UsageError(
-                "rows have the key of another one; delete all but one of each, or choose another"
-                " key",
+                "rows have the same key as another row; delete all but one of each, or choose"
+                " another key",
                 key=list(self.schema.key),
                 rows=self.repeats,
                 examples=[self._key_at(group, row) for group, row in self.repeated_at],

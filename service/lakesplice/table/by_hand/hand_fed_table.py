@@ -94,7 +94,7 @@ class FilesMerged:
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """How many deleted rows left for good, from how many base files; `version` shows it."""
+    """How many deleted rows removed for good, from how many base files; `version` shows it."""
 
     version: int
     files: int = 0
@@ -197,7 +197,7 @@ class HandFedTable(Table):
         """
         snapshot = self.snapshot
         if require_fed_by_hand(snapshot.manifest).insert_only and delete is not None:
-            raise UsageError("the table is insert-only: nothing of it can be deleted")
+            raise UsageError("the table is insert-only, so its rows can't be deleted")
         schema = snapshot.manifest.schema
         given = UpsertRequest(
             all_rows(changes, schema, ()),
@@ -275,7 +275,7 @@ class HandFedTable(Table):
         require_fed_by_hand(self.snapshot.manifest)
         wanted = requested_version(self._store, version, as_of)
         if wanted is None:
-            raise UsageError("say which version to restore, or as of when")
+            raise UsageError("say which version to restore: give a version, or a time")
         self._snapshot = restore(
             self._store, self.snapshot, wanted, self._make, retries=self._retries()
         )

@@ -27,7 +27,7 @@ def reader_of(rows: Rows) -> pa.RecordBatchReader:
         return pa.RecordBatchReader.from_stream(rows)
     except TypeError as error:
         raise UsageError(
-            "rows are given as Arrow: a table, batches or anything with its stream interface",
+            "rows must be Arrow data: a table, batches or anything with Arrow's stream interface",
             found=type(rows).__name__,
         ) from error
 

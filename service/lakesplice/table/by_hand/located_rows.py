@@ -67,7 +67,8 @@ def keyed_rows(
     if twice is not None:
         keys = pa.concat_tables([t.select(list(schema.key)) for t in (rows, deleted)])
         raise UsageError(
-            "a key is given twice; keep the row you mean", key=keys.slice(twice, 1).to_pylist()
+            "a key is given twice; give only one row for each key",
+            key=keys.slice(twice, 1).to_pylist(),
         )
     count = rows.num_rows
     return (

@@ -57,7 +57,7 @@ def write_new_rows(
         return NewRows()
     entries, first = sorted_entries(concatenated(pieces))
     if not first.all():
-        raise UsageError("a key occurs twice in the given rows; keep the row you mean")
+        raise UsageError("a key occurs twice in the given rows; give only one row for each key")
     run = RunRef(put_file(store, layout.run_path(entropy), encode_run(*entries)), len(first))
     return NewRows(tuple(files), (run,))
 

@@ -58,7 +58,8 @@ def create_base(
         )
         if base.rows != written.rows:
             raise CorruptFileError(
-                "a base file was written with other rows than its segments say; this is a defect",
+                "a base file was written with other rows than its segments say; this is a bug in"
+                " Lakesplice",
                 path=path,
                 rows=written.rows,
                 expected=base.rows,

@@ -44,7 +44,7 @@ def require_no_inner_tables(store: Store) -> None:
     found = inner_tables(store.list(""))
     if found:
         raise UsageError(
-            "the folder holds other tables in it; give the path of one table, or an empty folder",
+            "the folder contains other tables; give the path of one table, or an empty folder",
             store=repr(store),
             tables=sorted(found)[:10],
         )
@@ -59,7 +59,7 @@ def require_no_outer_table(
     iceberg = any(name.endswith(_ICEBERG_SUFFIX) for name in metadata)
     if iceberg or not LOGS.isdisjoint(folders):
         raise UsageError(
-            "a folder above is a table, whose readers and writers would take these files for its"
-            " own; give a path outside of it",
+            "this folder or one above it is a table, whose readers and writers would take the new"
+            " files for their own; give a path outside of it",
             table=store,
         )

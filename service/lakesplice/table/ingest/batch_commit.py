@@ -187,9 +187,9 @@ def _too_many_dead_letters(
     return ParkReason(
         ParkCode.DEAD_LETTERS,
         f"{found.dead} of {found.records} records can't be decoded, most of them for"
-        f" {found.reason}{where}; correct the connector's settings or the table's declared types"
-        " and unpark it; nothing was skipped. To keep such records as dead letters and continue,"
-        " raise dead_letters.share_max",
+        f" {found.reason}{where}; correct the connector's settings or the table's declared types,"
+        " then unpark it; no record was skipped. To keep such records as dead letters and"
+        " continue, raise dead_letters.share_max",
         topic,
         first.partition,
         first.offset,
@@ -223,6 +223,6 @@ def _mixed(reports: Sequence[PartitionReport]) -> ParkReason | None:
     kinds = " and ".join(sorted(f"{format_} ordered by {ordering}" for format_, ordering in met))
     return ParkReason(
         ParkCode.FORMAT_CHANGED,
-        f"the topic's partitions bring changes of several kinds: {kinds}; let one source write the"
-        " topic, and reload the table",
+        f"the topic's partitions have changes of several formats or orders: {kinds}; let only one"
+        " source write to the topic, and reload the table",
     )

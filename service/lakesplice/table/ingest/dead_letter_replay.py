@@ -199,7 +199,9 @@ class OpenDeadLetters:
         manifest = self.snapshot.manifest
         source = manifest.sources.get(self.topic) if self.topic else manifest.source
         if source is None:
-            raise UsageError("the table has no such topic to have letters of", topic=self.topic)
+            raise UsageError(
+                "no topic of that name feeds the table, so it has no dead letters", topic=self.topic
+            )
         return source
 
     def _with_changes(self, intent: Replay, parts: Sequence[_Part], *, insert_only: bool) -> Replay:

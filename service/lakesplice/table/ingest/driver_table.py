@@ -181,7 +181,8 @@ class DriverTable:
             joining = Redirect(self.generation, self.version, self._unborn_source, joined.parked)
             if isinstance(self.commit(joining), Conflict):
                 retries.require_another(
-                    "other writers committed first every time, so the topic did not join the table",
+                    "other writers committed first every time, so the topic wasn't added to the"
+                    " table",
                     topic=self._unborn_source.topic,
                 )
 
@@ -238,7 +239,8 @@ class DriverTable:
             if isinstance(self.commit(intent), Committed):
                 return int(intent.counts.get("fenced", 0))
             retries.require_another(
-                "other writers committed first every time, so no fence was set",
+                "other writers committed first every time, so the rows before a TRUNCATE, DROP"
+                " or snapshot weren't deleted",
                 topic=self.source.topic,
             )
 

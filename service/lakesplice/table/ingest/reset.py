@@ -33,7 +33,7 @@ def plan_reset(snapshot: Snapshot, starts: Mapping[str, TopicStart], generation:
     """
     sources = snapshot.manifest.sources
     if not sources:
-        raise UsageError("the table is fed by hand, so no topic could fill it again")
+        raise UsageError("the table is fed by hand, so no topic can reload it")
     newborn = {
         topic: SourceState(
             topic,

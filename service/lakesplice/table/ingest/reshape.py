@@ -175,7 +175,7 @@ def _verify(
         found = pa.concat_tables([after.read(at, names) for at in range(len(after.row_groups))])
     if not found.equals(meant):
         raise CorruptFileError(
-            "a file in another layout does not hold its rows; this is a defect",
+            "a file in another layout does not hold its rows; this is a bug in Lakesplice",
             path=new.path,
             columns=names,
         )

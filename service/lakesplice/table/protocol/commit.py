@@ -112,7 +112,7 @@ def create(store: Store, intent: Create, *, clock: Clock, entropy: Entropy) -> C
         committed = _attempt(store, None, intent, clock, entropy)
         if committed is not None:
             return Committed(committed)
-    return Conflict(ConflictCode.EXISTS, "the folder holds a table already")
+    return Conflict(ConflictCode.EXISTS, "the folder already contains a table")
 
 
 def adopt(
@@ -125,7 +125,7 @@ def adopt(
     committed = _attempt(store, before, intent, clock, entropy)
     if committed is not None:
         return Committed(committed)
-    return Conflict(ConflictCode.VERSION, "the table was written to meanwhile")
+    return Conflict(ConflictCode.VERSION, "another writer committed to the table meanwhile")
 
 
 def broken_precondition(snapshot: Snapshot, intent: Intent) -> Conflict | None:
@@ -183,7 +183,7 @@ def _put_manifest(
     data = encode_manifest(manifest)
     ref = FileRef(manifest_path(moment.version, entropy), len(data), checksum(data))
     if not store.put_new(ref.path, data):
-        raise StorageError("a name that was drawn at random exists; try again", path=ref.path)
+        raise StorageError("a random file name already exists; try again", path=ref.path)
     return DomainMetadata(DOMAIN, encode_pointer(Pointer(moment.version, moment.timestamp_ms, ref)))
 
 

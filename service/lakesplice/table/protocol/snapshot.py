@@ -149,7 +149,7 @@ def require_ours_to_write(state: LogState) -> None:
     unknown = set(state.protocol.writer_features) - set(OUR_PROTOCOL.writer_features)
     if unknown or FEATURE not in state.protocol.writer_features:
         raise UnsupportedError(
-            "the table asks writers for features that this version lacks; upgrade it",
+            "the table requires writer features that this version lacks; upgrade Lakesplice",
             features=sorted(unknown),
         )
 

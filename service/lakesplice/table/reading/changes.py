@@ -86,13 +86,15 @@ def read_version(store: Store, number: int) -> Version:
         actions = decode_commit(store.read(path), path)
     except MissingFileError:
         raise VersionNotFoundError(
-            "the version is past its retention, or not written yet; begin with a later one",
+            "the version is past its retention, or doesn't exist yet; begin with a later one",
             version=number,
         ) from None
     domain = next(_domains(actions), None)
     info = next((action for action in actions if isinstance(action, CommitInfo)), None)
     if domain is None or info is None:
-        raise UnsupportedError("another writer's commit has no changes to show", version=number)
+        raise UnsupportedError(
+            "a commit of another writer can't be read as changes", version=number
+        )
     pointer = decode_pointer(domain.configuration, path)
     return Version(
         number, info.operation, pointer.timestamp_ms, read_manifest(store, pointer.manifest)
@@ -122,8 +124,8 @@ def changes_of(
     now = version.manifest
     if version.operation == RESTORE or before.groups - now.groups:
         raise UnsupportedError(
-            "rows left the table at once, by a restore or an overwrite; read the table as it is,"
-            " and changes from the next version on",
+            "a restore or an overwrite removed rows without single changes; read the table's"
+            " present rows, and changes from the next version on",
             version=number,
         )
     present = max(schema, now.schema, key=lambda one: one.version)

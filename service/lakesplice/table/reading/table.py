@@ -227,7 +227,7 @@ def requested_version(store: Store, version: int | None, as_of: Moment | None) -
     if as_of is None:
         return version
     if version is not None:
-        raise UsageError("give a version or a moment, not both", version=version)
+        raise UsageError("give a version or a time, not both", version=version)
     return version_at(store, moment_ms(as_of))
 
 
@@ -241,6 +241,6 @@ def moment_ms(moment: Moment) -> int:
                 "that isn't a time such as 2026-11-22T08:00:00Z", as_of=moment
             ) from None
     if not isinstance(moment, datetime):
-        raise UsageError("a moment is a datetime or text", as_of=moment)
+        raise UsageError("a time must be a datetime or text", as_of=moment)
     zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return (zoned - _EPOCH) // timedelta(milliseconds=1)

@@ -141,7 +141,8 @@ def _verify(
     found = _columns(store, [output], schema, names)
     if not found.equals(meant):
         raise CorruptFileError(
-            "a merged file does not hold its sources' rows; this is a defect", path=output.path
+            "a merged file does not hold its sources' rows; this is a bug in Lakesplice",
+            path=output.path,
         )
 
 

@@ -50,8 +50,8 @@ def require_safe_retention(seconds: float, *, readers_may_fail: bool) -> None:
     """Return if such a retention harms no present reader or writer, or if it is allowed to."""
     if seconds < RETENTION_SECONDS_MIN and not readers_may_fail:
         raise UsageError(
-            "who reads the table or compacts it now may lose files; keep more, or state that"
-            " readers may fail",
+            "files could be deleted that a reader or a compaction still needs; set a longer"
+            " retention, or state that readers may fail",
             retention_seconds=seconds,
             least=RETENTION_SECONDS_MIN,
         )

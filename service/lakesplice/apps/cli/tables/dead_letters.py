@@ -75,7 +75,9 @@ def list_letters(
 
     root = open_store(address, lake_options(config))
     if not is_there(root):
-        raise TableNotFoundError("there is no lake or table here; give one's folder", path=address)
+        raise TableNotFoundError(
+            "there is no lake or table here; give the folder of one", path=address
+        )
     stores = (
         [(root, address.rstrip("/").rpartition("/")[2])]
         if LOG in root.folders()
@@ -160,7 +162,9 @@ def drop(
     from lakesplice.apps.table_commands.work import DROP, dead_letter_arguments
 
     if everything == bool(letters or reasons):
-        raise UsageError("say which letters: --letter, --reason, or --all alone")
+        raise UsageError(
+            "say which dead letters: with --letter, with --reason, or with --all alone"
+        )
     arguments = {**dead_letter_arguments(_chosen(letters, reasons, topic)), "why": why}
     done = give_command(
         table, DROP, arguments, patience=RequestWait(wait), options=lake_options(config)

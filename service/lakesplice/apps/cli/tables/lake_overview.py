@@ -114,9 +114,11 @@ def _of_driver(status: DriverStatus | None, now_ms: int) -> list[str]:
         lines.append(f"no topic matches kafka.topic_pattern {pattern}; the broker has {others}")
     silent = max(0.0, (now_ms - status.written_ms) / 1000)
     if not status.running:
-        lines.append(f"no driver runs: the last one ended {age(silent)} ago; states are of then")
+        lines.append(
+            f"no service runs: the last one ended {age(silent)} ago; the states are from that time"
+        )
     elif silent > _SILENT_SECONDS:
-        lines.append(f"the driver was last heard {age(silent)} ago; states are of then")
+        lines.append(f"the driver was last heard {age(silent)} ago; the states are from that time")
     return lines
 
 

@@ -41,7 +41,7 @@ def tables(
     root = open_store(lake, lake_options(config))
     if not is_there(root):
         raise TableNotFoundError(
-            "there is no lake here; give the folder that tables lie in", path=lake
+            "there is no lake here; give the folder that contains the tables' folders", path=lake
         )
     status, now_ms = newest_status(root), round(time.time() * 1000)
     rows = listing(root, status, now_ms)
@@ -117,7 +117,7 @@ def unpark(
     from lakesplice.planning.sources.operator_directions import FallBack
 
     if new_epoch and repeated:
-        raise UsageError("positions are either new or repeated: give one of the two", table=table)
+        raise UsageError("give either --new-epoch or --repeated, not both", table=table)
     offsets = sorted(dict(map(parse_offset, from_offset or [])).items())
     stated = FallBack.NEW_EPOCH if new_epoch else FallBack.REPEATED if repeated else None
     arguments = {"offsets": offsets, "stated": stated, "topic": topic}

@@ -118,7 +118,9 @@ def _condition(where: str | None) -> pl.Expr | None:
     try:
         return pl.sql_expr(where)
     except pl.exceptions.PolarsError as error:
-        raise UsageError("--filter is no SQL condition", filter=where, reason=str(error)) from None
+        raise UsageError(
+            "--filter isn't a SQL condition", filter=where, reason=str(error)
+        ) from None
 
 
 def _names_in(condition: pl.Expr | None) -> Sequence[str]:

@@ -62,9 +62,9 @@ def reset(
     from lakesplice.table.reading.table import moment_ms
 
     if (bool(offset), bool(to), anew).count(True) != 1:
-        raise UsageError("say from where: one of --offset, --to and --anew", table=table)
+        raise UsageError("say where to begin: give one of --offset, --to and --anew", table=table)
     if anew and topic:
-        raise UsageError("a table starts over as a whole; leave --topic out", table=table)
+        raise UsageError("--anew reloads the whole table; leave --topic out", table=table)
     arguments = {
         "offsets": sorted(dict(map(parse_offset, offset or [])).items()),
         "to": None if not to else EARLIEST if to == EARLIEST else moment_ms(to),

@@ -148,7 +148,7 @@ def purge(
     opened = _fed_by_hand(table, PURGE, {"older_than_seconds": older_than}, wait, config)
     if opened is not None:
         rows = opened.purge(older_than_hours=older_than / 3600).rows
-        typer.echo(f"{rows} deleted rows left for good")
+        typer.echo(f"{rows} deleted rows removed for good")
 
 
 def restore(

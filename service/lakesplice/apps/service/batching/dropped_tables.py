@@ -69,7 +69,9 @@ class TableDrops:
             raise
         except RetryableError as error:
             table.refused = True
-            detail = f"the table was dropped at the source, which can't be followed: {error}"
+            detail = (
+                f"the table was dropped at the source, and its rows can't be deleted here: {error}"
+            )
             table.rest(detail, unwritable=isinstance(error, StorageError))
             return True
         except LakespliceError as error:

@@ -10,9 +10,9 @@ from lakesplice.table.protocol.snapshot import open_snapshot
 from lakesplice.telemetry import catalogue as metric
 
 _DETAIL = (
-    "the topic has no table yet, and schema_changes.create_table is exception: give `lakesplice"
-    " unpark` to have its table, which begins with the topic's first record; or leave the topic out"
-    " (`read: false` under `tables`, or create_table: ignore)"
+    "the topic has no table yet, and schema_changes.create_table is exception: to create the"
+    " table, from the topic's first record on, give `lakesplice unpark`; otherwise leave the"
+    " topic out (`read: false` under `tables`, or create_table: ignore)"
 )
 
 

@@ -23,8 +23,7 @@ from lakesplice.telemetry import catalogue as metric
 OTHER_TOPICS_MAX = 20
 _ANY = ".*"
 _UNNAMED = (
-    "its name has more dots than between a prefix, a database and a table; its first events say"
-    " which table it is of"
+    "its name has more than three parts, so its first events must show which table it belongs to"
 )
 
 

@@ -129,7 +129,7 @@ class _Parser:
         full = _full(name, space)
         found = self.names[full] if full in self.names else self.names[name]
         if found is None:
-            raise UnsupportedError("an Avro schema holds itself", type=full)
+            raise UnsupportedError("an Avro schema contains itself", type=full)
         return cast("Node", found)
 
 

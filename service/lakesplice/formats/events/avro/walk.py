@@ -65,7 +65,7 @@ def read_values(records: pa.Array, node: Record, wanted: Wanted | None = None) -
     at, rows = offsets[:-1].copy(), np.arange(len(records))
     values, at = walk.record(node, wanted, at, rows, node.name)
     left = np.flatnonzero(at != walk.ends)
-    walk.fail(left, "bytes are left over behind the value", at[left])
+    walk.fail(left, "there are bytes after the end of the value", at[left])
     return Read(values, walk.flaws)
 
 

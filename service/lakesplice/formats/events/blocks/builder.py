@@ -56,7 +56,7 @@ class Build:
 
     def refuse_missing_positions(self, positions: Positions) -> None:
         """Make dead letters of rows whose position is missing or doesn't fit."""
-        detail = "the event's binlog file, offset and row don't name a position"
+        detail = "the event's binlog file, offset and row aren't a position"
         self.drop_marked(positions.missing, DeadReason.MISSING_POSITION, detail)
         detail = "the event's binlog offset or row is beyond 41 or 21 bits"
         self.drop_marked(positions.beyond, DeadReason.OUT_OF_RANGE, detail)

@@ -85,7 +85,7 @@ def _with_column(table: pa.Table, at: int, rule: _Rule) -> tuple[pa.Table, Mask]
 def _refuse(
     block: ImageBlock, wrong: Mask, field: SourceField, rule: _Rule, ledger: Ledger
 ) -> None:
-    detail = f"{field.name} is beyond {rule.to.name}, which its type is mapped to"
+    detail = f"{field.name} is beyond {rule.to.name}, to which type_mapping maps its type"
     for row in np.unique(block.rows[wrong]).tolist():
         ledger.dead.setdefault(row, Flaw(DeadReason.OUT_OF_RANGE, detail))
 

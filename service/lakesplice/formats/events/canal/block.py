@@ -60,7 +60,7 @@ def build_block(
     # Who leaves old out of an update as a whole says nothing of the key: it is as it was.
     told = (op == Op.UPDATE) & mask_of(members["old"].is_valid())
     uneven = np.where(told, old_lengths != lengths, old_lengths > 0)
-    detail = "old doesn't stand beside each row of an update, or beside one of nothing else"
+    detail = "old doesn't have one entry for each row of an update, or is there without an update"
     build.drop_marked(uneven, DeadReason.MISSING_IMAGE, detail)
     chosen = np.flatnonzero(build.live)
     if len(chosen):

@@ -177,9 +177,9 @@ def _left_out(extension: object) -> Flaw | None:
         return None
     detail = "the message was too large for TiCDC, which "
     if extension.get("onlyHandleKey") is True:
-        detail += "sent the key alone (onlyHandleKey)"
+        detail += "sent only the key (onlyHandleKey)"
     elif extension.get("claimCheckLocation"):
-        detail += "put the row elsewhere (claimCheckLocation)"
+        detail += "stored the row elsewhere (claimCheckLocation)"
     else:
         return None
     detail += "; raise max-message-bytes at TiCDC and the topic's max.message.bytes"

@@ -84,7 +84,7 @@ def _typed(name: str, words: Words) -> tuple[DefinedColumn, Words]:
         return replace(column, members=members), words
     numbers = [part.number() for part in inside.parts()] if inside else []
     if len(numbers) > 2:
-        raise UnreadableError(f"{len(numbers)} numbers behind the type of {name!r}")
+        raise UnreadableError(f"{len(numbers)} numbers after the type of {name!r}")
     length, scale = (*numbers, None, None)[:2]
     if type_ == "BIT" and length == 0:
         length = None  # the server takes its own length for none

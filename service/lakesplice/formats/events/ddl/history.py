@@ -154,7 +154,7 @@ class SchemaHistory:
                 return
             like = states.get(statement.like)
             columns = None if like is None else like.columns
-            why = f"a copy of {statement.like}, which isn't known"
+            why = f"a copy of {statement.like}, whose columns aren't known"
             self._put(
                 statement.table,
                 TableState(None, {}, unknown=why) if columns is None else TableState.of(columns),
@@ -275,7 +275,7 @@ class SchemaHistory:
             try:
                 columns, born = altered(columns, born, statement.actions, self._mark)
             except KeyError as error:
-                columns, unknown = None, f"column {error.args[0]!r} isn't as a statement has it"
+                columns, unknown = None, f"column {error.args[0]!r} isn't what a statement says"
         self._put(statement.table, None)
         after = TableState(columns, state.created, born, unknown)
         self._put(statement.to or statement.table, after, former=statement.to and statement.table)

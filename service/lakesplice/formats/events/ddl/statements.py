@@ -152,7 +152,7 @@ def _created(words: Words, table: TableName, database: str, *, unless_there: boo
         if word.key in ("SELECT", "AS"):
             raise UnreadableError("its columns are those of a query")
         if word.text.lower() == "binary":
-            raise UnreadableError("its texts are bytes by default")
+            raise UnreadableError("its text columns have a binary character set by default")
     columns: list[DefinedColumn] = []
     key: tuple[str, ...] = ()
     for part in inside.parts():

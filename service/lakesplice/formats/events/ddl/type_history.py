@@ -18,9 +18,9 @@ from lakesplice.model.schema import Tenure
 from lakesplice.model.types import ColumnType, Kind
 
 CASCADES = (
-    "foreign-key-cascades: the table has a foreign key with CASCADE, SET NULL or SET DEFAULT; the"
-    " binlog lacks what the server changes by it; change child rows by statements of their own, or"
-    " take a new snapshot after the parent's rows changed"
+    "foreign-key-cascades: the table has a foreign key with CASCADE, SET NULL or SET DEFAULT,"
+    " and the binlog lacks the changes that the server makes for it; change child rows by"
+    " separate statements, or take a new snapshot after the parent's rows changed"
 )
 BYTES_AS_MEMBERS = (
     "enum-charset-binary: the connector changes values of ENUM and SET with CHARACTER SET binary;"

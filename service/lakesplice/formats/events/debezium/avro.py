@@ -45,7 +45,7 @@ class AvroReader:
         """Read one record's head; its schema says how to read those like it."""
         head = framed(value)
         if head is None:
-            detail = f"the value {shown(value)} has no head of a schema's number"
+            detail = f"the value {shown(value)} doesn't begin with the number of a schema"
             return Flaw(DeadReason.NOT_AN_ENVELOPE, detail)
         if self._context.schemas is None:
             return _no_registry()
@@ -89,7 +89,7 @@ class FlattenedAvroReader(AvroReader):
 def _no_registry() -> Halt:
     return Halt(
         ParkCode.UNSUPPORTED,
-        "the records are Avro that names schemas of a registry; set schema_registry.url",
+        "the records are in Avro, with schemas in a registry; set schema_registry.url",
     )
 
 

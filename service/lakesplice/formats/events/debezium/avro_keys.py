@@ -99,7 +99,8 @@ def inspect_avro_key(key: bytes, context: DecodeContext) -> AvroKey | Flaw:
     head = framed(key)
     if head is None:
         return Flaw(
-            DeadReason.MISSING_KEY, f"the key {shown(key)} has no head of a schema's number"
+            DeadReason.MISSING_KEY,
+            f"the key {shown(key)} doesn't begin with the number of a schema",
         )
     schema = (context.schemas or {}).get(head.schema)
     if schema is None:

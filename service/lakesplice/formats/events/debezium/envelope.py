@@ -138,7 +138,9 @@ def shape_without_schema(
             return Flaw(DeadReason.WRONG_TYPE, f"a row image is {shown(images[0])}, not an object")
         names = tuple(map(str, images[0]))
     if names is None:
-        return Flaw(DeadReason.MISSING_IMAGE, "neither a row before nor a row after")
+        return Flaw(
+            DeadReason.MISSING_IMAGE, "the event has neither the row before nor the row after"
+        )
     shape = shapes.of_event(payload, names)
     return undeclared(shape, context) if isinstance(shape, Undeclared) else shape
 
@@ -150,7 +152,8 @@ def _no_envelope(payload: Mapping[str, object]) -> Flaw | Ignored:
         return Ignored(_TRANSACTION)
     if "ddl" in payload or "tableChanges" in payload:
         return Flaw(
-            DeadReason.WRONG_TABLE, "a schema change event; it belongs to the connector's topic"
+            DeadReason.WRONG_TABLE,
+            "the record is a schema change event, which belongs in the connector's own topic",
         )
     if {"old", "data", "pkNames"} <= payload.keys():
         return Flaw(

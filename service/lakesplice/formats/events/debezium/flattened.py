@@ -161,7 +161,7 @@ def no_deletes() -> Halt:
     """The verdict on events that don't say what is deleted."""
     return Halt(
         ParkCode.UNSUPPORTED,
-        "a flattened event without __deleted doesn't say whether its row is deleted; let the"
+        "a flattened event without __deleted doesn't show whether its row is deleted; let the"
         " ExtractNewRecordState transform rewrite deletes"
         " (delete.tombstone.handling.mode=rewrite-with-tombstone)",
     )

@@ -82,7 +82,9 @@ class KeyShape:
     def read(self, key: bytes) -> Mapping[str, object] | Flaw:
         """Parse one key."""
         if not key.startswith(self.prefix) or not key.endswith(self.suffix):
-            return _flaw(f"the key {shown(key)} is of another form than its neighbours'")
+            return _flaw(
+                f"the key {shown(key)} has another form than those of the records around it"
+            )
         payload = read_payload(key[len(self.prefix) : len(key) - len(self.suffix)], self._closing)
         if isinstance(payload, Flaw):
             return _flaw(f"the key can't be read: {payload.detail}")

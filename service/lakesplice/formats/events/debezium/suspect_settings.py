@@ -22,32 +22,33 @@ from lakesplice.model.change import Op
 from lakesplice.model.types import Kind
 
 # The setting, and behind ": " what it does and what to do.
-_NULLS = "NULL arrives as the DEFAULT of its column, if it has one"
+_NULLS = "NULL arrives as the column's DEFAULT, if there is one"
 NULLS_IN_JSON = (
     f"value.converter.replace.null.with.default: {_NULLS}; set it to false, then take a new"
     " snapshot"
 )
 NULLS_IN_AVRO = (
-    f"value.converter.ignore.default.for.nullables: {_NULLS}; set it to true (Apicurio's converter"
-    " has no such setting: take another one), then take a new snapshot"
+    f"value.converter.ignore.default.for.nullables: {_NULLS}; set it to true (if the converter is"
+    " Apicurio's, which has no such setting, use another one), then take a new snapshot"
 )
 NULLS_IN_FLATTENED = (
-    f"transforms.unwrap.replace.null.with.default: {_NULLS}; set it to false, and what the"
-    " converter has (value.converter.replace.null.with.default=false in JSON,"
+    f"transforms.unwrap.replace.null.with.default: {_NULLS}; set it to false, and the converter's"
+    " own setting too (value.converter.replace.null.with.default=false in JSON,"
     " value.converter.ignore.default.for.nullables=true in Avro), then take a new snapshot"
 )
 TIME_PRECISION = (
-    "time.precision.mode: connect cuts DATETIME and TIME to milliseconds; take"
+    "time.precision.mode: with connect, DATETIME and TIME lose digits below a millisecond; set"
     " adaptive_time_microseconds"
 )
 UNSIGNED = (
-    "bigint.unsigned.handling.mode: long makes negative numbers of a BIGINT UNSIGNED from 2^63 on;"
-    " take precise"
+    "bigint.unsigned.handling.mode: with long, numbers of a BIGINT UNSIGNED from 2^63 on become"
+    " negative; set precise"
 )
 # Debezium 3.5 knows INT UNSIGNED and not its synonyms.
 SYNONYM = (
-    "INTEGER UNSIGNED: the connector takes it for a signed type, so numbers from 2^31 on arrive as"
-    " negative; call the type INT UNSIGNED (ALTER TABLE ... MODIFY), then take a new snapshot"
+    "INTEGER UNSIGNED: the connector treats it as a signed type, so numbers from 2^31 on arrive"
+    " as negative; declare the type as INT UNSIGNED (ALTER TABLE ... MODIFY), then take a new"
+    " snapshot"
 )
 _IN_MILLIS = (
     "int64:org.apache.kafka.connect.data.Timestamp",

@@ -27,7 +27,7 @@ def truncated(source: Mapping[str, object]) -> Truncated | Flaw:
         return Truncated(None)
     place = binlog_position(source.get("file"), source.get("pos"), source.get("row"))
     if place is None:
-        return Flaw(DeadReason.MISSING_POSITION, "the truncation has no position in a binlog")
+        return Flaw(DeadReason.MISSING_POSITION, "the TRUNCATE has no position in a binlog")
     gtid = source.get("gtid")
     return Truncated(place, gtid if isinstance(gtid, str) else None)
 
@@ -49,7 +49,7 @@ def undeclared(missing: Undeclared, context: DecodeContext) -> Halt:
     why = f" ({missing.why})" if missing.why else ""
     return Halt(
         ParkCode.TYPES_UNDECLARED,
-        f"events without schemas, and no types known for {names}{why}; add to the configuration"
-        f' tables: [{{match: "{context.table}", columns: {{{columns}}}}}], or switch on'
-        " value.converter.schemas.enable at the connector",
+        f"the events have no schemas, and no types are known for {names}{why}; add to the"
+        f' configuration tables: [{{match: "{context.table}", columns: {{{columns}}}}}], or'
+        " switch on value.converter.schemas.enable at the connector",
     )

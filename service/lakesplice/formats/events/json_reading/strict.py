@@ -78,7 +78,7 @@ def _object_in_unicode(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if not all(_is_unicode(name) for name, _ in pairs):
         name = next(name for name, _ in pairs if not _is_unicode(name))
         raise _RefusedError(
-            Flaw(DeadReason.NOT_JSON, f"field {shown(name)} has a name that is no Unicode text")
+            Flaw(DeadReason.NOT_JSON, f"field {shown(name)} has a name that isn't valid Unicode")
         )
     return _object(pairs)
 
@@ -175,7 +175,7 @@ def _struct_flaw(
             return flaw
     if not value.keys() <= members.keys():
         name = next(name for name in value if name not in members)
-        detail = f"{path} has a field {shown(name)} beyond its schema"
+        detail = f"{path} has a field {shown(name)} that its schema doesn't have"
         return Flaw(DeadReason.UNEXPECTED_FIELD, detail)
     return None
 

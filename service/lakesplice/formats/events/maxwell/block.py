@@ -135,17 +135,17 @@ def _positions(
         return kafka_positions(group.offsets, op), Ordering.KAFKA
     _stop_at(
         ~stated & build.live,
-        "a change without position among changes that have one, such as a row of a bootstrap; set"
-        " output_binlog_position=false in Maxwell to order by the records, in a topic of one"
-        " partition, and reload the table",
+        "the change has no position, but others of the topic have one; this happens with rows of"
+        " a bootstrap; set output_binlog_position=false in Maxwell, so that the order of the"
+        " records counts, use a topic with one partition, and reload the table",
         build,
     )
     commits = members["commit"].fill_null(False)
     row = pc.coalesce(members["xoffset"], pc.if_else(commits, _LAST_ROW, pa.scalar(None)))
     _stop_at(
         mask_of(row.is_null()) & build.live,
-        "position without xoffset: changes of one statement share it; set output_xoffset=true"
-        " in Maxwell",
+        "the position has no xoffset, so all changes of one statement share it; set"
+        " output_xoffset=true in Maxwell",
         build,
     )
     file, offset = _file_and_offset(members["position"])

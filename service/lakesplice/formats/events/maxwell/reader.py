@@ -243,9 +243,9 @@ def _undeclared(missing: tuple[str, ...], why: str, context: DecodeContext) -> H
     columns = ", ".join(f"{json.dumps(name)}: TYPE" for name in missing)
     return Halt(
         ParkCode.TYPES_UNDECLARED,
-        f"Maxwell's events don't say types, and no types are known for {', '.join(missing)}"
-        f"{f' ({why})' if why else ''}; add to the configuration tables:"
-        f' [{{match: "{context.table}", columns: {{{columns}}}}}], or have Maxwell tell of schema'
+        "Maxwell's events have no types, and none are known for"
+        f" {', '.join(missing)}{f' ({why})' if why else ''}; add to the configuration tables:"
+        f' [{{match: "{context.table}", columns: {{{columns}}}}}], or let Maxwell write schema'
         " changes (output_ddl, schema_change_topics.maxwell)",
     )
 
@@ -253,8 +253,9 @@ def _undeclared(missing: tuple[str, ...], why: str, context: DecodeContext) -> H
 def _lossy(name: str) -> Halt:
     return Halt(
         ParkCode.UNSUPPORTED,
-        f"column={name!r} is a TIME, and Maxwell sends others for those that are negative or beyond"
-        " a day; leave it out (a filter in Maxwell), or declare it time_of_day if it holds none",
+        f"column={name!r} is a TIME, and Maxwell sends wrong values for times that are negative"
+        " or longer than a day; leave it out (a filter in Maxwell), or declare it time_of_day if"
+        " it has no such values",
     )
 
 
@@ -270,9 +271,9 @@ def _shape_as_text(name: str) -> Halt:
 def _nested(name: str) -> Halt:
     return Halt(
         ParkCode.UNSUPPORTED,
-        f"column={name!r} holds nested JSON, as Maxwell sends MySQL's JSON columns, and isn't known"
-        " to be one; declare it json, or leave it out (a filter in Maxwell such as exclude:"
-        " DATABASE.TABLE.COLUMN = *)",
+        f"column={name!r} contains nested JSON, as Maxwell sends for MySQL's JSON columns, but"
+        " isn't known to be one; declare it json, or leave it out (a filter in Maxwell such as"
+        " exclude: DATABASE.TABLE.COLUMN = *)",
     )
 
 

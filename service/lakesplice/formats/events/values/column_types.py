@@ -104,7 +104,7 @@ class TypeHistory:
                 if (known.name, known.encoding) != (type_.name, type_.encoding):
                     untyped[name] = (
                         f"it was {known.name} and {type_.name}, and the change's position doesn't"
-                        " tell which"
+                        " show which"
                     )
         gap = next((version.gap for version in self.versions if version.gap), "")
         agreed = {} if gap else {n: type_ for n, type_ in columns.items() if n not in untyped}

@@ -128,5 +128,5 @@ def _check_range(call: Call, constants: Sequence[Constant]) -> None:
     match constants:
         case [int(start), int(stop)] if stop < start:
             raise ConfigurationError(
-                f"{call.function} ends before it begins", start=start, end=stop
+                f"{call.function} has an end before its start", start=start, end=stop
             )

@@ -102,7 +102,9 @@ class _Reader:
     def expression(self, depth: int) -> Expression:
         kind, value = self.kind, self.value
         if depth > DEPTH_MAX or not kind or kind == "mark":
-            raise self.problem("an expression is a column, a 'text', a number or a function(…)")
+            raise self.problem(
+                "an expression must be a column, a 'text', a number or a function(…)"
+            )
         self._next()
         if kind == "number":
             return Literal(int(value))
@@ -135,7 +137,7 @@ class _Reader:
             return
         found = _TOKEN.match(self._text, self._at)
         if found is None:
-            raise self.problem("no expression can be read here")
+            raise self.problem("this isn't an expression")
         self.kind = found.lastgroup or ""
         self.value = found[self.kind]
         self._at = found.end()

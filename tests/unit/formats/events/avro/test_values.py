@@ -67,7 +67,7 @@ def test_each_type_reads_as_the_specification_writes_it(
     [
         ("long", "", "runs beyond the record"),
         ("long", "80", "runs beyond the record"),
-        ("long", "0000", "bytes are left over"),
+        ("long", "0000", "after the end of the value"),
         ("long", "ffffffffffffffffff02", "beyond 64 bits"),
         ("long", "ffffffffffffffffffff01", "beyond 64 bits"),
         ("int", "8080808010", "beyond 32 bits"),
