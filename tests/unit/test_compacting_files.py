@@ -15,6 +15,8 @@ from lakesplice.model.address import BaseFile
 from lakesplice.model.change import Op
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.edits import ColumnEdit, ComparedEdits, Edits, apply_edits
+from lakesplice.splicing.shared_pages import shared_pages
+from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.files.page_rewriter import best_rewriter
 from lakesplice.table.reading.table import Table
@@ -124,6 +126,37 @@ def test_nothing_is_handed_over_from_a_damaged_or_missing_file(
             compact_files(table.store, table.manifest, paths, best_rewriter(), table.entropy)
         (tmp_path / path).write_bytes(data)
     assert table.compact().counts["rows"] == 3
+
+
+class WithoutBeforeImages(MadeTable):
+    """Its changes are whole rows, and nothing says what of them is new."""
+
+    def _facts(self, op: Op, before: Any, after: Any) -> dict[str, Any]:
+        return {**super()._facts(op, before, after), "_changed": None, "_before_digest": None}
+
+
+def test_a_change_that_brings_nothing_new_moves_its_row_all_the_same(tmp_path: Path) -> None:
+    made = WithoutBeforeImages(tmp_path, EVERY_TYPE)
+    made.insert([row(at, LOW) for at in range(6)])
+    (before,) = made.manifest.files
+    inserted = made._next
+    made._next += 10
+    made.change([(Op.UPDATE, row(2, LOW))])
+    done = made.compact()
+    (after,) = made.manifest.files
+    with made.store.open(before) as old, made.store.open(after) as new:
+        shared = shared_pages(SourceFile(old, before), SourceFile(new, after))
+    encoded = {name for name, found in shared.items() if found.pages_shared < found.pages}
+    assert encoded == {"_position_offset", "_source_ts"}
+    # Those two and the digest aren't compared, and the key isn't edited.
+    assert done.counts["pages_equal"] == len(shared) - 3 - len(made.schema.key)
+    # A change from in between comes late.
+    made._next = inserted
+    made.change([(Op.UPDATE, row(2, HIGH))])
+    made.rows[2] = row(2, LOW)
+    assert Table(made.store).read().sort_by("c_long_0").to_pylist() == made.live()
+    assert made.compact().counts["stale"] == 1
+    assert Table(made.store).read().sort_by("c_long_0").to_pylist() == made.live()
 
 
 class Late:

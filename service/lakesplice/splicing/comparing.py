@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from lakesplice.errors import UnsupportedError
+from lakesplice.errors import CorruptFileError, UnsupportedError
 from lakesplice.model.arrays import Integers, Mask
 from lakesplice.planning.rows.edits import ColumnEdit, ComparedEdits, Edits
 from lakesplice.splicing.columns.constants import constant_pages
@@ -33,8 +33,15 @@ _PAGES_FIRST = 8
 # Over all threads: a chunk that is decoded in few spans takes half the time.
 _DECODED_BYTES = 16 * 1024 * 1024
 _EXACT_WITHIN = frozenset((Physical.BOOLEAN, Physical.INT32, Physical.INT64, Physical.BYTE_ARRAY))
-# Values that don't fit the column's type, or are of one that Arrow can't compare.
-_INCOMPARABLE = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
+# Pages that can't be read, values that don't fit the column's type or are of one that Arrow can't
+# compare.
+_INCOMPARABLE = (
+    CorruptFileError,
+    UnsupportedError,
+    pa.ArrowInvalid,
+    pa.ArrowTypeError,
+    pa.ArrowNotImplementedError,
+)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -61,12 +68,15 @@ def compared(source: SourceFile, edits: Edits, options: Options) -> ComparedEdit
     """Return edits without those values that the file has already, bit by bit.
 
     Columns of which nothing is left aren't edited any more; `rows` and the counts are unchanged.
-    Left as they are: what can't be compared, what needn't be (`Edits.known_new`), and everything
-    where values are to be erased. Blocks; reads pages by `options.threads` threads and verifies
-    their checksums. `CorruptFileError` where they can't be decoded.
+    Left as they are: what needn't be compared (`Edits.known_new`), what can't be, a damaged page
+    included, of which whoever carries out the edits will tell; and everything where values are to
+    be erased. Blocks; reads pages by `options.threads` threads and verifies their checksums.
+    `UsageError` where columns share a name.
     """
-    columns = dict(edits.columns)
-    names = {} if options.erase else _wanted(source, edits)
+    refuse_doubles(source.footer, edits.columns, source.name)
+    if options.erase:
+        return ComparedEdits(edits)
+    columns, names = dict(edits.columns), _wanted(source, edits)
     threads = max(options.threads, 1)
     span_bytes = max(_DECODED_BYTES // threads, SPAN_BYTES)
     parts = [
@@ -75,13 +85,16 @@ def compared(source: SourceFile, edits: Edits, options: Options) -> ComparedEdit
         for row_group, first, last in source.row_ranges()
         if len((edit := columns[name].within(first, last)).rows)
     ]
-    source.read_offset_indexes([(part.row_group, part.column) for part in parts])
+    try:
+        source.read_offset_indexes([(part.row_group, part.column) for part in parts])
+    except _INCOMPARABLE:
+        return ComparedEdits(edits)
     with ThreadPoolExecutor(threads, thread_name_prefix="compare") as pool:
         verdicts = list(pool.map(lambda part: _compared(source, part), parts))
     for name, column in names.items():
         marks = [v.new for part, v in zip(parts, verdicts, strict=True) if part.column == column]
         columns[name] = _only(columns[name], marks)
-    equal = () if options.erase else _equal_nested(source, edits)
+    equal = _equal_nested(source, edits)
     left = {n: edit for n, edit in columns.items() if len(edit.rows) and n not in equal}
     return ComparedEdits(replace(edits, columns=left), sum(v.pages_equal for v in verdicts))
 
@@ -98,7 +111,6 @@ def _wanted(source: SourceFile, edits: Edits) -> dict[str, int]:
 
 def _comparable(source: SourceFile, edits: Edits) -> list[str]:
     """The columns with rows that the file has; whoever carries out the edits refuses others."""
-    refuse_doubles(source.footer, edits.columns, source.name)
     last = source.footer.num_rows - 1
     return [
         name
@@ -117,8 +129,8 @@ def _equal_nested(source: SourceFile, edits: Edits) -> list[str]:
     for name in _comparable(source, edits):
         if name in nested:
             edit = edits.columns[name]
-            held = read_nested_rows(source, name, edit.rows)
             try:
+                held = read_nested_rows(source, name, edit.rows)
                 equal += [name] if held.equals(stored(edit.values, held.type)) else []
             except _INCOMPARABLE:
                 continue
@@ -128,7 +140,7 @@ def _equal_nested(source: SourceFile, edits: Edits) -> list[str]:
 def _compared(source: SourceFile, part: _Part) -> _Verdict:
     try:
         return _verdict(source, part)
-    except (UnsupportedError, *_INCOMPARABLE):
+    except _INCOMPARABLE:
         return _Verdict(np.ones(len(part.edit.rows), np.bool_))
 
 

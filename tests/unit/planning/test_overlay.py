@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -10,10 +11,11 @@ import pytest
 from lakesplice.errors import CorruptFileError
 from lakesplice.model.address import Segment
 from lakesplice.model.change import Op, delta_schema
+from lakesplice.model.position import Ordering
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.planning.rows.edits import Edits, apply_edits
-from lakesplice.planning.rows.overlay import overlay
+from lakesplice.planning.rows.overlay import overlay, without_effect
 from lakesplice.planning.rows.waiting_changes import Waiting
 
 SCHEMA = TableSchema(
@@ -109,6 +111,31 @@ def test_columns_are_edited_where_the_chain_of_digests_does_not_rule_it_out(
     for order in (changes, changes[::-1]):
         assert set(edited(*order).columns) - SYSTEM == columns
         assert set(edited(*order).columns) >= SYSTEM
+
+
+@pytest.mark.parametrize(
+    ("changes", "known"),
+    [
+        ([change(0, 11, (100, 5), A)], A),
+        ([change(0, 11, (100, 5), A), change(1, 12, (101, 6), B)], ALL),
+        ([change(0, 11, (100, None), ALL), change(1, 12, (101, 6), B)], B),
+        ([change(0, 11, (100, 5), A), change(1, 12, (None, 6), B)], set()),
+        ([change(0, 11, (None, 5), A)], set()),
+    ],
+)
+def test_values_are_known_to_be_new_where_every_set_of_columns_is_trusted(
+    changes: list[dict[str, Any]], known: set[str]
+) -> None:
+    moving = {"_position_offset", "_source_ts", "_row_digest"}
+    assert edited(*changes).known_new == known | moving
+
+
+@pytest.mark.parametrize("ordering", Ordering)
+def test_only_by_hand_a_row_may_stay_behind_its_newest_change(ordering: Ordering) -> None:
+    edits = edited(change(0, 11, (100, 5), A))
+    moving = {name: edits.columns[name] for name in ("_position_offset", "_source_ts")}
+    assert without_effect(replace(edits, columns=moving), ordering) is (ordering == Ordering.COMMIT)
+    assert not without_effect(edits, ordering)
 
 
 def test_the_highest_position_wins_and_rows_count_through_the_segments() -> None:

@@ -180,6 +180,17 @@ def test_only_bounds_that_we_wrote_are_believed() -> None:
     assert found.values.to_pylist() == ["same"] * (ROWS // ROWS_PER_PAGE)
 
 
+@pytest.mark.parametrize("kind", ["long", "list"])
+def test_of_a_damaged_page_the_splice_will_tell(kind: str) -> None:
+    held = VALUES[kind].take(pa.array(np.arange(ROWS) % 2))
+    file = file_of(held)
+    data = bytearray(file.read())
+    middle = SourceFile(pa.BufferReader(bytes(data)), "file").chunk(0, 0)
+    data[middle.start + middle.compressed_size // 2] ^= 1
+    edit = ColumnEdit(np.arange(ROWS), held)
+    assert left(pa.BufferReader(bytes(data)), edit) == edit.rows.tolist()
+
+
 def test_what_is_known_to_be_new_and_what_is_erased_is_not_compared() -> None:
     file = file_of(pa.array(np.arange(ROWS)))
     edit = ColumnEdit(np.array([3]), pa.array([3]))

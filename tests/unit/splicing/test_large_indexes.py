@@ -11,10 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakesplice.errors import UnsupportedError
+from lakesplice.splicing.comparing import compared
 from lakesplice.splicing.operations import append_rows, drop_column, merge_files
+from lakesplice.splicing.options import Options
 from lakesplice.splicing.output.copying import StreamSink
 from lakesplice.splicing.splice import splice
 from lakesplice.splicing.structures.chunks import ByteRange, Chunk
+from lakesplice.splicing.structures.source import SourceFile
 from tests.support.in_memory import NAME, edits_of, look, with_chunk
 
 LARGE = 33 * 1024 * 1024
@@ -45,6 +48,14 @@ OPERATIONS: dict[str, Callable[[Any, Any], object]] = {
     "drop": lambda source, sink: drop_column(source, NAME, "a", sink),
     "merge": lambda source, sink: merge_files([(source, NAME)], sink),
 }
+
+
+def test_a_column_of_which_an_index_is_too_large_is_left_for_the_splice_to_refuse(
+    file: pa.Buffer,
+) -> None:
+    edits = edits_of({"b": ([0], pa.array([3]))})
+    found = compared(SourceFile(pa.BufferReader(file), NAME), edits, Options())
+    assert found.edits.columns.keys() <= {"b"}
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
