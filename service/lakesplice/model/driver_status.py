@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -92,3 +93,12 @@ class DriverStatus:
     pattern: str
     topics: tuple[TopicStatus, ...] = ()
     other_topics: tuple[str, ...] = ()
+
+    def complete_until(self, tables: Collection[str]) -> int | None:
+        """Return the newest moment up to which the real-time views of all these tables are
+        complete, by their sources' times; None if that isn't known of one, or no topic feeds any.
+        """
+        topics = [one for one in self.topics if one.table in tables]
+        read = [one for one in topics if one.standing.state is not TopicState.EXCLUDED]
+        known = [one.real_time_ms for one in read if one.real_time_ms is not None]
+        return min(known) if known and len(known) == len(read) else None

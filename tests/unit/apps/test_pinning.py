@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 import lakesplice
-from lakesplice.apps.table_commands.pinning import complete_until
+from lakesplice.apps.cli.tables.lake_overview import print_overview
 from lakesplice.errors import UsageError
 from lakesplice.model.driver_status import DriverStatus, TopicCondition, TopicState, TopicStatus
-from lakesplice.model.names import TableName
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.lake_pins import delete_lake_pin
 from tests.support.by_hand import COLUMNS, created, given
@@ -85,9 +84,18 @@ def test_all_tables_are_complete_up_to_the_oldest_moment_of_any() -> None:
         return TopicStatus(f"t.{table}", table, condition, 0, real_time_ms=moment)
 
     def until(*topics: TopicStatus) -> int | None:
-        names = [TableName("shop", "a"), TableName("shop", "b")]
-        return complete_until(DriverStatus(1, 0, True, ".*", topics), names)
+        return DriverStatus(1, 0, True, ".*", topics).complete_until({"shop.a", "shop.b"})
 
     assert until(topic("shop.a", 7), topic("shop.b", 5), topic("shop.c", 1)) == 5
     assert until(topic("shop.a", 7), topic("shop.b", None)) is None
     assert until() is None
+
+
+def test_the_overview_says_up_to_when_all_tables_are_complete(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    condition = TopicCondition(TopicState.RUNNING)
+    topics = (TopicStatus("t", "shop.a", condition, 0, real_time_ms=1_000),)
+    row = {"table": "shop.a", "state": "running", "suspect_settings": (), "topics": []}
+    print_overview([row], DriverStatus(1, 2_000, True, ".*", topics), 2_000, "lake")
+    assert "all tables are complete up to 1970-01-01T00:00:01" in capsys.readouterr().err

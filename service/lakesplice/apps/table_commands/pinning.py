@@ -17,7 +17,6 @@ from lakesplice.apps.lake import table_names
 from lakesplice.apps.table_commands.dispatch import RequestWait, give_to_each
 from lakesplice.apps.table_commands.work import PIN, UNPIN
 from lakesplice.errors import UsageError
-from lakesplice.model.driver_status import DriverStatus
 from lakesplice.model.names import TableName
 from lakesplice.storage.stores import AnyStore
 from lakesplice.storage.system import SystemEntropy
@@ -69,7 +68,8 @@ def pin_lake(
     if not names:
         raise UsageError("the lake has no such table", patterns=list(patterns))
     # Before the versions: they have at least what the views had then.
-    until = complete_until(newest_status(lake), names)
+    status = newest_status(lake)
+    until = None if status is None else status.complete_until({str(one) for one in names})
     delete_lake_pin(lake, name)
     tables = _Tables.of(lake, names)
     arguments = {"name": name, "ends_ms": ends_ms}
@@ -112,19 +112,6 @@ def listed_pins(lake: AnyStore) -> list[ListedPin]:
         for found in snapshot.manifest.retention.pins:
             held.setdefault(found.name, {})[one.path] = found.version
     return [_listed(name, held[name], whole.get(name)) for name in sorted(held)]
-
-
-def complete_until(status: DriverStatus | None, names: Sequence[TableName]) -> int | None:
-    """Return the newest moment up to which the real-time views of all these tables are complete, in
-    milliseconds, by their sources' times; None if that isn't known of one, or there is none.
-
-    Tables that no topic feeds don't count.
-    """
-    wanted = {str(name) for name in names}
-    topics = () if status is None else status.topics
-    moments = [topic.real_time_ms for topic in topics if topic.table in wanted]
-    known = [moment for moment in moments if moment is not None]
-    return min(known) if known and len(known) == len(moments) else None
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import sys
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from lakesplice.apps.ages import age
@@ -40,6 +40,10 @@ def print_overview(
         print(f"no tables in {lake}", file=sys.stderr)
     for text in (*_troubles(rows, now_ms), *_suspects(rows, now_ms)):
         print(_wrapped(text))
+    until = None if status is None else status.complete_until({row["table"] for row in rows})
+    if until is not None:
+        moment = datetime.fromtimestamp(until / 1000, UTC).isoformat(timespec="seconds")
+        print(f"all tables are complete up to {moment}", file=sys.stderr)
     for text in _of_driver(status, now_ms):
         print(_wrapped(text), file=sys.stderr)
 
