@@ -1,4 +1,4 @@
-"""What a lake holds and how it is doing: each table as its manifest and the driver tell of it."""
+"""The tables of a lake and the state of each, from its manifest and from the driver's status."""
 
 from __future__ import annotations
 

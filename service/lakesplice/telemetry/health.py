@@ -1,4 +1,4 @@
-"""Health: is the service alive, and is it ready? Two questions with reasons for a no."""
+"""Health: is the service alive, and is it ready? If not, the reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much memory the service's processes hold, as Linux tells it in /proc."""
+"""The memory of the service's processes, as Linux reports it in /proc."""
 
 from __future__ import annotations
 

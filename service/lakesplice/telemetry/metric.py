@@ -1,4 +1,4 @@
-"""What a metric is: its kind, its labels, and what is to be said of it."""
+"""What a metric is: its kind, its labels, its meaning and what to do about it."""
 
 from __future__ import annotations
 

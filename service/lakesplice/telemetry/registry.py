@@ -1,4 +1,4 @@
-"""The service's metrics: the catalogue brought to life on a registry of its own."""
+"""The service's metrics: those of the catalogue, in a Prometheus registry of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A clock that stands where it is put, and randomness that a seed repeats."""
+"""A clock that tests set, and randomness that a seed repeats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Ctrl-C and SIGTERM as something to ask for, not as an exception in the midst of things."""
+"""Ctrl-C and SIGTERM as a flag that the demo reads, not as an exception at any place in the
+code.
+"""
 
 from __future__ import annotations
 

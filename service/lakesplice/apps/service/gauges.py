@@ -1,4 +1,4 @@
-"""From snapshots, commits and batches to metrics."""
+"""Sets metrics from snapshots, commits and batches."""
 
 from __future__ import annotations
 

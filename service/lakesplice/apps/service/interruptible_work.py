@@ -1,4 +1,6 @@
-"""Work that may take long, while the main loop continues to report that it lives."""
+"""Runs work that may take long in a thread, while the main loop continues to report that it is
+alive.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The main loop: queries, one after another, each from where the manifests stand."""
+"""The main loop: queries, one after another, each from the offsets in the manifests."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Places that rows leave: marked as deleted in the commit that writes the rows into other
-partitions.
+"""Rows that move to another partition are marked as deleted at their former address, in the same
+commit.
 
 Other engines read base files alone. A row that moves is in one at once, so its old place's file is
 rewritten at once, too. The delta keeps the deletes for our own readers; at the row's own position,

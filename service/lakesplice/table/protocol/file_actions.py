@@ -1,4 +1,4 @@
-"""Base files as the log names them."""
+"""The log's add and remove actions of base files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lakesplice.table.protocol.intents import NewFile
 def adds_of(
     schema: TableSchema, files: Iterable[NewFile], timestamp_ms: int, *, data_change: bool = True
 ) -> tuple[Add, ...]:
-    """Return the statistics of files that are added to a table with this schema."""
+    """Return the add actions of files that are added to a table with this schema."""
     return tuple(
         Add(
             new.base.path,

@@ -1,5 +1,5 @@
-"""The history of a table: what each retained version says of itself, and which was the newest at a
-moment.
+"""The history of a table: what each retained version says about itself, and which one was the
+newest at a given time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How far a table's source partitions are, by a manifest."""
+"""The offsets of a table's source partitions, from a manifest."""
 
 from __future__ import annotations
 

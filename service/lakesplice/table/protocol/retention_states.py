@@ -1,4 +1,4 @@
-"""What commits make of which versions a table keeps."""
+"""How commits change which versions a table keeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commits make of the sources that a manifest has.
+"""How commits change the sources in a manifest.
 
 Where there are several, a commit's content is stamped with its topic, and parking is the topic's.
 """

@@ -1,4 +1,6 @@
-"""What each intent makes of a manifest and of the log: pure, once its preconditions hold."""
+"""How each intent changes the manifest and the log, once its preconditions hold; without side
+effects.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of a version's changes the table took: late and repeated ones change no row."""
+"""Which of a version's changes had an effect: late and repeated ones don't change a row."""
 
 from __future__ import annotations
 

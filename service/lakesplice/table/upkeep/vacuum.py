@@ -1,4 +1,4 @@
-"""Vacuum: what the library and the command line do at one go, or only say what they would do."""
+"""Vacuum for the library and the command line: done in one call, or only listed (dry run)."""
 
 from __future__ import annotations
 

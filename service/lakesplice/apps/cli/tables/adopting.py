@@ -1,4 +1,6 @@
-"""The command that makes what others wrote a table of ours."""
+"""`lakesplice adopt`: turns a Delta table or Parquet files of other writers into a table fed by
+hand.
+"""
 
 from __future__ import annotations
 

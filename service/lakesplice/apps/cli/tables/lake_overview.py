@@ -1,4 +1,6 @@
-"""How a lake is doing, for people: a line per table in 80 columns, and why some don't continue."""
+"""The state of a lake, for people: a line per table in 80 columns, and why some tables are
+stopped.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Commands about whole tables: what a lake holds, what a table went through, let one continue."""
+"""`lakesplice tables`, `history` and `unpark`: a lake's tables, a table's versions, and an end to
+parking.
+"""
 
 from __future__ import annotations
 

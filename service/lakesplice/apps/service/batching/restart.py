@@ -1,4 +1,4 @@
-"""Why queries end and start again from where the manifests stand."""
+"""The reasons for which queries are restarted, from the offsets in the manifests."""
 
 from __future__ import annotations
 

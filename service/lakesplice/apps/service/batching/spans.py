@@ -1,4 +1,6 @@
-"""Which tables a batch is for: those that have something to read and stand where it starts."""
+"""Which tables a batch is for: those with records to read, whose offsets are where the batch
+starts.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of one table's part of a batch once its tasks have answered."""
+"""What happens with one table's part of a batch once its tasks have answered."""
 
 from __future__ import annotations
 

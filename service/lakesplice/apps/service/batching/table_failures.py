@@ -1,4 +1,4 @@
-"""What becomes of a table whose part of a batch failed: it rests, or it is parked.
+"""What happens with a table whose part of a batch failed: it is resting, or it is parked.
 
 Meanwhile the running query skips it and continues with the others.
 """

@@ -1,6 +1,6 @@
-"""How fresh a table is that is behind when its driver begins.
+"""The freshness of a table that is behind when its driver starts.
 
-The driver before has published it. Where none has, the broker tells: a table that has taken every
+The previous driver has published it. Where none has, the broker tells: a table that has taken every
 record from before a moment is complete up to that moment. A few moments are tried, so a table may
 be reported as less fresh than it is, never as fresher.
 """

@@ -1,4 +1,4 @@
-"""Which topics the query reads, and from where: the manifests say it."""
+"""Which topics the query reads, and from which offsets: those in the manifests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tells the state of every topic: to the lake's status document, to metrics and to /readyz."""
+"""Reports the state of every topic in the lake's status document, in metrics and at /readyz."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Purges of the service: rows deleted long ago leave base files for good, table by table."""
+"""Purges of the service: rows that were deleted long ago are removed from base files, table by
+table.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many tasks of compaction run at once, with a bound that follows the cluster."""
+"""Limits how many compaction tasks run at the same time, by the cores of the cluster."""
 
 from __future__ import annotations
 
