@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
@@ -72,6 +74,8 @@ def test_an_interrupted_demo_stops_all_that_it_started(
         for line in process.stdout:
             seen.append(line)
             if line.startswith(step):
+                if "watching" in step:
+                    require_page(seen)
                 os.killpg(process.pid, signal.SIGINT)
         status = process.wait(SECONDS_MAX)
         guard.cancel()
@@ -83,6 +87,21 @@ def test_an_interrupted_demo_stops_all_that_it_started(
     while left := _left_by(process.pid, tmp_path):
         assert time.monotonic() < deadline, left
         pause.wait(0.1)
+
+
+def require_page(output: list[str]) -> None:
+    """The page that the demo names shows its tables, to people and to programs."""
+    (url,) = re.findall(r"page: (http\S+)", "".join(output))
+    deadline, pause = time.monotonic() + SECONDS_MAX, threading.Event()
+    for address in (url, f"{url}api/v1/tables"):
+        while b"shop.orders" not in _answer(address):
+            assert time.monotonic() < deadline, address
+            pause.wait(0.1)
+
+
+def _answer(address: str) -> bytes:
+    with urllib.request.urlopen(address, timeout=30) as answer:
+        return bytes(answer.read())
 
 
 def test_a_folder_with_something_else_in_it_is_left_alone(

@@ -92,7 +92,12 @@ MATRIX: dict[str, Values] = {
         "fullnameOverride": "cdc",
     },
     "watched": {
-        "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+        "serviceMonitor": {
+            "enabled": True,
+            "labels": {"release": "prometheus"},
+            "authorization": {"credentials": {"name": "lake-page", "key": "token"}},
+        },
+        "secretEnv": {"LAKESPLICE_METRICS__TOKEN": {"name": "lake-page", "key": "token"}},
         "prometheusRule": {"enabled": True},
         "nodeSelector": {"disk": "fast"},
         "tolerations": [{"key": "lake", "operator": "Exists"}],
@@ -307,6 +312,10 @@ def test_selectors_meet_the_pods_and_every_object_is_labelled(manifests: Manifes
             manifests["Service"]["metadata"]["labels"].items()
         )
         assert watched["endpoints"][0]["port"] == "metrics"
+        environment = manifests["Deployment"]["spec"]["template"]["spec"]["containers"][0]["env"]
+        (token,) = [one for one in environment if one["name"] == "LAKESPLICE_METRICS__TOKEN"]
+        asked = watched["endpoints"][0]["authorization"]["credentials"]
+        assert asked == token["valueFrom"]["secretKeyRef"]
     for manifest in manifests.values():
         assert manifest["metadata"]["labels"]["app.kubernetes.io/version"] == __version__
 

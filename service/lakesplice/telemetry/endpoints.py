@@ -18,11 +18,14 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ExceptionHandler
 
+from lakesplice.telemetry.access import UNTRUSTED, TokenGuard
 from lakesplice.telemetry.health import Health
 from lakesplice.telemetry.registry import CONTENT_TYPE, Metrics
 
 # Whatever blocks is done by one of these, so that pages can't take the processor from ingest.
 _THREADS = 4
+PROBES = ("/healthz", "/readyz")
+"""What an orchestrator asks, which has no token."""
 _FRESH = {"Cache-Control": "no-store"}
 
 
@@ -32,33 +35,36 @@ def endpoints(metrics: Metrics, health: Health) -> list[Route]:
     def page(_request: Request) -> Response:
         return Response(metrics.page(), headers=_FRESH, media_type=CONTENT_TYPE)
 
-    async def healthz(_request: Request) -> Response:
-        return _judged("alive", health.why_dead())
+    async def healthz(request: Request) -> Response:
+        return _judged(request, "alive", health.why_dead())
 
-    async def readyz(_request: Request) -> Response:
-        return _judged("ready", health.why_unready(), topics=health.troubles())
+    async def readyz(request: Request) -> Response:
+        return _judged(request, "ready", health.why_unready(), topics=health.troubles())
 
     return [
         Route("/metrics", page),
-        Route("/healthz", healthz),
-        Route("/readyz", readyz),
+        Route(PROBES[0], healthz),
+        Route(PROBES[1], readyz),
     ]
 
 
 def application(
     routes: Sequence[BaseRoute],
     handlers: Mapping[type[Exception], ExceptionHandler] | None = None,
-    middleware: Sequence[Middleware] = (),
+    token: str | None = None,
 ) -> Starlette:
-    """Return the application of these routes; `handlers` answer the errors that they raise."""
+    """Return the application of these routes; `handlers` answer the errors that they raise. With a
+    `token` only the probes are served without it.
+    """
 
     async def told(_request: Request, error: Exception) -> Response:
         return _told(error, routes)
 
+    guards = [] if token is None else [Middleware(TokenGuard, token=token, probes=PROBES)]
     app = Starlette(
         routes=routes,
         exception_handlers={HTTPException: told, **(handlers or {})},
-        middleware=middleware,
+        middleware=guards,
         lifespan=_few_threads,
     )
     app.router.redirect_slashes = False
@@ -80,8 +86,11 @@ async def _few_threads(_app: Starlette) -> AsyncIterator[None]:
     yield
 
 
-def _judged(question: str, reasons: dict[str, str], **told: dict[str, str]) -> Response:
+def _judged(
+    request: Request, question: str, reasons: dict[str, str], **told: dict[str, str]
+) -> Response:
     status = HTTPStatus.SERVICE_UNAVAILABLE if reasons else HTTPStatus.OK
     # With a line's end, for people who ask with curl.
-    body = json.dumps({question: not reasons, "reasons": reasons, **told}) + "\n"
+    why = {} if request.scope.get(UNTRUSTED) else {"reasons": reasons, **told}
+    body = json.dumps({question: not reasons, **why}) + "\n"
     return Response(body, status, _FRESH, "application/json")

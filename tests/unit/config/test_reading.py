@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from lakesplice.config import Settings, load
+from lakesplice.config.printing import as_values, as_yaml
 from lakesplice.config.settings import _OBJECT_STORES
 from lakesplice.errors import ConfigurationError
 from lakesplice.model.names import TableName
@@ -265,6 +266,16 @@ def test_secrets_are_in_no_message_and_no_print(tmp_path: Path) -> None:
     assert secret not in refusal(tmp_path, wrong)
     broken = f"{SMALLEST}a: [password: {secret}\n"
     assert secret not in refusal(tmp_path, broken)
+
+
+def test_the_token_of_the_page_is_long_and_never_printed(tmp_path: Path) -> None:
+    token = "x1" * 8
+    settings = read(tmp_path, f"{SMALLEST}metrics: {{token: {token}}}\n")
+    assert settings.metrics.token == token
+    assert token not in f"{settings!r}{as_yaml(settings)}{as_values(settings)}"
+    message = refusal(tmp_path, f"{SMALLEST}metrics: {{token: {token[1:]}}}\n")
+    assert "metrics.token" in message
+    assert token[1:] not in message
 
 
 @pytest.mark.parametrize("text", ["masking: {secret: 4711}", "masking: pepper4711"])

@@ -4,7 +4,7 @@
     main loop    a query over the topics that can be read, and one over those far behind; they are
                  restarted, from where the manifests stand, when topics come, a table is parked
                  or an ingest is refused
-    beside it    compaction threads, the metrics page, the generation's heartbeat
+    beside it    compaction threads, the page, the generation's heartbeat
     requests     what commands ask of a table is done between two batches, before queries restart
     stop         running batches are finished if time allows, else dropped whole
 
@@ -94,9 +94,9 @@ class Service:
         self.exit_code = 0
 
     @property
-    def metrics_url(self) -> str:
-        """Where the metrics page is; empty if there is none."""
-        return f"{self._server.url}/metrics" if self._server else ""
+    def page_url(self) -> str:
+        """Where the page is; empty if there is none."""
+        return f"{self._server.url}/" if self._server else ""
 
     def begin(self) -> None:
         """Start everything in a thread of its own and return at once."""
@@ -150,11 +150,12 @@ class Service:
         if settings.metrics.enabled:
             page = site(self._board)
             routes = [*page.routes, *endpoints(self._metrics, self._health)]
-            app = application(routes, page.errors)
+            app = application(routes, page.errors, settings.metrics.token)
             server = WebServer(app, settings.metrics.host, settings.metrics.port)
             server.start()
             stack.callback(server.close)
             self._server = server
+            self._log.info("page", url=self.page_url)
         lake = open_store(settings.lake.address, settings.lake.options)
         require_lake(lake)
         generation = self._take_lake(lake)

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, PlainSerializer
+
+from lakesplice.secrets import MASK
 
 DAY = 86_400.0
+# 96 bits if drawn from letters and digits, out of reach of guessing.
+SECRET_CHARS_MIN = 16
+Secret = Annotated[str | None, PlainSerializer(lambda value: MASK if value else None)]
 
 
 class Section(BaseModel):

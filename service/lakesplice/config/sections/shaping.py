@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import fnmatch
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Self
 
-from pydantic import Field, PlainSerializer, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from lakesplice.config.options import ByName, Options
-from lakesplice.config.sections.section import Section
+from lakesplice.config.sections.section import SECRET_CHARS_MIN, Secret, Section
 from lakesplice.errors import ConfigurationError
-from lakesplice.secrets import MASK
 
 if TYPE_CHECKING:
     from lakesplice.planning.shape.computing.expression import Expression
     from lakesplice.planning.shape.masks import Mask
     from lakesplice.planning.shape.metadata_columns import Metadata
     from lakesplice.planning.shape.shaping import Shape
-
-# 96 bits if drawn from letters and digits, out of reach of guessing.
-SECRET_CHARS_MIN = 16
-Secret = Annotated[str | None, PlainSerializer(lambda value: MASK if value else None)]
 
 
 def _masks(masks: Options) -> tuple[tuple[str, Mask], ...]:

@@ -6,11 +6,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from lakesplice.config.sections.section import Section
+from lakesplice.config.sections.section import SECRET_CHARS_MIN, Secret, Section
 
 
 class MetricsSettings(Section):
-    """The page with /metrics, /healthz and /readyz."""
+    """The page with its JSON, /metrics, /healthz and /readyz."""
 
     enabled: bool = Field(default=True, description="Whether to serve the page.")
     host: str = Field(
@@ -21,6 +21,15 @@ class MetricsSettings(Section):
     )
     port: int = Field(
         default=9_464, ge=0, le=65_535, description="Port to listen on; 0 takes a free one."
+    )
+    token: Secret = Field(
+        default=None,
+        min_length=SECRET_CHARS_MIN,
+        max_length=1_000,
+        repr=False,
+        description="What everything but /healthz and /readyz is served for: as a bearer token, or"
+        f" as the password of any user. At least {SECRET_CHARS_MIN} characters, drawn at random."
+        " Best given as a variable. Without it everything is served to everybody who reaches it.",
     )
 
 
