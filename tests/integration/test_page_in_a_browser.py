@@ -84,6 +84,24 @@ def table_names(shown: Browser) -> list[str]:
     return shown.texts(".tables tbody th a[id]")
 
 
+def test_pictures_are_taken_for_the_documents(
+    site: Site, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    folder = PICTURES if request.config.getoption("--pictures") else tmp_path
+    shown = site.browser
+    looks: tuple[tuple[str, str, dict[str, Any]], ...] = (
+        ("page", "/", {}),
+        ("page-dark", "/?search=shop_&sort=waiting", {"dark": True}),
+        ("page-phone", "/?state=parked", {**PHONE, "height": 1250}),
+        ("page-table", TABLE, {}),
+    )
+    for name, path, look in looks:
+        shown.open(f"{site.url}{path}", **look)
+        shown.picture(folder / f"{name}.png")
+        width = struct.unpack(">I", (folder / f"{name}.png").read_bytes()[16:20])
+        assert width == (look.get("width", 1280),)
+
+
 def test_a_table_is_found_and_followed_by_keyboard(site: Site) -> None:
     shown = site.browser
     shown.open(site.url)
@@ -183,21 +201,3 @@ def test_it_can_be_searched_without_a_script(site: Site) -> None:
         shown.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
     shown.until("document.readyState === 'complete' && location.search.includes('audit_jp')")
     assert table_names(shown) == ["audit_jp.goods"]
-
-
-def test_pictures_are_taken_for_the_documents(
-    site: Site, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    folder = PICTURES if request.config.getoption("--pictures") else tmp_path
-    shown = site.browser
-    looks: tuple[tuple[str, str, dict[str, Any]], ...] = (
-        ("page", "/", {}),
-        ("page-dark", "/?search=shop_&sort=waiting", {"dark": True}),
-        ("page-phone", "/?state=parked", PHONE),
-        ("page-table", TABLE, {}),
-    )
-    for name, path, look in looks:
-        shown.open(f"{site.url}{path}", **look)
-        shown.picture(folder / f"{name}.png")
-        width = struct.unpack(">I", (folder / f"{name}.png").read_bytes()[16:20])
-        assert width == (look.get("width", 1280),)
