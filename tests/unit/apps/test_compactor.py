@@ -21,6 +21,7 @@ from lakesplice.table.protocol.layout import generation_path
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.reading.scan import View
 from lakesplice.table.upkeep.compact import Compacted, compact_files
+from lakesplice.telemetry import catalogue as metric
 from tests.support.simulated import rows_of
 from tests.support.simulated_service import Scene
 
@@ -155,6 +156,35 @@ def test_changes_that_arrive_meanwhile_wait_for_the_next_compaction(scene: Compa
     scene.require_true(0, 1, 2)
     scene.change(0, times=1)
     scene.compactor.finish()
+    scene.require_compacted(0)
+
+
+def test_a_compaction_counts_once_it_is_committed_and_not_if_another_came_first(
+    scene: Compacting,
+) -> None:
+    def counted() -> list[float | None]:
+        table = str(scene.table(0).name)
+        return [
+            *(scene.metrics.value(metric.COMPACTIONS, table=table, result=result)
+              for result in ("committed", "conflict")),
+            scene.metrics.value(metric.COMPACTION_BYTES, table=table, direction="written"),
+        ]  # fmt: skip
+
+    scene.change(0)
+    rival = Compactor(scene.driver, scene.tables, scene.compactor._session, scene.rewrites)
+    by_the_rival: list[float | None] = []
+
+    def compact_first() -> None:
+        scene.rewrites.meanwhile = lambda: None
+        rival.finish()
+        by_the_rival.extend(counted())
+
+    scene.rewrites.meanwhile = compact_first
+    scene.compactor.finish()
+    committed, conflicts, written = by_the_rival
+    assert (committed, conflicts) == (1, 0)
+    assert written
+    assert counted() == [1, 1, written]
     scene.require_compacted(0)
 
 

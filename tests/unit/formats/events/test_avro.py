@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import fields, replace
 from decimal import Decimal
 
@@ -24,6 +25,7 @@ from tests.support.avro import (
     flattened_record,
     in_avro,
     node,
+    record,
     written,
 )
 from tests.support.debezium import (
@@ -149,6 +151,21 @@ def test_a_key_that_isnt_the_rows_costs_its_record(key: bytes, reason: DeadReaso
 def test_a_delete_without_a_row_before_takes_its_key() -> None:
     decoded = decode_all([avro_record(payload("d", None, None), 5)], CONTEXT)
     assert images(decoded)[0][0] == {"id": 5, "name": None, "price": None, "stock": None}
+
+
+@pytest.mark.parametrize(("type_", "value"), [("string", "five"), (["null", "long"], None)])
+def test_a_key_that_is_no_value_of_its_column_costs_the_delete_that_has_it_alone(
+    type_: object, value: object
+) -> None:
+    other = record("Key", {"id": type_})
+    context = replace(CONTEXT, schemas={**SCHEMAS, 9: SchemaText(json.dumps(other))})
+    key = written(9, {"id": value}, context.schemas or {})
+    gone = avro_record(payload("d", None, None), 5)[1]
+    decoded = decode_all(
+        [created(1), (key, gone), avro_record(payload("d", None, None), 6)], context
+    )
+    assert dead(decoded) == {1: DeadReason.MISSING_KEY}
+    assert sorted(images(decoded)) == [0, 2]
 
 
 def test_a_truncate_empties_the_table_where_it_stands() -> None:

@@ -166,6 +166,8 @@ def test_statements_that_leave_columns_alone_say_nothing(sql: str) -> None:
         ("ALTER TABLE t CONVERT TO CHARACTER SET binary", _T),
         ("ALTER TABLE t FROBNICATE a", _T),
         ("ALTER TABLE t ADD a", _T),
+        ("ALTER TABLE t ADD a 'int'", _T),
+        ("ALTER TABLE t ADD a (5)", _T),
         ("ALTER TABLE t ADD (a int", _T),
         ("ALTER TABLE t ADD a decimal(1,2,3)", _T),
         ("ALTER TABLE 'unfinished", None),

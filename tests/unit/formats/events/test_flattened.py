@@ -138,6 +138,14 @@ def test_a_malformed_row_costs_only_itself(kind: str) -> None:
     assert sorted(images(decoded)) == [0, 2]
 
 
+@pytest.mark.parametrize("value", [[], {}, 5, "row", ["id"]], ids=repr)
+def test_a_value_that_is_no_row_is_a_dead_letter_and_parks_nothing(value: object) -> None:
+    decoded = decode_all([flat(1), (compact({"id": 2}), compact(value)), flat(3)], CONTEXT)
+    assert dead(decoded) == {1: "not-an-envelope"}
+    assert not decoded.stops
+    assert sorted(images(decoded)) == [0, 2]
+
+
 def test_a_truncation_stops_the_table() -> None:
     decoded = decode_all([flat(1), flat(2, __op="t"), flat(3)], CONTEXT)
     assert [(stop.row, stop.code) for stop in decoded.stops] == [(1, ParkCode.TRUNCATED)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.support.debezium import dead, images
@@ -53,6 +53,7 @@ _ALIKE = ("a", "aa", "ba", "a,a", '",a', '{"a', "é", "aé", "a:", "a,", "a\\")
     st.integers(1, len(_ALIKE)),
     st.booleans(),
 )
+@example(names=["aa", "ba"], olds=[{"aa": None}, {"ba": None}], count=2, escaped=False)
 def test_a_null_before_is_of_the_column_of_that_whole_name(
     names: list[str], olds: list[Json], count: int, escaped: bool
 ) -> None:

@@ -197,6 +197,17 @@ def _told(*statements: str, handling: Handling | None = None) -> TypeHistory:
         ("int AS (id + 1) STORED NOT NULL", "integer", None),
         ("varchar(36) NOT NULL DEFAULT uuid()", "string", None),
         ("int NOT NULL AUTO_INCREMENT", "integer", None),
+        ("time NOT NULL DEFAULT '01:02:03'", "long", "3723000000"),
+        ("time(3) NOT NULL DEFAULT '-00:00:01.5'", "long", "-1500000"),
+        ("time NOT NULL DEFAULT '1:2'", "long", None),
+        ("time NOT NULL", "long", "0"),
+        ("date NOT NULL DEFAULT '1970-01-03'", "date", "2"),
+        ("year NOT NULL DEFAULT 2026", "integer", "2026"),
+        ("year NOT NULL DEFAULT 26", "integer", None),
+        ("binary(3) NOT NULL DEFAULT 'a'", "binary", "YQAA"),
+        ("varbinary(3) NOT NULL DEFAULT 'a'", "binary", "YQ=="),
+        ("bit(9) NOT NULL", "binary", "AAA="),
+        ("bit(1) NOT NULL", "boolean", "false"),
     ],
 )
 def test_a_column_that_was_added_says_what_rows_got_in_it(
@@ -218,6 +229,31 @@ def test_what_rows_got_stays_with_the_column_whatever_becomes_of_its_default() -
         for version in history.versions
     ]
     assert fills == [{}, {"v": "7"}, {"w": "7.00"}, {}]
+
+
+@pytest.mark.parametrize(
+    ("written", "fill"), [("date NOT NULL DEFAULT '1970-01-03'", "2"), ("bit(1) NOT NULL", "false"),
+                          ("varbinary(3) NOT NULL", "")]
+)  # fmt: skip
+def test_what_rows_got_stays_with_a_column_that_keeps_its_type_while_others_change(
+    written: str, fill: str
+) -> None:
+    history = _told(
+        "CREATE TABLE items (id int)",
+        f"ALTER TABLE items ADD v {written}",
+        "ALTER TABLE items ADD w int",
+    )
+    assert [version.columns["v"].fill for version in history.versions[1:]] == [fill, fill]
+
+
+def test_what_rows_got_in_a_local_time_is_not_known_once_it_is_a_moment() -> None:
+    history = _told(
+        "CREATE TABLE items (id int)",
+        "ALTER TABLE items ADD v datetime NOT NULL DEFAULT '1970-01-01 00:00:01'",
+        "ALTER TABLE items MODIFY v timestamp NOT NULL",
+    )
+    fills = [version.columns["v"].fill for version in history.versions[1:]]
+    assert fills == ["1000000", None]
 
 
 def test_a_column_is_known_by_all_its_names_from_anywhere() -> None:

@@ -44,6 +44,9 @@ def test_numbers_are_zigzag_in_sevens_of_bits(text: str, number: int) -> None:
         ("string", "00", ""),
         ("bytes", "0400ff", b"\0\xff"),
         ("boolean", "01", True),
+        ("boolean", "00", False),
+        ("int", "feffffff0f", (1 << 31) - 1),
+        ("int", "ffffffff0f", -(1 << 31)),
         ("float", "0000c03f", 1.5),
         ("double", "000000000000f8bf", -1.5),
         (["null", "string"], "00", None),
@@ -52,6 +55,7 @@ def test_numbers_are_zigzag_in_sevens_of_bits(text: str, number: int) -> None:
         (["string", "null"], "02", None),
         ({"type": "fixed", "name": "Two", "size": 2}, "abcd", b"\xab\xcd"),
         ({"type": "enum", "name": "Abc", "symbols": ["A", "B"]}, "02", "B"),
+        ({"type": "enum", "name": "Abc", "symbols": ["A", "B"]}, "00", "A"),
         ("null", "", None),
         (record("Inner", {"a": "int", "b": "string"}), "360666" + "6f6f", {"a": 27, "b": "foo"}),
     ],
@@ -71,6 +75,7 @@ def test_each_type_reads_as_the_specification_writes_it(
         ("long", "ffffffffffffffffff02", "beyond 64 bits"),
         ("long", "ffffffffffffffffffff01", "beyond 64 bits"),
         ("int", "8080808010", "beyond 32 bits"),
+        ("int", "8180808010", "beyond 32 bits"),
         ("string", "08616263", "runs beyond the record"),
         ("string", "01", "runs beyond the record"),
         ("string", "02ff", "isn't UTF-8"),
@@ -79,6 +84,7 @@ def test_each_type_reads_as_the_specification_writes_it(
         (["null", "long"], "04", "of no type of its union"),
         (["null", "long"], "01", "of no type of its union"),
         ({"type": "enum", "name": "Abc", "symbols": ["A", "B"]}, "04", "beyond its symbols"),
+        ({"type": "enum", "name": "Abc", "symbols": ["A", "B"]}, "01", "beyond its symbols"),
     ],
 )
 def test_damage_is_told_and_costs_no_neighbour(type_: Any, text: str, why: str) -> None:
