@@ -43,6 +43,7 @@ def test_tables_equal_their_database_through_kills_and_schema_changes(
             chain.sources[chain.moving].regroup_partitions()
             take_in(service, chain.lake, chain.all_sent())
             chain.equal("real_time")
+            the_doctor_asks_everybody(chain, server)
             grows_while_the_connector_dies(chain)
             take_in(service, chain.lake, chain.all_sent())
             service.until(chain.drops_followed, "rows of dropped tables are gone")
@@ -79,6 +80,30 @@ def test_tables_equal_their_database_through_kills_and_schema_changes(
     chain.equal("real_time")
     chain.equal("read_optimised")
     assert not chain.public_differences()
+
+
+def the_doctor_asks_everybody(chain: Chain, server: SourceServer) -> None:
+    """It finds what is set otherwise than docs/connector.md says, beside the running service."""
+    code, found = chain.lake.examined(
+        *("--connect", chain.connect.url),
+        *("--database", f"mysql://{server.user}@{server.host}:{server.port}"),
+        password=server.password,
+    )
+    assert code == 1
+    told = {(row["area"], row["check"], row["seen"].partition(":")[0]): row for row in found}
+    wrong = {key for key, row in told.items() if row["verdict"] != "ok"}
+    nulls = "value.converter.ignore.default.for.nullables"
+    around = {key[:2] for key in wrong if key[0] in ("lake", "broker", "registry")}
+    assert around == {("broker", "schema changes")}, "their topics expire, as the broker's others"
+    assert {key for key in wrong if key[0] == "connector"} == {
+        ("connector", "avro", f"{nulls} isn't true"),
+        ("connector", "avro", "binlog.buffer.size=0 by default"),
+        ("connector", "plain", "binlog.buffer.size=0 by default"),
+    }
+    assert {key[1] for key in wrong if key[0] == "database"} == {"grants"}
+    assert {key[1] for key in told if key[0] == "database"} >= {"binlog", "positions", "row image"}
+    assert any("debezium-avro" in key[2] for key in told if key[:2] == ("records", "format"))
+    assert any(key[:2] == ("records", nulls) for key in wrong)
 
 
 def settings_that_change_values_are_shown(chain: Chain) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from lakesplice.spark.executors import executor_versions, version_here
 from lakesplice.spark.python_workers import pack, ship_package
 from lakesplice.spark.session import build_session, cores
 from lakesplice.testing.spark_cluster import Cluster, foreign_python
@@ -49,6 +50,12 @@ def test_executors_import_the_package_that_the_driver_sent(session: SparkSession
     # Also the Python they run came as an archive, into the folder of each executor.
     assert len({python for _, python in answers}) == 2
     assert cores(session) == 2
+
+
+def test_executors_tell_their_python_and_that_they_lack_no_package(
+    session: SparkSession,
+) -> None:
+    assert set(executor_versions(session)) == {version_here()}
 
 
 def test_an_equal_package_makes_an_equal_zip(tmp_path: Path) -> None:

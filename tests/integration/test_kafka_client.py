@@ -13,6 +13,7 @@ ASKED = """
 import time
 from lakesplice.errors import LakespliceError
 from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars
+from lakesplice.spark.kafka.admin import KafkaAdmin
 from lakesplice.spark.session import build_session
 from lakesplice.spark.kafka.topics import TopicCatalogue
 session = build_session("local[1]", "512m", ensure_jars(SPARK_KAFKA), {})
@@ -26,7 +27,7 @@ for servers, options in (
 ):
     started = time.monotonic()
     try:
-        TopicCatalogue(session, servers, options, 3.0).matching(".*")
+        TopicCatalogue(KafkaAdmin.in_session(session, servers, options, 3.0)).matching(".*")
     except LakespliceError as error:
         print(type(error).__name__, error, time.monotonic() - started < 10, sep=" | ")
 """

@@ -28,6 +28,7 @@ from tests.support import machine, short_jvms
 RUN = [sys.executable, "-c", "from lakesplice.apps.cli import main; main()", "run", "--config"]
 ONCE_SECONDS_MAX = 240.0
 EVENT_SECONDS_MAX = 240.0
+_DOCTOR_SECONDS_MAX = 300.0
 _POLL_SECONDS = 0.1
 
 
@@ -113,6 +114,22 @@ class Lake:
             yield service
         finally:
             service.kill()
+
+    def examined(self, *arguments: str, password: str = "") -> tuple[int, list[dict[str, str]]]:
+        """What `lakesplice doctor` finds: its exit code and findings."""
+        command = "from lakesplice.apps.cli import main; main()"
+        done = subprocess.run(
+            [
+                *(sys.executable, "-c", command, "doctor", "--config", str(self.config)),
+                *("--json", "--timeout", "4m", *arguments),
+            ],
+            env={**environment(), "MYSQL_PWD": password},
+            capture_output=True,
+            text=True,
+            timeout=_DOCTOR_SECONDS_MAX,
+        )
+        assert "Traceback" not in done.stderr
+        return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
 
 
 class RunningService:

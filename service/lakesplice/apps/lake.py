@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from lakesplice.errors import TableNotFoundError, UsageError
+from lakesplice.errors import LakespliceError, TableNotFoundError, UsageError
 from lakesplice.model.names import TableName
 from lakesplice.storage.stores import AnyStore, open_store, parent_store, require_usable_address
 from lakesplice.table.files.inner_tables import require_no_outer_table
 from lakesplice.table.protocol.layout import LOG
 
 LEVELS = 2
+_NEAR, _NEAR_MAX = 0.6, 3
 
 
 def table_names(lake: AnyStore) -> list[TableName]:
@@ -39,10 +42,28 @@ def table_store(address: str | Path, options: Mapping[str, str] | None = None) -
     """
     store = open_store(address, options)
     if LOG not in store.folders():
-        raise TableNotFoundError(
-            "there is no table here; give the path <lake>/<database>/<table>", path=str(address)
-        )
+        raise TableNotFoundError(f"there is no table here; {_meant(store)}", path=str(address))
     return store
+
+
+def _meant(store: AnyStore) -> str:
+    """Return what to give instead: the table whose name comes near, if there is one."""
+    otherwise = "give the path <lake>/<database>/<table>"
+    with suppress(LakespliceError, OSError):
+        found = parent_store(store, LEVELS)
+        if found is None:
+            return otherwise
+        lake, path = found
+        database, _, table = path.partition("/")
+        for folder in _near(database, lake.folders()):
+            for name in _near(table, lake.folders(folder)):
+                if LOG in lake.folders(f"{folder}/{name}"):
+                    return f"did you mean {lake}/{folder}/{name}?"
+    return otherwise
+
+
+def _near(name: str, known: Sequence[str]) -> Sequence[str]:
+    return difflib.get_close_matches(name, known, _NEAR_MAX, _NEAR)
 
 
 def lake_of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
@@ -27,13 +27,21 @@ UNREADABLE = "unreadable"
 
 Row = dict[str, Any]
 Parkings = dict[str | None, ParkReason]
+RowCount = Callable[[Store, Snapshot], int | None]
+"""How many rows a reader of a version gets; None if they aren't counted."""
 
 
-def listing(lake: AnyStore, status: DriverStatus | None, now_ms: int) -> list[Row]:
+def listing(
+    lake: AnyStore,
+    status: DriverStatus | None,
+    now_ms: int,
+    count: RowCount | None = None,
+) -> list[Row]:
     """Return a row for each table of the lake, and for each topic that has none, in order of name.
 
     `rows` are those that a reader of the real-time view gets, None where they are too many to be
-    counted; `physical_rows` those in base files, deleted ones included. Blocks on the store.
+    counted, which `count` decides (`live_rows` without it); `physical_rows` those in base files,
+    deleted ones included. Blocks on the store.
     """
     topics: dict[str, list[TopicStatus]] = defaultdict(list)
     for topic in () if status is None else status.topics:
@@ -42,7 +50,7 @@ def listing(lake: AnyStore, status: DriverStatus | None, now_ms: int) -> list[Ro
     shown = sorted({*names, *topics} - {""})
 
     def row(table: str) -> Row:
-        details = _table_details(lake, names[table]) if table in names else {}
+        details = _table_details(lake, names[table], count or live_rows) if table in names else {}
         return _row(table, details, topics.get(table, []), now_ms)
 
     with ThreadPoolExecutor(_THREADS, "listing") as pool:
@@ -118,11 +126,11 @@ def _oldest(topic_rows: Iterable[Row], name: str) -> float | None:
     return max(known) if known and len(known) == len(ages) else None
 
 
-def _table_details(lake: AnyStore, name: TableName) -> Row:
+def _table_details(lake: AnyStore, name: TableName, count: RowCount) -> Row:
     store = lake.within(name.path)
     try:
         snapshot = open_snapshot(store)
-        rows = _live_rows(store, snapshot)
+        rows = count(store, snapshot)
     except TableNotFoundError:
         return {}  # its first version isn't written yet
     except LakespliceError as error:
@@ -154,7 +162,12 @@ def _physical_rows(manifest: Manifest) -> int:
     return sum(file.rows for file in manifest.files.values())
 
 
-def _live_rows(store: Store, snapshot: Snapshot) -> int | None:
+def uncounted(_store: Store, _snapshot: Snapshot) -> None:
+    """Leave a table's rows uncounted, for a look that has to be quick."""
+
+
+def live_rows(store: Store, snapshot: Snapshot) -> int | None:
+    """Return how many rows a reader gets, None if there are too many to be counted."""
     manifest = snapshot.manifest
     if len(manifest.files) > _FILES_COUNTED_MAX or _physical_rows(manifest) > _ROWS_COUNTED_MAX:
         return None

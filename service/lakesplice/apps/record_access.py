@@ -19,6 +19,7 @@ from lakesplice.model.names import TableName
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.spark.class_archive import use_archive
 from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars
+from lakesplice.spark.kafka.admin import KafkaAdmin
 from lakesplice.spark.kafka.topic_ranges import TopicReader
 from lakesplice.spark.kafka.topics import TopicCatalogue
 from lakesplice.spark.session import build_session
@@ -39,7 +40,9 @@ def record_access(settings: Settings, table: TableName) -> Iterator[RecordAccess
         stack.callback(session.stop)
         kafka = settings.kafka
         servers, options = kafka.bootstrap_servers, kafka.options
-        catalogue = TopicCatalogue(session, servers, options, kafka.request_timeout_seconds)
+        catalogue = TopicCatalogue(
+            KafkaAdmin.in_session(session, servers, options, kafka.request_timeout_seconds)
+        )
         stack.callback(catalogue.close)
         types = _schema_topics(settings, session, catalogue)
 

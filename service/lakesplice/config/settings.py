@@ -11,6 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from lakesplice.config.options import Options
 from lakesplice.config.quantities import Seconds
 from lakesplice.config.sections.dead_letters import DeadLetterSettings
+from lakesplice.config.sections.doctor import DoctorSettings
 from lakesplice.config.sections.kafka import KafkaSettings
 from lakesplice.config.sections.schema_changes import (
     SchemaChangeSettings,
@@ -175,6 +176,7 @@ class Settings(Section):
         " events of Maxwell or Canal this needs declarations of all columns"
         " (docs/formats.md).",
     )
+    doctor: DoctorSettings = DoctorSettings()
     masking: MaskingSettings = MaskingSettings()
     metadata: MetadataSettings = MetadataSettings()
     tables: tuple[TableSettings, ...] = Field(

@@ -6,9 +6,11 @@ import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import IO, Any
 
 from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
 
 from lakesplice.errors import ConfigurationError
 
@@ -17,11 +19,12 @@ _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 _SHELL = "pyspark-shell"
 
 
-def start_jvm(master: str, properties: Mapping[str, str]) -> None:
-    """Start the JVM with Spark's properties, unless one runs in this process.
+def start_jvm(master: str, properties: Mapping[str, str], written: IO[bytes] | None = None) -> Any:
+    """Start the JVM with Spark's properties, unless one runs in this process; return py4j's view of
+    it. What it writes to standard error goes to `written`, if that is given.
 
-    They are in a file that only this user can read and that is deleted when this returns. Blocks
-    for some seconds. `ConfigurationError` if there is no Java, or it doesn't start.
+    The properties are in a file that only this user can read and that is deleted when this returns.
+    Blocks for some seconds. `ConfigurationError` if there is no Java, or it doesn't start.
     """
     given = os.environ.get(_ARGUMENTS)
     with tempfile.TemporaryDirectory(prefix="lakesplice-spark-") as folder:
@@ -32,7 +35,10 @@ def start_jvm(master: str, properties: Mapping[str, str]) -> None:
         own = f"--load-spark-defaults --properties-file '{file}'"
         os.environ[_ARGUMENTS] = f"{own} {given or _SHELL}"
         try:
-            SparkContext._ensure_initialized()  # noqa: SLF001  # without a command line
+            if SparkContext._jvm is None:  # without a command line there is no public way
+                launch: Any = launch_gateway  # PySpark leaves it without types
+                gateway = launch(None, None if written is None else {"stderr": written})
+                SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001
         except (PySparkRuntimeError, FileNotFoundError) as error:
             raise ConfigurationError(
                 "Java did not start; install a JDK or JRE of 17 or later, and put it on the PATH or"
@@ -44,6 +50,7 @@ def start_jvm(master: str, properties: Mapping[str, str]) -> None:
                 del os.environ[_ARGUMENTS]
             else:
                 os.environ[_ARGUMENTS] = given
+    return SparkContext._jvm
 
 
 def properties_text(properties: Mapping[str, str]) -> str:

@@ -67,16 +67,7 @@ def build_session(
         os.environ["PYSPARK_PYTHON"] = options["spark.pyspark.python"]
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    log_file = Path(__file__).with_name("log4j2.properties").as_uri()
-    settings = {
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log_file} {java_options}",
-        **_RETAINED,
-        **_SETTINGS,
-        **(_ON_ONE_MACHINE if on_one_machine(master) else {}),
-        "spark.driver.memory": driver_memory,
-        "spark.jars": ",".join(str(jar) for jar in jars),
-        **options,
-    }
+    settings = session_properties(master, driver_memory, jars, options, java_options)
     start_jvm(master, settings)
     builder = SparkSession.Builder().master(master).appName("lakesplice")
     for name, value in settings.items():
@@ -86,6 +77,26 @@ def build_session(
     if not on_one_machine(master):
         ship_package(session)
     return session
+
+
+def session_properties(
+    master: str,
+    driver_memory: str,
+    jars: Sequence[Path],
+    options: Mapping[str, str],
+    java_options: str = "",
+) -> dict[str, str]:
+    """Return the properties of Spark with which `build_session` starts, for the same arguments."""
+    log_file = Path(__file__).with_name("log4j2.properties").as_uri()
+    return {
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log_file} {java_options}",
+        **_RETAINED,
+        **_SETTINGS,
+        **(_ON_ONE_MACHINE if on_one_machine(master) else {}),
+        "spark.driver.memory": driver_memory,
+        "spark.jars": ",".join(str(jar) for jar in jars),
+        **options,
+    }
 
 
 def on_one_machine(master: str) -> bool:

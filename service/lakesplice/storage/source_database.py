@@ -39,13 +39,21 @@ class DatabaseAddress:
 
         `UsageError` for anything else.
         """
+        found = cls.of_server(text, password)
+        if not found.database:
+            raise UsageError("an address is mysql://user@host:port/database")
+        return found
+
+    @classmethod
+    def of_server(cls, text: str, password: str = "") -> Self:
+        """Read the same, of which the database may be left out."""
         try:
             parts = urlsplit(text)
             host, port, user = parts.hostname, parts.port or _PORT, parts.username
         except ValueError:
             host, port, user = None, _PORT, None
         database = unquote(parts.path[1:]) if host else ""
-        if not host or not user or not database or "/" in database or parts.scheme != "mysql":
+        if not host or not user or "/" in database or parts.scheme != "mysql":
             raise UsageError("an address is mysql://user@host:port/database")
         inside = unquote(parts.password or "")
         return cls(host, port, unquote(user), database, inside or password)

@@ -15,12 +15,15 @@ import pytest
 import typer
 import yaml
 
+from lakesplice import __version__
 from lakesplice.apps.cli.app import EXIT_CODES, app
 from lakesplice.apps.cli.options import duration
 from lakesplice.config import lake_options
 from lakesplice.errors import ConfigurationError
+from lakesplice.model.schema import TableSchema
 from lakesplice.storage.bucket_access import Bucket
 from tests.support.command_line import CommandLine
+from tests.support.indexed import IndexedTable
 
 
 def test_help_names_every_command(lakesplice: CommandLine) -> None:
@@ -158,6 +161,72 @@ def commands(app: typer.Typer, path: tuple[str, ...] = ()) -> Iterator[tuple[str
     for group in app.registered_groups:
         assert group.typer_instance is not None
         yield from commands(group.typer_instance, (*path, str(group.name)))
+
+
+# What they print is the result of an action in a sentence, or a file's content.
+WITHOUT_JSON = {
+    *("run", "demo", "declare", "version", "inspect manifest"),
+    *("unpark", "compact", "merge", "purge", "reset", "restore", "pin", "unpin"),
+    *("index rebuild", "dlq replay", "dlq drop"),
+}
+
+
+def test_every_command_that_lists_facts_writes_them_as_json() -> None:
+    with_json = {
+        words for words, function in commands(app) if "as_json" in signature(function).parameters
+    }
+    assert {words for words, _ in commands(app)} - with_json == WITHOUT_JSON
+    for words, function in commands(app):
+        if "form" in signature(function).parameters:
+            assert words in with_json, "--format without --json"
+
+
+def test_json_is_short_for_its_format(lakesplice: CommandLine, tmp_path: Path) -> None:
+    IndexedTable(tmp_path / "shop" / "items", TableSchema())
+    table = tmp_path / "shop" / "items"
+    for command in (["history", table], ["read", table], ["tables", tmp_path]):
+        asked = lakesplice(*command, "--json")
+        assert (asked.code, asked.err) == (0, "")
+        assert asked.rows == lakesplice.rows(*command)
+
+
+def test_the_settings_as_json_hold_no_secret(lakesplice: CommandLine, tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(
+        "kafka: {bootstrap_servers: 'a:1', topic_pattern: b, options: {x: hunter2}}\n"
+        "lake: {root: c}\ndoctor: {connect_user_info: 'me:hunter2'}\n"
+    )
+    ended = lakesplice("config", "--config", file, "--json")
+    assert ended.rows[0]["lake"]["root"] == "c"
+    assert "hunter2" not in ended.out
+
+
+def test_a_misspelt_command_or_table_is_answered_with_the_right_one(
+    lakesplice: CommandLine, tmp_path: Path
+) -> None:
+    assert "Did you mean 'tables'?" in lakesplice("tbles", tmp_path).err
+    IndexedTable(tmp_path / "shop" / "orders", TableSchema())
+    for wrong in ("shop/order", "shpo/orders", "sho/ordrs"):
+        ended = lakesplice("history", tmp_path / wrong)
+        assert ended.code == 1
+        assert f"did you mean {tmp_path}/shop/orders?" in ended.err, wrong
+    assert "give the path <lake>" in lakesplice("history", tmp_path / "x" / "y").err
+
+
+def test_the_version_is_told_by_command_and_option(lakesplice: CommandLine) -> None:
+    told = lakesplice("--version")
+    assert (told.code, told.out) == (0, f"lakesplice {__version__}\n")
+    assert lakesplice("version").out == told.out
+
+
+def test_a_shell_is_told_what_completes_a_word(
+    lakesplice: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("_LAKESPLICE_COMPLETE", "complete_bash")
+    for words, expected in (("lakesplice do", "doctor"), ("lakesplice status --wa", "--watch")):
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+        assert expected in lakesplice().out.split()
 
 
 def test_every_command_that_opens_a_lake_takes_the_services_configuration() -> None:

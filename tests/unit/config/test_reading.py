@@ -131,7 +131,10 @@ def test_settings_do_not_change(tmp_path: Path) -> None:
         ("tables: [{mach: a}]", "tables[0].mach: unknown name; did you mean tables[0].match?"),
         ("port: 1", "port: unknown name; did you mean metrics.port?"),
         ("bootstrap_server: a", "bootstrap_server: unknown name; did you mean kafka.bootstrap_s"),
-        ("zzz: 1", "zzz: unknown name; known here: compaction, dead_letters, index, kafka,"),
+        (
+            "zzz: 1",
+            "zzz: unknown name; known here: compaction, dead_letters, doctor, index, kafka,",
+        ),
     ],
 )
 def test_a_misspelt_name_in_the_file_is_refused_with_the_right_one(

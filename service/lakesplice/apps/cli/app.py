@@ -10,11 +10,13 @@ from typing import Annotated
 import typer
 
 from lakesplice import __version__
-from lakesplice.apps.cli import declaring, inspection, service, splicing
+from lakesplice.apps.cli import declaring, diagnosis, inspection, service, splicing
+from lakesplice.apps.cli.output import with_json
 from lakesplice.apps.cli.tables import (
     adopting,
     dead_letters,
     explaining,
+    fleet,
     indexes,
     listing,
     pinning,
@@ -28,8 +30,9 @@ EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_CODES = {
     0: "done",
-    EXIT_FAILED: "failed: no such lake or table, a failing store, a faulty index, or a topic whose"
-    " records `run --once` couldn't write to a table; the message says what to do",
+    EXIT_FAILED: "failed: no such lake or table, a failing store, a faulty index, a problem that"
+    " `doctor` found, or a topic whose records `run --once` couldn't write to a table; the message"
+    " says what to do",
     EXIT_USAGE: "not started, because the command, an argument or the configuration is wrong",
 }
 
@@ -38,39 +41,52 @@ app = typer.Typer(
     help="Keeps analytical copies of MySQL tables fresh: change events from Kafka become tables"
     " that any Delta reader opens.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     epilog="Exit codes: " + "; ".join(f"{code} {what}" for code, what in EXIT_CODES.items()) + ".",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("run")(service.run)
 app.command("config")(service.config)
+app.command("doctor")(diagnosis.doctor)
 app.command("demo")(service.demo)
-app.command("read")(reading.read)
-app.command("splice")(splicing.splice)
-app.command("adopt")(adopting.adopt)
+app.command("read")(with_json(reading.read))
+app.command("splice")(with_json(splicing.splice))
+app.command("adopt")(with_json(adopting.adopt))
 app.command("declare")(declaring.declare)
 app.command("explain-key")(explaining.explain_key)
-app.command("history")(listing.history)
-app.command("tables")(listing.tables)
+app.command("history")(with_json(listing.history))
+app.command("tables")(with_json(listing.tables))
+app.command("status")(fleet.status)
 app.command("unpark")(listing.unpark)
 app.command("compact")(upkeep.compact)
 app.command("merge")(upkeep.merge)
 app.command("pin")(pinning.pin)
-app.command("pins")(pinning.pins)
+app.command("pins")(with_json(pinning.pins))
 app.command("unpin")(pinning.unpin)
 app.command("purge")(upkeep.purge)
 app.command("reset")(resetting.reset)
 app.command("restore")(upkeep.restore)
-app.command("vacuum")(upkeep.vacuum)
+app.command("vacuum")(with_json(upkeep.vacuum))
 app.add_typer(indexes.app, name="index")
 app.add_typer(inspection.app, name="inspect")
 app.add_typer(dead_letters.app, name="dlq")
 
 
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        show_version()
+        raise typer.Exit
+
+
 @app.callback()
 def _options(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_tell_version, is_eager=True, help="Show the version, and exit."
+        ),
+    ] = False,
 ) -> None:
     """Options of every command; `main` itself looks for `--debug`."""
 

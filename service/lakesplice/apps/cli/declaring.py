@@ -8,10 +8,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from lakesplice.apps.cli.options import PASSWORD, CertificatesOption
 from lakesplice.errors import UsageError
-
-_PASSWORD = "MYSQL_PWD"  # noqa: S105  # the name of a variable, as MySQL's own clients have it
-
 
 _TimePrecision = Literal[
     "adaptive_time_microseconds", "adaptive", "connect", "isostring", "microseconds", "nanoseconds"
@@ -44,13 +42,7 @@ def declare(
         Literal["base64", "numeric"],
         typer.Option("--decimal-format", help="As at the connector's JSON converter."),
     ] = "base64",
-    certificates: Annotated[
-        str | None,
-        typer.Option(
-            "--ssl-ca",
-            help="File of trusted certificates, by which the server must identify itself.",
-        ),
-    ] = None,
+    certificates: CertificatesOption = None,
 ) -> None:
     """Write declarations for events without schemas, from the database's information_schema.
 
@@ -63,7 +55,7 @@ def declare(
     from lakesplice.formats.events.debezium.ddl_types import Handling
     from lakesplice.storage.source_database import DatabaseAddress, source_columns
 
-    address = DatabaseAddress.parse(database, os.environ.get(_PASSWORD, ""))
+    address = DatabaseAddress.parse(database, os.environ.get(PASSWORD, ""))
     handling = Handling(decimals, unsigned, times, decimal_format)
     columns = source_columns(address, certificates)
     found = declarations(address.database, columns, tables or (), handling)

@@ -12,7 +12,14 @@ import typer
 
 from lakesplice.apps.ages import age
 from lakesplice.apps.cli.options import ConfigOption, TableArgument, lake_options
-from lakesplice.apps.cli.output import Listing, ListingOption, json_line, print_table, show
+from lakesplice.apps.cli.output import (
+    Listing,
+    ListingOption,
+    json_line,
+    print_table,
+    show,
+    with_json,
+)
 from lakesplice.apps.cli.pages import inspect_pages
 from lakesplice.errors import UsageError
 
@@ -34,10 +41,11 @@ _LOG_COLUMNS = ("version", "operation", "added", "removed", "bytes_added", "id")
 _DELTA_COLUMNS = ("path", "rows", "waiting", "groups", "bytes", "schema_version", "age")
 _RUN_COLUMNS = ("path", "entries", "groups", "bytes", "keys_version")
 
-app.command("pages")(inspect_pages)
+app.command("pages")(with_json(inspect_pages))
 
 
 @app.command("log")
+@with_json
 def inspect_log(
     table: TableArgument,
     version: VersionOption = None,
@@ -73,6 +81,7 @@ def inspect_manifest(
 
 
 @app.command("deltas")
+@with_json
 def inspect_deltas(
     table: TableArgument,
     version: VersionOption = None,
@@ -98,6 +107,7 @@ def inspect_deltas(
 
 
 @app.command("index")
+@with_json
 def inspect_index(
     table: TableArgument,
     version: VersionOption = None,

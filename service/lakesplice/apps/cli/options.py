@@ -123,3 +123,12 @@ WaitOption = Annotated[
         help="How long to wait for a driver's answer, such as 90s or 10m.",
     ),
 ]
+
+PASSWORD = "MYSQL_PWD"  # noqa: S105  # the name of a variable, as MySQL's own clients have it
+CertificatesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--ssl-ca",
+        help="File of trusted certificates, by which the server must identify itself.",
+    ),
+]

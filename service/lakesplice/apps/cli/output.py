@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import StrEnum
+from functools import wraps
 from typing import Annotated, Any, TextIO
 
 import typer
@@ -28,6 +30,30 @@ class Listing(StrEnum):
 ListingOption = Annotated[
     Listing, typer.Option("--format", help="A table, or JSON with one object per line.")
 ]
+
+_ShortOption = Annotated[bool, typer.Option("--json", help="Short for `--format json`.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="JSON: one object a line.")]
+
+
+def with_json(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that has `--format` the option `--json`, which is short for its JSON."""
+    described = inspect.signature(command, eval_str=True)
+    formats = type(described.parameters["form"].default)
+
+    @wraps(command)
+    def with_option(**given: Any) -> None:
+        if given.pop("as_json"):
+            given["form"] = formats("json")
+        command(**given)
+
+    option = inspect.Parameter(
+        "as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=_ShortOption
+    )
+    parameters = [*described.parameters.values(), option]
+    with_option.__signature__ = described.replace(  # type: ignore[attr-defined]  # of functions
+        parameters=parameters
+    )
+    return with_option
 
 
 def show(rows: Iterable[Row], columns: Sequence[str], form: Listing, nothing: str) -> None:

@@ -30,15 +30,20 @@ def config(
     schema: Annotated[
         bool, typer.Option("--schema", help="Show the JSON schema of the file instead.")
     ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Write the settings as one JSON object.")
+    ] = False,
 ) -> None:
     """Show the settings in effect, each with its purpose. Secrets are masked."""
     import json
 
     from lakesplice.config import load
-    from lakesplice.config.printing import as_yaml, json_schema
+    from lakesplice.config.printing import as_values, as_yaml, json_schema
 
     if schema:
         typer.echo(json.dumps(json_schema(), indent=2))
+    elif as_json:
+        typer.echo(json.dumps(as_values(load(config))))
     else:
         typer.echo(as_yaml(load(config)), nl=False)
 

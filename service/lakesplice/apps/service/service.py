@@ -46,6 +46,7 @@ from lakesplice.model.driver_status import DriverStatus
 from lakesplice.spark.class_archive import use_archive
 from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars
 from lakesplice.spark.jobs.batch import start_workers
+from lakesplice.spark.kafka.admin import KafkaAdmin
 from lakesplice.spark.kafka.dead_letter_topic import DeadLetterTopic
 from lakesplice.spark.kafka.first_records import FirstRecordReader
 from lakesplice.spark.kafka.query_folders import remove_leftovers
@@ -201,9 +202,7 @@ class Service:
         ).start()
         tables = self._tables = ServiceTables(driver, _first_records(settings, session))
         kafka = settings.kafka
-        catalogue = TopicCatalogue(
-            session, kafka.bootstrap_servers, kafka.options, kafka.request_timeout_seconds
-        )
+        catalogue = _catalogue(session, kafka)
         stack.callback(catalogue.close)
         compactor = Compactor(driver, tables, session)
         stack.callback(compactor.stop, self._health.tick)
@@ -309,6 +308,11 @@ def run(settings: Settings, *, once: bool = False) -> int:
             break
     service.stop()
     return service.exit_code
+
+
+def _catalogue(session: SparkSession, kafka: KafkaSettings) -> TopicCatalogue:
+    servers, seconds = kafka.bootstrap_servers, kafka.request_timeout_seconds
+    return TopicCatalogue(KafkaAdmin.in_session(session, servers, kafka.options, seconds))
 
 
 def _dead_letter_topic(session: SparkSession, kafka: KafkaSettings) -> DeadLetterTopic | None:

@@ -1,11 +1,4 @@
-"""What the broker says of topics, through the Kafka client that Spark's source itself uses.
-
-One client library means one set of options: what `kafka.options` says of TLS and SASL holds for
-reading records and for asking about them alike.
-
-Every look at a Java object from here is a round trip. Hundreds of topics would take thousands of
-them, seconds in all, so answers come over as a whole, as the text that Java makes of them.
-"""
+"""What the broker says of topics: their names, partitions and offsets."""
 
 from __future__ import annotations
 
@@ -14,10 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
-from pyspark.sql import SparkSession
-
-from lakesplice.errors import ConfigurationError, SourceUnavailable
+from lakesplice.spark.kafka.admin import KafkaAdmin, java_list, misread
 
 _LISTING = re.compile(r"\(name=([^,]+), topicId=([^,]+), internal=(true|false)\)")
 _DESCRIPTION = re.compile(r"\(name=([^,]+), internal=(?:true|false), partitions=(.*?), authorized")
@@ -25,7 +15,6 @@ _PARTITION = re.compile(r"\(partition=(\d+),")
 _OFFSET = re.compile(r"[{ ]([^ =]+)-(\d+)=ListOffsetsResultInfo\(offset=(-?\d+),")
 _NEWEST = re.compile(r"[{ ]([^ =]+)-(\d+)=ListOffsetsResultInfo\(offset=-?\d+, timestamp=(-?\d+),")
 
-_UNRESOLVED = "No resolvable bootstrap urls"
 _Asked = TypeVar("_Asked", bound=tuple[Any, ...])
 
 
@@ -48,41 +37,24 @@ class TopicCatalogue:
     threads.
     """
 
-    def __init__(
-        self,
-        session: SparkSession,
-        bootstrap_servers: str,
-        options: Mapping[str, str],
-        timeout_seconds: float,
-    ) -> None:
-        jvm: Any = session._jvm  # there is no public way to the JVM of the driver
-        self._jvm = jvm
-        self._servers = bootstrap_servers
-        properties = self._jvm.java.util.Properties()
-        timeout_ms = str(int(timeout_seconds * 1000))
-        settings = {
-            "request.timeout.ms": timeout_ms,
-            "default.api.timeout.ms": timeout_ms,
-            **options,
-            "bootstrap.servers": bootstrap_servers,
-        }
-        for name, value in settings.items():
-            properties.put(name, value)
-        self._properties = properties
-        self._client: Any = None
+    def __init__(self, admin: KafkaAdmin) -> None:
+        self._admin = admin
+        self._jvm = admin.jvm
         self._requests: dict[str, tuple[object, Any]] = {}
 
     def matching(self, pattern: str) -> list[str]:
         """Return the names of the topics that match `pattern` as a whole, sorted, internal ones
         left out.
         """
-        listed = self._ask(lambda client: client.listTopics().listings().get())
+        listed = self._admin.ask(lambda client: client.listTopics().listings().get())
         names = [name for name, _id, internal in _LISTING.findall(listed) if internal == "false"]
         return sorted(name for name in names if re.fullmatch(pattern, name))
 
     def describe(self, names: Iterable[str]) -> dict[str, Topic]:
         """Return what the broker has of the topics; one that does not exist is left out."""
-        listed = _LISTING.findall(self._ask(lambda client: client.listTopics().listings().get()))
+        listed = _LISTING.findall(
+            self._admin.ask(lambda client: client.listTopics().listings().get())
+        )
         ids = {name: topic_id for name, topic_id, _internal in listed}
         existing = frozenset(names) & ids.keys()
         if not existing:
@@ -131,7 +103,7 @@ class TopicCatalogue:
             return {}
         spec = self._jvm.org.apache.kafka.clients.admin.OffsetSpec.maxTimestamp()
         request = self._specified(pairs, spec)
-        told = self._ask(lambda client: client.listOffsets(request).all().get())
+        told = self._admin.ask(lambda client: client.listOffsets(request).all().get())
         found: dict[str, int] = {}
         for name, _, time_ms in _NEWEST.findall(told):
             if int(time_ms) >= 0:
@@ -140,19 +112,17 @@ class TopicCatalogue:
 
     def close(self) -> None:
         """Give the connection back; the next question opens a new one."""
-        if self._client is not None:
-            self._client.close()
-            self._client = None
+        self._admin.close()
 
     def _partitions(self, names: Set[str]) -> dict[str, tuple[int, ...]]:
         request = self._remembered("describe", tuple(sorted(names)), self._names)
-        told = self._ask(lambda client: client.describeTopics(request).allTopicNames().get())
+        told = self._admin.ask(lambda client: client.describeTopics(request).allTopicNames().get())
         found = {
             name: tuple(int(number) for number in _PARTITION.findall(partitions))
             for name, partitions in _DESCRIPTION.findall(told)
         }
         if found.keys() != names or not all(found.values()):
-            raise _misread("describeTopics", told)
+            raise misread("describeTopics", told)
         return found
 
     def _offsets(
@@ -166,10 +136,10 @@ class TopicCatalogue:
         # Latest means the last stable offset: what a read_committed consumer can reach.
         level = self._jvm.org.apache.kafka.common.IsolationLevel.valueOf("READ_COMMITTED")
         options = self._jvm.org.apache.kafka.clients.admin.ListOffsetsOptions(level)
-        told = self._ask(lambda client: client.listOffsets(request, options).all().get())
+        told = self._admin.ask(lambda client: client.listOffsets(request, options).all().get())
         found = {(name, int(at)): int(offset) for name, at, offset in _OFFSET.findall(told)}
         if found.keys() != set(asked):
-            raise _misread("listOffsets", told)
+            raise misread("listOffsets", told)
         return found
 
     def _remembered(self, question: str, asked: _Asked, build: Callable[[_Asked], Any]) -> Any:
@@ -180,10 +150,7 @@ class TopicCatalogue:
         return known[1]
 
     def _names(self, names: Iterable[str]) -> Any:
-        request = self._jvm.java.util.ArrayList()
-        for name in names:
-            request.add(name)
-        return request
+        return java_list(self._jvm, names)
 
     def _at(self, pairs: Iterable[tuple[str, int]], which: str) -> Any:
         spec = getattr(self._jvm.org.apache.kafka.clients.admin.OffsetSpec, which)()
@@ -195,49 +162,3 @@ class TopicCatalogue:
         for topic, number in pairs:
             request.put(partition(topic, number), spec)
         return request
-
-    def _ask(self, question: Any) -> str:
-        """Return the text of the answer."""
-        if self._client is None:
-            self._client = self._made()
-        try:
-            return str(question(self._client).toString())
-        except Py4JJavaError as error:
-            raise SourceUnavailable(
-                "Kafka did not answer; check kafka.bootstrap_servers and kafka.options",
-                bootstrap_servers=self._servers,
-                cause=_innermost(error),
-            ) from error
-
-    def _made(self) -> Any:
-        """Return a client; it contacts no server yet, so an error here concerns its input."""
-        admin = self._jvm.org.apache.kafka.clients.admin.AdminClient
-        try:
-            return admin.create(self._properties)
-        except Py4JJavaError as error:
-            cause = _innermost(error)
-            if _UNRESOLVED in cause:  # names may be there in a moment
-                raise SourceUnavailable(
-                    "no name in kafka.bootstrap_servers can be resolved; check them and the DNS",
-                    bootstrap_servers=self._servers,
-                ) from error
-            raise ConfigurationError(
-                "Kafka's client can't be made from kafka.options; correct what the cause names",
-                cause=cause,
-            ) from error
-
-
-def _innermost(error: Py4JJavaError) -> str:
-    """Return the first line of the innermost cause, which says most."""
-    thrown = error.java_exception
-    while (cause := thrown.getCause()) is not None:
-        thrown = cause
-    return str(thrown.toString()).splitlines()[0]
-
-
-def _misread(question: str, told: str) -> SourceUnavailable:
-    return SourceUnavailable(
-        "Kafka's client answered in another form than expected; use the jars that were pinned",
-        question=question,
-        answer=told[:200],
-    )

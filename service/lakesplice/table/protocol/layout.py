@@ -27,6 +27,7 @@ HEARTBEATS = "_lakesplice/heartbeats"
 REQUESTS = "_lakesplice/requests"
 ANSWERS = "_lakesplice/answers"
 STATUS = "_lakesplice/status"
+DOCTOR = "_lakesplice/doctor"
 
 RANDOM_BITS = 64
 _BASE = re.compile(rf"{BASE}/(?:[^/]+=[^/]+/)*[0-9a-f]{{16}}-\d+-[0-9a-f]{{16}}\.parquet")
@@ -141,6 +142,11 @@ def answer_path(request: str) -> str:
 def probe_path(entropy: Entropy) -> str:
     """A file in the log's folder that says nothing: whether it can be written is the question."""
     return f"{LOG}/_lakesplice_probe_{_random(entropy)}"
+
+
+def examination_path(entropy: Entropy) -> str:
+    """The lake's file by which `lakesplice doctor` finds out what the store does; then deleted."""
+    return f"{DOCTOR}/{_random(entropy)}"
 
 
 def status_path(generation: int, number: int) -> str:

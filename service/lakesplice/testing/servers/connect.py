@@ -65,6 +65,11 @@ class LocalConnect(LocalServer):
         self._port = free_port()
         super().__init__("Kafka Connect", self._data_dir / "connect.log")
 
+    @property
+    def url(self) -> str:
+        """Where the worker's REST interface is."""
+        return f"http://{HOST}:{self._port}"
+
     def start(self) -> None:
         """See `LocalServer.start`."""
         self._data_dir.mkdir(parents=True, exist_ok=True)

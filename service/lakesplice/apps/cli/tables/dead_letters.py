@@ -20,7 +20,14 @@ from lakesplice.apps.cli.options import (
     parse_offset,
     settings_of,
 )
-from lakesplice.apps.cli.output import Listing, ListingOption, show
+from lakesplice.apps.cli.output import (
+    JsonOption,
+    Listing,
+    ListingOption,
+    json_line,
+    show,
+    with_json,
+)
 from lakesplice.errors import TableNotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -54,6 +61,7 @@ TopicOption = Annotated[
 
 
 @app.command("list")
+@with_json
 def list_letters(
     address: Annotated[str, typer.Argument(help="A lake, or a table of it.", show_default=False)],
     limit: Annotated[int, typer.Option(min=1, help="How many to show at most.")] = 50,
@@ -99,6 +107,7 @@ def show_letter(
     value: Annotated[
         bool, typer.Option("--value", help="Write only the bytes of the value, as they were read.")
     ] = False,
+    as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
     """Show one dead letter: where and when it was read, why, its headers, key and value."""
@@ -114,6 +123,9 @@ def show_letter(
     letter = found[-1]
     if value:
         sys.stdout.buffer.write(letter.value or b"")
+        return
+    if as_json:
+        print(json_line(asdict(letter)))
         return
     for name, fact in asdict(letter).items():
         typer.echo(f"{name:11} {_fact(name, fact)}")

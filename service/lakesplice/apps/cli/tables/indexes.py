@@ -13,7 +13,7 @@ from lakesplice.apps.cli.options import (
     WaitOption,
     lake_options,
 )
-from lakesplice.apps.cli.output import Listing, ListingOption, json_line, show
+from lakesplice.apps.cli.output import Listing, ListingOption, json_line, show, with_json
 
 app = typer.Typer(help="Check or rebuild the row index.", no_args_is_help=True)
 
@@ -22,6 +22,7 @@ _COUNTS = ("rows", "entries", "missing", "wrong", "stray", "duplicates")
 
 
 @app.command("check")
+@with_json
 def check_index(
     table: TableArgument, form: ListingOption = Listing.TABLE, config: ConfigOption = None
 ) -> None:

@@ -1,0 +1,128 @@
+"""Facts of this machine: its Java, memory, disks and ports."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from lakesplice.config import Settings
+from lakesplice.planning.diagnosis.finding import Finding
+from lakesplice.planning.diagnosis.machine import (
+    ExecutorFacts,
+    JavaFacts,
+    MemoryFacts,
+    RoomFacts,
+    judge_executors,
+    judge_java,
+    judge_memory,
+    judge_room,
+)
+from lakesplice.spark.executors import executor_versions, version_here
+from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars
+from lakesplice.spark.session import build_session
+
+_JAVA_SECONDS = 20.0
+_VERSION = re.compile(r'version "([^"]+)"')
+_LOCAL_TASKS = re.compile(r"local\[(\d+|\*)[,\]]")
+_LIMITS = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
+_UNITS = {"m": 20, "g": 30}
+
+
+def java() -> Iterator[Finding]:
+    """Look for the Java that Spark's launcher would take. Blocks for at most some seconds."""
+    home = os.environ.get("JAVA_HOME")
+    found = str(Path(home, "bin", "java")) if home else shutil.which("java") or ""
+    where = f"JAVA_HOME={home}" if home else "from the PATH"
+    yield judge_java(_asked(found, where))
+
+
+def _asked(program: str, where: str) -> JavaFacts:
+    if not program:
+        return JavaFacts("", where, "there is no program `java`")
+    try:
+        done = subprocess.run(
+            [program, "-version"], capture_output=True, text=True, timeout=_JAVA_SECONDS
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return JavaFacts("", where, getattr(error, "strerror", None) or "it doesn't answer")
+    told = _VERSION.search(done.stderr + done.stdout)
+    if told is None:
+        return JavaFacts("", where, f"`java -version` ended with {done.returncode}")
+    return JavaFacts(told[1], where)
+
+
+def memory(settings: Settings) -> Iterator[Finding]:
+    """Hold the memory that there is against what the settings ask for; nothing where the system
+    doesn't say how much there is.
+    """
+    limit = _memory_limit()
+    if limit is not None:
+        heap = settings.spark.driver_memory
+        heap_bytes = int(heap[:-1]) << _UNITS[heap[-1]]
+        yield judge_memory(MemoryFacts(limit, heap_bytes, _tasks_here(settings.spark.master)))
+
+
+def _memory_limit() -> int | None:
+    found = []
+    with suppress(ValueError, OSError, AttributeError):
+        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    for file in _LIMITS:
+        with suppress(ValueError, OSError):
+            found.append(int(file.read_text()))
+    return min(found, default=None)
+
+
+def _tasks_here(master: str) -> int:
+    """How many tasks run at once on this machine; none where a cluster runs them."""
+    if master == "local":
+        return 1
+    told = _LOCAL_TASKS.match(master)
+    if told is None:
+        return 0
+    return len(os.sched_getaffinity(0)) if told[1] == "*" else int(told[1])
+
+
+def rooms(settings: Settings, lake: Path | None) -> Iterator[Finding]:
+    """Look at the room on the disks of the lake (None: it isn't on one) and of Spark's scratch."""
+    scratch = settings.spark.options.get("spark.local.dir") or tempfile.gettempdir()
+    wanted = [*([("the lake", lake)] if lake else []), ("Spark's scratch", Path(scratch))]
+    for use, folder in wanted:
+        there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+        yield judge_room(RoomFacts(use, str(there), shutil.disk_usage(there).free))
+
+
+def port_is_free(settings: Settings) -> bool:
+    """Whether the metrics page could be served."""
+    kind = socket.AF_INET6 if ":" in settings.metrics.host else socket.AF_INET
+    with socket.socket(kind) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((settings.metrics.host, settings.metrics.port))
+        except OSError:
+            return False
+    return True
+
+
+def executors(settings: Settings) -> Iterator[Finding]:
+    """Start a session on the cluster and run a small job on its executors. Blocks until it has some
+    and they answer.
+    """
+    spark = settings.spark
+    cache = None if spark.jars_dir is None else Path(spark.jars_dir)
+    jars = ensure_jars(SPARK_KAFKA, cache)
+    session = build_session(spark.master, spark.driver_memory, jars, spark.options)
+    try:
+        found = [ExecutorFacts(*versions) for versions in executor_versions(session)]
+    finally:
+        session.stop()
+    yield from judge_executors(ExecutorFacts(*version_here()), found)

@@ -1,0 +1,107 @@
+"""What some records of a topic are decoded to, with the configuration that the service has."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from lakesplice.apps.record_reading import reading_of
+from lakesplice.apps.service.topic_names import ways_to_read
+from lakesplice.config import Settings
+from lakesplice.formats.events import (
+    DeadReason,
+    DecodeContext,
+    Decoded,
+    decode,
+    schema_ids,
+)
+from lakesplice.model.change import Op
+from lakesplice.model.manifest import ParkCode
+from lakesplice.model.names import TableName
+from lakesplice.planning.diagnosis.records import RecordFacts
+from lakesplice.spark.kafka.record_samples import RecordSampler
+from lakesplice.spark.kafka.topics import Topic
+from lakesplice.table.protocol.ports import SchemaSource
+
+_PARTS_CLEAR = 3
+_NO_KEY = "rows can't be told apart: the source's table has no primary key, and none is configured"
+
+
+def record_facts(
+    settings: Settings,
+    schemas: SchemaSource | None,
+    topic: str,
+    table: TableName,
+    batches: Sequence[pa.RecordBatch],
+) -> RecordFacts:
+    """Decode records of a topic, which is of a table of the source, and say what came of them.
+
+    Blocks on the schema registry; `SourceUnavailable` if it doesn't answer.
+    """
+    told = any(topic.startswith(f"{name}.") for name in settings.schema_change_topics.names)
+    dead: Counter[str] = Counter()
+    stops: list[tuple[str, str]] = []
+    formats: list[str] = []
+    suspects: set[str] = set()
+    changes = 0
+    for records in batches:
+        decoded = _decoded(settings, schemas, table, records)
+        dead.update(decoded.dead.reason)
+        suspects |= decoded.suspect_settings
+        formats.extend([decoded.format] if decoded.format else [])
+        changes += sum(int((block.op != Op.READ).sum()) for block in decoded.blocks)
+        stops.extend((stop.code, stop.detail) for stop in decoded.stops)
+        if any(not block.schema.key for block in decoded.blocks):
+            stops.append((ParkCode.NO_KEY, _NO_KEY))
+    # The topic of schema changes, which isn't read here, has the types.
+    held = [one for one in stops if not (told and one[0] == ParkCode.TYPES_UNDECLARED)]
+    return RecordFacts(
+        topic=topic,
+        records=sum(len(records) for records in batches),
+        format=formats[0] if formats else None,
+        changes=changes,
+        dead=dead,
+        stop=held[0] if held else None,
+        suspects=frozenset(suspects),
+    )
+
+
+def table_of(
+    settings: Settings, topic: str, known: Topic | None, sampler: RecordSampler
+) -> TableName:
+    """Return the table of the source that a topic is of; its first records say it where dots in its
+    name leave that open. `UsageError` if no table can be of that name. Blocks then.
+    """
+    plain = TableName.from_topic(topic)
+    parts = topic.split(".")
+    if len(parts) <= _PARTS_CLEAR or not all(parts) or known is None:
+        return plain
+    for records in sampler.sample(known, 1, 0):
+        fitting = [
+            name
+            for name in ways_to_read(topic)
+            if DeadReason.WRONG_TABLE not in _decoded(settings, None, name, records).dead.reason
+        ]
+        return fitting[0] if len(fitting) == 1 else plain
+    return plain
+
+
+def _decoded(
+    settings: Settings,
+    schemas: SchemaSource | None,
+    table: TableName,
+    records: pa.RecordBatch,
+) -> Decoded:
+    numbers = schema_ids(records.column(name) for name in ("key", "value"))
+    reading = reading_of(settings, table)
+    context = DecodeContext(
+        table,
+        reading.declared,
+        reading.format,
+        schemas=None if schemas is None else schemas.schemas(numbers),
+        mappings=reading.mappings,
+        key=reading.key,
+    )
+    return decode(records, context)

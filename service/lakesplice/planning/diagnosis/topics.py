@@ -1,0 +1,80 @@
+"""Judges which topics the configuration reads, and which table each is for."""
+
+from __future__ import annotations
+
+import difflib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lakesplice.planning.diagnosis.finding import Area, Finding, counted, named
+
+_AREA = Area("topics")
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionFacts:
+    """Topics that match the pattern as a whole name: those that are read with the table of the
+    lake that each is for, those that aren't with the reason. `others` are all that don't match,
+    `shards` the tables whose key has what tells topics apart.
+    """
+
+    pattern: str
+    tables: Mapping[str, str] = field(default_factory=dict)
+    excluded: Mapping[str, str] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+    others: Sequence[str] = ()
+    shards: frozenset[str] = frozenset()
+
+
+def judge_selection(facts: SelectionFacts) -> Iterator[Finding]:
+    """Judge what the pattern matches, what is refused or left out, and tables of several topics."""
+    matching = [*facts.tables, *facts.excluded, *facts.refused]
+    if not matching:
+        yield _nothing_matches(facts)
+        return
+    seen = f"{counted(len(facts.tables), 'topic')} ({named(facts.tables)})"
+    if facts.tables:
+        yield _AREA.ok("matched", seen)
+    for topic, reason in sorted(facts.refused.items()):
+        yield _AREA.problem(
+            "refused",
+            f"{topic}: {reason}",
+            "exclude it by kafka.topic_pattern, or by `read: false` under tables",
+        )
+    if facts.excluded:
+        reasons = ", ".join(sorted(set(facts.excluded.values())))
+        yield _AREA.ok("left out", f"{named(facts.excluded)}: {reasons}")
+    yield from _shared_tables(facts)
+
+
+def _nothing_matches(facts: SelectionFacts) -> Finding:
+    seen = f"kafka.topic_pattern {facts.pattern} matches no topic as a whole name"
+    if not facts.others:
+        return _AREA.problem(
+            "matched",
+            f"{seen}: we see no topic at all",
+            "let the connector write its snapshot first; where Kafka has ACLs, allow Describe on"
+            " the topics",
+        )
+    near = difflib.get_close_matches(facts.pattern.replace("\\", ""), facts.others, 1, 0.5)
+    meant = f"; did you mean {near[0]}?" if near else ""
+    return _AREA.problem(
+        "matched",
+        f"{seen}; the broker has {named(facts.others)}{meant}",
+        "correct kafka.topic_pattern: a regular expression such as shop\\..*",
+    )
+
+
+def _shared_tables(facts: SelectionFacts) -> Iterator[Finding]:
+    of_table: defaultdict[str, list[str]] = defaultdict(list)
+    for topic, table in facts.tables.items():
+        of_table[table].append(topic)
+    for table, topics in sorted(of_table.items()):
+        if len(topics) > 1 and table not in facts.shards:
+            yield _AREA.problem(
+                "one table",
+                f"{named(topics)} are all for {table}",
+                "give each a table of its own (`to` under tables), or add to shape.key what tells"
+                " their rows apart (docs/shaping.md)",
+            )

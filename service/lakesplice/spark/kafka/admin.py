@@ -1,0 +1,128 @@
+"""Asks a broker, through the Kafka client that Spark's source itself uses.
+
+One client library means one set of options: what `kafka.options` says of TLS and SASL holds for
+reading records and for asking about them alike.
+
+Every look at a Java object from here is a round trip. Hundreds of topics would take thousands of
+them, seconds in all, so answers come over as a whole, as the text that Java makes of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Self
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
+from pyspark.sql import SparkSession
+
+from lakesplice.errors import ConfigurationError, SourceUnavailable
+
+_UNRESOLVED = "No resolvable bootstrap urls"
+
+
+class KafkaAdmin:
+    """Kafka's administrative client in a JVM. Every call blocks for at most the timeout; safe from
+    several threads.
+    """
+
+    def __init__(
+        self,
+        jvm: Any,
+        bootstrap_servers: str,
+        options: Mapping[str, str],
+        timeout_seconds: float,
+    ) -> None:
+        """`jvm` is py4j's view of the JVM; nothing is asked yet."""
+        self.jvm = jvm
+        self._servers = bootstrap_servers
+        timeout_ms = str(int(timeout_seconds * 1000))
+        settings = {
+            "request.timeout.ms": timeout_ms,
+            "default.api.timeout.ms": timeout_ms,
+            **options,
+            "bootstrap.servers": bootstrap_servers,
+        }
+        self._properties = java_properties(jvm, settings)
+        self._client: Any = None
+
+    @classmethod
+    def in_session(
+        cls,
+        session: SparkSession,
+        bootstrap_servers: str,
+        options: Mapping[str, str],
+        timeout_seconds: float,
+    ) -> Self:
+        """Return a client in the JVM of a session, to which there is no public way."""
+        return cls(session._jvm, bootstrap_servers, options, timeout_seconds)
+
+    def ask(self, question: Callable[[Any], Any]) -> str:
+        """Return the text of the answer. `SourceUnavailable` if the broker doesn't answer or
+        refuses, `ConfigurationError` if the options can't be.
+        """
+        if self._client is None:
+            self._client = self._made()
+        try:
+            return str(question(self._client).toString())
+        except Py4JJavaError as error:
+            raise SourceUnavailable(
+                "Kafka did not answer; check kafka.bootstrap_servers and kafka.options",
+                bootstrap_servers=self._servers,
+                cause=innermost(error),
+            ) from error
+
+    def close(self) -> None:
+        """Give the connection back; the next question opens a new one."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def _made(self) -> Any:
+        """Return a client; it contacts no server yet, so an error here concerns its input."""
+        admin = self.jvm.org.apache.kafka.clients.admin.AdminClient
+        try:
+            return admin.create(self._properties)
+        except Py4JJavaError as error:
+            cause = innermost(error)
+            if _UNRESOLVED in cause:  # names may be there in a moment
+                raise SourceUnavailable(
+                    "no name in kafka.bootstrap_servers can be resolved; check them and the DNS",
+                    bootstrap_servers=self._servers,
+                ) from error
+            raise ConfigurationError(
+                "Kafka's client can't be made from kafka.options; correct what the cause names",
+                cause=cause,
+            ) from error
+
+
+def java_properties(jvm: Any, settings: Mapping[str, str]) -> Any:
+    """Return settings as Java's `Properties`."""
+    properties = jvm.java.util.Properties()
+    for name, value in settings.items():
+        properties.put(name, value)
+    return properties
+
+
+def java_list(jvm: Any, items: Iterable[Any]) -> Any:
+    """Return items as a list of Java's."""
+    made = jvm.java.util.ArrayList()
+    for item in items:
+        made.add(item)
+    return made
+
+
+def innermost(error: Py4JJavaError) -> str:
+    """Return the first line of the innermost cause, which says most."""
+    thrown = error.java_exception
+    while (cause := thrown.getCause()) is not None:
+        thrown = cause
+    return str(thrown.toString()).splitlines()[0]
+
+
+def misread(question: str, told: str) -> SourceUnavailable:
+    """Return the error of an answer that isn't of the form that was expected."""
+    return SourceUnavailable(
+        "Kafka's client answered in another form than expected; use the jars that were pinned",
+        question=question,
+        answer=told[:200],
+    )

@@ -1,0 +1,81 @@
+"""What a source database's server says of itself: its version, its binlog, our user's grants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pymysql
+
+from lakesplice.errors import SourceUnavailable
+from lakesplice.storage.source_database import DatabaseAddress
+from lakesplice.table.protocol.ports import Clock
+
+_UNKNOWN_VARIABLE = 1193
+
+
+@dataclass(frozen=True, slots=True)
+class SourceServer:
+    """A server: its version, the variables that it has of those asked for, in upper case, what SHOW
+    GRANTS says up to the user, and how many seconds its clock is ahead of ours.
+    """
+
+    version: str
+    variables: Mapping[str, str] = field(default_factory=dict)
+    grants: tuple[str, ...] = ()
+    skew_seconds: float = 0.0
+
+
+def source_server(
+    address: DatabaseAddress,
+    variables: Sequence[str],
+    clock: Clock,
+    timeout_seconds: float,
+    certificates: str | None = None,
+) -> SourceServer:
+    """Ask a server. Blocks; with `certificates`, a file of trusted ones, the server must prove who
+    it is. `SourceUnavailable` if it doesn't answer.
+    """
+    try:
+        with (
+            pymysql.connect(
+                host=address.host,
+                port=address.port,
+                user=address.user,
+                password=address.password,
+                charset="utf8mb4",
+                connect_timeout=max(1, round(timeout_seconds)),
+                read_timeout=max(1, round(timeout_seconds)),
+                ssl_ca=certificates,
+                ssl_verify_identity=certificates is not None,
+            ) as connection,
+            connection.cursor() as cursor,
+        ):
+            cursor.execute("select version(), unix_timestamp(now(6))")
+            ((version, now),) = cursor.fetchall()
+            skew = float(now) - clock.now_ms() / 1000
+            known = {name: _variable(cursor, name) for name in variables}
+            cursor.execute("show grants")
+            # What follows the user may be a hash of the password.
+            grants = tuple(str(row[0]).partition(" TO ")[0] + " TO " for row in cursor.fetchall())
+    except (pymysql.MySQLError, OSError) as error:
+        raise SourceUnavailable(
+            "the database doesn't answer; check its address, the user and what that one may see",
+            host=address.host,
+            port=address.port,
+            cause=str(error)[:200],
+        ) from error
+    told = {name: value for name, value in known.items() if value is not None}
+    return SourceServer(str(version), told, grants, skew)
+
+
+def _variable(cursor: pymysql.cursors.Cursor, name: str) -> str | None:
+    """Return a global variable, None if the server doesn't have it."""
+    try:
+        cursor.execute(f"select @@global.{name}")  # names of our own
+    except pymysql.MySQLError as error:
+        if error.args and error.args[0] == _UNKNOWN_VARIABLE:
+            return None
+        raise
+    ((value,),) = cursor.fetchall()
+    return str(value).upper()

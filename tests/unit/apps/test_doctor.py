@@ -1,0 +1,165 @@
+"""`lakesplice doctor` where nothing is right: each check is bounded, and none hides another."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lakesplice.apps.doctor import Access, examine
+from lakesplice.apps.doctor.lake import LakeExamination
+from lakesplice.apps.doctor.tracks import Step, Track
+from lakesplice.errors import StorageError
+from lakesplice.planning.diagnosis.finding import Area, Finding, Verdict
+from tests.support.command_line import CommandLine
+from tests.support.service_settings import settings_of
+
+AREA = Area("lake")
+SECONDS_MAX = 30.0
+
+
+def right() -> Iterator[Finding]:
+    yield AREA.ok("a", "fine")
+
+
+def failing() -> Iterator[Finding]:
+    yield AREA.ok("b", "half")
+    raise StorageError("the store failed; look at it", cause="user=x password=hunter2")
+
+
+def defect() -> Iterator[Finding]:
+    raise ValueError("a value of a row")
+
+
+def verdicts(steps: list[Step], seconds: float = SECONDS_MAX) -> list[tuple[str, Verdict]]:
+    return [(one.check, one.verdict) for one in Track(steps).findings(seconds)]
+
+
+def test_a_step_that_fails_keeps_what_it_found_and_stops_only_those_that_need_it() -> None:
+    steps = [
+        Step("lake", "b", failing),
+        Step("lake", "needs b", right, ("b",)),
+        Step("lake", "needs that", right, ("needs b",)),
+        Step("lake", "a", right),
+    ]
+    assert verdicts(steps) == [
+        ("b", Verdict.OK),
+        ("b", Verdict.PROBLEM),
+        ("needs b", Verdict.UNKNOWN),
+        ("needs that", Verdict.UNKNOWN),
+        ("a", Verdict.OK),
+    ]
+
+
+def test_what_an_error_says_is_told_without_secrets() -> None:
+    _, found = Track([Step("lake", "b", failing)]).findings(SECONDS_MAX)
+    assert found.seen == "the store failed: user=x password=********"
+    assert found.remedy == "look at it"
+
+
+def test_a_defect_is_named_by_its_kind_alone_since_its_message_may_hold_anything() -> None:
+    (found,) = Track([Step("lake", "c", defect)]).findings(SECONDS_MAX)
+    assert found.verdict is Verdict.PROBLEM
+    assert "ValueError" in found.seen
+    assert "value of a row" not in found.seen + found.remedy
+
+
+def test_a_step_that_hangs_is_named_when_the_time_is_up() -> None:
+    release = threading.Event()
+
+    def hanging() -> Iterator[Finding]:
+        release.wait(SECONDS_MAX)
+        yield AREA.ok("d", "late")
+
+    try:
+        steps = [Step("lake", "a", right), Step("lake", "d", hanging), Step("lake", "e", right)]
+        assert verdicts(steps, 0.2) == [
+            ("a", Verdict.OK),
+            ("d", Verdict.PROBLEM),
+            ("e", Verdict.UNKNOWN),
+        ]
+    finally:
+        release.set()
+
+
+def test_a_probe_leaves_a_lake_as_it_found_it(tmp_path: Path) -> None:
+    for root in (tmp_path / "new" / "lake", tmp_path / "old"):
+        if root.name == "old":
+            (root / "shop").mkdir(parents=True)
+        before = sorted(tmp_path.rglob("*"))
+        found = list(LakeExamination(settings_of(root), 5.0).probe())
+        assert {one.verdict for one in found} == {Verdict.OK}
+        assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_lake_within_a_table_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "table" / "_delta_log").mkdir(parents=True)
+    settings = settings_of(tmp_path / "table" / "lake", metrics={"enabled": False})
+    found = {one.check: one for one in examine(settings, Access(timeout_seconds=SECONDS_MAX))}
+    assert found["place"].verdict is Verdict.PROBLEM
+    assert found["put-if-absent"].verdict is Verdict.UNKNOWN
+
+
+@pytest.fixture
+def wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A configuration whose every neighbour is missing, and secrets in it."""
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "no-java"))
+    monkeypatch.setenv("MYSQL_PWD", "hunter2-database")
+    (tmp_path / "file").touch()
+    file = tmp_path / "lakesplice.yaml"
+    file.write_text(
+        f"""
+kafka:
+  bootstrap_servers: 127.0.0.1:9
+  topic_pattern: shop.*
+  options: {{sasl.jaas.config: 'Login required password="hunter2-kafka";'}}
+lake: {{root: {tmp_path / "file" / "lake"}}}
+schema_registry:
+  url: http://127.0.0.1:9
+  options: {{basic.auth.user.info: 'me:hunter2-registry'}}
+doctor:
+  connect_url: http://127.0.0.1:9
+  connect_user_info: me:hunter2-connect
+  database: mysql://me@127.0.0.1:9
+"""
+    )
+    return file
+
+
+def test_everything_that_is_wrong_is_named_at_once_with_what_to_do_and_no_secret(
+    lakesplice: CommandLine, wrong: Path
+) -> None:
+    ended = lakesplice("doctor", "--config", wrong, "--json", "--timeout", "30s")
+    assert ended.code == 1
+    problems = {row["area"]: row for row in ended.rows if row["verdict"] == "problem"}
+    assert problems.keys() == {"machine", "lake", "broker", "registry", "connector", "database"}
+    assert all(row["remedy"] for row in problems.values())
+    assert "JAVA_HOME" in problems["machine"]["seen"]
+    assert "connection refused" in problems["broker"]["seen"]
+    assert "kafka.bootstrap_servers" in problems["broker"]["remedy"]
+    unchecked = {(row["area"], row["check"]) for row in ended.rows if row["verdict"] == "unknown"}
+    assert {("broker", "version"), ("topics", "matched"), ("records", "format")} <= unchecked
+    assert "hunter2" not in ended.out + ended.err
+
+
+def test_the_table_fits_into_80_columns_and_says_what_to_do(
+    lakesplice: CommandLine, wrong: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    ended = lakesplice("doctor", "--config", wrong, "--only-wrong", "--timeout", "30s")
+    assert ended.code == 1
+    assert max(map(len, ended.out.splitlines())) <= 80
+    assert "→ correct host and port in" in ended.out
+    assert not [line for line in ended.out.splitlines() if line.startswith("ok")]
+    assert " wrong, " in ended.err
+
+
+def test_addresses_are_checked_before_anything_is_asked(
+    lakesplice: CommandLine, wrong: Path
+) -> None:
+    for option, value in (("--connect", "connect:8083"), ("--database", "mysql://me:pw@host")):
+        ended = lakesplice("doctor", "--config", wrong, option, value)
+        assert ended.code == 2
+        assert "doctor." in ended.err
