@@ -93,8 +93,8 @@ def test_records_are_left_out_only_if_that_is_meant(
     [
         (["--offset", "7:0"], "no such partition"),
         (["--offset", "0"], "partition:offset"),
-        (["--to", EARLIEST], "no driver runs"),
-        (["--anew"], "no driver runs"),
+        (["--to", EARLIEST], "no service runs"),
+        (["--anew"], "no service runs"),
         (["--to", "tomorrow"], "isn't a time"),
         ([], "one of --offset, --to and --anew"),
         (["--anew", "--to", EARLIEST], "one of --offset, --to and --anew"),

@@ -160,7 +160,7 @@ def test_what_is_no_expression_is_refused(text: str) -> None:
         ("concat(name)", "takes a text"),
         ("concat(name, 7)", "takes a text"),
         ("substring(name, -1)", "number from 0"),
-        ("substring(name, 3, 2)", "ends before"),
+        ("substring(name, 3, 2)", "end before its start"),
         ("substring(name, id)", "number from 0"),
         ("truncate(id, 0)", "number from 1"),
         ("date_format(at, 'yy')", "yyyy"),

@@ -84,7 +84,7 @@ def test_the_command_purges(
     table.upsert(delete=pa.table({"id": [2]}))
     table.compact()
     assert "0 deleted rows" in lakesplice("purge", tmp_path).out
-    assert "1 deleted rows left" in lakesplice("purge", tmp_path, "--older-than-hours", 0).out
+    assert "1 deleted rows removed" in lakesplice("purge", tmp_path, "--older-than-hours", 0).out
     assert lakesplice("index", "check", tmp_path).code == 0
 
 

@@ -52,7 +52,7 @@ def test_masked_values_are_nowhere_on_disk_nor_in_dead_letters(tmp_path: Path) -
     assert (letter["key"], letter["value"]) == (None, None)
     assert letter["headers"] == "[]"
     assert letter["reason"] == "not-json"
-    assert "withheld" in letter["detail"]
+    assert "has masks" in letter["detail"]
 
 
 def test_dead_letters_keep_their_bytes_where_that_is_said(tmp_path: Path) -> None:
