@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,10 @@ from tests.support.simulated_loop import SimulatedService
 class PagedService(SimulatedService):
     """A service whose board shows the driver that is alive once `show` was called."""
 
-    def __init__(self, folder: Path, *databases: str) -> None:
-        super().__init__(folder, databases or ("one", "two", "three"))
+    def __init__(
+        self, folder: Path, *databases: str, tables: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
+        super().__init__(folder, databases or ("one", "two", "three"), tables)
         self.board = Board(self.driver.settings.with_lake("/srv/lake"), self.health, self.clock)
         page = site(self.board)
         routes = [*page.routes, *endpoints(self.metrics, self.health)]

@@ -10,7 +10,7 @@ steps left the loop runs on for a while and is told to stop. A driver that crash
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -155,13 +155,21 @@ class _Stopping(threading.Event):
 
 
 class SimulatedService:
-    """One table for each database, as whatever driver is alive brings them on."""
+    """One table for each database, as whatever driver is alive brings them on; `tables` are the
+    settings of that name.
+    """
 
-    def __init__(self, folder: Path, databases: Sequence[str] = ("one", "two", "three")) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        databases: Sequence[str] = ("one", "two", "three"),
+        tables: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
         self.folder, self.lake = folder, LocalStore(folder)
         self.sources = [Source(at, database=name) for at, name in enumerate(databases)]
         self.broker, self.job, self.trap = LookedAtBroker(self.sources), Job(), Trap()
         self.clock = FixedClock()
+        self._tables_settings = list(tables)
         self.query_fails = self.stop_fails = False
         self.lives = self.writers = self.ticks = 0
         self.queries: list[SimulatedQuery]
@@ -188,6 +196,7 @@ class SimulatedService:
                 "kafka": kafka,
                 "lake": {"root": str(self.folder)},
                 "compaction": compaction,
+                "tables": self._tables_settings,
             }
         )
         self.metrics = Metrics()

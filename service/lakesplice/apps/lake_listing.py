@@ -11,6 +11,7 @@ from typing import Any
 from lakesplice.apps.lake import table_names
 from lakesplice.errors import LakespliceError, TableNotFoundError
 from lakesplice.model.driver_status import WORST_FIRST, DriverStatus, TopicState, TopicStatus
+from lakesplice.model.freshness_goal import strictest
 from lakesplice.model.manifest import Manifest, ParkReason
 from lakesplice.model.names import IS_DELETED, TableName
 from lakesplice.storage.stores import AnyStore
@@ -75,13 +76,20 @@ def _row(table: str, details: Row, topics: Sequence[TopicStatus], now_ms: int) -
     topic_rows.sort(key=lambda one: (WORST_FIRST.index(TopicState(one["state"])), one["topic"]))
     worst = topic_rows[0] if topic_rows else {"topic": None, "state": TopicState.RUNNING.value}
     suspect = [one for topic in topic_rows for one in topic.get("suspect_settings", ())]
+    goal = strictest(topic.goal for topic in topics if topic.goal is not None)
+    real_time, read_optimised = (
+        _oldest(topic_rows, name) for name in ("freshness_seconds", "read_optimised_seconds")
+    )
     lags = [one["lag"] for one in topic_rows if one.get("lag") is not None]
     return {
         "table": table or None,
         **worst,
         "lag": sum(lags) if lags else None,
-        "freshness_seconds": _oldest(topic_rows, "freshness_seconds"),
-        "read_optimised_seconds": _oldest(topic_rows, "read_optimised_seconds"),
+        "freshness_seconds": real_time,
+        "read_optimised_seconds": read_optimised,
+        "freshness_goal_seconds": None if goal is None else goal.real_time,
+        "read_optimised_goal_seconds": None if goal is None else goal.read_optimised,
+        "lateness": None if goal is None else goal.lateness(real_time, read_optimised),
         "suspect_settings": list({one["name"]: one for one in suspect}.values()),
         **details,
         "topics": topic_rows,

@@ -12,6 +12,7 @@ from lakesplice.config.options import Options
 from lakesplice.config.quantities import Seconds
 from lakesplice.config.sections.dead_letters import DeadLetterSettings
 from lakesplice.config.sections.doctor import DoctorSettings
+from lakesplice.config.sections.freshness import FreshnessSettings
 from lakesplice.config.sections.kafka import KafkaSettings
 from lakesplice.config.sections.schema_changes import (
     SchemaChangeSettings,
@@ -37,6 +38,7 @@ from lakesplice.config.sections.upkeep import (
 )
 from lakesplice.config.sections.watching import LoggingSettings, MetricsSettings
 from lakesplice.model.choices import FormatName, NotInserts
+from lakesplice.model.freshness_goal import FreshnessGoal
 from lakesplice.model.names import TableName
 from lakesplice.planning.schema.policy import PartialImages, SchemaPolicy
 from lakesplice.table.driver.generation import LEASE_SECONDS, LEASE_SECONDS_MAX
@@ -196,6 +198,12 @@ class Settings(Section):
         entry = self.table(name)
         given = None if entry is None else entry.retention
         return self.log.retention if given is None else given
+
+    def freshness_goal(self, name: TableName) -> FreshnessGoal:
+        """Return how old the views of a table may become."""
+        entry = self.table(name)
+        given = None if entry is None else entry.freshness
+        return (given or FreshnessSettings()).goal(self.trigger, self.compaction.age_max)
 
     def reads(self, name: TableName) -> bool:
         """Return whether the topic of a table of the source is read."""

@@ -6,6 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
+from lakesplice.model.freshness_goal import FreshnessGoal
+
 
 class TopicState(StrEnum):
     """What becomes of a topic's records now.
@@ -66,6 +68,7 @@ class TopicStatus:
     `since_ms` says when the state began, over restarts of the driver. `lag_records` are those not
     committed yet. `real_time_ms` and `read_optimised_ms` are the moments up to which the views are
     sure to be complete. None stands for unknown; moments are milliseconds since the epoch.
+    `goal` says how old the views may become; an older driver doesn't tell it.
     `suspect_settings`, each once and in order of name, were shown by events of the last day.
     """
 
@@ -77,6 +80,7 @@ class TopicStatus:
     real_time_ms: int | None = None
     read_optimised_ms: int | None = None
     suspect_settings: tuple[SuspectSetting, ...] = ()
+    goal: FreshnessGoal | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,6 +117,15 @@ FRESHNESS = age(
     TABLE,
     _VIEW,
 )
+FRESHNESS_GOAL = gauge(
+    "table_freshness_goal_seconds",
+    "seconds",
+    "How old the view's state may become: the goal that `tables[].freshness` sets, or that follows"
+    " from `trigger` and `compaction.age_max`.",
+    "None; `lakesplice_table_freshness_seconds` is to stay below it.",
+    TABLE,
+    _VIEW,
+)
 CHANGES = counter(
     "changes",
     "changes",

@@ -24,6 +24,7 @@ from lakesplice.model.driver_status import (
     TopicState,
     TopicStatus,
 )
+from lakesplice.model.freshness_goal import FreshnessGoal
 from lakesplice.model.manifest import ParkCode, ParkReason
 from lakesplice.model.names import SYSTEM_COLUMNS
 from lakesplice.model.schema import Column, TableSchema
@@ -301,7 +302,8 @@ LONG = "the store refuses " + "again and " * 40 + "so mend its folder"
 def test_tables_shows_what_the_driver_says_of_every_topic(
     lakesplice: CommandLine, lake: Path, items: IndexedTable, parked: IndexedTable
 ) -> None:
-    well = {"lag_records": 1234, "real_time_ms": now_ms() - 7_500_000}
+    goal = FreshnessGoal(5_000, 10_000)
+    well = {"lag_records": 1234, "real_time_ms": now_ms() - 7_500_000, "goal": goal}
     told(
         lake,
         topic("a.shop.items", "shop.items", TopicCondition(TopicState.RUNNING), **well),
@@ -313,6 +315,9 @@ def test_tables_shows_what_the_driver_says_of_every_topic(
     facts = rows["a.shop.items"]
     assert (facts["table"], facts["state"], facts["lag"]) == ("shop.items", "running", 1234)
     assert 7_500 <= facts["freshness_seconds"] < 7_560
+    assert facts["freshness_goal_seconds"] == 5_000
+    assert facts["lateness"] == facts["freshness_seconds"] / 5_000
+    assert rows["a.shop.no_key"]["lateness"] is None, "nobody knows how old it is"
     assert rows["a.shop.no_key"]["state"] == "parked", "the manifest knows it better"
     stuck = rows["a.shop.stuck"]
     assert (stuck["state"], stuck["detail"], "rows" in stuck) == ("resting", LONG, False)
@@ -322,7 +327,7 @@ def test_tables_shows_what_the_driver_says_of_every_topic(
     assert f"shop.stuck: resting: {LONG} (for 2h5m)" in out.splitlines()
     assert "a.x.: refused: a topic must end in database.table (for 2h5m)" in out
     (line,) = [line for line in out.splitlines() if line.startswith("shop.items")]
-    assert line.split() == ["shop.items", "running", "9", "1,234", "2h5m", "2", "0"]
+    assert line.split() == ["shop.items", "running", "9", "1,234", "2h5m", "2", "0", "late"]
 
 
 def test_tables_fits_a_terminal_of_80_columns_and_cuts_no_reason(
@@ -337,6 +342,7 @@ def test_tables_fits_a_terminal_of_80_columns_and_cuts_no_reason(
         "lag_records": 12_345_678,
         "real_time_ms": now_ms() - 100_000_000,
         "suspect_settings": (setting,),
+        "goal": FreshnessGoal(60, 60),
     }
     stuck = TopicCondition(TopicState.RESTING, LONG)
     name = "warehouse.a_table_with_a_rather_long_name"

@@ -72,6 +72,9 @@ def test_a_table_is_shown_as_it_stands(served: PagedService) -> None:
     assert fresh.read_optimised is not None
     assert row["read_optimised_seconds"] == now_ms / 1000 - fresh.read_optimised
     assert row["real_time_seconds"] < row["read_optimised_seconds"]
+    goals = row["real_time_goal_seconds"], row["read_optimised_goal_seconds"]
+    assert goals == (table.goal.real_time, table.goal.read_optimised)
+    assert row["lateness"] == row["read_optimised_seconds"] / table.goal.read_optimised
     unborn = rows(served)["three.goods"]
     assert (unborn["state"], unborn["version"]) == ("waiting", None)
     assert "no change yet" in unborn["reason"]
@@ -102,6 +105,26 @@ def test_a_parked_table_comes_first_with_its_reason(service: PagedService) -> No
     detail = service.get("tables/two/goods")
     assert [topic["state"] for topic in detail["topics"]] == ["parked"]
     assert rows(service, state="parked").keys() == {"two.goods"}
+
+
+def test_a_table_that_misses_its_own_goal_comes_before_an_older_one_that_keeps_it(
+    tmp_path: Path,
+) -> None:
+    goals = {"match": "one.*", "freshness": {"real_time": 7200, "read_optimised": 7200}}
+    service = PagedService(tmp_path, "one", "two", tables=[goals])
+    service.show()
+    service.run([lambda: service.put(0, 1), lambda: service.put(1, 1)])
+    service.clock.advance(3600)
+    service.reporter.tick()
+    shown = service.get("tables", sort="lateness")["tables"]
+    assert [(row["table"], row["lateness"] > 1) for row in shown] == [
+        ("two.goods", True),
+        ("one.goods", False),
+    ]
+    text = service.client.get("/?sort=lateness").text
+    assert "late, goal 15m" in text
+    assert "goal 2h" not in text, "only late views are marked"
+    assert "goal 2h" in service.client.get("/tables/one/goods").text
 
 
 def test_tables_are_searched_and_sorted(served: PagedService) -> None:

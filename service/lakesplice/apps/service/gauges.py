@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lakesplice.apps.service.freshness import Freshness
+from lakesplice.model.freshness_goal import FreshnessGoal
 from lakesplice.model.names import TableName
 from lakesplice.table.protocol.commit import Committed, Conflict
 from lakesplice.table.protocol.intents import (
@@ -75,14 +76,20 @@ def count_commit(
 
 
 def show_snapshot(
-    metrics: Metrics, name: TableName, snapshot: Snapshot | None, fresh: Freshness
+    metrics: Metrics,
+    name: TableName,
+    snapshot: Snapshot | None,
+    fresh: Freshness,
+    goal: FreshnessGoal,
 ) -> None:
     """Set the gauges that follow from a table's present version; of one that isn't made yet, only
-    how fresh it is.
+    how fresh it is and should be.
     """
     table = str(name)
     metrics.since(metric.FRESHNESS, fresh.real_time, table=table, view=metric.REAL_TIME)
     metrics.since(metric.FRESHNESS, fresh.read_optimised, table=table, view=metric.READ_OPTIMISED)
+    metrics.set(metric.FRESHNESS_GOAL, goal.real_time, table=table, view=metric.REAL_TIME)
+    metrics.set(metric.FRESHNESS_GOAL, goal.read_optimised, table=table, view=metric.READ_OPTIMISED)
     if snapshot is None:
         return
     manifest = snapshot.manifest

@@ -14,6 +14,7 @@ from lakesplice.apps.service.setting_warnings import SettingWarnings
 from lakesplice.apps.service.topic_names import FirstRecords, TopicNames
 from lakesplice.errors import FencedError, LakespliceError, StorageError, UsageError
 from lakesplice.model.driver_status import TopicCondition, TopicState
+from lakesplice.model.freshness_goal import FreshnessGoal, strictest
 from lakesplice.model.manifest import Manifest, ParkReason, PartitionState, SourceState
 from lakesplice.model.names import TableName
 from lakesplice.planning.shape.metadata_columns import Origin
@@ -60,6 +61,7 @@ class ServiceTable(DriverTable):
         )
         self._driver = driver
         self.name = name
+        self._own_goal = driver.settings.freshness_goal(self.origin)
         entry = driver.settings.table(self.origin)
         self.whole_snapshots = entry is None or entry.whole_snapshots
         self.refused = False
@@ -231,9 +233,14 @@ class ServiceTable(DriverTable):
         offsets = self.next_offsets(source.partitions)
         return self._sightings.freshness(self.manifest, offsets, source.topic)
 
+    @property
+    def goal(self) -> FreshnessGoal:
+        """How old the table's views may become: the strictest goal of all its topics."""
+        return strictest(holder._own_goal for holder in self.holders) or self._own_goal  # noqa: SLF001
+
     def show(self) -> None:
         """Bring the table's metrics up to date."""
-        show_snapshot(self._driver.metrics, self.name, self.snapshot, self.freshness())
+        show_snapshot(self._driver.metrics, self.name, self.snapshot, self.freshness(), self.goal)
 
     def _note(self, intent: Intent) -> None:
         first = self.holders[0]

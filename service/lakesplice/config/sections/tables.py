@@ -10,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 
 from lakesplice.config.options import ByName, Options
 from lakesplice.config.quantities import Seconds
+from lakesplice.config.sections.freshness import FreshnessSettings
 from lakesplice.config.sections.kafka import pattern_of
 from lakesplice.config.sections.schema_changes import (
     TableSchemaChanges,
@@ -154,6 +155,11 @@ class TableSettings(RowSettings):
     shape: ShapeSettings | None = Field(
         default=None,
         description="Which columns these tables have and how they are masked (docs/shaping.md).",
+    )
+    freshness: FreshnessSettings | None = Field(
+        default=None,
+        description="How old the views of these tables may become before the tables count as late"
+        " (docs/operations.md).",
     )
     retention: Seconds | None = Field(
         default=None,

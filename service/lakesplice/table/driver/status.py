@@ -23,6 +23,7 @@ from lakesplice.model.driver_status import (
     TopicState,
     TopicStatus,
 )
+from lakesplice.model.freshness_goal import FreshnessGoal
 from lakesplice.table.protocol.layout import STATUS, status_path
 from lakesplice.table.protocol.ports import Store
 
@@ -105,11 +106,18 @@ def _topic(document: Mapping[str, Any]) -> TopicStatus:
         read_optimised_ms=_moment(document["read_optimised_ms"]),
         # Which older drivers don't tell.
         suspect_settings=tuple(map(_suspect, document.get("suspect_settings", ()))),
+        goal=_goal(document.get("goal")),
     )
 
 
 def _suspect(document: Mapping[str, Any]) -> SuspectSetting:
     return SuspectSetting(str(document["name"]), str(document["detail"]), int(document["seen_ms"]))
+
+
+def _goal(document: Mapping[str, Any] | None) -> FreshnessGoal | None:
+    if document is None:
+        return None
+    return FreshnessGoal(float(document["real_time"]), float(document["read_optimised"]))
 
 
 def _moment(document: Any) -> int | None:

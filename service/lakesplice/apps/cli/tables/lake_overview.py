@@ -63,8 +63,13 @@ def _line(row: Row) -> Row:
         "fresh": None if fresh is None else age(fresh),
         "waiting": row.get("waiting"),
         "dead": row.get("dead"),
-        _NOTE: "settings" if row["suspect_settings"] else None,
+        _NOTE: " ".join(_notes(row)) or None,
     }
+
+
+def _notes(row: Row) -> list[str]:
+    late = (row.get("lateness") or 0.0) > 1
+    return [*(["late"] if late else []), *(["settings"] if row["suspect_settings"] else [])]
 
 
 def _troubles(rows: Iterable[Row], now_ms: int) -> list[str]:

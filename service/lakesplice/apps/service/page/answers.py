@@ -70,6 +70,15 @@ class TableAnswer(Answer):
     read_optimised_seconds: Seconds | None = Field(
         description="How old the base files alone may be; null until that is known."
     )
+    real_time_goal_seconds: Seconds | None = Field(
+        description="How old the real-time view is to become at most; null for what has no table."
+    )
+    read_optimised_goal_seconds: Seconds | None = Field(
+        description="How old the base files alone are to become at most."
+    )
+    lateness: Annotated[float, Field(ge=0)] | None = Field(
+        description="The larger quotient of a view's age and its goal; above 1 the table is late."
+    )
     lag_records: Count | None
     changes_per_second: Annotated[float, Field(ge=0)] | None = Field(
         description="Committed lately: in a minute, or in two times the trigger if that is longer."

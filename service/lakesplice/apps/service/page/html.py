@@ -36,6 +36,7 @@ _SORTS = {
     "state": "state",
     "real_time": "real-time view",
     "read_optimised": "read-optimised view",
+    "lateness": "age against its goal",
     "lag": "records behind",
     "changes": "changes a second",
     "waiting": "waiting changes",
@@ -43,6 +44,7 @@ _SORTS = {
     "rows": "rows",
 }
 _TEXTS = ("table", "state")
+_NO_COLUMN = (ATTENTION, "lateness")
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ class Pages:
             chart=chart(overview.lake.batches),
             selection=selection,
             sorts=_SORTS,
-            columns=[_heading(selection, sort) for sort in _SORTS if sort != ATTENTION],
+            columns=[_heading(selection, sort) for sort in _SORTS if sort not in _NO_COLUMN],
             rows=selection.of(overview.tables),
             all=len(overview.tables),
         )

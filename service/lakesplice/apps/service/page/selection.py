@@ -28,6 +28,7 @@ _KEYS: Mapping[str, Callable[[TableAnswer], Any]] = {
     "state": lambda row: WORST_FIRST.index(row.state),
     "real_time": lambda row: row.real_time_seconds,
     "read_optimised": lambda row: row.read_optimised_seconds,
+    "lateness": lambda row: row.lateness,
     "lag": lambda row: row.lag_records,
     "changes": lambda row: row.changes_per_second,
     "waiting": lambda row: None if row.waiting is None else row.waiting.changes,

@@ -16,6 +16,7 @@ from lakesplice.apps.service.page.answers import (
 )
 from lakesplice.apps.service.tables import ServiceTable
 from lakesplice.model.driver_status import WORST_FIRST, TopicStatus
+from lakesplice.model.freshness_goal import strictest
 from lakesplice.model.manifest import Manifest
 from lakesplice.secrets import masked_text
 
@@ -50,13 +51,19 @@ def _row(
     worst = min(topics, key=severity)
     lags = [topic.lag_records for topic in topics if topic.lag_records is not None]
     settings = {setting.name for topic in topics for setting in topic.suspect_settings}
+    real_time = _oldest([one.real_time_ms for one in topics], now_ms)
+    read_optimised = _oldest([one.read_optimised_ms for one in topics], now_ms)
+    goal = strictest(topic.goal for topic in topics if topic.goal is not None)
     return TableAnswer.model_validate(
         {
             "table": name,
             "topics": len(topics),
             **_standing(worst),
-            "real_time_seconds": _oldest([one.real_time_ms for one in topics], now_ms),
-            "read_optimised_seconds": _oldest([one.read_optimised_ms for one in topics], now_ms),
+            "real_time_seconds": real_time,
+            "read_optimised_seconds": read_optimised,
+            "real_time_goal_seconds": None if goal is None else goal.real_time,
+            "read_optimised_goal_seconds": None if goal is None else goal.read_optimised,
+            "lateness": None if goal is None else goal.lateness(real_time, read_optimised),
             "lag_records": sum(lags) if lags else None,
             "suspect_settings": len(settings),
             **_NO_FACTS,

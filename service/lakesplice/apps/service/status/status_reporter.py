@@ -111,7 +111,7 @@ class StatusReporter:
         return ""
 
     def _measured(self, status: TopicStatus) -> TopicStatus:
-        """Add lag and freshness, which take longer to know than the state."""
+        """Add lag, freshness and its goal, which take longer to know than the state."""
         table = self._tables.get(status.topic)
         if table is None:
             return status
@@ -121,6 +121,7 @@ class StatusReporter:
             lag_records=table.lag_records,
             real_time_ms=_ms(fresh.real_time),
             read_optimised_ms=_ms(fresh.read_optimised),
+            goal=table.goal,
         )
 
     def _show(self) -> None:
