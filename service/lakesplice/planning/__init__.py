@@ -4,6 +4,8 @@ Rooms, from the bottom up: `rows` (keys, changes and what becomes of a row), `sh
 a table has and what is computed or masked in them), `filtering` (conditions and what they let a
 reader skip), `schema` (the source's schema changes and what a table makes of them), `sources`
 (positions, epochs, snapshots and drops of the topics that feed a table); on these stand `intake`
-(which changes a partition's records are), `upkeep` (compaction, merges, purges) and `by_hand`
-(tables that programs write). The import contract `planning-rooms` holds this order.
+(which changes a partition's records are), `upkeep` (compaction, merges, purges), `by_hand` (tables
+that programs write), `diagnosis` (what is right or wrong of what Lakesplice stands on) and
+`engine_views` (SQL that shows tables in other engines). The import contract `planning-rooms` holds
+this order.
 """

@@ -23,6 +23,7 @@ from lakesplice.apps.cli.tables import (
     reading,
     resetting,
     upkeep,
+    views,
 )
 from lakesplice.errors import ConfigurationError, LakespliceError, UsageError
 
@@ -67,6 +68,7 @@ app.command("purge")(upkeep.purge)
 app.command("reset")(resetting.reset)
 app.command("restore")(upkeep.restore)
 app.command("vacuum")(with_json(upkeep.vacuum))
+app.command("views")(views.views)
 app.add_typer(indexes.app, name="index")
 app.add_typer(inspection.app, name="inspect")
 app.add_typer(dead_letters.app, name="dlq")

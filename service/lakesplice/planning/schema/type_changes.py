@@ -146,6 +146,11 @@ def keeps_key_hash(before: ColumnType, after: ColumnType) -> bool:
     return before == after or whole or decimals
 
 
+def is_wall_clock(column: Column) -> bool:
+    """Whether a column's moments are DATETIMEs: what a clock showed, in no time zone."""
+    return _typed(column.type, column.source_type).family is _Family.WALL
+
+
 def _joined(stored: _Typed, image: _Typed) -> ColumnType | None:
     pair = (stored.family, image.family)
     if pair == (_Family.WHOLE, _Family.WHOLE):

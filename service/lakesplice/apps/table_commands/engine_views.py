@@ -1,0 +1,70 @@
+"""The tables of an address, as views of another engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import nullcontext, suppress
+
+from lakesplice.apps.lake import table_names
+from lakesplice.errors import TableNotFoundError, UsageError
+from lakesplice.model.names import TableName
+from lakesplice.planning.engine_views.engines import Engine
+from lakesplice.planning.engine_views.view_sql import (
+    EngineView,
+    ShownTable,
+    engine_view,
+    require_distinct_names,
+)
+from lakesplice.storage.local import LocalStore
+from lakesplice.storage.stores import AnyStore, is_there, open_store, parent_store
+from lakesplice.table.protocol.layout import LOG
+from lakesplice.table.protocol.snapshot import open_snapshot
+
+_LEVELS = 2
+
+
+def engine_views(
+    address: str,
+    engine: Engine,
+    location: str | None = None,
+    options: Mapping[str, str] | None = None,
+) -> list[EngineView]:
+    """Return the view of the table at an address, or of each table of the lake there, by name.
+
+    `location` is the lake's address as the engine knows it; without it that of the store.
+    A lake's tables without a first version are left out. `TableNotFoundError` if nothing is there,
+    `UsageError` where the engine can't read. Blocks on the store.
+    """
+    store = open_store(address, options)
+    lake, paths = _tables(store, address)
+    require_distinct_names(map(TableName.from_path, paths))
+    above = _address(lake) if location is None else location.rstrip("/")
+    views = []
+    # Of a table that was named, it is an error that it has no version.
+    for path in paths:
+        with suppress(TableNotFoundError) if lake is store else nullcontext():
+            views.append(engine_view(engine, _shown(lake, path, f"{above}/{path}")))
+    return views
+
+
+def _tables(store: AnyStore, address: str) -> tuple[AnyStore, list[str]]:
+    """Return a lake, and the folders of the tables in it that are meant."""
+    if not is_there(store):
+        raise TableNotFoundError("there is no lake or table here; give its folder", path=address)
+    if LOG not in store.folders():
+        return store, [name.path for name in table_names(store)]
+    found = parent_store(store, _LEVELS)
+    if found is None:
+        raise UsageError("a table's folder must be two folders below its lake's", path=address)
+    lake, path = found
+    return lake, [path]
+
+
+def _shown(lake: AnyStore, path: str, location: str) -> ShownTable:
+    snapshot = open_snapshot(lake.within(path))
+    schema = snapshot.manifest.schema
+    return ShownTable(TableName.from_path(path), path, location, snapshot.version, schema)
+
+
+def _address(lake: AnyStore) -> str:
+    return str(lake.root.absolute()) if isinstance(lake, LocalStore) else lake.address

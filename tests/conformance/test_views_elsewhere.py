@@ -1,0 +1,132 @@
+"""The SQL of `lakesplice views`, run in DuckDB and in Spark: a view has the rows of the source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lakesplice import Table
+from lakesplice.apps.table_commands.engine_views import engine_views
+from lakesplice.planning.engine_views.engines import Engine
+from lakesplice.planning.schema.policy import SchemaPolicy
+from lakesplice.spark.jars import DELTA
+from lakesplice.storage.local import LocalStore
+from lakesplice.storage.system import SystemClock
+from lakesplice.table.ingest.batch_commit import CommitOutcome
+from lakesplice.testing.doubles import SeededEntropy
+from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
+from tests.support import machine
+from tests.support.adopting import by_pyarrow, some_rows
+from tests.support.altered import event
+from tests.support.delta_spark import run_delta_spark
+
+TOPIC = "t.my shop.group-by"
+SCHEMA, VIEW = "my_x20_shop", "group_x2d_by"
+COLUMNS = {
+    "id": "int32",
+    "count ry": "string",
+    "select": "int64",
+    "_is_deleted": "boolean",
+    "a\"b`c'd.e,": "string",
+    "É": "int32",
+    "é": "int32",
+}
+# Engines take the last two for one name, so they keep their stored names.
+NAMES = [*list(COLUMNS)[:5], "_xc9_", "_xe9_"]
+
+
+def row(at: int, country: str) -> dict[str, Any]:
+    values = (at, country, at * 10, at % 2 == 0, f"'{at}\"`\\", at + 1, at + 2)
+    return dict(zip(COLUMNS, values, strict=True))
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table of odd names in a folder of one, with rows that were deleted, changed and moved."""
+    lake = tmp_path_factory.mktemp("lake") / "it's a lake"
+    topic = SimulatedTopic(TOPIC)
+    driver = SimulatedDriver(
+        LocalStore(lake),
+        topic,
+        SystemClock(),
+        SeededEntropy(3),
+        policy=SchemaPolicy(partition_by=("count ry",)),
+    )
+
+    def take(*changes: tuple[int, dict[str, Any] | None, dict[str, Any] | None]) -> None:
+        topic.append(0, [event(COLUMNS, at, to, of, TOPIC) for at, to, of in changes])
+        assert driver.batch() is CommitOutcome.DONE
+
+    take(*((at, row(at, "d e"), None) for at in range(10)))
+    moved, changed = row(2, "f/r"), {**row(5, "d e"), "select": -1}
+    take(
+        (20, None, row(1, "d e")),
+        (21, moved, row(2, "d e")),
+        (22, changed, row(5, "d e")),
+    )
+    driver.compact()
+    return lake
+
+
+def truth() -> list[dict[str, Any]]:
+    rows = {at: row(at, "d e") for at in range(10) if at != 1}
+    rows[2] = row(2, "f/r")
+    rows[5]["select"] = -1
+    return [dict(zip(NAMES, found.values(), strict=True)) for found in rows.values()]
+
+
+def statements(lake: Path, engine: Engine) -> Sequence[str]:
+    (view,) = engine_views(str(lake), engine)
+    return view.statements
+
+
+def require_truth(found: pa.Table) -> None:
+    assert found.column_names == NAMES
+    assert found.sort_by("id").to_pylist() == sorted(truth(), key=lambda found: int(found["id"]))
+
+
+def by_duckdb(of: Path, view: str) -> pa.Table:
+    with duckdb.connect(config={"allow_unsigned_extensions": "true"}) as database:
+        extension = files("duckdb_extension_delta") / "extensions" / f"v{duckdb.__version__}"
+        database.execute(f"load '{extension / 'delta.duckdb_extension'}'")
+        for statement in statements(of, Engine.DUCKDB):
+            database.execute(statement)
+        return database.sql(f"select * from {view}").to_arrow_table()
+
+
+def test_a_view_in_duckdb_has_the_rows_of_the_source(lake: Path) -> None:
+    require_truth(by_duckdb(lake, f"{SCHEMA}.{VIEW}"))
+
+
+def test_a_view_of_an_adopted_table_has_the_rows_that_never_changed(tmp_path: Path) -> None:
+    path = tmp_path / "shop" / "prices"
+    path.parent.mkdir()
+    by_pyarrow(path)
+    table = Table.adopt(path, key=["id"])
+    rows = some_rows()
+    table.upsert(rows.slice(0, 0), delete=rows.select(["id"]).slice(4, 1))
+    table.compact()
+    found = by_duckdb(path, "shop.prices").select(["id", "name"]).sort_by("id")
+    assert found.to_pylist() == [
+        row for row in rows.select(["id", "name"]).to_pylist() if row["id"] != 4
+    ]
+
+
+def test_a_view_in_spark_has_the_rows_of_the_source_and_making_it_writes_nothing(
+    lake: Path, tmp_path: Path
+) -> None:
+    before = sorted(path for path in lake.rglob("*") if path.is_file())
+    sql = statements(lake, Engine.SPARK)
+    out = tmp_path / "seen"
+    shown = f"insert overwrite directory '{out}' using parquet select * from {SCHEMA}.{VIEW}"
+    found = run_delta_spark(machine.jars(DELTA), lake, tmp_path, 0, ("id",), [*sql, shown])
+    assert set(found.outcomes.values()) == {""}, found.outcomes
+    require_truth(pq.read_table(out))
+    assert sorted(path for path in lake.rglob("*") if path.is_file()) == before
