@@ -9,10 +9,13 @@ from lakesplice.formats.events import DecodeContext, decode
 from lakesplice.model.manifest import ParkCode, PartitionState
 from lakesplice.model.names import TableName
 from lakesplice.model.schema import TableSchema
+from lakesplice.planning.intake.known_topic import KnownTopic
+from lakesplice.planning.intake.line import IntakeLine, RecordReading
 from lakesplice.planning.intake.partition_intake import PartitionIntake
 from lakesplice.planning.intake.report import IntakeResult, PartitionReport
 from lakesplice.planning.schema.evolution import Grows, fit
 from lakesplice.testing.shop import Event
+from tests.support.altered import TOPIC, event
 from tests.support.ledgers import Ledger
 
 FIRST_OFFSET = 100
@@ -66,3 +69,26 @@ def test_records_behind_a_stop_are_neither_applied_nor_counted() -> None:
     assert counts == {"create": 3, "delete": 1, "ignored:tombstone": 1, "dead:not-json": 1}
     assert sum(counts.values()) == len(before)
     assert [letter.record for letter in taken.dead_letters] == [len(before) - 1]
+
+
+def test_all_partitions_of_a_new_table_write_the_columns_that_the_first_one_found() -> None:
+    """Their changes are sent on together, under one schema."""
+    columns = {"id": "int32", "n": "int32"}
+    reading = RecordReading(table=TableName.from_topic(TOPIC))
+
+    def line(partition: int) -> IntakeLine:
+        state, known = PartitionState(FIRST_OFFSET), KnownTopic()
+        return IntakeLine(reading, TOPIC, partition, schema=TableSchema(), state=state, known=known)
+
+    first, second = line(0), line(1)
+    first.take(records([pair(event(columns, 1, {"id": 1, "n": 1}))]))
+    found = first.first_schema
+    assert found is not None
+    alike = pair(event(columns, 2, {"id": 2, "n": 2}))
+    more = pair(event({**columns, "m": "int32"}, 3, {"id": 3, "n": 3, "m": 3}))
+    taken = second.take(records([more, alike]), first_schema=found)
+    assert second.first_schema == found
+    assert not taken.changes
+    assert second.report().state.next_offset == FIRST_OFFSET, "the table has to grow first"
+    third = line(2)
+    assert third.take(records([alike]), first_schema=found).changes[0].num_rows == 1

@@ -1,10 +1,11 @@
-"""What the purge floor of a topic must stay below."""
+"""What the purge floor of a topic must stay below, and which files are purged at a time."""
 
 from __future__ import annotations
 
 import pytest
 
 from lakesplice.errors import UsageError
+from lakesplice.model.address import BaseFile, Segment
 from lakesplice.model.manifest import (
     DeadLetterRef,
     FileRef,
@@ -14,7 +15,7 @@ from lakesplice.model.manifest import (
     UpsertState,
 )
 from lakesplice.model.position import BEFORE_ALL, Position
-from lakesplice.planning.upkeep.purging import purge_bound, purge_bounds
+from lakesplice.planning.upkeep.purging import ROWS_MAX, plan_purge, purge_bound, purge_bounds
 
 
 def source(topic: str, *reached: Position) -> SourceState:
@@ -72,3 +73,15 @@ def test_in_a_table_fed_by_hand_there_is_none() -> None:
     by_hand = Manifest(1, upserts=UpsertState(3))
     assert purge_bound(by_hand) is None
     assert purge_bounds(by_hand) is None
+
+
+def test_the_files_with_most_to_go_come_first_as_far_as_their_rows_go() -> None:
+    rows = ROWS_MAX * 2 // 5
+    files = [
+        (BaseFile(f"{name}.parquet", 1, (Segment(at, rows),)), rows * share // 10)
+        for at, (name, share) in enumerate({"a": 3, "b": 9, "c": 5, "d": 1, "e": 0}.items())
+    ]
+    chosen = plan_purge(Manifest(1), files, 0.2)
+    assert [file.path for file in chosen] == ["b.parquet", "c.parquet"]
+    large = BaseFile("large.parquet", 1, (Segment(9, 2 * ROWS_MAX),))
+    assert plan_purge(Manifest(1), [*files, (large, 2 * ROWS_MAX)], 0.2) == [large]

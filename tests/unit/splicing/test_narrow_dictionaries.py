@@ -37,6 +37,17 @@ def spliced(source: Path, count: int) -> pa.Table:
     return found
 
 
+def appended(source: Path, count: int) -> pq.ParquetFile:
+    target = source.with_name("target.parquet")
+    more = pa.table({"id": np.arange(count), "d": [f"more {at}" for at in range(count)]})
+    with pa.memory_map(str(source)) as opened, pa.OSFile(str(target), "wb") as sink:
+        append_rows(opened, "source", [more], FileSink(sink))
+    found = pq.ParquetFile(target)
+    last = found.read_row_group(found.num_row_groups - 1)
+    assert last.column("d").to_pylist() == more["d"].to_pylist()
+    return found
+
+
 @pytest.mark.parametrize("index", [pa.int8(), pa.uint8()], ids=str)
 def test_a_dictionary_that_outgrows_its_index_gets_a_wider_one(
     index: pa.DataType, tmp_path: Path
@@ -46,8 +57,19 @@ def test_a_dictionary_that_outgrows_its_index_gets_a_wider_one(
     assert found.schema.field("d").metadata[b"kept"] == b"yes"
 
 
-def test_a_dictionary_that_fits_keeps_its_index(tmp_path: Path) -> None:
-    assert spliced(written(tmp_path, NARROW), 5).schema.field("d").type == NARROW
+# The file's texts are a hundred, and an index of eight bits with a sign tells 128 apart.
+@pytest.mark.parametrize("new", [5, 28])
+def test_a_dictionary_that_fits_keeps_its_index(new: int, tmp_path: Path) -> None:
+    assert spliced(written(tmp_path, NARROW), new).schema.field("d").type == NARROW
+
+
+@pytest.mark.parametrize(("count", "kept"), [(128, True), (129, False)])
+def test_appended_rows_whose_values_fit_the_index_leave_it_as_it_is(
+    count: int, kept: bool, tmp_path: Path
+) -> None:
+    assert (
+        appended(written(tmp_path, NARROW), count).schema_arrow.field("d").type == NARROW
+    ) is kept
 
 
 def test_a_file_rewritten_whole_is_refused_rather_than_overflown(tmp_path: Path) -> None:
@@ -63,8 +85,4 @@ def test_a_file_rewritten_whole_is_refused_rather_than_overflown(tmp_path: Path)
 
 
 def test_rows_are_appended_to_a_column_whose_index_is_too_short_for_them(tmp_path: Path) -> None:
-    source, target = written(tmp_path, NARROW), tmp_path / "target.parquet"
-    more = pa.table({"id": np.arange(300), "d": [f"more {at}" for at in range(300)]})
-    with pa.memory_map(str(source)) as opened, pa.OSFile(str(target), "wb") as sink:
-        append_rows(opened, "source", [more], FileSink(sink))
-    assert pq.read_table(target).column("d").to_pylist()[ROWS:] == more["d"].to_pylist()
+    appended(written(tmp_path, NARROW), 300)
