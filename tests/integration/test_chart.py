@@ -404,3 +404,20 @@ def test_every_value_is_explained() -> None:
     text = (CHART / "README.md").read_text()
     known = names(yaml.safe_load((CHART / "values.yaml").read_text()))
     assert not [name for name in known if f"`{name}`" not in text]
+
+
+@pytest.mark.parametrize("rules", ["", 'groups:\n  - {name: "{{ $labels.table }}", rules: []}\n'])
+def test_the_rules_given_take_the_place_of_the_shipped_ones(render: Render, rules: str) -> None:
+    values = {
+        "prometheusRule": {"enabled": True, "rules": rules},
+        "serviceMonitor": {"enabled": True, "lake": "shop" if rules else ""},
+    }
+    done = render(over(LEAST, values))
+    assert done.returncode == 0, done.stderr
+    found = {one["kind"]: one for one in yaml.safe_load_all(done.stdout) if one}
+    shipped = (ROOT / "helm" / "lakesplice" / "files" / "alerts.yaml").read_text()
+    assert found["PrometheusRule"]["spec"] == yaml.safe_load(rules or shipped)
+    (endpoint,) = found["ServiceMonitor"]["spec"]["endpoints"]
+    (label,) = endpoint["relabelings"]
+    name = found["ServiceMonitor"]["metadata"]["name"]
+    assert label == {"targetLabel": "lake", "replacement": "shop" if rules else name}

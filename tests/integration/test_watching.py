@@ -21,7 +21,14 @@ from lakesplice.telemetry.http import WebServer
 from lakesplice.telemetry.metric import TABLE, Kind, Metric
 from lakesplice.telemetry.registry import Metrics
 from tests.support import tools
-from tests.support.prometheus import ALERTS, Prometheus, Query, alert_rules, dashboard_queries
+from tests.support.prometheus import (
+    ALERTS,
+    Prometheus,
+    Query,
+    alert_rules,
+    dashboard_queries,
+    rule_queries,
+)
 
 TESTS_OF_ALERTS = ALERTS.with_name("alerts.test.yaml")
 TABLE_NAME = "shop.orders"
@@ -87,7 +94,7 @@ def test_prometheus_evaluates_every_alert(prometheus: Prometheus) -> None:
 
     prometheus.until(evaluated, "all rules are evaluated")
     assert {rule["name"]: rule["health"] for rule in prometheus.rules()} == {
-        rule["alert"]: "ok" for rule in alert_rules()
+        rule.where: "ok" for rule in rule_queries()
     }
 
 

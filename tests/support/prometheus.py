@@ -64,6 +64,15 @@ def filled(text: str) -> str:
 
 def alert_rules() -> list[dict[str, Any]]:
     """The alert rules, in order."""
+    return [rule for rule in _rules() if "alert" in rule]
+
+
+def rule_queries() -> list[Query]:
+    """The queries of all rules, of those too that record a series for others."""
+    return [Query(rule.get("alert") or rule["record"], rule["expr"]) for rule in _rules()]
+
+
+def _rules() -> list[dict[str, Any]]:
     groups = yaml.safe_load(ALERTS.read_text())["groups"]
     return [rule for group in groups for rule in group["rules"]]
 
@@ -80,6 +89,9 @@ class Prometheus(LocalServer):
     def start(self) -> None:
         """See `LocalServer.start`."""
         self._folder.mkdir(parents=True, exist_ok=True)
+        # Groups that are evaluated rarely would have a test wait for minutes.
+        often = re.sub(r"(?m)^ +interval: .*\n", "", ALERTS.read_text())
+        (self._folder / ALERTS.name).write_text(often)
         configuration = self._folder / "prometheus.yaml"
         configuration.write_text(yaml.safe_dump(self._configuration()))
         command = [
@@ -120,7 +132,7 @@ class Prometheus(LocalServer):
         (job,) = ours["scrape_configs"]
         return {
             "global": {**ours["global"], **often},
-            "rule_files": [str(ALERTS)],
+            "rule_files": [str(self._folder / ALERTS.name)],
             "scrape_configs": [{**job, "static_configs": [{"targets": self._targets}]}],
         }
 

@@ -36,7 +36,7 @@ from lakesplice.config.sections.upkeep import (
     PurgeSettings,
     VacuumSettings,
 )
-from lakesplice.config.sections.watching import LoggingSettings, MetricsSettings
+from lakesplice.config.sections.watching import AlertSettings, LoggingSettings, MetricsSettings
 from lakesplice.model.choices import FormatName, NotInserts
 from lakesplice.model.freshness_goal import FreshnessGoal
 from lakesplice.model.names import TableName
@@ -164,6 +164,7 @@ class Settings(Section):
     purge: PurgeSettings = PurgeSettings()
     index: IndexSettings = IndexSettings()
     metrics: MetricsSettings = MetricsSettings()
+    alerts: AlertSettings = AlertSettings()
     spark: SparkSettings = SparkSettings()
     logging: LoggingSettings = LoggingSettings()
     schema_registry: SchemaRegistrySettings = SchemaRegistrySettings()

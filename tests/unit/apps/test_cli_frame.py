@@ -166,7 +166,7 @@ def commands(app: typer.Typer, path: tuple[str, ...] = ()) -> Iterator[tuple[str
 # What they print is the result of an action in a sentence, or a file's content.
 WITHOUT_JSON = {
     *("run", "demo", "declare", "version", "inspect manifest"),
-    *("unpark", "compact", "merge", "purge", "reset", "restore", "pin", "unpin"),
+    *("rules", "unpark", "compact", "merge", "purge", "reset", "restore", "pin", "unpin"),
     *("index rebuild", "dlq replay", "dlq drop"),
 }
 
@@ -204,7 +204,7 @@ def test_the_settings_as_json_hold_no_secret(lakesplice: CommandLine, tmp_path: 
 def test_a_misspelt_command_or_table_is_answered_with_the_right_one(
     lakesplice: CommandLine, tmp_path: Path
 ) -> None:
-    assert "Did you mean 'tables'?" in lakesplice("tbles", tmp_path).err
+    assert "Did you mean 'tables'" in lakesplice("tbles", tmp_path).err
     IndexedTable(tmp_path / "shop" / "orders", TableSchema())
     for wrong in ("shop/order", "shpo/orders", "sho/ordrs"):
         ended = lakesplice("history", tmp_path / wrong)

@@ -121,7 +121,8 @@ def test_prometheus_scrapes_the_service_and_grafana_asks_prometheus() -> None:
     assert settings.metrics.host == "0.0.0.0"
     scrapes = yaml.safe_load((DEPLOY / "prometheus" / "prometheus.yaml").read_text())
     (job,) = scrapes["scrape_configs"]
-    assert job["static_configs"] == [{"targets": [f"lakesplice:{settings.metrics.port}"]}]
+    (target,) = job["static_configs"]
+    assert target["targets"] == [f"lakesplice:{settings.metrics.port}"]
     assert scrapes["rule_files"] == ["alerts.yaml"]
     provisioning = DEPLOY / "grafana" / "provisioning"
     (source,) = yaml.safe_load((provisioning / "datasources" / "prometheus.yaml").read_text())[

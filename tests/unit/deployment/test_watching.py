@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lakesplice.apps.alert_rules import alert_rules as alert_rules_for
+from lakesplice.telemetry.alerts.rule import anchor
 from lakesplice.telemetry.catalogue import CATALOGUE
 from tests.support.machine import ROOT
-from tests.support.prometheus import ALERTS, DASHBOARD, Query, alert_rules, dashboard_queries
+from tests.support.prometheus import (
+    ALERTS,
+    DASHBOARD,
+    Query,
+    alert_rules,
+    dashboard_queries,
+    rule_queries,
+)
 
 RULES = alert_rules()
 LABELS = {metric.name: {*metric.label_names, "le"} for metric in CATALOGUE}
@@ -19,7 +29,7 @@ PANELS: list[dict[str, Any]] = json.loads(DASHBOARD.read_text())["panels"]
 
 @pytest.mark.parametrize(
     "query",
-    [*dashboard_queries(), *(Query(rule["alert"], rule["expr"]) for rule in RULES)],
+    [*dashboard_queries(), *rule_queries()],
     ids=lambda query: query.where,
 )
 def test_a_query_names_metrics_and_labels_of_the_catalogue(query: Query) -> None:
@@ -71,6 +81,20 @@ def test_alerts_have_a_severity_and_say_what_is_wrong() -> None:
         assert rule["annotations"]["summary"].endswith(".")
 
 
-def test_the_chart_has_the_same_alerts() -> None:
-    chart = ROOT / "helm" / "lakesplice" / "files" / "alerts.yaml"
-    assert chart.read_text() == ALERTS.read_text()
+@pytest.mark.parametrize("file", [ALERTS, ROOT / "helm" / "lakesplice" / "files" / "alerts.yaml"])
+def test_the_rule_files_are_what_the_command_writes_for_the_default_settings(file: Path) -> None:
+    written = alert_rules_for(None)
+    assert file.read_text() == written, f"lakesplice rules > {file.relative_to(ROOT)}"
+
+
+def test_every_runbook_is_a_section_of_the_operations_page() -> None:
+    page = (ROOT / "docs" / "operations.md").read_text()
+    headings = re.findall(r"^#+ (.+)$", page, re.MULTILINE)
+    known = {f"docs/operations.md#{anchor(heading)}" for heading in headings}
+    assert {rule["annotations"]["runbook_url"] for rule in RULES} <= known
+
+
+def test_an_aggregation_of_an_alert_keeps_the_labels_that_tell_lakes() -> None:
+    for query in rule_queries():
+        for labels in re.findall(r"\b(?:by|on) \(([^)]*)\)", query.text):
+            assert {"lake", "namespace", "job"} <= set(labels.split(", ")), query.where

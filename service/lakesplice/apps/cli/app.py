@@ -48,6 +48,7 @@ app = typer.Typer(
 )
 app.command("run")(service.run)
 app.command("config")(service.config)
+app.command("rules")(service.rules)
 app.command("doctor")(diagnosis.doctor)
 app.command("demo")(service.demo)
 app.command("read")(with_json(reading.read))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lakesplice.apps.cli.options import ConfigOption
+from lakesplice.apps.cli.options import ConfigOption, settings_of
 
 
 def run(
@@ -46,6 +46,16 @@ def config(
         typer.echo(json.dumps(as_values(load(config))))
     else:
         typer.echo(as_yaml(load(config)), nl=False)
+
+
+def rules(config: ConfigOption = None) -> None:
+    """Write alert rules for Prometheus, whose thresholds follow the settings of a file.
+
+    Without `--config` they follow the default settings.
+    """
+    from lakesplice.apps.alert_rules import alert_rules
+
+    typer.echo(alert_rules(settings_of(config)), nl=False)
 
 
 def demo(

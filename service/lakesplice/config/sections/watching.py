@@ -1,4 +1,4 @@
-"""The settings of what the service shows of itself: metrics and messages."""
+"""The settings of what the service shows of itself: metrics and alerts and messages."""
 
 from __future__ import annotations
 
@@ -30,6 +30,25 @@ class MetricsSettings(Section):
         description="What everything but /healthz and /readyz is served for: as a bearer token, or"
         f" as the password of any user. At least {SECRET_CHARS_MIN} characters, drawn at random."
         " Best given as a variable. Without it everything is served to everybody who reaches it.",
+    )
+
+
+class AlertSettings(Section):
+    """What `lakesplice rules` writes beside the thresholds that follow from other settings."""
+
+    objective: float = Field(
+        default=0.99,
+        ge=0.95,
+        le=0.9999,
+        description="The share of 30 days in which each view of a table is to keep its freshness"
+        " goal. What is left is the error budget; alerts tell if it is used up too fast.",
+    )
+    runbooks: str = Field(
+        default="docs/operations.md",
+        min_length=1,
+        max_length=2_000,
+        description="Where the operations page can be read, such as an address of the built"
+        " documentation. The `runbook_url` of each alert is this and the anchor of a section.",
     )
 
 

@@ -1,0 +1,9 @@
+"""The alert rules: what is wrong, from when on, how bad it is and where to read on.
+
+Thresholds follow the settings, which come in as `AlertLimits`; `rules_text` writes rules as
+Prometheus reads them.
+"""
+
+from lakesplice.telemetry.alerts.limits import AlertLimits as AlertLimits
+from lakesplice.telemetry.alerts.rules import rule_groups as rule_groups
+from lakesplice.telemetry.alerts.text import rules_text as rules_text

@@ -1,0 +1,70 @@
+"""What a rule is, and how its numbers and names are written in PromQL."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+LAKE = "lake, namespace, job"
+"""The labels that tell lakes, those of a target. One that a target lacks counts as empty."""
+INSTANCE = f"{LAKE}, instance"
+EACH_TABLE = f"{INSTANCE}, table"
+
+Severity = Literal["critical", "warning", "info"]
+_UNITS = (("d", 86_400), ("h", 3_600), ("m", 60))
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """An alert. `after` is for how many seconds `expression` must hold; `section` is a heading of
+    the operations page without its backquotes; `why` explains the threshold.
+    """
+
+    name: str
+    severity: Severity
+    expression: str
+    summary: str
+    section: str
+    after: float = 0.0
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A series that Prometheus computes for alerts."""
+
+    name: str
+    expression: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class RuleGroup:
+    """Rules that are evaluated one after the other, every `interval` seconds; None: as often as
+    Prometheus is told.
+    """
+
+    name: str
+    rules: tuple[Alert | Record, ...]
+    interval: float | None = None
+
+
+def duration(seconds: float) -> str:
+    """Return a duration as Prometheus reads it, in whole seconds or more."""
+    whole = math.ceil(seconds)
+    for unit, size in _UNITS:
+        if whole and whole % size == 0:
+            return f"{whole // size}{unit}"
+    return f"{whole}s"
+
+
+def number(value: float) -> str:
+    """Return a threshold as PromQL reads it."""
+    return str(round(value)) if value == round(value) else f"{value:.6g}"
+
+
+def anchor(section: str) -> str:
+    """Return the anchor that a heading of a Markdown page has."""
+    return re.sub(r"[^\w\- ]", "", section.lower()).replace(" ", "-")
