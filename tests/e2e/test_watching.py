@@ -80,6 +80,8 @@ def watched(kafka_broker: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
         rf"{prefix}\..*",
         metrics={"port": port},
         compaction={"deltas_max": 1, "poll_seconds": 0.1},
+        # On a slow machine the parked table would be late, too.
+        tables=[{"match": "*", "freshness": {"real_time": "1d"}}],
     )
     with (
         Prometheus(folder / "prometheus", [f"127.0.0.1:{port}"]) as prometheus,
