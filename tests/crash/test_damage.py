@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import shutil
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from lakesplice.table.protocol.snapshot import open_snapshot
 from lakesplice.table.reading.scan import View
 from lakesplice.table.upkeep.index_check import check, rebuild
 from lakesplice.testing.doubles import SeededEntropy
+from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.scenario import Scenario
 from tests.support.simulated import Rows, require_finished, require_true, rows_of
 
@@ -43,11 +45,16 @@ class Whole:
         self.scenario = Scenario()
         for step in self.scenario.steps(LocalStore(folder), LocalStore(folder))[:UNTIL_CARE]:
             step()
-        self.driver = self.scenario.driver(LocalStore(folder))
+        self._seeds = itertools.count(1000)
+        self.driver = self.restarted(LocalStore(folder))
         self.root = folder / self.driver.name.path
         self.store = self.driver.table.store
         self.rows = self.read()
         require_true(self.scenario.source, self.store)
+
+    def restarted(self, lake: LocalStore) -> SimulatedDriver:
+        """A driver that draws names which no driver before it drew, as a real one does."""
+        return self.scenario.driver(lake, seed=next(self._seeds))
 
     def read(self) -> tuple[Rows, Rows]:
         return rows_of(self.store), rows_of(self.store, View.READ_OPTIMISED)
@@ -147,7 +154,7 @@ def test_compaction_copies_no_damage_on(
             assert planned is not None
             copy = tmp_path / f"{path.name}-{at}"
             shutil.copytree(whole.folder, copy)
-            driver = whole.scenario.driver(LocalStore(copy))
+            driver = whole.restarted(LocalStore(copy))
             assert isinstance(driver.table.commit(planned), Committed)
             if path.relative_to(whole.root).as_posix() not in driver.table.manifest.files:
                 assert rows_of(driver.table.store) == whole.rows[0], (path.name, at)
@@ -161,7 +168,7 @@ def test_a_damaged_run_is_refused_reported_and_rebuilt(
     for number, ref in enumerate(snapshot.manifest.runs):
         path = whole.root / ref.file.path
         for at in flipped(path, seed + number, flips):
-            outcome = whole.scenario.driver(LocalStore(whole.folder)).batch()
+            outcome = whole.restarted(LocalStore(whole.folder)).batch()
             assert isinstance(outcome, TaskError), (path.name, at)
             assert outcome.kind == "CorruptFileError"
             assert path.name in outcome.message
@@ -172,7 +179,7 @@ def test_a_damaged_run_is_refused_reported_and_rebuilt(
     copy = LocalStore(tmp_path / "copy")
     shutil.copytree(whole.folder, copy.root)
     (copy.root / last.relative_to(whole.folder)).write_bytes(b"")
-    driver = whole.scenario.driver(copy)
+    driver = whole.restarted(copy)
     assert driver.table.snapshot is not None
     run = rebuild(driver.table.store, driver.table.snapshot, SeededEntropy(9))
     healed = Redirect(1, driver.table.snapshot.version, runs=(run,))

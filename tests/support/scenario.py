@@ -43,9 +43,14 @@ class Scenario:
             topic.append(0, put(key))
         self._cut()
 
-    def driver(self, lake: Store, generation: int = 1) -> SimulatedDriver:
+    def driver(self, lake: Store, generation: int = 1, seed: int | None = None) -> SimulatedDriver:
+        """A driver that draws the names of its files from `seed`, by default its generation."""
         return driver_of(
-            self.source, lake, generation=generation, seed=generation, clock=self.clock
+            self.source,
+            lake,
+            generation=generation,
+            seed=generation if seed is None else seed,
+            clock=self.clock,
         )
 
     def steps(self, bare: AnyStore, lake: Store) -> list[Callable[[], object]]:

@@ -23,7 +23,9 @@ from tests.support.machine import ROOT
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_FLAGS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable"
+# The default room for compiled code, with the first compiler alone, is too small for one Spark that
+# does the jobs of a whole run: a JVM that has filled it says so on its output, and only interprets.
+_FLAGS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=192m -XX:+UseSerialGC -Xlog:disable"
 _SECONDS_MAX = 240
 
 
