@@ -195,6 +195,13 @@ def _from_listing(store: Store, version: int | None) -> LogState:
     return state
 
 
+def _newest_checkpoint(store: Store, version: int) -> list[str]:
+    """Return the parts of the newest checkpoint up to a version; nothing without one."""
+    names = [path.rpartition("/")[2] for path in store.list(f"{LOG}/")]
+    found = [c for c in complete_checkpoints(names) if c.version <= version]
+    return list(found[-1].names) if found else []
+
+
 def _newest_base(
     store: Store, checkpoints: Sequence[Checkpoint]
 ) -> tuple[LogState | None, CorruptFileError | None]:
@@ -265,8 +272,10 @@ def _with_manifest(store: Store, state: LogState) -> Snapshot:
         raise MissingFileError(error.message, **{**error.facts, "named_by": named_by}) from error
     if manifest.files.keys() != state.adds.keys():
         raise CorruptFileError(
-            "the log and the manifest disagree about the base files; restore the log",
+            "the log and the manifest disagree about the base files; restore the log, or delete"
+            " its checkpoint if the commits below that are still there",
             version=state.version,
+            checkpoint=_newest_checkpoint(store, state.version),
             differing=sorted(manifest.files.keys() ^ state.adds.keys())[:5],
         )
     _require_partitions(state, manifest)
