@@ -4,6 +4,7 @@ import io
 import json
 import struct
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from lakesplice.formats.parquet import (
     stats_columns,
     write_base,
 )
+from lakesplice.formats.parquet.adopted import unfit_columns
 from lakesplice.model.address import BaseFile, Segment
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
@@ -237,3 +239,27 @@ def test_a_file_of_another_number_of_rows_is_refused() -> None:
     data, _ = write([wide(10)], WIDE)
     with pytest.raises(CorruptFileError, match="number of rows"):
         reader(data, 11, WIDE)
+
+
+def test_a_page_that_cannot_be_decoded_names_its_file() -> None:
+    data, _ = write([wide(10)], WIDE)
+    (start, *_) = page_starts(data, footer(data)[4][0][1][0])
+    damaged = bytearray(data)
+    damaged[start + 30 : start + 60] = bytes(30)
+    with pytest.raises(CorruptFileError, match=r"b\.parquet"):
+        reader(bytes(damaged), 10, WIDE).read(0, ["id"])
+
+
+@pytest.mark.parametrize(
+    ("precision", "scale", "as_integer", "fits"),
+    [(12, 2, True, True), (12, 2, False, True), (12, 3, True, False), (11, 2, True, False)],
+)
+def test_another_writers_decimals_are_kept_if_they_are_those_of_the_column(
+    precision: int, scale: int, as_integer: bool, fits: bool
+) -> None:
+    prices = pa.array([Decimal("1.25"), None], pa.decimal128(precision, scale))
+    sink = pa.BufferOutputStream()
+    table = pa.table({"id": pa.array([1, 2], pa.int64()), "price": prices})
+    pq.write_table(table, sink, store_decimal_as_integer=as_integer)
+    found = unfit_columns(pq.ParquetFile(pa.BufferReader(sink.getvalue())), WIDE)
+    assert [text.split(" is ")[0] for text in found] == ([] if fits else ["column 'price'"])

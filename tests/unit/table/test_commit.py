@@ -273,6 +273,7 @@ def test_a_race_that_is_never_won_is_a_conflict(tmp_path: Path) -> None:
     )
     assert isinstance(outcome, Conflict)
     assert outcome.reason is ConflictCode.CONTENTION
+    assert table.now().version == 1 + 3, "the rival committed once per attempt"
 
 
 def test_a_parking_that_never_wins_its_race_is_an_error(tmp_path: Path) -> None:
