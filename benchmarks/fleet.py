@@ -63,8 +63,9 @@ def measure(work: Path, tables: int, records: int, more: int) -> dict[str, Any]:
         }
         print(load, flush=True)
         added = [WideTable(10, table=f"fleet_{tables + n:03d}", seed=n) for n in range(more)]
-        _add(servers, added)
-        _served(servers, work, lake, added)
+        if added:
+            _add(servers, added)
+            _served(servers, work, lake, added)
         every = [*shops, *added]
         restarts = {}
         for name, changed in (
