@@ -452,6 +452,17 @@ def test_a_purge_leaves_the_index_where_rows_moved_to(life: Life) -> None:
     assert life.rows == [row(1, 6, "b"), row(3, 3, "b"), row(4, 4, None), row(9, 9, "z")]
 
 
+def test_a_deleted_row_that_a_purge_keeps_is_found_by_what_is_older(life: Life) -> None:
+    life.take(event(INT, 20, None, row(1, 1, "a")), event(INT, 40, None, row(2, 2, "a")))
+    life.driver.compact()
+    # The other partition has come to 22, so the row deleted at 20 may go, and that at 40 not yet.
+    life.take(event(INT, 22, row(9, 9, "z")), partition=1)
+    assert isinstance(life.driver.purge(ALL), Committed)
+    life.take(event(INT, 30, row(2, 7, "a"), row(2, 2, "a")), partition=1)
+    assert life.rows == [row(3, 3, "b"), row(4, 4, None), row(9, 9, "z")]
+    assert sound(life)
+
+
 def test_a_purged_row_does_not_come_back_to_a_place_that_it_had_left(life: Life) -> None:
     life.take(event(INT, 20, row(1, 5, "b"), row(1, 1, "a")))
     life.take(event(INT, 25, row(1, 6, "b"), row(1, 5, "b")), event(INT, 30, None, row(1, 6, "b")))
