@@ -20,6 +20,21 @@ from lakesplice.errors import ConfigurationError, SourceUnavailable
 _UNRESOLVED = "No resolvable bootstrap urls"
 
 
+def client_settings(
+    bootstrap_servers: str, options: Mapping[str, str], timeout_seconds: float
+) -> dict[str, str]:
+    """Return the settings of a Kafka client whose calls end within the timeout, unless `options`
+    say otherwise.
+    """
+    timeout_ms = str(int(timeout_seconds * 1000))
+    return {
+        "request.timeout.ms": timeout_ms,
+        "default.api.timeout.ms": timeout_ms,
+        **options,
+        "bootstrap.servers": bootstrap_servers,
+    }
+
+
 class KafkaAdmin:
     """Kafka's administrative client in a JVM. Every call blocks for at most the timeout; safe from
     several threads.
@@ -35,13 +50,7 @@ class KafkaAdmin:
         """`jvm` is py4j's view of the JVM; nothing is asked yet."""
         self.jvm = jvm
         self._servers = bootstrap_servers
-        timeout_ms = str(int(timeout_seconds * 1000))
-        settings = {
-            "request.timeout.ms": timeout_ms,
-            "default.api.timeout.ms": timeout_ms,
-            **options,
-            "bootstrap.servers": bootstrap_servers,
-        }
+        settings = client_settings(bootstrap_servers, options, timeout_seconds)
         self._properties = java_properties(jvm, settings)
         self._client: Any = None
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
 
 from lakesplice.errors import SourceUnavailable
-from lakesplice.spark.kafka.admin import innermost, java_list, java_properties
+from lakesplice.spark.kafka.admin import client_settings, innermost, java_list, java_properties
 from lakesplice.spark.kafka.topics import Topic
 
 _BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
@@ -31,13 +31,9 @@ class RecordSampler:
     ) -> None:
         """`timeout_seconds` is how long to wait for records of one place."""
         self._jvm = jvm
-        timeout_ms = str(int(timeout_seconds * 1000))
         settings = {
-            "request.timeout.ms": timeout_ms,
-            "default.api.timeout.ms": timeout_ms,
             "fetch.max.bytes": str(_FETCHED_BYTES_MAX),
-            **options,
-            "bootstrap.servers": bootstrap_servers,
+            **client_settings(bootstrap_servers, options, timeout_seconds),
             "enable.auto.commit": "false",
             "isolation.level": "read_committed",
             "key.deserializer": _BYTES,
