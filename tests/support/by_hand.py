@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from lakesplice.storage.local import LocalStore
 from lakesplice.table.by_hand.hand_fed_table import HandFedTable, Tools, create_table
 from lakesplice.table.files.page_rewriter import best_rewriter
 from lakesplice.table.protocol.ports import Store
@@ -24,6 +27,11 @@ COLUMNS = pa.schema(
     ]
 )
 Row = dict[str, Any]
+WHOLE = COLUMNS.names
+
+
+def row(key: int, name: str | None = "a", n: int | None = 1, price: str = "1.50") -> Row:
+    return {"id": key, "name": name, "n": n, "price": Decimal(price)}
 
 
 class NoKeeper:
@@ -44,6 +52,14 @@ def created(store: Store, rows: Iterable[Row] = (), seed: int = 1) -> HandFedTab
 
 def opened(store: Store, seed: int = 7) -> HandFedTable:
     return HandFedTable(store, tools(seed))
+
+
+def goods_store(folder: Path) -> LocalStore:
+    return LocalStore(folder / "lake").within("shop/goods")
+
+
+def three_goods(store: Store) -> HandFedTable:
+    return created(store, [row(1), row(2, "b"), row(3, "c", 7)])
 
 
 def given(rows: Iterable[Row], columns: Iterable[str]) -> pa.Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from pathlib import Path
 
 import deltalake
@@ -16,31 +15,28 @@ from lakesplice.table.explaining.version_walk import Effect
 from lakesplice.table.protocol.history import HistoryEntry
 from lakesplice.testing.faulty_store import Call, FaultyStore
 from tests.support.by_hand import (
-    COLUMNS,
+    WHOLE,
     Row,
     created,
     given,
+    goods_store,
     opened,
     require_rows,
     require_sound_index,
+    row,
+    three_goods,
     tools,
 )
-
-WHOLE = COLUMNS.names
-
-
-def row(key: int, name: str | None = "a", n: int | None = 1, price: str = "1.50") -> Row:
-    return {"id": key, "name": name, "n": n, "price": Decimal(price)}
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> LocalStore:
-    return LocalStore(tmp_path / "lake").within("shop/goods")
+    return goods_store(tmp_path)
 
 
 @pytest.fixture
 def table(store: LocalStore) -> HandFedTable:
-    return created(store, [row(1), row(2, "b"), row(3, "c", 7)])
+    return three_goods(store)
 
 
 def last(table: HandFedTable) -> HistoryEntry:

@@ -27,33 +27,29 @@ from lakesplice.table.reading.scan import View
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.faulty_store import Call, FaultyStore
 from tests.support.by_hand import (
-    COLUMNS,
-    Row,
+    WHOLE,
     created,
     given,
+    goods_store,
     opened,
     require_rows,
     require_sound_index,
+    row,
     rows_of,
+    three_goods,
     tools,
 )
 from tests.support.tables import local_table
 
-WHOLE = COLUMNS.names
-
-
-def row(key: int, name: str | None = "a", n: int | None = 1, price: str = "1.50") -> Row:
-    return {"id": key, "name": name, "n": n, "price": Decimal(price)}
-
 
 @pytest.fixture
 def store(tmp_path: Path) -> LocalStore:
-    return LocalStore(tmp_path / "lake").within("shop/goods")
+    return goods_store(tmp_path)
 
 
 @pytest.fixture
 def table(store: LocalStore) -> HandFedTable:
-    return created(store, [row(1), row(2, "b"), row(3, "c", 7)])
+    return three_goods(store)
 
 
 def test_whole_rows_change_known_keys_and_insert_new_ones(table: HandFedTable) -> None:
