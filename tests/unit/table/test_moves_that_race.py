@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -14,17 +15,14 @@ from lakesplice.table.upkeep.compact import compact_files, splice_of
 from lakesplice.testing.doubles import SeededEntropy
 from lakesplice.testing.faulty_store import Call, FaultyStore
 from tests.support.altered import event
-from tests.unit.table.test_partitioned_tables import (
-    INT,
-    Life,
-    found_elsewhere,
-    life,
-    rival_of,
-    row,
-)
+from tests.support.partitioned import INT, Life, begun, found_elsewhere, rival_of, row
 
-__all__ = ["life"]
 MOVE = event(INT, 90, row(1, 9, "b"), row(1, 1, "a"))
+
+
+@pytest.fixture
+def life(tmp_path: Path) -> Life:
+    return begun(tmp_path)
 
 
 def file_of(life: Life, partition: str) -> str:
