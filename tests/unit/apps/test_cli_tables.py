@@ -1,12 +1,9 @@
-"""Commands on a real lake with two tables, one of them parked."""
+"""Commands on tables of a real lake, one of them parked."""
 
 from __future__ import annotations
 
-import io
 import json
 import os
-import re
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -14,45 +11,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from lakesplice.apps.cli.tables.lake_overview import print_overview
-from lakesplice.apps.lake_listing import listing
-from lakesplice.model.change import Op
-from lakesplice.model.driver_status import (
-    DriverStatus,
-    SuspectSetting,
-    TopicCondition,
-    TopicState,
-    TopicStatus,
-)
-from lakesplice.model.freshness_goal import FreshnessGoal
-from lakesplice.model.manifest import ParkCode, ParkReason
 from lakesplice.model.names import SYSTEM_COLUMNS
-from lakesplice.model.schema import Column, TableSchema
-from lakesplice.model.types import ColumnType, Kind
-from lakesplice.storage.local import LocalStore
-from lakesplice.table.driver.status import StatusPublisher, newest_status
-from lakesplice.table.protocol.intents import Redirect
 from tests.support.command_line import CommandLine
 from tests.support.indexed import IndexedTable
-from tests.support.made import GENERATION
+from tests.support.lake_of_two import item, items_of, parked_of, root
 from tests.support.shards import Scene
-
-SCHEMA = TableSchema(
-    (
-        Column(0, "id", "id", ColumnType(Kind.LONG), "BIGINT"),
-        Column(1, "name", "name", ColumnType(Kind.STRING), "TEXT"),
-        Column(2, "price", "price", ColumnType(Kind.DECIMAL, 10, 2), "DECIMAL(10,2)"),
-        Column(3, "photo", "photo", ColumnType(Kind.BINARY), "BLOB"),
-    ),
-    ("id",),
-    (0, 4),
-)
-
-
-def item(key: int, name: str | None, price: str = "1.50") -> dict[str, Any]:
-    from decimal import Decimal
-
-    return {"id": key, "name": name, "price": Decimal(price), "photo": b"\x00\xff"}
 
 
 @pytest.fixture
@@ -62,23 +25,12 @@ def lake(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def items(lake: Path) -> IndexedTable:
-    """Versions: 0 created, 1 rows 0 to 9, 2 their index, 3 an update of 3 and a delete of 4."""
-    made = IndexedTable(lake / "shop" / "items", SCHEMA)
-    made.insert([item(at, f"name {at}") for at in range(10)])
-    made.change([(Op.UPDATE, item(3, "changed")), (Op.DELETE, item(4, "name 4"))])
-    return made
+    return items_of(lake)
 
 
 @pytest.fixture
 def parked(lake: Path) -> IndexedTable:
-    made = IndexedTable(lake / "shop" / "no_key", TableSchema())
-    reason = ParkReason(ParkCode.NO_KEY, "the table has no primary key", "a.shop.no_key", 0, 7)
-    made._commit(Redirect(GENERATION, made.snapshot.version, parked=reason))
-    return made
-
-
-def root(table: IndexedTable) -> Path:
-    return table.store.root
+    return parked_of(lake)
 
 
 def ids(rows: Iterable[dict[str, Any]]) -> list[int]:
@@ -259,152 +211,6 @@ def test_a_table_without_deleted_rows_is_purged_of_none(
     ended = lakesplice("purge", root(items), "--older-than-hours", 0)
     assert ended.code == 0, ended.err
     assert "0 deleted rows" in ended.out
-
-
-def test_tables_lists_a_lake_with_what_is_parked_and_what_cannot_be_read(
-    lakesplice: CommandLine, lake: Path, items: IndexedTable, parked: IndexedTable
-) -> None:
-    broken = lake / "shop" / "broken" / "_delta_log"
-    broken.mkdir(parents=True)
-    (broken / f"{0:020d}.json").write_text("{")
-    rows = {row["table"]: row for row in lakesplice.rows("tables", lake)}
-    assert rows.keys() == {"shop.broken", "shop.items", "shop.no_key"}
-    facts = rows["shop.items"]
-    assert (facts["version"], facts["deltas"], facts["waiting"]) == (3, 1, 2)
-    assert (facts["rows"], facts["physical_rows"]) == (9, 10), "one is deleted, by a waiting change"
-    assert facts["state"] == "running"
-    assert (rows["shop.no_key"]["state"], rows["shop.no_key"]["code"]) == ("parked", "no-key")
-    assert rows["shop.broken"]["state"] == "unreadable"
-    out = lakesplice("tables", lake).out
-    assert "parked (no-key): the table has no primary key" in out
-
-
-def told(lake: Path, *topics: TopicStatus, **other: Any) -> None:
-    """Publish what a driver says of its topics a moment ago."""
-    facts = {"written_ms": now_ms(), "running": True, "pattern": "a\\..*", **other}
-    store = LocalStore(lake)
-    before = newest_status(store)
-    number = 1 if before is None else before.generation + 1
-    StatusPublisher(store, number).publish(DriverStatus(number, topics=topics, **facts))
-
-
-def now_ms() -> int:
-    return round(time.time() * 1000)
-
-
-def topic(name: str, table: str, standing: TopicCondition, **facts: Any) -> TopicStatus:
-    return TopicStatus(name, table, standing, now_ms() - 7_500_000, **facts)
-
-
-LONG = "the store refuses " + "again and " * 40 + "so mend its folder"
-
-
-def test_tables_shows_what_the_driver_says_of_every_topic(
-    lakesplice: CommandLine, lake: Path, items: IndexedTable, parked: IndexedTable
-) -> None:
-    goal = FreshnessGoal(5_000, 10_000)
-    well = {"lag_records": 1234, "real_time_ms": now_ms() - 7_500_000, "goal": goal}
-    told(
-        lake,
-        topic("a.shop.items", "shop.items", TopicCondition(TopicState.RUNNING), **well),
-        topic("a.shop.no_key", "shop.no_key", TopicCondition(TopicState.RUNNING)),
-        topic("a.shop.stuck", "shop.stuck", TopicCondition(TopicState.RESTING, LONG, "", now_ms())),
-        topic("a.x.", "", TopicCondition(TopicState.REFUSED, "a topic must end in database.table")),
-    )
-    rows = {row["topic"]: row for row in lakesplice.rows("tables", lake)}
-    facts = rows["a.shop.items"]
-    assert (facts["table"], facts["state"], facts["lag"]) == ("shop.items", "running", 1234)
-    assert 7_500 <= facts["freshness_seconds"] < 7_560
-    assert facts["freshness_goal_seconds"] == 5_000
-    assert facts["lateness"] == facts["freshness_seconds"] / 5_000
-    assert rows["a.shop.no_key"]["lateness"] is None, "nobody knows how old it is"
-    assert rows["a.shop.no_key"]["state"] == "parked", "the manifest knows it better"
-    stuck = rows["a.shop.stuck"]
-    assert (stuck["state"], stuck["detail"], "rows" in stuck) == ("resting", LONG, False)
-    assert stuck["retry"] > stuck["since"]
-    assert (rows["a.x."]["table"], rows["a.x."]["state"]) == (None, "refused")
-    out = lakesplice("tables", lake).out
-    assert f"shop.stuck: resting: {LONG} (for 2h5m)" in out.splitlines()
-    assert "a.x.: refused: a topic must end in database.table (for 2h5m)" in out
-    (line,) = [line for line in out.splitlines() if line.startswith("shop.items")]
-    assert line.split() == ["shop.items", "running", "9", "1,234", "2h5m", "2", "0", "late"]
-
-
-def test_tables_fits_a_terminal_of_80_columns_and_cuts_no_reason(
-    lakesplice: CommandLine, lake: Path, items: IndexedTable, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    setting = SuspectSetting("value.converter.x", "NULL is 0", now_ms())
-    well = {
-        "lag_records": 12_345_678,
-        "real_time_ms": now_ms() - 100_000_000,
-        "suspect_settings": (setting,),
-        "goal": FreshnessGoal(60, 60),
-    }
-    stuck = TopicCondition(TopicState.RESTING, LONG)
-    name = "warehouse.a_table_with_a_rather_long_name"
-    told(lake, topic("a.shop.items", "shop.items", TopicCondition(TopicState.RUNNING), **well))
-    told(lake, topic("a", name, stuck, **well))
-    screen = Terminal()
-    monkeypatch.setenv("COLUMNS", "80")
-    status = newest_status(LocalStore(lake))
-    with monkeypatch.context() as patched:
-        patched.setattr("sys.stdout", screen)
-        print_overview(listing(LocalStore(lake), status, now_ms()), status, now_ms(), "lake")
-    lines = re.sub(r"\x1b\[[0-9;]*m", "", screen.getvalue()).splitlines()
-    assert max(map(len, lines)) <= 80
-    assert LONG in " ".join(line.strip() for line in lines)
-
-
-def test_tables_shows_each_setting_that_changes_values_once_with_its_tables(
-    lakesplice: CommandLine, lake: Path, items: IndexedTable
-) -> None:
-    assert "note" not in lakesplice("tables", lake).out
-    well = TopicCondition(TopicState.RUNNING)
-    nulls = SuspectSetting("x.replace.null", "NULL arrives as 0; set it to false", now_ms())
-    times = SuspectSetting("time.mode", "cut", now_ms() - 7_500_000)
-    told(
-        lake,
-        topic("a.shop.items", "shop.items", well, suspect_settings=(nulls, times)),
-        *(topic(f"a.shop.{n}", f"shop.{n}", well, suspect_settings=(nulls,)) for n in range(4)),
-        topic("a.shop.well", "shop.well", well),
-    )
-    rows = {row["table"]: row for row in lakesplice.rows("tables", lake)}
-    assert rows["shop.well"]["suspect_settings"] == []
-    (one, other) = rows["shop.items"]["suspect_settings"]
-    assert (one["name"], one["detail"]) == (nulls.name, nulls.detail)
-    assert other["seen"] < one["seen"]
-    lines = lakesplice("tables", lake).out.splitlines()
-    noted = [line.split()[0] for line in lines if line.endswith(" settings")]
-    assert noted == ["shop.0", "shop.1", "shop.2", "shop.3", "shop.items"]
-    assert "setting time.mode: cut (shop.items; 2h5m ago)" in lines
-    said = [line for line in lines if line.startswith("setting x.replace.null: NULL arrives as 0")]
-    assert len(said) == 1
-    assert "(shop.0, shop.1, shop.2, 2 more; " in said[0]
-
-
-def test_tables_says_that_nothing_matches_and_that_nobody_drives(
-    lakesplice: CommandLine, lake: Path, items: IndexedTable
-) -> None:
-    told(lake, pattern="shop", other_topics=("a.shop.items",))
-    said = lakesplice("tables", lake).err
-    assert "no topic matches kafka.topic_pattern shop; the broker has a.shop.items" in said
-    told(lake, written_ms=now_ms() - 7_200_000)
-    assert "the driver was last heard 2h ago" in lakesplice("tables", lake).err
-    told(lake, written_ms=now_ms() - 7_200_000, running=False)
-    assert "the last one ended 2h ago" in lakesplice("tables", lake).err
-
-
-def test_an_empty_lake_has_no_tables_and_a_missing_one_is_an_error(
-    lakesplice: CommandLine, tmp_path: Path
-) -> None:
-    assert "no tables" in lakesplice("tables", tmp_path).err
-    ended = lakesplice("tables", tmp_path / "absent")
-    assert ended.code == 1
-    assert "there is no lake here" in ended.err
 
 
 @pytest.mark.parametrize(

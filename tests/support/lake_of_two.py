@@ -1,0 +1,50 @@
+"""A lake of two tables, one of them parked, for tests of commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from lakesplice.model.change import Op
+from lakesplice.model.manifest import ParkCode, ParkReason
+from lakesplice.model.schema import Column, TableSchema
+from lakesplice.model.types import ColumnType, Kind
+from lakesplice.table.protocol.intents import Redirect
+from tests.support.indexed import IndexedTable
+from tests.support.made import GENERATION
+
+SCHEMA = TableSchema(
+    (
+        Column(0, "id", "id", ColumnType(Kind.LONG), "BIGINT"),
+        Column(1, "name", "name", ColumnType(Kind.STRING), "TEXT"),
+        Column(2, "price", "price", ColumnType(Kind.DECIMAL, 10, 2), "DECIMAL(10,2)"),
+        Column(3, "photo", "photo", ColumnType(Kind.BINARY), "BLOB"),
+    ),
+    ("id",),
+    (0, 4),
+)
+
+
+def item(key: int, name: str | None, price: str = "1.50") -> dict[str, Any]:
+    from decimal import Decimal
+
+    return {"id": key, "name": name, "price": Decimal(price), "photo": b"\x00\xff"}
+
+
+def items_of(lake: Path) -> IndexedTable:
+    """Versions: 0 created, 1 rows 0 to 9, 2 their index, 3 an update of 3 and a delete of 4."""
+    made = IndexedTable(lake / "shop" / "items", SCHEMA)
+    made.insert([item(at, f"name {at}") for at in range(10)])
+    made.change([(Op.UPDATE, item(3, "changed")), (Op.DELETE, item(4, "name 4"))])
+    return made
+
+
+def parked_of(lake: Path) -> IndexedTable:
+    made = IndexedTable(lake / "shop" / "no_key", TableSchema())
+    reason = ParkReason(ParkCode.NO_KEY, "the table has no primary key", "a.shop.no_key", 0, 7)
+    made._commit(Redirect(GENERATION, made.snapshot.version, parked=reason))
+    return made
+
+
+def root(table: IndexedTable) -> Path:
+    return table.store.root
