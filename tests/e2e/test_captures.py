@@ -22,9 +22,9 @@ from tests.support.workload import DECLARED, TRUTH, truth
 
 TABLES = ("orders", "audit", "customers", "nopk", "debezium_signal")
 # Where the workload is cut in three: before two of its transactions, so that later changes meet
-# their rows in base files; and before the first ALTER that parks its table, up to which all
-# partitions have to come. Its last change before it stands at 15805.
-CUTS = (11_000, 16_000)
+# their rows in base files; and before the first change that parks its table, at 17823, up to which
+# all partitions have to come. The last one before it, at 16983, has a decimal's new scale.
+CUTS = (11_000, 17_400)
 
 
 @dataclass(frozen=True)
