@@ -314,3 +314,25 @@ def test_history_has_the_topic_of_what_came_from_several(
     rows = lakesplice.rows("history", table)
     assert rows[0]["source"] == {scene.second.topic.name: {"0": [1, 3]}}
     assert f"{scene.second.topic.name} 0:1-3" in lakesplice("history", table).out
+
+
+def test_what_a_command_did_is_an_object_of_json(
+    lakesplice: CommandLine, items: IndexedTable
+) -> None:
+    def result(*command: object) -> dict[str, Any]:
+        ended = lakesplice(*command, "--json")
+        assert ended.code == 0, ended.err
+        (row,) = ended.rows
+        return row
+
+    done = result("compact", root(items))
+    assert done["changes"] == 2
+    version = done["version"]
+    purged = result("purge", root(items), "--older-than", "0s")
+    assert (purged["rows"], purged["text"]) == (0, "0 deleted rows removed for good")
+    assert result("merge", root(items))["left"] == 1
+    assert result("restore", root(items), "--version", 2)["version"] == version + 1
+    assert result("index", "rebuild", root(items))["version"] == version + 2
+    lake = root(items).parents[1]
+    assert set(result("pin", lake, "month")["versions"].values()) == {version + 2}
+    assert result("unpin", lake, "month")["tables"] == 1

@@ -11,7 +11,7 @@ import typer
 
 from lakesplice import __version__
 from lakesplice.apps.cli import declaring, diagnosis, inspection, service, splicing
-from lakesplice.apps.cli.output import with_json
+from lakesplice.apps.cli.output import JsonOption, json_line, with_json
 from lakesplice.apps.cli.tables import (
     adopting,
     dead_letters,
@@ -95,9 +95,9 @@ def _options(
 
 
 @app.command("version")
-def show_version() -> None:
+def show_version(as_json: JsonOption = False) -> None:
     """Show the version of Lakesplice."""
-    typer.echo(f"lakesplice {__version__}")
+    typer.echo(json_line({"version": __version__}) if as_json else f"lakesplice {__version__}")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from lakesplice.apps.cli.options import PASSWORD, CertificatesOption
+from lakesplice.apps.cli.output import json_line
 from lakesplice.errors import UsageError
 
 _TimePrecision = Literal[
@@ -43,6 +44,9 @@ def declare(
         typer.Option("--decimal-format", help="As at the connector's JSON converter."),
     ] = "base64",
     certificates: CertificatesOption = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="JSON instead of YAML; the service reads either.")
+    ] = False,
 ) -> None:
     """Write declarations for events without schemas, from the database's information_schema.
 
@@ -61,6 +65,10 @@ def declare(
     found = declarations(address.database, columns, tables or (), handling)
     if not found.entries:
         raise UsageError("the database user can see no such table", database=address.database)
-    yaml.safe_dump({"tables": found.entries}, sys.stdout, sort_keys=False, allow_unicode=True)
+    declared = {"tables": found.entries}
+    if as_json:
+        typer.echo(json_line(declared))
+    else:
+        yaml.safe_dump(declared, sys.stdout, sort_keys=False, allow_unicode=True)
     for column in found.untyped:
         typer.echo(f"no exact type; leave it out: {column}", err=True)

@@ -68,7 +68,12 @@ def inspect_log(
 
 @app.command("manifest")
 def inspect_manifest(
-    table: TableArgument, version: VersionOption = None, config: ConfigOption = None
+    table: TableArgument,
+    version: VersionOption = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="JSON on one line; without it the same, indented.")
+    ] = False,
+    config: ConfigOption = None,
 ) -> None:
     """Show the manifest of a version as JSON."""
     from lakesplice.apps.lake import table_store
@@ -77,7 +82,8 @@ def inspect_manifest(
 
     snapshot = open_snapshot(table_store(table, lake_options(config)), version)
     content = json.loads(encode_manifest(snapshot.manifest))
-    typer.echo(json.dumps({"version": snapshot.version, **content}, indent=2))
+    indent = None if as_json else 2
+    typer.echo(json.dumps({"version": snapshot.version, **content}, indent=indent))
 
 
 @app.command("deltas")

@@ -11,9 +11,12 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import StrEnum
 from functools import wraps
-from typing import Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
+
+if TYPE_CHECKING:
+    from lakesplice.apps.table_commands.command_table import CommandResult
 
 Row = Mapping[str, Any]
 _CELL_CHARS_MAX = 200
@@ -33,6 +36,9 @@ ListingOption = Annotated[
 
 _ShortOption = Annotated[bool, typer.Option("--json", help="Short for `--format json`.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="JSON: one object a line.")]
+ResultOption = Annotated[
+    bool, typer.Option("--json", help="Write what was done as one JSON object.")
+]
 
 
 def with_json(command: Callable[..., None]) -> Callable[..., None]:
@@ -67,6 +73,11 @@ def show(rows: Iterable[Row], columns: Sequence[str], form: Listing, nothing: st
         print_table(listed, columns, sys.stdout)
     else:
         print(nothing, file=sys.stderr)
+
+
+def show_result(done: CommandResult, *, as_json: bool) -> None:
+    """Print what a command did: in words, or as one JSON object with the words as `text`."""
+    typer.echo(json_line({"text": done.text, **done.facts}) if as_json else done.text)
 
 
 def print_table(rows: Iterable[Row], columns: Sequence[str], stream: TextIO) -> None:

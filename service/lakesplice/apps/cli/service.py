@@ -15,11 +15,18 @@ def run(
     once: Annotated[
         bool, typer.Option("--once", help="Read all records that exist now, then exit.")
     ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Write log lines as JSON, whatever `logging.format` is.")
+    ] = False,
 ) -> None:
     """Run the service: read changes from Kafka into the tables of the lake."""
     from lakesplice.config import load
 
     settings = load(config)
+    if as_json:
+        settings = settings.model_copy(
+            update={"logging": settings.logging.model_copy(update={"format": "json"})}
+        )
     from lakesplice.apps.service import run as run_service
 
     raise typer.Exit(run_service(settings, once=once))
@@ -48,14 +55,20 @@ def config(
         typer.echo(as_yaml(load(config)), nl=False)
 
 
-def rules(config: ConfigOption = None) -> None:
+def rules(
+    as_json: Annotated[
+        bool, typer.Option("--json", help="JSON instead of YAML; Prometheus reads either.")
+    ] = False,
+    config: ConfigOption = None,
+) -> None:
     """Write alert rules for Prometheus, whose thresholds follow the settings of a file.
 
     Without `--config` they follow the default settings.
     """
     from lakesplice.apps.alert_rules import alert_rules
 
-    typer.echo(alert_rules(settings_of(config)), nl=False)
+    written = alert_rules(settings_of(config))
+    typer.echo(_as_json(written) if as_json else written, nl=as_json)
 
 
 def demo(
@@ -71,10 +84,21 @@ def demo(
     rate: Annotated[
         int, typer.Option("--rate", min=1, max=100_000, help="How many changes per second.")
     ] = 300,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Write the comparison as JSON, all words to stderr.")
+    ] = False,
 ) -> None:
     """Show a small shop's changes becoming tables, with a real Kafka, the service and both
     views.
     """
     from lakesplice.apps.demo import run as run_demo
 
-    raise typer.Exit(run_demo(folder, seconds, rate))
+    raise typer.Exit(run_demo(folder, seconds, rate, as_json=as_json))
+
+
+def _as_json(written: str) -> str:
+    import json
+
+    import yaml
+
+    return json.dumps(yaml.safe_load(written))

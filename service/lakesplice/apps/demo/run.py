@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -33,8 +34,11 @@ _CATCH_UP_SECONDS: Final = 180.0
 _STOP_SECONDS: Final = 60.0
 
 
-def run(folder: Path, seconds: int, rate: int) -> int:
+def run(folder: Path, seconds: int, rate: int, *, as_json: bool = False) -> int:
     """Run the demo in `folder`, making `rate` events a second for `seconds`; returns the exit code.
+
+    With `as_json` its words go to the standard error, and the comparison to the standard output,
+    one JSON object for each view of each table.
 
     0: both views of every table equal the truth; 1: one differs; 130: it was interrupted. An
     earlier demo in the folder is replaced; any other folder with something in it is refused.
@@ -42,16 +46,19 @@ def run(folder: Path, seconds: int, rate: int) -> int:
     places = DemoFolders(folder.absolute())
     settings = prepare(places)
     configure_logs(settings.logging.level, settings.logging.format)
-    return _Demo(places, settings, seconds, rate).run()
+    return _Demo(places, settings, seconds, rate, as_json=as_json).run()
 
 
 class _Demo:
-    def __init__(self, places: DemoFolders, settings: Settings, seconds: int, rate: int) -> None:
+    def __init__(
+        self, places: DemoFolders, settings: Settings, seconds: int, rate: int, *, as_json: bool
+    ) -> None:
         self._places = places
         self._settings = settings
         self._seconds = seconds
         self._rate = rate
-        self._console = Console(highlight=False)
+        self._as_json = as_json
+        self._console = Console(highlight=False, stderr=as_json)
         self._clock = SystemClock()
         self._broker: LocalBroker | None = None
         self._stopper = Stopper(self._say, self._abandon)
@@ -138,6 +145,8 @@ class _Demo:
         verdicts = comparison.verdicts(shop, self._places.lake)
         shown = Shown("table", "view", "read by", "version", "rows", "compared with the truth")
         for verdict in verdicts:
+            if self._as_json:
+                print(json.dumps(_values(verdict)), flush=True)
             outcome = "[red]differs[/]" if verdict.difference else "[green]equal[/]"
             shown.add_row(
                 verdict.table, verdict.view, verdict.engine,
@@ -180,6 +189,18 @@ class _Demo:
         if self._broker is not None:
             self._broker.kill()
         os._exit(INTERRUPTED)
+
+
+def _values(verdict: comparison.Verdict) -> dict[str, object]:
+    difference = None if verdict.difference is None else str(verdict.difference)
+    return {
+        "table": verdict.table,
+        "view": verdict.view,
+        "engine": verdict.engine,
+        "version": verdict.version,
+        "rows": verdict.rows,
+        "difference": difference,
+    }
 
 
 def _command(name: str) -> str:

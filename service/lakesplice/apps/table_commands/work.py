@@ -104,7 +104,8 @@ def _unpark(
 
     table.commit_with_retries(direction)
     return CommandResult(
-        f"unparked in version {table.snapshot.version}; ingest continues while the service runs"
+        f"unparked in version {table.snapshot.version}; ingest continues while the service runs",
+        {"version": table.snapshot.version},
     )
 
 
@@ -130,7 +131,9 @@ def _rebuild(table: CommandTable) -> CommandResult:
 
     table.commit_with_retries(direction)
     entries = sum(run.entries for run in table.snapshot.manifest.runs)
-    return CommandResult(f"rebuilt with {entries} entries in version {table.snapshot.version}")
+    version = table.snapshot.version
+    text = f"rebuilt with {entries} entries in version {version}"
+    return CommandResult(text, {"version": version, "entries": entries})
 
 
 def _restore(table: CommandTable, version: int) -> CommandResult:
@@ -144,7 +147,8 @@ def _restore(table: CommandTable, version: int) -> CommandResult:
     )
     return CommandResult(
         f"version {version} restored as version {made.version}; the service reads again what came"
-        " since"
+        " since",
+        {"version": made.version},
     )
 
 
@@ -171,7 +175,8 @@ def _unpin(table: CommandTable, name: str) -> CommandResult:
         retries=table.retries(),
         generation=table.generation,
     )
-    return CommandResult(f"version {version} isn't pinned as {name} any more")
+    text = f"version {version} isn't pinned as {name} any more"
+    return CommandResult(text, {"version": version})
 
 
 def _vacuum(table: CommandTable, seconds: float) -> CommandResult:
@@ -195,11 +200,18 @@ def _compact(table: CommandTable) -> CommandResult:
 
     splice = table.commit_with_retries(plan)
     if splice is None:
-        return CommandResult("no changes wait; nothing to do")
+        version = table.snapshot.version
+        return CommandResult("no changes wait; nothing to do", _compacted(version, 0, 0))
+    version = table.snapshot.version
     changes, files = splice.counts.get("changes", 0), len(splice.replaced)
     return CommandResult(
-        f"{changes} changes merged into {files} base files in version {table.snapshot.version}"
+        f"{changes} changes merged into {files} base files in version {version}",
+        _compacted(version, files, changes),
     )
+
+
+def _compacted(version: int, files: int, changes: int) -> dict[str, int]:
+    return {"version": version, "files": files, "changes": changes}
 
 
 def _merge(table: CommandTable) -> CommandResult:
@@ -215,9 +227,9 @@ def _merge(table: CommandTable) -> CommandResult:
     merged = 0
     while (intent := table.commit_with_retries(plan)) is not None:
         merged += len(intent.inputs)
-    return CommandResult(
-        f"{merged} files merged; {len(table.snapshot.manifest.files)} base files now"
-    )
+    left, version = len(table.snapshot.manifest.files), table.snapshot.version
+    text = f"{merged} files merged; {left} base files now"
+    return CommandResult(text, {"version": version, "files": merged, "left": left})
 
 
 def _purge(table: CommandTable, seconds: float) -> CommandResult:
@@ -230,7 +242,10 @@ def _purge(table: CommandTable, seconds: float) -> CommandResult:
 
     while (intent := table.commit_with_retries(plan)) is not None:
         rows += intent.counts["rows"]
-    return CommandResult(f"{rows} deleted rows removed for good")
+    version = table.snapshot.version
+    return CommandResult(
+        f"{rows} deleted rows removed for good", {"version": version, "rows": rows}
+    )
 
 
 def _replay(
@@ -286,7 +301,8 @@ def _topics(table: CommandTable, chosen: DeadLetterSelection) -> list[str]:
 
 def _counted(letters: DeadLetterCounts, word: str) -> CommandResult:
     kept = f", {letters.kept} still can't be read and are kept" if letters.kept else ""
-    return CommandResult(f"{letters.gone} dead letters {word}{kept}")
+    values = {"letters": letters.gone, "kept": letters.kept}
+    return CommandResult(f"{letters.gone} dead letters {word}{kept}", values)
 
 
 def _nothing(_: Mapping[str, Any]) -> dict[str, Any]:

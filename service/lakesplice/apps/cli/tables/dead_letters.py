@@ -24,8 +24,10 @@ from lakesplice.apps.cli.output import (
     JsonOption,
     Listing,
     ListingOption,
+    ResultOption,
     json_line,
     show,
+    show_result,
     with_json,
 )
 from lakesplice.errors import TableNotFoundError, UsageError
@@ -137,6 +139,7 @@ def replay(
     letters: PlacesOption = None,
     reasons: ReasonsOption = None,
     topic: TopicOption = "",
+    as_json: ResultOption = False,
     wait: WaitOption = WAIT_SECONDS,
     config: ConfigOption = None,
 ) -> None:
@@ -153,7 +156,7 @@ def replay(
     done = give_command(
         table, REPLAY, arguments, settings=settings, patience=RequestWait(wait), options=options
     )
-    typer.echo(done.text)
+    show_result(done, as_json=as_json)
 
 
 @app.command()
@@ -166,6 +169,7 @@ def drop(
         bool, typer.Option("--all", help="All dead letters of the table.")
     ] = False,
     topic: TopicOption = "",
+    as_json: ResultOption = False,
     wait: WaitOption = WAIT_SECONDS,
     config: ConfigOption = None,
 ) -> None:
@@ -181,7 +185,7 @@ def drop(
     done = give_command(
         table, DROP, arguments, patience=RequestWait(wait), options=lake_options(config)
     )
-    typer.echo(done.text)
+    show_result(done, as_json=as_json)
 
 
 def _chosen(

@@ -13,7 +13,15 @@ from lakesplice.apps.cli.options import (
     WaitOption,
     lake_options,
 )
-from lakesplice.apps.cli.output import Listing, ListingOption, json_line, show, with_json
+from lakesplice.apps.cli.output import (
+    Listing,
+    ListingOption,
+    ResultOption,
+    json_line,
+    show,
+    show_result,
+    with_json,
+)
 
 app = typer.Typer(help="Check or rebuild the row index.", no_args_is_help=True)
 
@@ -50,7 +58,10 @@ def check_index(
 
 @app.command("rebuild")
 def rebuild_index(
-    table: TableArgument, wait: WaitOption = WAIT_SECONDS, config: ConfigOption = None
+    table: TableArgument,
+    as_json: ResultOption = False,
+    wait: WaitOption = WAIT_SECONDS,
+    config: ConfigOption = None,
 ) -> None:
     """Rebuild the row index from the rows' keys. A running service does it between batches."""
     from lakesplice.apps.table_commands.dispatch import RequestWait, give_command
@@ -59,4 +70,4 @@ def rebuild_index(
     done = give_command(
         table, REBUILD, {}, patience=RequestWait(wait), options=lake_options(config)
     )
-    typer.echo(done.text)
+    show_result(done, as_json=as_json)

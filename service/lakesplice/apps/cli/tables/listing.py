@@ -18,7 +18,7 @@ from lakesplice.apps.cli.options import (
     lake_options,
     parse_offset,
 )
-from lakesplice.apps.cli.output import Listing, ListingOption, show
+from lakesplice.apps.cli.output import Listing, ListingOption, ResultOption, show, show_result
 from lakesplice.errors import TableNotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -110,6 +110,7 @@ def unpark(
         ),
     ] = False,
     topic: Annotated[str, typer.Option(help="Which topic, if several feed the table.")] = "",
+    as_json: ResultOption = False,
     wait: WaitOption = WAIT_SECONDS,
     config: ConfigOption = None,
 ) -> None:
@@ -126,7 +127,7 @@ def unpark(
     done = give_command(
         table, UNPARK, arguments, patience=RequestWait(wait), options=lake_options(config)
     )
-    typer.echo(done.text)
+    show_result(done, as_json=as_json)
 
 
 def _moves(entry: HistoryEntry) -> str:

@@ -15,7 +15,13 @@ from lakesplice.apps.cli.options import (
     duration,
     lake_options,
 )
-from lakesplice.apps.cli.output import Listing, ListingOption, show
+from lakesplice.apps.cli.output import (
+    Listing,
+    ListingOption,
+    ResultOption,
+    show,
+    show_result,
+)
 from lakesplice.errors import TableNotFoundError
 
 if TYPE_CHECKING:
@@ -48,6 +54,7 @@ def pin(
             help="When the pin ends by itself, such as 30d from now; never without it.",
         ),
     ] = None,
+    as_json: ResultOption = False,
     wait: WaitOption = WAIT_SECONDS,
     config: ConfigOption = None,
 ) -> None:
@@ -56,6 +63,7 @@ def pin(
     `lakesplice read --pin`, `Table.open(…, pin=…)` and Spark's option `pin` read them. A running
     service does it between two batches.
     """
+    from lakesplice.apps.table_commands.command_table import CommandResult
     from lakesplice.apps.table_commands.dispatch import RequestWait
     from lakesplice.apps.table_commands.pinning import pin_lake
 
@@ -64,7 +72,14 @@ def pin(
     made = pin_lake(_lake(lake, config), name, tables or [], ends_ms, patience)
     until = "" if made.complete_ms is None else f", complete up to {_moment(made.complete_ms)}"
     ends = f"; the pin ends at {_moment(ends_ms)}" if ends_ms else ""
-    typer.echo(f"{len(made.tables)} tables pinned as {name}{until}{ends}")
+    text = f"{len(made.tables)} tables pinned as {name}{until}{ends}"
+    values = {
+        "name": name,
+        "versions": dict(made.tables),
+        "complete_until": None if made.complete_ms is None else _moment(made.complete_ms),
+        "ends": _moment(ends_ms) if ends_ms else None,
+    }
+    show_result(CommandResult(text, values), as_json=as_json)
 
 
 def pins(
@@ -82,15 +97,18 @@ def pins(
 def unpin(
     lake: LakeArgument,
     name: NameArgument,
+    as_json: ResultOption = False,
     wait: WaitOption = WAIT_SECONDS,
     config: ConfigOption = None,
 ) -> None:
     """Let a pin end: what only it kept is deleted by a vacuum later."""
+    from lakesplice.apps.table_commands.command_table import CommandResult
     from lakesplice.apps.table_commands.dispatch import RequestWait
     from lakesplice.apps.table_commands.pinning import unpin_lake
 
     count = unpin_lake(_lake(lake, config), name, RequestWait(wait))
-    typer.echo(f"{count} tables aren't pinned as {name} any more")
+    text = f"{count} tables aren't pinned as {name} any more"
+    show_result(CommandResult(text, {"name": name, "tables": count}), as_json=as_json)
 
 
 def _lake(address: str, config: Path | None) -> AnyStore:

@@ -14,7 +14,12 @@ from lakesplice.apps.cli.options import (
     lake_options,
     parse_offset,
 )
+from lakesplice.apps.cli.output import ResultOption, show_result
 from lakesplice.errors import UsageError
+
+TopicOption = Annotated[str, typer.Option(help="Which topic, if several feed the table.")]
+
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 
 
 def reset(
@@ -40,13 +45,12 @@ def reset(
         bool,
         typer.Option("--anew", help="Delete all rows, and read the topic from its beginning."),
     ] = False,
-    topic: Annotated[str, typer.Option(help="Which topic, if several feed the table.")] = "",
+    topic: TopicOption = "",
     skip: Annotated[
         bool, typer.Option("--skip", help="Allow to skip records that were never read.")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be done.")
-    ] = False,
+    dry_run: DryRunOption = False,
+    as_json: ResultOption = False,
     wait: WaitOption = WAIT_SECONDS,
     config: ConfigOption = None,
 ) -> None:
@@ -74,5 +78,7 @@ def reset(
         "dry_run": dry_run,
         "why": why,
     }
-    patience, options = RequestWait(wait), lake_options(config)
-    typer.echo(give_command(table, RESET, arguments, patience=patience, options=options).text)
+    done = give_command(
+        table, RESET, arguments, patience=RequestWait(wait), options=lake_options(config)
+    )
+    show_result(done, as_json=as_json)

@@ -5,6 +5,7 @@ bring a version back.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +20,13 @@ from lakesplice.apps.cli.options import (
     duration,
     lake_options,
 )
-from lakesplice.apps.cli.output import Listing, ListingOption, show
+from lakesplice.apps.cli.output import (
+    Listing,
+    ListingOption,
+    ResultOption,
+    show,
+    show_result,
+)
 from lakesplice.errors import UsageError
 from lakesplice.planning.upkeep.retention import (
     PURGE_SECONDS,
@@ -91,35 +98,45 @@ def vacuum(
 
 
 def compact(
-    table: TableArgument, wait: WaitOption = WAIT_SECONDS, config: ConfigOption = None
+    table: TableArgument,
+    as_json: ResultOption = False,
+    wait: WaitOption = WAIT_SECONDS,
+    config: ConfigOption = None,
 ) -> None:
     """Merge all waiting changes into the base files, so that every Delta reader sees them.
 
     The service does this by itself. While it executes this command, it reads no records.
     """
+    from lakesplice.apps.table_commands.command_table import CommandResult
     from lakesplice.apps.table_commands.work import COMPACT
 
-    opened = _fed_by_hand(table, COMPACT, {}, wait, config)
+    opened = _fed_by_hand(table, COMPACT, {}, wait, config, as_json=as_json)
     if opened is not None:
         done = opened.compact()
         files, version = done.files, done.version
-        typer.echo(f"{done.changes} changes merged into {files} base files in version {version}")
+        text = f"{done.changes} changes merged into {files} base files in version {version}"
+        show_result(CommandResult(text, asdict(done)), as_json=as_json)
 
 
 def merge(
-    table: TableArgument, wait: WaitOption = WAIT_SECONDS, config: ConfigOption = None
+    table: TableArgument,
+    as_json: ResultOption = False,
+    wait: WaitOption = WAIT_SECONDS,
+    config: ConfigOption = None,
 ) -> None:
     """Merge small base files into larger ones, if there are many.
 
     The service does this by itself. While it executes this command, it reads no records.
     """
+    from lakesplice.apps.table_commands.command_table import CommandResult
     from lakesplice.apps.table_commands.work import MERGE
 
-    opened = _fed_by_hand(table, MERGE, {}, wait, config)
+    opened = _fed_by_hand(table, MERGE, {}, wait, config, as_json=as_json)
     if opened is not None:
-        files = opened.merge().files
+        done = opened.merge()
         left = len(opened.refresh().snapshot.manifest.files)
-        typer.echo(f"{files} files merged; {left} base files now")
+        text = f"{done.files} files merged; {left} base files now"
+        show_result(CommandResult(text, {**asdict(done), "left": left}), as_json=as_json)
 
 
 def purge(
@@ -134,6 +151,7 @@ def purge(
             " source's clock. A number without a unit is in hours.",
         ),
     ] = PURGE_SECONDS,
+    as_json: ResultOption = False,
     wait: WaitOption = WAIT_SECONDS,
     config: ConfigOption = None,
 ) -> None:
@@ -143,12 +161,15 @@ def purge(
     or if changes wait for its file. The service purges by itself if `purge.after` is set. While it
     executes this command, it reads no records.
     """
+    from lakesplice.apps.table_commands.command_table import CommandResult
     from lakesplice.apps.table_commands.work import PURGE
 
-    opened = _fed_by_hand(table, PURGE, {"older_than_seconds": older_than}, wait, config)
+    arguments = {"older_than_seconds": older_than}
+    opened = _fed_by_hand(table, PURGE, arguments, wait, config, as_json=as_json)
     if opened is not None:
-        rows = opened.purge(older_than_hours=older_than / 3600).rows
-        typer.echo(f"{rows} deleted rows removed for good")
+        done = opened.purge(older_than_hours=older_than / 3600)
+        text = f"{done.rows} deleted rows removed for good"
+        show_result(CommandResult(text, asdict(done)), as_json=as_json)
 
 
 def restore(
@@ -157,6 +178,7 @@ def restore(
         int | None, typer.Option("--version", min=0, help="The version to restore.")
     ] = None,
     as_of: AsOfOption = None,
+    as_json: ResultOption = False,
     wait: WaitOption = WAIT_SECONDS,
     config: ConfigOption = None,
 ) -> None:
@@ -166,6 +188,7 @@ def restore(
     """
     from lakesplice import Table
     from lakesplice.apps.lake import table_store
+    from lakesplice.apps.table_commands.command_table import CommandResult
     from lakesplice.apps.table_commands.dispatch import RequestWait, give_command
     from lakesplice.apps.table_commands.work import RESTORE
     from lakesplice.table.reading.table import requested_version
@@ -177,12 +200,13 @@ def restore(
     opened = Table.open(table, options=options)
     if opened.snapshot.manifest.upserts is not None:
         made = opened.restore(wanted)
-        typer.echo(f"version {wanted} restored as version {made}")
+        text, versions = f"version {wanted} restored as version {made}", {"version": made}
+        show_result(CommandResult(text, versions), as_json=as_json)
         return
     done = give_command(
         table, RESTORE, {"version": wanted}, patience=RequestWait(wait), options=options
     )
-    typer.echo(done.text)
+    show_result(done, as_json=as_json)
 
 
 def _fed_by_hand(
@@ -191,6 +215,8 @@ def _fed_by_hand(
     arguments: Mapping[str, Any],
     wait: float,
     config: Path | None,
+    *,
+    as_json: bool,
 ) -> Table | None:
     """Open the table if it is fed by hand. If a topic feeds it, have its driver do the command, say
     its result and return None.
@@ -203,7 +229,7 @@ def _fed_by_hand(
     if opened.snapshot.manifest.upserts is not None:
         return opened
     done = give_command(address, command, arguments, patience=RequestWait(wait), options=options)
-    typer.echo(done.text)
+    show_result(done, as_json=as_json)
     return None
 
 
