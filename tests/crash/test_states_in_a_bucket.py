@@ -9,8 +9,8 @@ from hypothesis.stateful import run_state_machine_as_test
 from lakesplice.storage.stores import AnyStore, open_store
 from lakesplice.table.protocol.ports import Store
 from lakesplice.testing.s3_server import S3Server, options
-from tests.property.test_state_machine import TableMachine
 from tests.support.clocked import StampedStore
+from tests.support.table_machine import TableMachine
 
 LIVES, LIVES_NIGHTLY, STEPS = 5, 50, 30
 

@@ -31,9 +31,9 @@ from lakesplice.testing.faulty_store import Crash, FaultyStore
 from lakesplice.testing.oracle import replay
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver
-from tests.property.test_state_machine import FEW, PARTITIONS
 from tests.support.drawing import examples
 from tests.support.simulated import SMALL, Rows, Source, memory_folder, row
+from tests.support.table_machine.state import FEW, PARTITIONS
 from tests.support.traps import CALLS, CRASHES, FAULTS, Trap
 
 KEYS = 3

@@ -11,6 +11,7 @@ from lakesplice.model.manifest import ParkCode
 from tests.support.machine import ROOT
 
 DOCS = ROOT / "docs"
+HOUSE = ROOT / "service" / "lakesplice"
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 
 
@@ -53,6 +54,26 @@ def test_operations_name_only_metrics_that_there_are() -> None:
         }
         <= known
     )
+
+
+def test_the_table_that_leads_into_the_code_names_what_there_is() -> None:
+    section = (ROOT / "ARCHITECTURE.md").read_text().partition("## Where is")[2]
+    rows = section.partition("\n## ")[0].splitlines()[4:]
+    assert len(rows) > 10
+    for row in filter(None, rows):
+        module = HOUSE
+        for name in re.findall(r"`([\w/.]+)`", row):
+            if not name.endswith(".py"):
+                assert re.search(rf"\b{name}\b", row_modules(row)), name
+                continue
+            module = HOUSE / name if "/" in name else module.parent / name
+            assert module.is_file(), name
+
+
+def row_modules(row: str) -> str:
+    """The text of the modules that a row names by their whole path."""
+    paths = re.findall(r"`([\w/]+/\w+\.py)`", row)
+    return "".join((HOUSE / path).read_text() for path in paths)
 
 
 def test_decisions_are_numbered_without_a_gap() -> None:

@@ -32,7 +32,7 @@ from lakesplice.formats.events.cells.from_text import (
     set_list,
     time_text,
     wide_decimal_text,
-    zoned,
+    zoned_timestamp_text,
 )
 from lakesplice.formats.events.cells.numbers import (
     bits,
@@ -108,7 +108,7 @@ _CONVERSIONS: dict[Encoding, Callable[[pa.Array, Cell], Column]] = {
     Encoding.TIMESTAMP_MILLIS: millis,
     Encoding.TIMESTAMP_MICROS: micros,
     Encoding.TIMESTAMP_NANOS: nanos,
-    Encoding.TIMESTAMP_ZONED: zoned,
+    Encoding.TIMESTAMP_ZONED: zoned_timestamp_text,
     Encoding.TIME_MILLIS: time_millis,
     Encoding.TIME_NANOS: time_nanos,
     Encoding.DECIMAL_NUMBER: exact_number,

@@ -1,4 +1,8 @@
-"""Conversions of texts: dates, times, numbers and bits that a format writes as texts."""
+"""Conversions of texts: dates, times, numbers and bits that a format writes as texts.
+
+A MySQL TIMESTAMP arrives as a text with an offset from Debezium (`zoned_timestamp_text`), and as a
+wall clock of UTC from Maxwell and Canal (`datetime_text`).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,9 @@ from lakesplice.model.arrays import Mask
 
 
 def cast_each(raw: pa.Array, to: pa.DataType) -> tuple[pa.Array, Mask | None]:
-    """Cast texts; where the whole can't be, halves are tried, so a bad text costs only itself."""
+    """Cast texts; if the whole array can't be cast, cast its halves, so that only bad texts are
+    lost.
+    """
     try:
         return raw.cast(to), None
     except pa.ArrowInvalid:
@@ -57,8 +63,12 @@ def decimal_text(raw: pa.Array, cell: Cell) -> Column:
     return Column(ranged.values, (*wrong_type(wrong), *ranged.flaws))
 
 
-def zoned(raw: pa.Array, cell: Cell) -> Column:
-    """A moment within year 1 or 9999 may lie outside by its offset."""
+def zoned_timestamp_text(raw: pa.Array, cell: Cell) -> Column:
+    """A text with an offset (Debezium's ZonedTimestamp) becomes microseconds of UTC.
+
+    The text may be within the years 1 to 9999, and the moment in UTC outside of them: that is
+    marked.
+    """
     moments, wrong = cast_each(raw, _MICROS)
     ranged = micros(moments.cast(pa.int64()), cell)
     return Column(ranged.values, (*wrong_type(wrong), *ranged.flaws))
@@ -70,7 +80,7 @@ def date_text(raw: pa.Array, _: Cell) -> Column:
 
 
 def datetime_text(raw: pa.Array, _: Cell) -> Column:
-    """A wall clock is kept as if it were UTC's."""
+    """A text such as `2026-11-22 09:00:00` becomes microseconds, as if it were a time of UTC."""
     return matched(raw, _DATETIME, lambda texts: cast_each(texts, _CLOCK), _MICROS)
 
 
@@ -127,7 +137,7 @@ def enumerated(raw: pa.Array, cell: Cell) -> Column:
 
 
 def wide_decimal_text(raw: pa.Array, cell: Cell) -> Column:
-    """Digits beyond what a decimal column holds stay text."""
+    """A decimal with more digits than a decimal column can hold stays a text."""
     precision, scale = map(int, cell.source_type.rpartition("(")[2].rstrip(")").split(","))
     fraction = rf"\.[0-9]{{{scale}}}" if scale else ""
     pattern = rf"^-?[0-9]{{1,{max(precision - scale, 1)}}}{fraction}$"
@@ -135,7 +145,9 @@ def wide_decimal_text(raw: pa.Array, cell: Cell) -> Column:
 
 
 def set_list(raw: pa.Array, _: Cell) -> Column:
-    """The members in the column's own order, as MySQL shows a SET; none of them holds a comma."""
+    """The members in the order of the column's definition, as MySQL shows a SET. No member has a
+    comma.
+    """
     values = pc.binary_join(raw, ",")
     wrong = pc.and_(values.is_null(), raw.is_valid())
     flawed = wrong.to_numpy(zero_copy_only=False) if wrong.true_count else None

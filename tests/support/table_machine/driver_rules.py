@@ -1,0 +1,96 @@
+"""What may happen to a table's drivers: batches, crashes, a second driver, a reload."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+from hypothesis.stateful import precondition, rule
+
+from lakesplice.errors import FencedError, MissingFileError
+from lakesplice.table.ingest.reset import TopicStart, plan_reset
+from lakesplice.table.protocol.commit import Conflict
+from lakesplice.table.reading.table import Table
+from lakesplice.testing.faulty_store import How
+from lakesplice.testing.simulation import SimulatedDriver
+from tests.support.table_machine.source_rules import KEYS
+from tests.support.table_machine.state import FEW, PARTITIONS, MachineState
+from tests.support.traps import CALLS, CRASHES, FAULTS
+
+
+class DriverRules(MachineState):
+    """Drivers read batches, crash, and replace each other."""
+
+    def ends(self, driver: SimulatedDriver, ahead: tuple[int, int]) -> dict[int, int]:
+        here = driver.table.next_offsets((0, 1))
+        return {at: min(here[at] + ahead[at], end) for at, end in self.source.topic.ends.items()}
+
+    def stood(self) -> dict[int, int]:
+        """Where the table stands on the store; another driver may have brought it further."""
+        offsets = Table(self.bare).offsets if self.born() else {}
+        return {at: offsets.get(at, 0) for at in (0, 1)}
+
+    @rule(ahead=st.sampled_from([(9, 9), (9, 0), (0, 9)]) | st.tuples(FEW, FEW))
+    def run_a_batch(self, ahead: tuple[int, int]) -> None:
+        outcome = self.driver.batch(self.ends(self.driver, ahead))
+        if isinstance(outcome, Conflict):  # a zombie was quicker
+            assert self.zombies
+
+    @rule(ahead=st.tuples(FEW, FEW), calls=CALLS, how=FAULTS | CRASHES)
+    def run_a_batch_that_fails(self, ahead: tuple[int, int], calls: int, how: How) -> None:
+        self.trap.arm(calls, how)
+        self.guarded(lambda: self.driver.batch(self.ends(self.driver, ahead)))
+
+    @rule(key=st.integers(0, KEYS - 1), first=PARTITIONS)
+    def hear_of_the_later_change_first(self, key: int, first: int) -> None:
+        self.driver.batch()
+        here = self.driver.table.next_offsets((0, 1))
+        self.send(self.source.put(key), first)
+        self.send(self.source.put(key), 1 - first)
+        self.driver.batch({**here, 1 - first: self.source.topic.ends[1 - first]})
+
+    @rule(back=st.integers(-3, 3))
+    def run_a_batch_from_elsewhere(self, back: int) -> None:
+        here, ends = self.driver.table.next_offsets((0, 1)), self.source.topic.ends
+        starts = {at: min(max(0, offset - back), ends[at]) for at, offset in here.items()}
+        stood = self.stood()
+        outcome = self.driver.batch(starts=starts)
+        unchanged = not self.born() or Table(self.bare).version == self.version
+        assert starts in (here, stood) or isinstance(outcome, Conflict) or unchanged
+
+    @rule()
+    def crash(self) -> None:
+        self.restart_driver()
+
+    @rule()
+    def let_a_second_driver_take_over(self) -> None:
+        self.zombies.append(self.driver)
+        self.driver, self.maintenance = self.new_driver(), None
+
+    @precondition(lambda self: self.zombies)
+    @rule(at=FEW, ahead=st.tuples(FEW, FEW))
+    def let_a_zombie_go_on(self, at: int, ahead: tuple[int, int]) -> None:
+        zombie = self.zombies[at % len(self.zombies)]
+        version = self.version
+        try:
+            zombie.batch(self.ends(zombie, ahead))
+        except FencedError:
+            assert Table(self.bare).version == version
+            self.zombies.remove(zombie)
+        except MissingFileError:
+            # It stood still for so long that what it rests on is past its retention.
+            retained_from = Table(self.bare).snapshot.manifest.retention.retained_from
+            assert zombie.table.version < retained_from
+            self.zombies.remove(zombie)
+
+    @precondition(lambda self: self.driver.table.snapshot is not None)
+    @rule(calls=CALLS, how=st.none() | FAULTS | CRASHES)
+    def take_anew(self, calls: int, how: How | None) -> None:
+        table = self.driver.table
+        assert table.snapshot is not None
+        start = TopicStart(self.source.topic.topic_id, {0: 0, 1: 0})
+        intent = plan_reset(table.snapshot, {table.source.topic: start}, table.generation)
+        if how is not None:
+            self.trap.arm(calls, how)
+        self.guarded(lambda: table.commit(intent))
+        newest = Table(self.bare)
+        if newest.version > self.version and next(newest.history()).info.operation == "RESET":
+            self.offsets = {}
