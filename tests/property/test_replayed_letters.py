@@ -180,7 +180,7 @@ def test_letters_replayed_in_any_number_of_parts_are_counted_once(drawn: list[St
         history.batch()
         first = history.replay(DeadLetterSelection(frozenset((0, offset) for offset in range(40))))
         second = history.replay()
-        assert first.gone + second.gone == letters
+        assert first.removed + second.removed == letters
         assert first.kept == second.kept == 0
 
 
@@ -193,7 +193,7 @@ def test_a_letter_that_moves_its_row_takes_it_from_its_old_place_in_the_same_com
         history.batch()
     table = history.driver.table
     (before,) = rows_of(table.store)
-    assert history.replay() == DeadLetterCounts(gone=1)
+    assert history.replay() == DeadLetterCounts(removed=1)
     (after,) = rows_of(table.store)
     assert before["name"] != after["name"], "the row should have moved"
     history.require_once_elsewhere()

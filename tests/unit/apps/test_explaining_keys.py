@@ -35,7 +35,7 @@ def test_the_story_fits_a_terminal_and_shows_values_only_when_asked(
     assert max(map(len, lines)) <= 80
     assert lines[0] == "key      id = -5"
     assert any("updated at upsert 1 (n)" in line for line in lines)
-    assert any("1 changes wait; the base file has it as of upsert 0" in line for line in lines)
+    assert any("1 changes wait; the base file has the row as of upsert 0" in line for line in lines)
     assert "secret" not in ended.out
     shown = cli("explain-key", by_hand, "--values", "--", -5)
     assert "name = secret\\x1b[31m" in shown.out
@@ -57,7 +57,7 @@ def test_what_cannot_be_told_is_refused_with_a_reason(
     refused = cli("explain-key", by_hand, 1, "--from-topic")
     assert (refused.code, "fed by hand" in refused.err) == (2, True)
     assert "another number of columns" in cli("explain-key", by_hand, 1, 2).err
-    assert "no value of the key column" in cli("explain-key", by_hand, "one").err
+    assert "fit the key column" in cli("explain-key", by_hand, "one").err
     source, lake = Source(), tmp_path_factory.mktemp("lake")
     driver = driver_of(source, LocalStore(lake))
     source.topic.append(0, source.put(1))

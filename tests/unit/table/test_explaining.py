@@ -158,7 +158,12 @@ def test_a_change_that_comes_late_has_no_effect_and_says_what_the_row_stood_at(
     assert fates(story) == [Outcome.APPLIED, Outcome.APPLIED, Outcome.OLDER]
     assert story.row is not None
     stood = story.row.position
-    assert story.changes[2].stood == story.records[2].by == stood == story.records[1].position
+    assert (
+        story.changes[2].position_before
+        == story.records[2].by
+        == stood
+        == story.records[1].position
+    )
 
 
 def test_a_row_that_moved_between_partitions_is_one_row_with_an_older_place(
@@ -258,8 +263,8 @@ def test_a_dead_letter_is_one_whatever_the_configuration_says_today(tmp_path: Pa
     story = story_of(driver.table.store, 6, access_to(source.topic, reading))
     assert fates(story) == [Outcome.DEAD_LETTER]
     assert story.records[0].reason == "wrong-type"
-    assert [letter.offset for letter in story.letters] == [0]
-    assert story_of(driver.table.store, 7).letters == ()
+    assert [letter.offset for letter in story.dead_letters] == [0]
+    assert story_of(driver.table.store, 7).dead_letters == ()
 
 
 def test_what_is_beyond_the_bound_or_gone_from_the_topic_is_named(tmp_path: Path) -> None:

@@ -301,8 +301,8 @@ def _topics(table: CommandTable, chosen: DeadLetterSelection) -> list[str]:
 
 def _counted(letters: DeadLetterCounts, word: str) -> CommandResult:
     kept = f", {letters.kept} still can't be read and are kept" if letters.kept else ""
-    values = {"letters": letters.gone, "kept": letters.kept}
-    return CommandResult(f"{letters.gone} dead letters {word}{kept}", values)
+    values = {"letters": letters.removed, "kept": letters.kept}
+    return CommandResult(f"{letters.removed} dead letters {word}{kept}", values)
 
 
 def _nothing(_: Mapping[str, Any]) -> dict[str, Any]:

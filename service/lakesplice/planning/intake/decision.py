@@ -1,10 +1,11 @@
-"""What becomes of the changes of a batch, decided once: `append` writes it, `explain-key` tells it.
+"""Decides what becomes of each change of a batch. Both `append`, which writes the result, and
+`explain-key`, which shows it, use this decision.
 
-below the fence           dropped
-of one key                folded into one change; where rows never change, all but the first
-                          are duplicates
-of a key in the index     a change of its row, which has an effect unless the row is newer
-of a key that isn't       a new row, unless it is at or below the purge floor
+a change below the fence       is dropped
+several changes of one key     are folded into one; in an insert-only table all but the first are
+                               duplicates
+a key that the index has       it is a change of that row, without effect if the row is newer
+a key that the index lacks     it becomes a new row, unless it is at or below the purge floor
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from lakesplice.planning.rows.partial_fold import raised
 
 @dataclass(frozen=True)
 class DecisionRules:
-    """What a table says of changes: its schema and live file groups, whether its rows never change,
-    and of the topic whose changes these are the purge floor and the fence.
+    """What decides about changes: the table's schema and live file groups, whether it is
+    insert-only, and the purge floor and the fence of the topic that the changes come from.
     """
 
     schema: TableSchema
@@ -43,11 +44,11 @@ class DecisionRules:
 
 @dataclass(frozen=True)
 class Decision:
-    """What becomes of changes: `folded` has one change per key, in the order of the keys' hashes.
+    """The result: `folded` has one change per key, in the order of the keys' hashes.
 
-    `known` marks those of rows that the table has, which are at `group` and `row`, and `new` those
-    that become rows; the others are at or below the purge floor. `late` counts the changes at or
-    below the fence, `living` the others.
+    `known` marks changes of rows that the table has, whose addresses are `group` and `row`; `new`
+    marks changes that become rows; the others are at or below the purge floor. `below_fence` counts
+    the changes at or below the fence, `above_fence` the others.
     """
 
     folded: pa.Table
@@ -55,12 +56,12 @@ class Decision:
     row: Integers
     known: Mask
     new: Mask
-    late: int
-    living: int
+    below_fence: int
+    above_fence: int
 
 
 class Fate(StrEnum):
-    """What a decision made of a change."""
+    """What the decision is for one change."""
 
     BELOW_FENCE = "below-fence"
     FOLDED = "folded"
@@ -75,40 +76,47 @@ def decide(
 ) -> Decision:
     """Decide about changes in `changes_schema(rules.schema)`, in any order.
 
-    `open_runs` is called if any is above the fence, and returns the runs of the row index, oldest
-    first. Raises `CorruptFileError` for a damaged run, and what `open_runs` raises.
+    `open_runs` returns the runs of the row index, oldest first; it is called only if a change is
+    above the fence. Raises `CorruptFileError` for a damaged run, and what `open_runs` raises.
     """
-    living = raised(_above(changes, rules.fence), rules.schema, rules.fence)
-    late = changes.num_rows - living.num_rows
-    if not living.num_rows:
+    above_fence = raised(_above(changes, rules.fence), rules.schema, rules.fence)
+    below_fence = changes.num_rows - above_fence.num_rows
+    if not above_fence.num_rows:
         nothing, none = np.empty(0, np.int64), np.empty(0, np.bool_)
-        return Decision(living, nothing, nothing, none, none, late=late, living=0)
-    folded = first_of_each(living) if rules.insert_only else fold(living, rules.schema)
+        return Decision(
+            above_fence, nothing, nothing, none, none, below_fence=below_fence, above_fence=0
+        )
+    folded = first_of_each(above_fence) if rules.insert_only else fold(above_fence, rules.schema)
     keys = KeyHashes(folded[KEY_HIGH].to_numpy(), folded[KEY_LOW].to_numpy())
     group, row = locate(open_runs(), keys, rules.groups)
     known, below = group != UNKNOWN, at_or_below(folded, rules.floor)
     new = ~known & ~below
     if rules.schema.partitioned_by:
-        # The index may still have an older place of a purged row, where the row no longer is.
+        # The index may still have an older address of a purged row, where the row no longer is.
         known &= ~below
-    return Decision(folded, group, row, known, new, late=late, living=living.num_rows)
+    return Decision(
+        folded, group, row, known, new, below_fence=below_fence, above_fence=above_fence.num_rows
+    )
 
 
 def fates(
     changes: pa.Table, decision: Decision, rules: DecisionRules
 ) -> list[tuple[Fate, Position]]:
-    """Return what a decision made of each of its changes, and a position: of the fence or the floor
-    that it is below, of the change that it was folded into or is a duplicate of, else its own.
+    """Return the fate of each change, and a position: the fence or floor that it is below, the
+    change that it was folded into or duplicates, else its own.
 
-    Of changes at the position of the one that stands for their key, the first given is that one.
+    If several changes have the position of the one that stands for their key, the first counts as
+    it.
     """
     outcome = _outcomes(decision, rules)
     fenced = at_or_below(changes, rules.fence).tolist()
     seen: set[tuple[int, int]] = set()
-    found = []
-    for key, position, late in zip(_keys(changes), _positions(changes), fenced, strict=True):
-        if late:
-            found.append((Fate.BELOW_FENCE, rules.fence))
+    decided = []
+    for key, position, is_below_fence in zip(
+        _keys(changes), _positions(changes), fenced, strict=True
+    ):
+        if is_below_fence:
+            decided.append((Fate.BELOW_FENCE, rules.fence))
             continue
         fate, winner = outcome[key]
         if position == winner and key not in seen:
@@ -116,14 +124,14 @@ def fates(
             winner = rules.floor if fate is Fate.BELOW_FLOOR else winner
         elif fate is not Fate.DUPLICATE:
             fate = Fate.DUPLICATE if rules.insert_only else Fate.FOLDED
-        found.append((fate, winner))
-    return found
+        decided.append((fate, winner))
+    return decided
 
 
 def _outcomes(
     decision: Decision, rules: DecisionRules
 ) -> dict[tuple[int, int], tuple[Fate, Position]]:
-    """What becomes of each key's one change, with its position."""
+    """The fate of each key's folded change, with its position."""
     known = Fate.DUPLICATE if rules.insert_only else Fate.OF_KNOWN_ROW
     folded = decision.folded
     marks = zip(decision.known.tolist(), decision.new.tolist(), strict=True)
@@ -146,8 +154,8 @@ def _positions(changes: pa.Table) -> list[Position]:
 
 
 def _above(changes: pa.Table, fence: Position) -> pa.Table:
-    """Return the changes that stand above a position."""
+    """Return the changes above a position."""
     if fence == BEFORE_ALL:
         return changes
-    low = at_or_below(changes, fence)
-    return changes.filter(pa.array(~low)) if low.any() else changes
+    at_or_below_it = at_or_below(changes, fence)
+    return changes.filter(pa.array(~at_or_below_it)) if at_or_below_it.any() else changes

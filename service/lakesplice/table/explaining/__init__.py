@@ -1,5 +1,6 @@
-"""Explaining: why a row is as it is, told of its key.
+"""Explaining: finds out why a row is as it is, from the row's key.
 
-Offers the story of a key by what a table's retained versions hold, and what became of a topic's
-records of it. It decides nothing: it asks what ingest and readers ask, and must not write.
+Offers the story of a key: what the retained versions of a table did to its row, and what became of
+each record of the key in the topics. It uses the decisions that ingest and readers use, makes none
+of its own, and must not write.
 """

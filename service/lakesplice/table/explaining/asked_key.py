@@ -1,4 +1,4 @@
-"""The key that is asked about: its values, by the table's types, and its hash."""
+"""The key whose story is asked for: its values in the table's types, and its hash."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Address = tuple[int, int]
 KeyValues: TypeAlias = Any
 """A key's value; of several columns a sequence in key order, or a mapping by column."""
 
-# What JSON writes as these types have it; a date or a number with decimals is written otherwise.
+# Types whose JSON value equals the stored value. Dates and decimals are encoded in other ways.
 _AS_IN_JSON = (Kind.STRING, Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG, Kind.BOOLEAN)
 
 
@@ -37,35 +37,40 @@ class AskedKey:
     low: int
 
     @classmethod
-    def of(cls, schema: TableSchema, given: KeyValues) -> AskedKey:
-        """Read the values; text stands for a value of any type, as `read` shows it.
+    def of(cls, schema: TableSchema, key_values: KeyValues) -> AskedKey:
+        """Convert the values; a text may stand for a value of any type, in the form that `read`
+        shows.
 
-        `UsageError` where they are none of the table's key columns.
+        `UsageError` if they aren't values of the table's key columns.
         """
         if not schema.key:
             raise UsageError("the table has no columns yet, so no keys; see `lakesplice dlq list`")
-        arrays = {name: _array(_column(schema, name), v) for name, v in _named(schema, given)}
+        arrays = {
+            name: _array(_column(schema, name), v) for name, v in _by_column(schema, key_values)
+        }
         high, low = key_hash(pa.table(arrays), schema)
         values = {name: array[0].as_py() for name, array in arrays.items()}
         return cls(values, int(high[0]), int(low[0]))
 
     @property
     def hash(self) -> str:
-        """32 hexadecimal digits."""
+        """The hash in 32 hexadecimal digits."""
         return f"{self.high:016x}{self.low:016x}"
 
     def among(self, changes: pa.Table) -> Mask:
-        """Mark the changes that are of the key."""
+        """Mark the changes of this key."""
         high, low = (changes.column(name).to_numpy() for name in (KEY_HIGH, KEY_LOW))
         mask: Mask = (high == np.uint64(self.high)) & (low == np.uint64(self.low))
         return mask
 
     def located(self, runs: Sequence[Run], manifest: Manifest) -> Address | None:
-        """Return where the index has the key, by all runs of a version; None if it is unknown."""
+        """Return the key's address by all index runs of a version; None if no run has the key."""
         return self._located(runs, frozenset(manifest.groups))
 
     def entry(self, run: Run) -> Address | None:
-        """Return the entry that one run has of the key, whether or not its group lives."""
+        """Return the address that one run has for the key, even if that file group is no longer
+        live.
+        """
         return self._located([run], frozenset(run.groups.tolist()))
 
     def _located(self, runs: Sequence[Run], groups: frozenset[int]) -> Address | None:
@@ -78,16 +83,18 @@ class AskedKey:
     def is_of(
         self, raw: bytes | None, schema: TableSchema, shard: Mapping[str, str]
     ) -> bool | None:
-        """Return whether a record's key, in JSON, is this one; None if that can't be told.
+        """Return whether a record's key, in JSON, is this key; None if it can't be decided.
 
-        `shard` has the key columns that the record's topic says.
+        `shard` has the values of the key columns that the record's topic gives.
         """
         try:
-            told = json.loads(raw or b"")
-            told = told.get("payload", told)
+            fields = json.loads(raw or b"")
+            fields = fields.get("payload", fields)
             names = {n: _column(schema, n).source_name for n in schema.key if n not in shard}
-            # Maxwell writes `pk.` before each.
-            sent = {n: told[of] if of in told else told[f"pk.{of}"] for n, of in names.items()}
+            # Maxwell puts `pk.` before each name.
+            sent = {
+                n: fields[of] if of in fields else fields[f"pk.{of}"] for n, of in names.items()
+            }
         except (ValueError, KeyError, TypeError, AttributeError):
             return None
         if any(_column(schema, name).type.kind not in _AS_IN_JSON for name in sent):
@@ -99,20 +106,20 @@ class AskedKey:
         return (other.high, other.low) == (self.high, self.low)
 
 
-def _named(schema: TableSchema, given: KeyValues) -> list[tuple[str, Any]]:
+def _by_column(schema: TableSchema, key_values: KeyValues) -> list[tuple[str, Any]]:
     """The values by column, in key order."""
-    if isinstance(given, Mapping):
-        if given.keys() != set(schema.key):
-            raise UsageError("give a value of each key column", key=list(schema.key))
-        return [(name, given[name]) for name in schema.key]
+    if isinstance(key_values, Mapping):
+        if key_values.keys() != set(schema.key):
+            raise UsageError("give a value for each key column", key=list(schema.key))
+        return [(name, key_values[name]) for name in schema.key]
     values = (
-        list(given)
-        if isinstance(given, Sequence) and not isinstance(given, str | bytes)
-        else [given]
+        list(key_values)
+        if isinstance(key_values, Sequence) and not isinstance(key_values, str | bytes)
+        else [key_values]
     )
     if len(values) != len(schema.key):
         raise UsageError(
-            "the key has another number of columns; give a value of each, in this order",
+            "the key has another number of columns; give a value for each, in this order",
             key=list(schema.key),
             given=len(values),
         )
@@ -126,7 +133,7 @@ def _column(schema: TableSchema, name: str) -> Column:
 def _array(column: Column, value: Any) -> pa.Array:
     kind = column.type.arrow
     if value is None:
-        raise UsageError("no key has a null", column=column.name)
+        raise UsageError("a key column can't be null; give a value", column=column.name)
     try:
         if isinstance(value, str) and column.type.kind is Kind.BINARY:
             value = bytes.fromhex(value[2:]) if value.startswith("0x") else value.encode()
@@ -135,5 +142,7 @@ def _array(column: Column, value: Any) -> pa.Array:
         return pa.array([value], kind)
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         raise UsageError(
-            "that is no value of the key column", column=column.name, type=column.type.name
+            "the value doesn't fit the key column's type; give one that does",
+            column=column.name,
+            type=column.type.name,
         ) from error

@@ -1,4 +1,4 @@
-"""The story of a key: where the index has it, its row, and what became of all that changed it."""
+"""The story of a key: its address in the index, its row, and every change and record of it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ RECORDS_MAX = 100_000
 
 @dataclass(frozen=True)
 class KeyStory:
-    """All that a table says of a key, at `version`.
+    """Everything that a table and its topics show of a key, as of `version`.
 
-    Of versions below `first` nothing is known any more: `vacuumed` says whether such are gone.
-    `entries` come with the newest run first. `letters` are dead letters of the key;
-    `unclear_letters` counts those of which nobody can tell. `records` are those of its topics that
-    were read again, in the order in which they were taken; `left_out` says which weren't.
+    `first` is the oldest version that can be read; with `vacuumed`, older ones existed and were
+    vacuumed. `entries` are the key's index entries, those of the newest run first. `dead_letters`
+    are those of the key; `unclear_dead_letters` counts those whose key can't be compared with it.
+    `records` are the records of the key that were read again from the topics, in the order in which
+    the table read them; `left_out` says in words which records were not read again.
     """
 
     key: AskedKey
@@ -34,8 +35,8 @@ class KeyStory:
     entries: tuple[IndexEntry, ...]
     row: RowState | None
     changes: tuple[KeyChange, ...]
-    letters: tuple[DeadLetter, ...]
-    unclear_letters: int
+    dead_letters: tuple[DeadLetter, ...]
+    unclear_dead_letters: int
     parked: tuple[ParkReason, ...]
     records: tuple[RecordFate, ...] = ()
     left_out: tuple[str, ...] = ()
@@ -44,30 +45,31 @@ class KeyStory:
 def explain_key(
     store: Store,
     snapshot: Snapshot,
-    given: KeyValues,
+    key_values: KeyValues,
     *,
     values: bool = False,
     access: RecordAccess | None = None,
     records_max: int = RECORDS_MAX,
 ) -> KeyStory:
-    """Return the story of a key, with the row's values only if asked for.
+    """Return the story of a key, with the row's values only if `values` is set.
 
-    `given` is the key's value; of several columns a sequence in key order, or a mapping. With
-    `access` at most `records_max` records of each of the table's topics are read again. Blocks:
-    reads each retained version's manifest, and what it has of the key. `UsageError` for what is no
-    key of the table, `CorruptFileError` for a damaged file, `SourceUnavailable`.
+    `key_values` is the key's value; for several key columns a sequence in key order, or a mapping.
+    With `access`, at most `records_max` records of each of the table's topics are read again.
+    Blocks: reads the manifest of each retained version, and what these have of the key.
+    `UsageError` if the values are no key of the table, `CorruptFileError` for a damaged file,
+    `SourceUnavailable`.
     """
     manifest = snapshot.manifest
-    key = AskedKey.of(manifest.schema, given)
+    key = AskedKey.of(manifest.schema, key_values)
     walk = VersionWalk(store, key, values=values)
     versions = walk.versions(snapshot)
-    letters, unclear = _letters(store, manifest, key)
+    dead_letters, undecided = _dead_letters(store, manifest, key)
     records, left_out = list[RecordFate](), list[str]()
     for topic in manifest.sources if access is not None else ():
         assert access is not None
-        told, missing = RecordFates(store, walk, versions, access).of_topic(topic, records_max)
-        records += told
-        left_out += [f"{topic}: {what}" for what in missing]
+        fates, skipped = RecordFates(store, walk, versions, access).of_topic(topic, records_max)
+        records += fates
+        left_out += [f"{topic}: {what}" for what in skipped]
     return KeyStory(
         key=key,
         version=snapshot.version,
@@ -76,19 +78,21 @@ def explain_key(
         entries=tuple(walk.entries(manifest)),
         row=walk.state(versions[-1]),
         changes=tuple(walk.changes(versions)),
-        letters=letters,
-        unclear_letters=unclear,
+        dead_letters=dead_letters,
+        unclear_dead_letters=undecided,
         parked=manifest.parkings,
         records=tuple(records),
         left_out=tuple(left_out),
     )
 
 
-def _letters(store: Store, manifest: Manifest, key: AskedKey) -> tuple[tuple[DeadLetter, ...], int]:
+def _dead_letters(
+    store: Store, manifest: Manifest, key: AskedKey
+) -> tuple[tuple[DeadLetter, ...], int]:
     def is_of(letter: DeadLetter) -> bool | None:
         source = manifest.sources.get(letter.topic)
         return key.is_of(letter.key, manifest.schema, dict(source.shard) if source else {})
 
-    judged = [(one, is_of(one)) for one in dead_letters_of(store, manifest.dead_letters)]
-    unclear = sum(1 for _, told in judged if told is None)
-    return tuple(one for one, told in judged if told), unclear
+    answers = [(one, is_of(one)) for one in dead_letters_of(store, manifest.dead_letters)]
+    undecided = sum(1 for _, is_of_key in answers if is_of_key is None)
+    return tuple(one for one, is_of_key in answers if is_of_key), undecided

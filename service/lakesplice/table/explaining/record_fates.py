@@ -1,9 +1,8 @@
-"""What became of each of a topic's records of a key, by the code that decided it.
+"""What became of each record of a key in a topic, found out by the code that decided it.
 
-The records of a version are taken again as that version's batch took them: by the intake line from
-the state of the version before, then folded and located with its runs. Whether a change of a row
-had an effect is read from the row, as it stood before the version and after it; which records
-became dead letters, from the version's own.
+The records that a version read are decoded again by the intake line, from the state of the version
+before, then folded, and looked up in that version's index. The row before and after the version
+shows whether a change had an effect; the version's own dead letters show which records became one.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from lakesplice.table.explaining.record_intake import (
     dead_letter,
     found_records,
 )
-from lakesplice.table.explaining.record_ranges import RecordRange, adjoining, choose_ranges
+from lakesplice.table.explaining.record_ranges import RecordRange, choose_ranges, contiguous_groups
 from lakesplice.table.explaining.record_values import Outcome, RecordAccess, RecordFate
 from lakesplice.table.explaining.row_states import RowState
 from lakesplice.table.explaining.version_walk import VersionWalk
@@ -33,7 +32,7 @@ from lakesplice.table.reading.changes import Version
 
 
 class RecordFates:
-    """Tells the fates of the records of one key; blocks, and reads no more than it has to."""
+    """Finds out what became of the records of one key. Blocks; reads only the records it needs."""
 
     def __init__(
         self, store: Store, walk: VersionWalk, versions: Sequence[Version], access: RecordAccess
@@ -44,31 +43,33 @@ class RecordFates:
         self._access = access
 
     def of_topic(self, topic: str, records_max: int) -> tuple[list[RecordFate], tuple[str, ...]]:
-        """Return what became of a topic's records of the key, in the order in which they were
-        read, and in words which records were not read again.
+        """Return the fates of a topic's records of the key, in the order in which the table read
+        them, and in words which records were not read again.
         """
-        there = self._access.records.offsets(topic)
+        topic_offsets = self._access.records.offsets(topic)
         chosen = choose_ranges(
             self._versions,
             topic,
-            {at: earliest for at, (earliest, _) in there.items()},
-            {at: end for at, (_, end) in there.items()},
+            {at: earliest for at, (earliest, _) in topic_offsets.items()},
+            {at: end for at, (_, end) in topic_offsets.items()},
             records_max,
         )
-        told: list[RecordFate | OtherRecord] = []
+        candidates: list[RecordFate | OtherRecord] = []
         raw_keys: set[bytes] = set()
-        for ranges, group in adjoining(chosen.ranges):
+        for ranges, group in contiguous_groups(chosen.ranges):
             records = list(self._access.records.read(topic, ranges))
-            for one in group:
-                found = found_records(self._store, self._walk.key, one, records, self._access)
+            for record_range in group:
+                found = found_records(
+                    self._store, self._walk.key, record_range, records, self._access
+                )
                 raw_keys |= found.raw_keys
-                told += [*self._judged(one, found), *found.others]
-        kept = [
-            one if isinstance(one, RecordFate) else one.fate
-            for one in told
-            if isinstance(one, RecordFate) or self._is_of_key(one, raw_keys)
+                candidates += [*self._change_fates(record_range, found), *found.others]
+        fates_of_key = [
+            record_range if isinstance(record_range, RecordFate) else record_range.fate
+            for record_range in candidates
+            if isinstance(record_range, RecordFate) or self._is_of_key(record_range, raw_keys)
         ]
-        return kept, chosen.left_out
+        return fates_of_key, chosen.left_out
 
     def _is_of_key(self, other: OtherRecord, raw_keys: set[bytes]) -> bool:
         if other.key is None or other.key in raw_keys:
@@ -77,47 +78,49 @@ class RecordFates:
         shard = dict(manifest.sources[other.fate.topic].shard)
         return bool(self._walk.key.is_of(other.key, manifest.schema, shard))
 
-    def _judged(self, one: RecordRange, found: FoundRecords) -> list[RecordFate]:
-        """Tell what became of the changes of the key that a range has."""
-        told, taken = list[RecordFate](), list[tuple[RecordFate, pa.Table]]()
+    def _change_fates(self, record_range: RecordRange, found: FoundRecords) -> list[RecordFate]:
+        """Return what became of the changes of the key within a range of records."""
+        fates_of_changes, applied = list[RecordFate](), list[tuple[RecordFate, pa.Table]]()
         for fate, change in zip(found.changed, found.changes, strict=True):
-            letter = found.letters.get((fate.partition, fate.offset))
-            if letter is None:
-                taken.append((fate, change))
-            else:  # under another configuration than today's
-                told.append(dead_letter(fate, letter.reason, letter.detail))
-        if not taken:
-            return told
-        changes = pa.concat_tables([change for _, change in taken])
+            dead = found.dead_letters.get((fate.partition, fate.offset))
+            if dead is None:
+                applied.append((fate, change))
+            else:  # today's configuration decodes a record that was a dead letter then
+                fates_of_changes.append(dead_letter(fate, dead.reason, dead.detail))
+        if not applied:
+            return fates_of_changes
+        changes = pa.concat_tables([change for _, change in applied])
         ops = [Op(op).name.lower() for op in changes[OP].to_pylist()]
         columns = (changes[name].to_pylist() for name in (POSITION_FILE, POSITION_OFFSET))
         positions = [Position(*pair) for pair in zip(*columns, strict=True)]
-        outcomes = self._outcomes(one, changes, positions)
+        outcomes = self._outcomes(record_range, changes, positions)
         for (fate, _), op, position, (outcome, by) in zip(
-            taken, ops, positions, outcomes, strict=True
+            applied, ops, positions, outcomes, strict=True
         ):
-            told.append(replace(fate, outcome=outcome, op=op, position=position, by=by))
-        return told
+            fates_of_changes.append(replace(fate, outcome=outcome, op=op, position=position, by=by))
+        return fates_of_changes
 
     def _outcomes(
-        self, one: RecordRange, changes: pa.Table, positions: Sequence[Position]
+        self, record_range: RecordRange, changes: pa.Table, positions: Sequence[Position]
     ) -> list[tuple[Outcome, Position | None]]:
-        stood = self._walk.state(one.before)
-        if one.is_lost:
-            standing = stood.position if stood else None
-            return [(Outcome.TAKEN_BEFORE, standing)] * len(positions)
-        if one.taken_in is None:
+        row_before = self._walk.state(record_range.before)
+        if record_range.precedes_history:
+            position_before = row_before.position if row_before else None
+            return [(Outcome.BEFORE_HISTORY, position_before)] * len(positions)
+        if record_range.read_by is None:
             return [(Outcome.UNREAD, None)] * len(positions)
-        stands = self._walk.state(one.taken_in)
-        manifest = one.before.manifest
-        never_changes = self._access.reading(manifest.sources[one.topic]).not_inserts is not None
-        plan = AppendPlan.of(manifest, one.topic, insert_only=never_changes)
+        row_after = self._walk.state(record_range.read_by)
+        manifest = record_range.before.manifest
+        never_changes = (
+            self._access.reading(manifest.sources[record_range.topic]).not_inserts is not None
+        )
+        plan = AppendPlan.of(manifest, record_range.topic, insert_only=never_changes)
         decision = decide(
             changes, plan.rules, lambda: self._walk.runs.open_runs(self._store, plan.runs)
         )
         decided = fates(changes, decision, plan.rules)
         return [
-            _outcome(fate, position, by, stood, stands)
+            _outcome(fate, position, by, row_before, row_after)
             for position, (fate, by) in zip(positions, decided, strict=True)
         ]
 
@@ -126,26 +129,26 @@ def _outcome(
     fate: Fate,
     position: Position,
     by: Position,
-    stood: RowState | None,
-    stands: RowState | None,
+    row_before: RowState | None,
+    row_after: RowState | None,
 ) -> tuple[Outcome, Position | None]:
-    """Say what a decided change came to, by the row before the version and after it."""
+    """Return the outcome of a decided change, from the row before the version and after it."""
     match fate:
         case Fate.BELOW_FENCE:
             return Outcome.BELOW_FENCE, by
         case Fate.BELOW_FLOOR:
             return Outcome.BELOW_FLOOR, by
         case Fate.DUPLICATE:
-            return Outcome.DUPLICATE, stood.position if stood else by
+            return Outcome.DUPLICATE, row_before.position if row_before else by
         case Fate.FOLDED:
             return (Outcome.REPEATED if by == position else Outcome.FOLDED), by
-    if stood is not None and stood.has(position):
-        return Outcome.REPEATED, stood.position
-    if stands is not None and stands.has(position):
+    if row_before is not None and row_before.has(position):
+        return Outcome.REPEATED, row_before.position
+    if row_after is not None and row_after.has(position):
         return Outcome.APPLIED, None
-    level = stood.position if stood else BEFORE_ALL
-    if position <= level:
-        return Outcome.OLDER, level
-    if stands is not None and position < stands.position:
-        return Outcome.OLDER, stands.position
+    position_before = row_before.position if row_before else BEFORE_ALL
+    if position <= position_before:
+        return Outcome.OLDER, position_before
+    if row_after is not None and position < row_after.position:
+        return Outcome.OLDER, row_after.position
     return Outcome.UNEXPLAINED, None

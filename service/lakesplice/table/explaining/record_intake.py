@@ -1,4 +1,4 @@
-"""A topic's records taken once more by the intake line, and what one key has of them."""
+"""Decodes a topic's records again by the intake line, and picks out those of one key."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lakesplice.table.protocol.ports import Store
 
 @dataclass(frozen=True)
 class OtherRecord:
-    """A record without a change; which key it is of, only its raw key can tell."""
+    """A record that isn't a change. Only its key's bytes can show which key it belongs to."""
 
     fate: RecordFate
     key: bytes | None
@@ -30,12 +30,14 @@ class OtherRecord:
 
 @dataclass
 class FoundRecords:
-    """What a range of records has of a key: `changes`, one row each, of the records `changed`;
-    `raw_keys` are these records' keys as they were sent. `others` are records without a change, of
-    any key. `letters` are the range's records that became dead letters, by partition and offset.
+    """What a range of records contains of a key.
+
+    `changed` are the records that are changes of the key, `changes` their changes, one row each,
+    and `raw_keys` their keys as bytes. `others` are records of any key that are no changes.
+    `dead_letters` are the range's records that became dead letters, by partition and offset.
     """
 
-    letters: Mapping[tuple[int, int], DeadLetter] = field(default_factory=dict)
+    dead_letters: Mapping[tuple[int, int], DeadLetter] = field(default_factory=dict)
     changed: list[RecordFate] = field(default_factory=list)
     changes: list[pa.Table] = field(default_factory=list)
     raw_keys: set[bytes] = field(default_factory=set)
@@ -45,86 +47,95 @@ class FoundRecords:
 def found_records(
     store: Store,
     key: AskedKey,
-    one: RecordRange,
+    record_range: RecordRange,
     records_of: Iterable[tuple[int, pa.RecordBatch]],
     access: RecordAccess,
 ) -> FoundRecords:
-    """Take a range of records as its version took them, from the state of the version before.
+    """Decode a range of records as the version that read them did, from the state of the version
+    before.
 
-    `records_of` has them as `TopicRecords.read` gives them, maybe with others. Blocks.
-    `SourceUnavailable` if the registry can't be asked, `CorruptFileError` for a damaged file of
-    dead letters.
+    `records_of` yields batches of records, as `TopicRecords.read` does; records outside the range
+    are skipped. Blocks. `SourceUnavailable` if the registry can't be asked, `CorruptFileError` for
+    a damaged file of dead letters.
     """
-    found = FoundRecords(_letters(store, one))
-    lines = {at: _line(one, at, access) for at in one.offsets}
-    for partition, records in _within(one, records_of):
-        line, taken = lines[partition], 0
+    found = FoundRecords(_dead_letters(store, record_range))
+    intake_lines = {at: _intake_line(record_range, at, access) for at in record_range.offsets}
+    for partition, records in _within(record_range, records_of):
+        line, read_count = intake_lines[partition], 0
         if not line.stopped:
-            named = line.schema_ids_in(records)
-            schemas = None if access.registry is None else access.registry.schemas(named)
+            schema_ids = line.schema_ids_in(records)
+            schemas = None if access.registry is None else access.registry.schemas(schema_ids)
             result = line.take(records, schemas)
             end = line.report().state.next_offset
-            taken = int(np.searchsorted(records.column("offset").to_numpy(), end))
-            _note(found, key, _fates(one, partition, records), records, result, taken)
-        _note_stopped(found, one, _fates(one, partition, records), records, line, taken)
+            read_count = int(np.searchsorted(records.column("offset").to_numpy(), end))
+            _add_read_records(
+                found, key, _fates(record_range, partition, records), records, result, read_count
+            )
+        _add_unread_records(
+            found, record_range, _fates(record_range, partition, records), records, line, read_count
+        )
     return found
 
 
 def _within(
-    one: RecordRange, records_of: Iterable[tuple[int, pa.RecordBatch]]
+    record_range: RecordRange, records_of: Iterable[tuple[int, pa.RecordBatch]]
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     for partition, records in records_of:
-        if partition in one.offsets:
+        if partition in record_range.offsets:
             offsets = records.column("offset").to_numpy()
-            first, last = (int(at) for at in np.searchsorted(offsets, one.offsets[partition]))
+            first, last = (
+                int(at) for at in np.searchsorted(offsets, record_range.offsets[partition])
+            )
             if first < last:
                 yield partition, records.slice(first, last - first)
 
 
-def _line(one: RecordRange, partition: int, access: RecordAccess) -> IntakeLine:
-    manifest = one.before.manifest
-    source = manifest.sources[one.topic]
+def _intake_line(record_range: RecordRange, partition: int, access: RecordAccess) -> IntakeLine:
+    manifest = record_range.before.manifest
+    source = manifest.sources[record_range.topic]
     state = source.partitions.get(partition, PartitionState(0))
     return IntakeLine(
         access.reading(source),
-        one.topic,
+        record_range.topic,
         partition,
         schema=manifest.schema,
-        state=PartitionState(0) if one.is_lost else state,
-        known=known_topic(manifest, source, one.offsets, whole_snapshots=True),
-        late=one.is_lost,
+        state=PartitionState(0) if record_range.precedes_history else state,
+        known=known_topic(manifest, source, record_range.offsets, whole_snapshots=True),
+        late=record_range.precedes_history,
     )
 
 
-def _letters(store: Store, one: RecordRange) -> Mapping[tuple[int, int], DeadLetter]:
-    """The dead letters that a version brought."""
-    if one.taken_in is None:
+def _dead_letters(store: Store, record_range: RecordRange) -> Mapping[tuple[int, int], DeadLetter]:
+    """The dead letters that the range's version added."""
+    if record_range.read_by is None:
         return {}
-    known = {ref.file.path for ref in one.before.manifest.dead_letters}
-    new = [r for r in one.taken_in.manifest.dead_letters if r.file.path not in known]
-    letters = [letter for letter in dead_letters_of(store, new) if letter.topic == one.topic]
-    return {(letter.partition, letter.offset): letter for letter in letters}
+    known = {ref.file.path for ref in record_range.before.manifest.dead_letters}
+    new = [r for r in record_range.read_by.manifest.dead_letters if r.file.path not in known]
+    dead_letters = [
+        letter for letter in dead_letters_of(store, new) if letter.topic == record_range.topic
+    ]
+    return {(letter.partition, letter.offset): letter for letter in dead_letters}
 
 
-def _fates(one: RecordRange, partition: int, records: pa.RecordBatch) -> list[RecordFate]:
-    """The records' places, with what becomes of those that are no change of anything."""
-    version = None if one.taken_in is None else one.taken_in.number
+def _fates(record_range: RecordRange, partition: int, records: pa.RecordBatch) -> list[RecordFate]:
+    """One fate per record, `IGNORED` until something else is known of the record."""
+    version = None if record_range.read_by is None else record_range.read_by.number
     columns = (records.column(name).to_pylist() for name in ("offset", "timestamp"))
     return [
-        RecordFate(one.topic, partition, offset, time_ms, Outcome.IGNORED, version)
+        RecordFate(record_range.topic, partition, offset, time_ms, Outcome.IGNORED, version)
         for offset, time_ms in zip(*columns, strict=True)
     ]
 
 
-def _note(
+def _add_read_records(
     found: FoundRecords,
     key: AskedKey,
     fates: list[RecordFate],
     records: pa.RecordBatch,
     result: IntakeResult,
-    taken: int,
+    read_count: int,
 ) -> None:
-    """Note what became of the first records, `taken` in number."""
+    """Add what became of the first `read_count` records."""
     keys = records.column("key").to_pylist()
     changed: set[int] = set()
     for rows, changes in zip(result.rows, result.changes, strict=True):
@@ -136,8 +147,8 @@ def _note(
             if keys[row] is not None and np.count_nonzero(rows == row) == 1:
                 found.raw_keys.add(keys[row])
     dead_letters = {letter.record: letter for letter in result.dead_letters}
-    for row in sorted({*range(taken)} - changed | dead_letters.keys()):
-        fate, known = fates[row], _letter_at(found, fates[row])
+    for row in sorted({*range(read_count)} - changed | dead_letters.keys()):
+        fate, known = fates[row], _dead_letter_at(found, fates[row])
         now = dead_letters.get(RecordIndex(row))
         if known is not None:
             fate = dead_letter(fate, known.reason, known.detail)
@@ -148,32 +159,36 @@ def _note(
         found.others.append(OtherRecord(fate, keys[row]))
 
 
-def _note_stopped(
+def _add_unread_records(
     found: FoundRecords,
-    one: RecordRange,
+    record_range: RecordRange,
     fates: list[RecordFate],
     records: pa.RecordBatch,
     line: IntakeLine,
-    taken: int,
+    read_count: int,
 ) -> None:
-    """Note the records at and behind one that the line doesn't pass."""
+    """Add the record at which the line stopped, and those after it."""
     parked = line.report().parked
-    why = ("schema-change", "") if parked is None else (str(parked.code), parked.detail)
-    outcome = Outcome.STOPPED if one.taken_in is None else Outcome.UNEXPLAINED
+    reason_and_detail = (
+        ("schema-change", "") if parked is None else (str(parked.code), parked.detail)
+    )
+    outcome = Outcome.STOPPED if record_range.read_by is None else Outcome.UNEXPLAINED
     keys = records.column("key").to_pylist()
-    for fate, key in list(zip(fates, keys, strict=True))[taken:]:
-        known = _letter_at(found, fate)
+    for fate, key in list(zip(fates, keys, strict=True))[read_count:]:
+        known = _dead_letter_at(found, fate)
         if known is not None:
             fate = dead_letter(fate, known.reason, known.detail)
         else:
-            fate = replace(fate, outcome=outcome, reason=why[0], detail=why[1])
+            fate = replace(
+                fate, outcome=outcome, reason=reason_and_detail[0], detail=reason_and_detail[1]
+            )
         found.others.append(OtherRecord(fate, key))
 
 
-def _letter_at(found: FoundRecords, fate: RecordFate) -> DeadLetter | None:
-    return found.letters.get((fate.partition, fate.offset))
+def _dead_letter_at(found: FoundRecords, fate: RecordFate) -> DeadLetter | None:
+    return found.dead_letters.get((fate.partition, fate.offset))
 
 
 def dead_letter(fate: RecordFate, reason: str, detail: str) -> RecordFate:
-    """Return a record as a dead letter."""
+    """Return the fate of a record that became a dead letter."""
     return replace(fate, outcome=Outcome.DEAD_LETTER, reason=reason, detail=detail)

@@ -1,4 +1,4 @@
-"""Which of a topic's records each retained version took, and which of them are to be read again."""
+"""Which records of a topic each retained version read, and which of them are read again."""
 
 from __future__ import annotations
 
@@ -15,26 +15,28 @@ INGEST = "INGEST"
 
 @dataclass(frozen=True)
 class RecordRange:
-    """Records of a topic that one version took, per partition the first offset and one after the
-    last. `before` is the version that they met. `taken_in` is None for records that were not taken
-    yet, and for those taken `before` the oldest version that is known, of which `is_lost` is true.
+    """Records of a topic: per partition the first offset, and the offset after the last.
+
+    `read_by` is the version that read them, `before` the version before it. Records that no version
+    has read yet have no `read_by`, and the newest version as `before`. Records that were read
+    before the oldest retained version have no `read_by` either; `precedes_history` marks them.
     """
 
     topic: str
     offsets: Ranges
     before: Version
-    taken_in: Version | None = None
-    is_lost: bool = False
+    read_by: Version | None = None
+    precedes_history: bool = False
 
     @property
     def records(self) -> int:
-        """How many offsets these are."""
+        """The number of offsets."""
         return sum(end - start for start, end in self.offsets.values())
 
 
 @dataclass(frozen=True)
 class ChosenRanges:
-    """What is read again, oldest first, and in words what isn't."""
+    """The ranges to read again, oldest first, and in words the records that are left out."""
 
     ranges: tuple[RecordRange, ...]
     left_out: tuple[str, ...]
@@ -47,43 +49,53 @@ def choose_ranges(
     ends: Mapping[int, int],
     records_max: int,
 ) -> ChosenRanges:
-    """Choose at most so many records, the newest first; those that one version took all or none.
+    """Choose at most `records_max` records, the newest first. Of one version all records are
+    chosen, or none.
 
-    `versions` are the retained ones, `earliest` and `ends` what the topic still has.
+    `versions` are the retained ones. `earliest` and `ends` are the offsets that the topic still
+    has.
     """
-    left, chosen, left_out = records_max, list[RecordRange](), list[str]()
-    for found in _newest_first(versions, topic, earliest, ends):
-        gone = sum(max(0, earliest.get(at, 0) - start) for at, (start, _) in found.offsets.items())
-        whole = _there(found, earliest)
-        if gone and found.taken_in is not None:
-            left_out.append(f"{_named(found)}: the topic has lost {gone} of its records")
-        elif whole.records <= left:
-            chosen.append(whole)
-            left -= whole.records
-        elif found.taken_in is None:
-            part = _tail(whole, left)
+    remaining, chosen, left_out = records_max, list[RecordRange](), list[str]()
+    for record_range in _newest_first(versions, topic, earliest, ends):
+        lost = sum(
+            max(0, earliest.get(at, 0) - start) for at, (start, _) in record_range.offsets.items()
+        )
+        available = _available(record_range, earliest)
+        if lost and record_range.read_by is not None:
             left_out.append(
-                f"{_named(found)}: {whole.records - part.records} records were not read"
+                f"{_description(record_range)}: the topic has lost {lost} of its records"
             )
+        elif available.records <= remaining:
+            chosen.append(available)
+            remaining -= available.records
+        elif record_range.read_by is None:
+            part = _part_of(available, remaining)
+            unread = available.records - part.records
+            left_out.append(f"{_description(record_range)}: {unread} records were not read")
             chosen.append(part)
-            left -= part.records
+            remaining -= part.records
         else:
-            left_out.append(f"{_named(found)}: its {whole.records} records were not read")
+            left_out.append(
+                f"{_description(record_range)}: its {available.records} records were not read"
+            )
     ranges = tuple(one for one in reversed(chosen) if one.records)
     return ChosenRanges(ranges, tuple(reversed(left_out)))
 
 
-def adjoining(ranges: Sequence[RecordRange]) -> Iterator[tuple[Ranges, list[RecordRange]]]:
-    """Yield the ranges in groups of which each goes on where the one before ends, and what to read
-    for a group: one reading of a topic costs as much as some hundred thousand records.
+def contiguous_groups(ranges: Sequence[RecordRange]) -> Iterator[tuple[Ranges, list[RecordRange]]]:
+    """Group ranges that follow each other without a gap, and yield what to read for each group.
+
+    One reading of a topic costs as much as some hundred thousand records.
     """
     group, whole = list[RecordRange](), dict[int, tuple[int, int]]()
-    for one in ranges:
-        if not all(whole[at][1] == start for at, (start, _) in one.offsets.items() if at in whole):
+    for record_range in ranges:
+        if not all(
+            whole[at][1] == start for at, (start, _) in record_range.offsets.items() if at in whole
+        ):
             yield whole, group
             group, whole = [], {}
-        group.append(one)
-        for at, (start, end) in one.offsets.items():
+        group.append(record_range)
+        for at, (start, end) in record_range.offsets.items():
             whole[at] = (whole.get(at, (start, end))[0], end)
     if group:
         yield whole, group
@@ -93,50 +105,67 @@ def _newest_first(
     versions: Sequence[Version], topic: str, earliest: Mapping[int, int], ends: Mapping[int, int]
 ) -> Iterator[RecordRange]:
     oldest, newest = versions[0], versions[-1]
-    stood = _stood(newest, topic)
-    unread = {at: (stood.get(at, 0), end) for at, end in ends.items() if end > stood.get(at, 0)}
+    read_to = _next_offsets(newest, topic)
+    unread = {at: (read_to.get(at, 0), end) for at, end in ends.items() if end > read_to.get(at, 0)}
     if unread:
         yield RecordRange(topic, unread, newest)
     pairs = list(pairwise(versions))
     for before, now in reversed(pairs):
         if now.operation == INGEST and topic in before.manifest.sources:
-            starts, until = _stood(before, topic), _stood(now, topic)
-            taken = {
+            starts, until = _next_offsets(before, topic), _next_offsets(now, topic)
+            read_here = {
                 at: (starts.get(at, 0), end) for at, end in until.items() if end > starts.get(at, 0)
             }
-            if taken:
-                yield RecordRange(topic, taken, before, now)
-    lost = {at: (earliest.get(at, 0), end) for at, end in _stood(oldest, topic).items()}
-    lost = {at: (start, end) for at, (start, end) in lost.items() if end > start}
-    if lost:
-        yield RecordRange(topic, lost, oldest, is_lost=True)
+            if read_here:
+                yield RecordRange(topic, read_here, before, now)
+    earlier = {at: (earliest.get(at, 0), end) for at, end in _next_offsets(oldest, topic).items()}
+    earlier = {at: (start, end) for at, (start, end) in earlier.items() if end > start}
+    if earlier:
+        yield RecordRange(topic, earlier, oldest, precedes_history=True)
 
 
-def _stood(version: Version, topic: str) -> Mapping[int, int]:
+def _next_offsets(version: Version, topic: str) -> Mapping[int, int]:
     source = version.manifest.sources.get(topic)
     return {} if source is None else next_offsets(source)
 
 
-def _there(found: RecordRange, earliest: Mapping[int, int]) -> RecordRange:
+def _available(record_range: RecordRange, earliest: Mapping[int, int]) -> RecordRange:
     offsets = {
-        at: (max(start, earliest.get(at, 0)), end) for at, (start, end) in found.offsets.items()
+        at: (max(start, earliest.get(at, 0)), end)
+        for at, (start, end) in record_range.offsets.items()
     }
     offsets = {at: (start, end) for at, (start, end) in offsets.items() if end > start}
-    return RecordRange(found.topic, offsets, found.before, found.taken_in, found.is_lost)
+    return RecordRange(
+        record_range.topic,
+        offsets,
+        record_range.before,
+        record_range.read_by,
+        record_range.precedes_history,
+    )
 
 
-def _tail(found: RecordRange, records: int) -> RecordRange:
-    """Return the last records of a range; of those that aren't read yet, the first ones."""
-    share = records // max(1, len(found.offsets))
+def _part_of(record_range: RecordRange, records: int) -> RecordRange:
+    """Return the last records of a range; the first ones if no version has read the range yet."""
+    share = records // max(1, len(record_range.offsets))
     offsets = {
-        at: (max(start, end - share), end) if found.is_lost else (start, min(end, start + share))
-        for at, (start, end) in found.offsets.items()
+        at: (max(start, end - share), end)
+        if record_range.precedes_history
+        else (start, min(end, start + share))
+        for at, (start, end) in record_range.offsets.items()
     }
     offsets = {at: (start, end) for at, (start, end) in offsets.items() if end > start}
-    return RecordRange(found.topic, offsets, found.before, found.taken_in, found.is_lost)
+    return RecordRange(
+        record_range.topic,
+        offsets,
+        record_range.before,
+        record_range.read_by,
+        record_range.precedes_history,
+    )
 
 
-def _named(found: RecordRange) -> str:
-    if found.taken_in is not None:
-        return f"version {found.taken_in.number}"
-    return f"before version {found.before.number}" if found.is_lost else "not taken yet"
+def _description(record_range: RecordRange) -> str:
+    if record_range.read_by is not None:
+        return f"version {record_range.read_by.number}"
+    if record_range.precedes_history:
+        return f"before version {record_range.before.number}"
+    return "not read by the table yet"

@@ -1,4 +1,4 @@
-"""What is told of a topic's record, and how records are read to tell it."""
+"""The fate of a topic's record, and the ports by which records are read again."""
 
 from __future__ import annotations
 
@@ -30,15 +30,17 @@ class Outcome(StrEnum):
     DEAD_LETTER = "dead-letter"
     STOPPED = "stopped"
     UNREAD = "unread"
-    TAKEN_BEFORE = "taken-before"
+    BEFORE_HISTORY = "taken-before"
     UNEXPLAINED = "unexplained"
 
 
 @dataclass(frozen=True)
 class RecordFate:
-    """What became of a change of the key, in which version; a record may be of two changes, and
-    may have been read more than once. `position` is its change's, None for a record that is none;
-    `by` is what it was folded into, older than, or below. `detail` may quote a value.
+    """What became of a record of the key, and in which version.
+
+    A record with two changes has two fates, and so has a record that was read twice. `position` is
+    its change's, None if it is no change. `by` is the position of the change, row, fence or floor
+    that decided the outcome. `detail` may quote a value.
     """
 
     topic: str
@@ -55,23 +57,23 @@ class RecordFate:
 
 
 class TopicRecords(Protocol):
-    """Reads a topic; every call blocks, and raises `SourceUnavailable`."""
+    """Reads the records of a topic. Every call blocks, and may raise `SourceUnavailable`."""
 
     def offsets(self, topic: str) -> Mapping[int, tuple[int, int]]:
-        """Return per partition the earliest offset and one after the last."""
+        """Return per partition the earliest offset, and the offset after the last record."""
         ...
 
     def read(self, topic: str, ranges: Ranges) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield batches of records, each of one partition and all in offset order: columns offset,
-        timestamp (milliseconds), key, value and headers.
+        """Yield batches of records, each of one partition, in offset order: columns offset,
+        timestamp (ms), key, value and headers.
         """
         ...
 
 
 @dataclass(frozen=True)
 class RecordAccess:
-    """How records of a table's topics are read: their topic, what the configuration says of each
-    source, and the registry that they name schemas of, if there is one.
+    """How to read the records of a table's topics again: the reader, the configuration for each
+    source, and the schema registry if the records name schemas in one.
     """
 
     records: TopicRecords

@@ -1,4 +1,4 @@
-"""One row as a version has it: in its base file, and with what waits laid over it."""
+"""One row as of a version: in its base file, and with its waiting changes applied."""
 
 from __future__ import annotations
 
@@ -36,9 +36,11 @@ from lakesplice.table.protocol.ports import Store
 
 @dataclass(frozen=True)
 class RowState:
-    """A row of a version. `position` is that of the newest of its changes, `base_position` of what
-    the base file has; `waiting` are its waiting changes, by position, and `parts` the positions
-    that its columns' values are from, where images may be partial. A deleted row has no `values`.
+    """A row as of a version.
+
+    `position` is that of its newest change, `base_position` the one in the base file. `waiting` are
+    the row's waiting changes, in order of position. `parts` are the positions that its columns'
+    values come from, in a table that takes partial images. A deleted row has no `values`.
     """
 
     address: Address
@@ -53,7 +55,9 @@ class RowState:
     values: dict[str, Any] = field(default_factory=dict)
 
     def has(self, position: Position) -> bool:
-        """Whether the row, or a column of it, is what the change at a position made it."""
+        """Whether the change at this position gave the row, or one of its columns, the present
+        value.
+        """
         return position == self.position or position in self.parts
 
 
@@ -64,10 +68,10 @@ def row_at(
     address: Address,
     columns: Sequence[str] = (),
 ) -> RowState:
-    """Read the row at an address of a version, with the values of these columns.
+    """Read the row at an address of a version, with the values of `columns`.
 
-    Blocks: reads a row group's system columns and key, and the deltas that wait for the file group.
-    `CorruptFileError` if another key's row is there, and as a scan does.
+    Blocks: reads the key and the system columns of a row group, and the deltas that wait for the
+    file group. `CorruptFileError` if the row there has another key; otherwise errors as a scan's.
     """
     group, row = address
     schema = manifest.schema
@@ -109,13 +113,13 @@ def changes_at(
     addresses: Sequence[Address],
     columns: Sequence[str] = (),
 ) -> pa.Table:
-    """Return the changes of some deltas for the rows at some addresses. Blocks."""
+    """Return the changes that some deltas have for the rows at some addresses. Blocks."""
     found = read_waiting(store, deltas, schema, {group for group, _ in addresses}, columns)
     groups, rows = (found.column(name).to_numpy() for name in (GROUP, ROW))
-    mine = np.zeros(found.num_rows, np.bool_)
+    of_addresses = np.zeros(found.num_rows, np.bool_)
     for group, row in addresses:
-        mine |= (groups == group) & (rows == row)
-    return found.filter(pa.array(mine)).combine_chunks()
+        of_addresses |= (groups == group) & (rows == row)
+    return found.filter(pa.array(of_addresses)).combine_chunks()
 
 
 def _row_in_file(file: BaseFile, group: int, row: int) -> int:
@@ -144,14 +148,14 @@ def _position(row: pa.Table) -> Position:
 
 
 def _parts(row: pa.Table, schema: TableSchema) -> frozenset[Position]:
-    """The positions that known values are from."""
+    """The positions that known values of columns come from."""
     if schema.positions is None:
         return frozenset()
-    spelt = row[schema.positions.name].combine_chunks()
+    encoded = row[schema.positions.name].combine_chunks()
     own = _position(row)
     deleted = np.array([row[IS_DELETED][0].as_py()])
     registers = Registers.of(
-        np.array([own.file]), np.array([own.offset]), deleted, spelt, len(schema.columns)
+        np.array([own.file]), np.array([own.offset]), deleted, encoded, len(schema.columns)
     )
     known = registers.known[0]
     pairs = zip(registers.file[0][known].tolist(), registers.offset[0][known].tolist(), strict=True)

@@ -1,4 +1,6 @@
-"""A table's retained versions, gone through with one key: its entry, its row, what changed it."""
+"""Follows one key through the retained versions of a table: its index entry, its row, its
+changes.
+"""
 
 from __future__ import annotations
 
@@ -47,9 +49,10 @@ class Effect(StrEnum):
 class KeyChange:
     """What a version did to the row of a key.
 
-    `position` is the change's, or the row's where no change did it; `stood` what the row stood at
-    before. `columns` are those that an update changed, None where that isn't known. An `OLDER`
-    change is in the version and has no effect; `MERGED` brought the row as it is into base files.
+    `position` is the change's, or the row's if no single change did it; `position_before` is the
+    row's before it. `columns` are the columns that an update changed, None if unknown. `OLDER`: the
+    version contains the change, which had no effect. `MERGED`: a base file has the row's changes
+    from then on.
     """
 
     version: int
@@ -57,7 +60,7 @@ class KeyChange:
     operation: str
     effect: Effect
     position: Position | None = None
-    stood: Position | None = None
+    position_before: Position | None = None
     op: str | None = None
     source_ts: datetime | None = None
     columns: tuple[str, ...] | None = None
@@ -66,8 +69,8 @@ class KeyChange:
 
 @dataclass(frozen=True)
 class IndexEntry:
-    """An entry of the key in a run of the index. The newest run that has one decides; if its file
-    group isn't `live`, the key counts as unknown.
+    """An entry of the key in one index run. The entry of the newest run decides; if its file group
+    isn't `live`, the key counts as unknown.
     """
 
     run: str
@@ -77,7 +80,9 @@ class IndexEntry:
 
 
 class VersionWalk:
-    """Goes through a table's versions with a key; remembers what it read. Every call blocks."""
+    """Follows a key through the versions of a table and remembers what it read. Every call
+    blocks.
+    """
 
     def __init__(self, store: Store, key: AskedKey, *, values: bool = False) -> None:
         self.key = key
@@ -87,7 +92,7 @@ class VersionWalk:
         self._states: dict[int, RowState | None] = {}
 
     def versions(self, snapshot: Snapshot) -> list[Version]:
-        """Return the retained versions up to a snapshot's, oldest first; never none."""
+        """Return the retained versions up to the snapshot's, oldest first; at least one."""
         oldest = snapshot.manifest.retention.retained_from
         first = min(first_there(self._store, oldest), snapshot.version)
         found: list[Version] = []
@@ -99,7 +104,7 @@ class VersionWalk:
         return found
 
     def entries(self, manifest: Manifest) -> Iterator[IndexEntry]:
-        """Yield what each run has of the key, the newest first."""
+        """Yield the key's entry in each run that has one, newest run first."""
         decides = True
         for ref in reversed(manifest.runs):
             (run,) = self.runs.open_runs(self._store, [ref])
@@ -108,17 +113,17 @@ class VersionWalk:
                 yield IndexEntry(ref.file.path, address, address[0] in manifest.groups, decides)
                 decides = False
 
-    def place(self, manifest: Manifest) -> Address | None:
-        """Return where the index has the key in a version."""
+    def address(self, manifest: Manifest) -> Address | None:
+        """Return the key's address by the index of a version."""
         if not manifest.schema.key:
             return None
         return self.key.located(self.runs.open_runs(self._store, manifest.runs), manifest)
 
     def state(self, version: Version) -> RowState | None:
-        """Return the key's row as a version has it; None if it has none."""
+        """Return the key's row as of a version; None if it has none."""
         if version.number not in self._states:
             manifest = version.manifest
-            address = self.place(manifest)
+            address = self.address(manifest)
             columns = self._columns(manifest.schema)
             self._states[version.number] = (
                 None
@@ -128,17 +133,19 @@ class VersionWalk:
         return self._states[version.number]
 
     def changes(self, versions: Sequence[Version]) -> Iterator[KeyChange]:
-        """Yield what the versions did to the key's row, from what the first one has of it on."""
+        """Yield the effects of the versions on the key's row, beginning with its state in the first
+        one.
+        """
         first, state = versions[0], self.state(versions[0])
         if state is not None:
             born = first.number == 0 or first.operation == ADOPT
             effect = Effect.INSERTED if born and not state.deleted else Effect.PRESENT
-            yield self._seen(first, effect, state)
+            yield self._row_effect(first, effect, state)
         for before, now in pairwise(versions):
             yield from self._between(before, now)
 
     def _between(self, before: Version, now: Version) -> Iterator[KeyChange]:
-        old, new = self.place(before.manifest), self.place(now.manifest)
+        old, new = self.address(before.manifest), self.address(now.manifest)
         if now.operation in (RESTORE, RESET):
             yield from self._jumped(before, now, Effect.RESTORED)
         elif now.operation == PURGE and old != new:
@@ -148,60 +155,68 @@ class VersionWalk:
             yield from self._changed(before, now, old, new)
 
     def _jumped(self, before: Version, now: Version, effect: Effect) -> Iterator[KeyChange]:
-        stood, stands = self.state(before), self.state(now)
-        same = stood and stands and stood.position == stands.position
-        if stood is stands or (same and effect is Effect.RESTORED):
+        row_before, row_after = self.state(before), self.state(now)
+        same = row_before and row_after and row_before.position == row_after.position
+        if row_before is row_after or (same and effect is Effect.RESTORED):
             return
-        yield self._seen(now, effect, stands, stood)
+        yield self._row_effect(now, effect, row_after, row_before)
 
     def _changed(
         self, before: Version, now: Version, old: Address | None, new: Address | None
     ) -> Iterator[KeyChange]:
         changes = self._new_changes(before, now, [at for at in (old, new) if at is not None])
-        came = new is not None and new != old and bool(_new_runs(before.manifest, now.manifest))
-        if not came and not changes.num_rows:
+        has_new_entry = (
+            new is not None and new != old and bool(_new_runs(before.manifest, now.manifest))
+        )
+        if not has_new_entry and not changes.num_rows:
             yield from self._rewritten(before, now, old, new)
             return
-        stood, stands = self.state(before), self.state(now)
-        assert stands is not None, "a row whose changes came is there"
-        level = stood.position if stood else BEFORE_ALL
-        live = stood is not None and not stood.deleted
-        if came:
-            level = stands.base_position
+        row_before, row_after = self.state(before), self.state(now)
+        assert row_after is not None, "a row with new changes exists"
+        level = row_before.position if row_before else BEFORE_ALL
+        live = row_before is not None and not row_before.deleted
+        if has_new_entry:
+            level = row_after.base_position
             effect = Effect.MOVED if live else Effect.INSERTED
-            live = not stands.base_deleted
-            yield self._seen(now, effect if live else Effect.DELETED, stands, stood, level)
+            live = not row_after.base_deleted
+            yield self._row_effect(
+                now, effect if live else Effect.DELETED, row_after, row_before, level
+            )
         for at in range(changes.num_rows):
             change = changes.slice(at, 1)
             position = _position(change)
             deletes = change[OP][0].as_py() == Op.DELETE
-            if came and position == level and deletes:
-                continue  # the place that the row left
-            given = stands.has(position) and not (stood and stood.has(position))
-            if position <= level and not given:
-                yield self._told(now, Effect.OLDER, change, level)
+            if has_new_entry and position == level and deletes:
+                continue  # the row's former address, which it left
+            row_has_it = row_after.has(position) and not (row_before and row_before.has(position))
+            if position <= level and not row_has_it:
+                yield self._change_effect(now, Effect.OLDER, change, level)
                 continue
             effect = Effect.DELETED if deletes else Effect.UPDATED if live else Effect.INSERTED
-            yield self._told(now, effect, change, None if level == BEFORE_ALL else level)
+            yield self._change_effect(now, effect, change, None if level == BEFORE_ALL else level)
             level, live = max(level, position), not deletes
 
     def _rewritten(
         self, before: Version, now: Version, old: Address | None, new: Address | None
     ) -> Iterator[KeyChange]:
-        """A compaction that merged the row's changes, or an upsert that wrote them at once."""
+        """A compaction that merged the row's changes, or an upsert that wrote them into the base
+        file.
+        """
         if old is None or old != new or _file(before.manifest, old) == _file(now.manifest, old):
             return
-        stood, stands = self.state(before), self.state(now)
-        if stood is None or stands is None:
+        row_before, row_after = self.state(before), self.state(now)
+        if row_before is None or row_after is None:
             return
-        if stands.position != stood.position:
-            effect = Effect.INSERTED if stood.deleted else Effect.UPDATED
-            yield self._seen(now, Effect.DELETED if stands.deleted else effect, stands, stood)
-        elif stood.waiting.num_rows > stands.waiting.num_rows:
-            yield self._seen(now, Effect.MERGED, stands, stood)
+        if row_after.position != row_before.position:
+            effect = Effect.INSERTED if row_before.deleted else Effect.UPDATED
+            yield self._row_effect(
+                now, Effect.DELETED if row_after.deleted else effect, row_after, row_before
+            )
+        elif row_before.waiting.num_rows > row_after.waiting.num_rows:
+            yield self._row_effect(now, Effect.MERGED, row_after, row_before)
 
     def _new_changes(self, before: Version, now: Version, places: Sequence[Address]) -> pa.Table:
-        """The changes that a version brought for the row, in their order."""
+        """The changes of the row that a version added, in order of position."""
         known = {delta.file.path for delta in before.manifest.deltas}
         deltas = [delta for delta in now.manifest.deltas if delta.file.path not in known]
         schema = now.manifest.schema
@@ -211,12 +226,12 @@ class VersionWalk:
     def _columns(self, schema: TableSchema) -> tuple[str, ...]:
         return schema.shown if self._values else ()
 
-    def _seen(
+    def _row_effect(
         self,
         version: Version,
         effect: Effect,
-        stands: RowState | None,
-        stood: RowState | None = None,
+        row_after: RowState | None,
+        row_before: RowState | None = None,
         position: Position | None = None,
     ) -> KeyChange:
         return KeyChange(
@@ -224,14 +239,14 @@ class VersionWalk:
             version.timestamp_ms,
             version.operation,
             effect,
-            position=position or (stands.position if stands else None),
-            stood=stood.position if stood else None,
-            source_ts=stands.source_ts if stands else None,
-            values=stands.values if stands else {},
+            position=position or (row_after.position if row_after else None),
+            position_before=row_before.position if row_before else None,
+            source_ts=row_after.source_ts if row_after else None,
+            values=row_after.values if row_after else {},
         )
 
-    def _told(
-        self, version: Version, effect: Effect, change: pa.Table, stood: Position | None
+    def _change_effect(
+        self, version: Version, effect: Effect, change: pa.Table, position_before: Position | None
     ) -> KeyChange:
         schema, op = version.manifest.schema, Op(change[OP][0].as_py())
         names = self._columns(schema) if op is not Op.DELETE else ()
@@ -241,7 +256,7 @@ class VersionWalk:
             version.operation,
             effect,
             position=_position(change),
-            stood=stood,
+            position_before=position_before,
             op=op.name.lower(),
             source_ts=change[SOURCE_TS][0].as_py(),
             columns=_columns_changed(change, schema),
@@ -264,7 +279,7 @@ def _position(change: pa.Table) -> Position:
 
 
 def _columns_changed(change: pa.Table, schema: TableSchema) -> tuple[str, ...] | None:
-    """The columns of which an update has other values, or may have; None if that isn't known."""
+    """The columns that an update gave other values, or may have; None if unknown."""
     sets, known = bitmap_rows(change[CHANGED].combine_chunks(), bitmap_bytes(schema))
     if not known[0]:
         return None

@@ -1,5 +1,5 @@
-"""Ingest: what a batch brings to one table becomes its next version, or parks it.
+"""Ingest: a batch's changes of one table become its next version, or park the table.
 
-Offers the table as its driver holds it, the writing of changes, fences, and replay of dead letters.
-It must not decide what records mean: `lakesplice.planning.intake` does.
+Offers the table as its driver sees it, the writing of changes, fences, and the replay of dead
+letters. What a record means is decided by `lakesplice.planning.intake`, not here.
 """

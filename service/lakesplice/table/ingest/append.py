@@ -1,7 +1,7 @@
-"""Append: one table's part of a batch becomes a delta, a base file and a run of the row index.
+"""Append: the changes of one key range of a table become a delta, a base file and an index run.
 
-Runs in an executor, for one range of key hashes. Nothing it writes can be seen until the driver's
-commit names it; a repeated or abandoned attempt leaves only files that nothing refers to.
+It runs in a task. Nothing that it writes is visible before the driver commits it, so a task that is
+retried or abandoned leaves only files that no version names.
 """
 
 from __future__ import annotations
@@ -42,10 +42,11 @@ from lakesplice.table.protocol.ports import Entropy, Store
 
 @dataclass(frozen=True)
 class AppendPlan:
-    """What a task must know of a table to append to it: schema, runs, live file groups, whether its
-    rows never change; of the topic whose changes these are the purge floor, and the position up
-    to which no row of its lives. Where it has partition columns, also the base files and deltas,
-    from which rows that move are read.
+    """What a task must know of a table to append to it.
+
+    These are the schema, the index runs, the live file groups and whether the table is insert-only;
+    of the topic that the changes come from, the purge floor and the fence; in a table with
+    partition columns also the base files and deltas, from which the rows that move are read.
     """
 
     schema: TableSchema
@@ -61,7 +62,7 @@ class AppendPlan:
     def of(
         cls, manifest: Manifest, topic: str | None = None, *, insert_only: bool = False
     ) -> AppendPlan:
-        """Return what `manifest` says of it to changes of a topic; None stands for the only one."""
+        """Return the plan for the changes of a topic, by default of the table's only topic."""
         groups = np.array(sorted(manifest.groups), np.int64)
         source = manifest.source if topic is None else manifest.sources.get(topic)
         fence, floor = (
@@ -74,17 +75,17 @@ class AppendPlan:
 
     @property
     def rules(self) -> DecisionRules:
-        """What changes are decided by."""
+        """The rules by which changes are decided."""
         return DecisionRules(self.schema, self.groups, self.insert_only, self.floor, self.fence)
 
 
 @dataclass(frozen=True)
 class Appended:
-    """What was written for one range of a table's keys; None where nothing called for it.
+    """What was written for one range of keys. `delta` and `run` are None if none was needed.
 
-    `files` are one per partition that got rows. `read` are the deltas that were read to move rows,
-    by path: no other may wait when that is committed; None if no row moved. `left` are the file
-    groups that rows moved from.
+    `files` are the new base files, one per partition that got rows. If rows moved, `read` are the
+    paths of the deltas that were read for it, else None: the commit is refused if others wait by
+    then. `left` are the file groups that rows moved from.
     """
 
     files: tuple[NewFile, ...]
@@ -102,23 +103,28 @@ def append(
     runs: RunCache,
     entropy: Entropy,
 ) -> Appended:
-    """Fold, locate and write one range's changes; known keys go to a delta, new ones to a base
-    file.
+    """Fold, locate and write the changes of one key range: those of known keys to a delta, those of
+    new keys to a base file.
 
-    `changes` are in `changes_schema(plan.schema)`. `counts` has the keys `folded`, `updated`
-    (changes of known keys) and `inserted`; where rows never change, `duplicates` (changes of known
-    keys, and all but the first of a new one) instead of `updated`. `below_floor` are changes of
-    unknown keys that the table's purge may have deleted for good, `late` those at or below the
-    fence, `incomplete` new rows that no reader sees until every column of theirs is known, `moved`
-    those of `updated` whose rows came to another partition. Raises `StorageError`, and
-    `CorruptFileError` for a damaged run, where rows may move also for a base file or delta.
+    `changes` are in `changes_schema(plan.schema)`. `counts` has `folded`, the changes after the
+    fold; `updated`, those of known keys; `inserted`, those that became rows; in an insert-only
+    table `duplicates` instead of `updated`: changes of known keys, and all but the first of a new
+    key. `below_floor` counts changes of unknown keys that a purge may have removed, `late` those at
+    or below the fence, `incomplete` new rows that are hidden until all their columns are known,
+    `moved` those of `updated` whose rows moved to another partition. Raises `StorageError`, and
+    `CorruptFileError` for a damaged run; if rows may move, also for a damaged base file or delta.
     """
     decided = decide(
         pa.concat_tables(changes), plan.rules, lambda: runs.open_runs(store, plan.runs)
     )
-    late, folded, known, new = decided.late, decided.folded, decided.known, decided.new
-    if late and not decided.living:
-        return Appended((), None, None, {"late": late})
+    below_fence, folded, known, new = (
+        decided.below_fence,
+        decided.folded,
+        decided.known,
+        decided.new,
+    )
+    if below_fence and not decided.above_fence:
+        return Appended((), None, None, {"late": below_fence})
     delta, moved, left = None, None, frozenset[int]()
     if known.any() and not plan.insert_only:
         places = decided.group[known], decided.row[known]
@@ -133,10 +139,10 @@ def append(
     updated, inserted = int(known.sum()), int(new.sum())
     counts = {"folded": folded.num_rows, "updated": updated, "inserted": inserted}
     counts["below_floor"] = folded.num_rows - updated - inserted
-    counts |= {"late": late} if late else {}
+    counts |= {"late": below_fence} if below_fence else {}
     counts |= _incomplete(folded, new, plan.schema)
     if plan.insert_only:
-        counts |= {"updated": 0, "duplicates": decided.living - counts["inserted"]}
+        counts |= {"updated": 0, "duplicates": decided.above_fence - counts["inserted"]}
     if moved is None:
         return Appended(files, delta, run, counts)
     counts |= {"moved": moved.num_rows}
@@ -145,7 +151,7 @@ def append(
 
 
 def _incomplete(changes: pa.Table, new: Mask, schema: TableSchema) -> dict[str, int]:
-    """Count new rows of which a column isn't known, though no delete is the newest of them."""
+    """Count new rows that are hidden since a column is unknown, without those that were deleted."""
     rows = changes.filter(pa.array(new & partial_rows(changes, schema)))
     count = int(np.count_nonzero(hidden_rows(rows, schema))) if rows.num_rows else 0
     return {"incomplete": count} if count else {}
@@ -156,7 +162,7 @@ def _located(changes: pa.Table, group: Integers, row: Integers) -> pa.Table:
 
 
 def write_delta(store: Store, located: pa.Table, schema: TableSchema, entropy: Entropy) -> DeltaRef:
-    """Write a delta of located changes; user columns that `located` lacks are not in it."""
+    """Write a delta of located changes, with those user columns that `located` has."""
     data = encode_delta(located, schema)
     ref = put_file(store, layout.delta_path(entropy), data)
     groups, counts = np.unique(located[GROUP].to_numpy(), return_counts=True)
@@ -165,7 +171,7 @@ def write_delta(store: Store, located: pa.Table, schema: TableSchema, entropy: E
 
 
 def _as_rows(inserts: pa.Table, schema: TableSchema, moved: pa.Table | None) -> pa.Table:
-    """Return what is to be written to base files, with the hashes of the keys behind."""
+    """Return the rows to write to base files, followed by the hashes of their keys."""
     deleted = pa.array(hidden_rows(inserts, schema))
     names = [*schema.arrow.names, KEY_HIGH, KEY_LOW]
     rows = inserts.append_column(IS_DELETED, deleted).select(names)
@@ -177,10 +183,10 @@ def _as_rows(inserts: pa.Table, schema: TableSchema, moved: pa.Table | None) -> 
 def _write_rows(
     store: Store, rows: pa.Table, schema: TableSchema, entropy: Entropy
 ) -> tuple[tuple[NewFile, ...], RunRef | None]:
-    """Write rows to new file groups, one per partition, and the run that finds them."""
+    """Write rows to new file groups, one per partition, and an index run of them."""
     if not rows.num_rows:
         return (), None
-    # In the order of the source, rows that are changed together later lie together.
+    # In the source's order, rows that are later changed together are next to each other.
     rows = rows.sort_by([(POSITION_FILE, "ascending"), (POSITION_OFFSET, "ascending")])
     files, pieces = [], []
     for partition, part in _by_partition(rows, schema):

@@ -1,10 +1,9 @@
-"""Settling: the result of a batch's tasks for one topic becomes its table's next version, or
-versions.
+"""The result of a batch's tasks for one topic becomes the next version, or versions, of its table.
 
-An image with further columns makes the schema grow first, a change of another server that took over
-is reported as an epoch. No version names what was written until then, and the batch's tasks run
-again for this topic. So they do if another topic of the table was quicker to change its schema. The
-first batch of a new table runs once, as long as all of its partitions found the same columns.
+If an image has further columns, a first commit extends the schema; if another server took over as
+source, a first commit records an epoch. What the tasks wrote is then not committed: they run again
+for this topic. They also run again if another topic of the table changed the schema meanwhile. Only
+the first batch of a new table needs no second run, if all of its partitions found the same columns.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ from lakesplice.table.ingest.reports import ingest_intent, moves_nothing, vacate
 from lakesplice.table.protocol.commit import Conflict, ConflictCode
 from lakesplice.table.protocol.intents import Ingest
 
-# The next round plans on what compaction left. Any other conflict would be met again, and again.
+# The next round plans with the files that the compaction wrote. No other conflict would pass.
 _MOVED_BY_COMPACTION = {ConflictCode.FILES, ConflictCode.DELTAS}
-# How often a batch that moves rows rewrites their old files because compaction was quicker.
+# How often a batch that moves rows rewrites their old files after a compaction replaced them.
 _ATTEMPTS_MAX = 5
 _REASONS_OF_COLUMNS = frozenset(("wrong-type", "out-of-range"))
 _MOVED_BY_TOPICS = {ConflictCode.SCHEMA, ConflictCode.DELTAS}
@@ -41,8 +40,8 @@ _MOVED_BY_TOPICS = {ConflictCode.SCHEMA, ConflictCode.DELTAS}
 
 @dataclass(frozen=True)
 class CommitContribution:
-    """The result of a batch's tasks for one topic; it covers the offsets `starts` to `ends`
-    (exclusive). `planned_on` is the version that the tasks were given.
+    """The result of a batch's tasks for one topic, for the offsets `starts` to `ends` (exclusive).
+    `planned_on` is the version of the table that the tasks were given.
     """
 
     planned_on: int
@@ -54,14 +53,14 @@ class CommitContribution:
 
 
 class CommitOutcome(Enum):
-    """`DONE`: committed, or there was nothing to commit. `AGAIN`: the tasks have to run again."""
+    """`DONE`: committed, or nothing had to be committed. `AGAIN`: the tasks have to run again."""
 
     DONE = auto()
     AGAIN = auto()
 
 
 def _send_nowhere(_letters: Sequence[DeadLetterRef]) -> None:
-    """Dead letters are written to the lake only."""
+    """The default for `send`: dead letters are stored in the lake only."""
 
 
 def commit_contribution(
@@ -71,11 +70,12 @@ def commit_contribution(
     limit: DeadLetterLimit = NO_LIMIT,
     send: Callable[[Sequence[DeadLetterRef]], None] = _send_nowhere,
 ) -> CommitOutcome | Conflict:
-    """Commit a table's part of a batch; a `Conflict` says why it may not be. `policy` is the one
-    that its tasks were given. `send` is called with dead letters just before they are committed.
+    """Commit a table's part of a batch; a `Conflict` says why it can't be committed. `policy` is
+    the one that the tasks were given. `send` is called with the dead letters just before they are
+    committed.
 
-    A table may be parked afterwards: with `limit` exceeded it keeps the offsets from before the
-    batch. Blocks; errors as `DriverTable.commit`.
+    The table may be parked afterwards: if `limit` is exceeded, it is parked at the offsets from
+    before the batch. Blocks; errors as `DriverTable.commit`.
     """
     sightings = [seen for report in contribution.reports for seen in report.sightings]
     own = table.source.own_presences
@@ -84,21 +84,21 @@ def commit_contribution(
     if schema != table.schema:
         if table.snapshot is None:
             table.be_born(schema)
-            if _made_for(table.schema, contribution.reports):
+            if _was_made_for(table.schema, contribution.reports):
                 return _commit(table, contribution, limit, send)
         else:
             outcome = table.evolve(schema)
             if isinstance(outcome, Conflict) and outcome.reason not in _MOVED_BY_COMPACTION:
-                return _overtaken(table, outcome)
+                return _conflict_or_retry(table, outcome)
         return CommitOutcome.AGAIN
     table.be_born(schema)
     if table.manifest.is_merged and any(isinstance(v, Fits) for v in verdicts.values()):
-        return CommitOutcome.AGAIN  # another topic made the table grow by what these tasks met, too
+        return CommitOutcome.AGAIN  # another topic already added the columns that these tasks found
     return _commit(table, contribution, limit, send)
 
 
-def _made_for(schema: TableSchema, reports: Sequence[PartitionReport]) -> bool:
-    """Whether the tasks, which were given a table without columns, made changes for this schema."""
+def _was_made_for(schema: TableSchema, reports: Sequence[PartitionReport]) -> bool:
+    """Whether the tasks of a table without columns made changes for this schema."""
     made_for = [report.first_schema for report in reports if report.first_schema is not None]
     return bool(made_for) and all(schema.stores_like(other) for other in made_for)
 
@@ -109,8 +109,8 @@ def _commit(
     limit: DeadLetterLimit,
     send: Callable[[Sequence[DeadLetterRef]], None],
 ) -> CommitOutcome | Conflict:
-    """Commit changes that were made for the table's schema."""
-    if mixed := _mixed(contribution.reports):
+    """Commit changes that were made for the table's present schema."""
+    if mixed := _mixed_kinds(contribution.reports):
         table.park(mixed)
         return CommitOutcome.DONE
     if openings := [report.opening for report in contribution.reports if report.opening]:
@@ -118,14 +118,14 @@ def _commit(
         recorded = table.record_epoch(open_epoch(table.source, openings, states))
         if isinstance(recorded, Conflict) and recorded.reason is not ConflictCode.VERSION:
             return recorded
-        # Whatever was committed in between, the next round meets the same change again.
+        # Whatever was committed meanwhile, the next round finds the same change again.
         return CommitOutcome.AGAIN
-    if presences := _judged_apart(table.source, contribution.reports):
+    if presences := _presences_to_record_first(table.source, contribution.reports):
         recorded = table.record_presences(presences)
         if isinstance(recorded, Conflict) and recorded.reason is not ConflictCode.VERSION:
             return recorded
         return CommitOutcome.AGAIN
-    if too_many := _too_many_dead_letters(table, contribution, limit):
+    if too_many := _parking_for_dead_letters(table, contribution, limit):
         table.park(too_many)
         return CommitOutcome.DONE
     if contribution.dead_letters:
@@ -151,8 +151,8 @@ def _commit(
 def _commit_intent(
     table: DriverTable, intent: Ingest, vacated: Collection[int]
 ) -> CommitOutcome | Conflict:
-    """Commit a batch; `vacated` are file groups that moved rows leave, rewritten again whenever a
-    compaction was quicker, up to a bound.
+    """Commit a batch. `vacated` are the file groups that rows moved from: their files are rewritten
+    again, up to a bound, each time a compaction replaced them first.
     """
     retries = table.retries(_ATTEMPTS_MAX)
     while True:
@@ -162,15 +162,17 @@ def _commit_intent(
         if not isinstance(outcome, Conflict):
             return CommitOutcome.DONE
         if not vacated or outcome.reason is not ConflictCode.FILES:
-            return _overtaken(table, outcome)
+            return _conflict_or_retry(table, outcome)
         if not retries.allow_another():
-            return CommitOutcome.AGAIN  # the tasks plan on what compaction left by then
+            return (
+                CommitOutcome.AGAIN
+            )  # the tasks run again with the files that the compaction wrote
 
 
-def _too_many_dead_letters(
+def _parking_for_dead_letters(
     table: DriverTable, contribution: CommitContribution, limit: DeadLetterLimit
 ) -> ParkReason | None:
-    """Return why the table must not move past what it can't decode, if that is too much."""
+    """Return why the table has to be parked if too many records can't be decoded, else None."""
     counts: Counter[str] = Counter()
     for report in contribution.reports:
         counts.update(report.counts)
@@ -181,7 +183,7 @@ def _too_many_dead_letters(
         return None
     letters = dead_letters_of(table.store, contribution.dead_letters)
     first = next(letter for letter in letters if letter.reason == found.reason)
-    # Who looks at a table's state has not asked for values: where it is will do.
+    # The state of a table must not show values: the column is named, not its value.
     what, says_where, _ = first.detail.partition(" is ")
     where = f" ({what})" if says_where and found.reason in _REASONS_OF_COLUMNS else ""
     return ParkReason(
@@ -196,31 +198,36 @@ def _too_many_dead_letters(
     )
 
 
-def _overtaken(table: DriverTable, conflict: Conflict) -> Conflict | CommitOutcome:
-    """What other topics of the table may do meanwhile is what the next round plans on."""
+def _conflict_or_retry(table: DriverTable, conflict: Conflict) -> Conflict | CommitOutcome:
+    """Whether another topic of the table did what only a new plan can take into account."""
     again = conflict.reason in _MOVED_BY_TOPICS and table.manifest.is_merged
     return CommitOutcome.AGAIN if again else conflict
 
 
-def _judged_apart(source: SourceState, reports: Sequence[PartitionReport]) -> ColumnPresences:
-    """Return what a shard's partitions know of its columns together, if one of them would have
-    judged what it met otherwise by that; else nothing.
+def _presences_to_record_first(
+    source: SourceState, reports: Sequence[PartitionReport]
+) -> ColumnPresences:
+    """Return what the partitions of a shard know together of its columns, if one of them would have
+    decided otherwise with that knowledge; else nothing.
     """
     sighted = [report.sighted for report in reports]
     after = presences_after(source.presences, sighted)
     return {} if judged_alike(after, sighted) else after
 
 
-def _mixed(reports: Sequence[PartitionReport]) -> ParkReason | None:
-    """Return why a table can't take the changes of its partitions, if that differs in kind.
+def _mixed_kinds(reports: Sequence[PartitionReport]) -> ParkReason | None:
+    """Return why the changes of the topic's partitions can't be in one table, if their kinds
+    differ.
 
-    Later batches find in the manifest what the first one met; that one's tasks each saw
-    their own partitions only.
+    Later batches find the kind in the manifest. The tasks of the first one see only their
+    partition.
     """
-    met = {(report.format, report.ordering) for report in reports if report.ordering}
-    if len(met) < 2:
+    kinds_found = {(report.format, report.ordering) for report in reports if report.ordering}
+    if len(kinds_found) < 2:
         return None
-    kinds = " and ".join(sorted(f"{format_} ordered by {ordering}" for format_, ordering in met))
+    kinds = " and ".join(
+        sorted(f"{format_} ordered by {ordering}" for format_, ordering in kinds_found)
+    )
     return ParkReason(
         ParkCode.FORMAT_CHANGED,
         f"the topic's partitions have changes of several formats or orders: {kinds}; let only one"

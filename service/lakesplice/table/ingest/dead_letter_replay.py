@@ -1,9 +1,10 @@
-"""Dead letters replayed, or dropped.
+"""Dead letters are replayed, or dropped.
 
-A letter that can be read now becomes a change like any other: positions and digests decide what is
-left of it, so it corrects its row unless a newer change did, and regresses nothing. One that still
-can't stays, with one more attempt. Each commit takes some files of letters and is valid while
-nothing was committed since it was planned; else it is planned again.
+A dead letter that can be decoded now becomes a change like any other. Positions and digests decide
+whether it has an effect: it corrects its row, unless a newer change did, and never makes a row
+older. A dead letter that still can't be decoded stays, with one more attempt counted. Each commit
+replaces some files of dead letters. It is valid only if nothing was committed since it was planned;
+otherwise it is planned again (`OpenDeadLetters.replay`).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from lakesplice.table.protocol.retries import Retries
 from lakesplice.table.protocol.snapshot import Snapshot, latest
 
 DROP = "DROP LETTERS"
-# Letters of one commit are held in memory, whole.
+# All dead letters of one commit are in memory.
 _BYTES_PER_COMMIT = 64 << 20
 _ATTEMPTS_MAX = 20
 _RECORDS = pa.schema(
@@ -56,22 +57,24 @@ _RECORDS = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterCounts:
-    """How many letters were replayed or dropped, and how many were meant but stay."""
+    """How many dead letters were replayed or dropped (`gone`), and how many of those chosen
+    stay.
+    """
 
-    gone: int = 0
+    removed: int = 0
     kept: int = 0
 
     def __add__(self, other: DeadLetterCounts) -> DeadLetterCounts:
-        """Count both."""
-        return DeadLetterCounts(self.gone + other.gone, self.kept + other.kept)
+        """Add the counts."""
+        return DeadLetterCounts(self.removed + other.removed, self.kept + other.kept)
 
 
 @dataclass
 class OpenDeadLetters:
-    """A table's letters under a generation that may commit.
+    """The dead letters of a table, held by a process whose generation may commit.
 
-    `commit` makes an intent the next version; `topic` is that of the letters meant, if the table
-    has several. Not thread-safe; every call blocks.
+    `commit` makes an intent the next version. `topic` is the topic of the dead letters, if several
+    topics feed the table. Not thread-safe; every call blocks.
     """
 
     store: Store
@@ -88,15 +91,17 @@ class OpenDeadLetters:
         reading: RecordReading,
         registry: SchemaSource | None = None,
     ) -> DeadLetterCounts:
-        """Replay the chosen letters, read as `reading` says, their schemas asked of `registry`.
+        """Replay the chosen dead letters. `reading` says how to decode them; `registry` has their
+        schemas.
 
-        A letter that was replayed is one no longer, so a second call finds only what stayed.
-        `UsageError` if the table has no such source; `RetryableError` if others keep committing.
+        A dead letter that was replayed is no longer stored, so a second call finds only those that
+        stayed. `UsageError` if the table has no such topic; `RetryableError` if others keep
+        committing first.
         """
         return self._over_files(lambda refs: self._replay(refs, chosen, reading, registry))
 
     def drop(self, chosen: DeadLetterSelection) -> DeadLetterCounts:
-        """Forget the chosen letters; errors as `replay`."""
+        """Delete the chosen dead letters without replaying them; errors as `replay`."""
         return self._over_files(lambda refs: self._drop(refs, chosen))
 
     def _over_files(
@@ -124,12 +129,14 @@ class OpenDeadLetters:
         reading: RecordReading,
         registry: SchemaSource | None,
     ) -> DeadLetterCounts | None:
-        """Replay the chosen letters of some files; None if it has to be planned again."""
+        """Replay the chosen dead letters of some files; None if this has to be planned again."""
         dead_letters = dead_letters_of(self.store, refs)
-        meant = [letter for letter in dead_letters if chosen.holds(letter)]
-        if not meant:
+        selected = [letter for letter in dead_letters if chosen.holds(letter)]
+        if not selected:
             return DeadLetterCounts()
-        again = self._read_again([one for one in meant if not one.is_withheld], reading, registry)
+        again = self._read_again(
+            [one for one in selected if not one.is_withheld], reading, registry
+        )
         schema, _ = plan_evolution(
             self.snapshot.manifest.schema,
             [seen for part in again for seen in part.replayed.sightings],
@@ -142,11 +149,13 @@ class OpenDeadLetters:
             replaced = reshape(self.store, now, schema, self.entropy)
             self._commit(Evolve.of(self.generation, now, schema, replaced, began))
             return None
-        failed = {one.place: (one.reason, one.detail) for one in meant if one.is_withheld}
+        failed = {one.place: (one.reason, one.detail) for one in selected if one.is_withheld}
         failed |= {place: why for part in again for place, why in part.failed.items()}
         rest = [letter for letter in dead_letters if not chosen.holds(letter)]
-        kept = [self._failed_again(one, failed[one.place]) for one in meant if one.place in failed]
-        done = DeadLetterCounts(len(meant) - len(kept), len(kept))
+        kept = [
+            self._failed_again(one, failed[one.place]) for one in selected if one.place in failed
+        ]
+        done = DeadLetterCounts(len(selected) - len(kept), len(kept))
         intent = self._intent(refs, [*rest, *kept], done, "replayed")
         insert_only = reading.not_inserts is not None
         intent = self._with_changes(intent, again, insert_only=insert_only)
@@ -159,7 +168,7 @@ class OpenDeadLetters:
         dead_letters = dead_letters_of(self.store, refs)
         rest = [letter for letter in dead_letters if not chosen.holds(letter)]
         done = DeadLetterCounts(len(dead_letters) - len(rest))
-        if not done.gone:
+        if not done.removed:
             return done
         intent = replace(self._intent(refs, rest, done, "dropped"), operation=DROP)
         return done if self._commit(intent) else None
@@ -182,7 +191,7 @@ class OpenDeadLetters:
         parts = []
         for (topic, partition), share in _by_partition(dead_letters):
             records = _records(share)
-            named = schema_ids(records.column(name) for name in ("key", "value"))
+            numbers = schema_ids(records.column(name) for name in ("key", "value"))
             found = replay_records(
                 records,
                 reading,
@@ -190,7 +199,7 @@ class OpenDeadLetters:
                 partition,
                 schema=self.snapshot.manifest.schema,
                 known=known,
-                schemas=registry.schemas(named) if registry else None,
+                schemas=registry.schemas(numbers) if registry else None,
             )
             parts.append(_Part.of(share, found))
         return parts
@@ -205,13 +214,13 @@ class OpenDeadLetters:
         return source
 
     def _with_changes(self, intent: Replay, parts: Sequence[_Part], *, insert_only: bool) -> Replay:
-        """Write the changes and let the intent name them."""
+        """Write the changes, and return the intent with them."""
         changes = [table for part in parts for table in part.replayed.changes if table.num_rows]
         if not changes:
             return intent
         plan = AppendPlan.of(self.snapshot.manifest, self._source().topic, insert_only=insert_only)
         written = append(self.store, plan, changes, RunCache(), self.entropy)
-        met = [report for part in parts for report in part.replayed.reports if report.ordering]
+        reports = [report for part in parts for report in part.replayed.reports if report.ordering]
         source = self._source()
         deltas = (written.delta,) if written.delta else ()
         manifest, left = self.snapshot.manifest, written.left
@@ -220,8 +229,8 @@ class OpenDeadLetters:
             replaced=with_moved_rows_deleted(self.store, manifest, deltas, left, self.entropy),
             source=replace(
                 source,
-                format=source.format or met[0].format,
-                ordering=source.ordering or met[0].ordering,
+                format=source.format or reports[0].format,
+                ordering=source.ordering or reports[0].ordering,
             ),
             files=written.files,
             deltas=deltas,
@@ -230,27 +239,27 @@ class OpenDeadLetters:
         )
 
     def _with_fence(self, intent: Replay, parts: Sequence[_Part]) -> Replay:
-        """Let a letter that tells of a TRUNCATE delete what is older."""
+        """If a dead letter contains a TRUNCATE, delete the rows that are older."""
         manifest, source = self.snapshot.manifest, intent.source or self._source()
         fence = max(
             (one.fence for part in parts for one in part.replayed.reports), default=source.fence
         )
         if fence <= source.fence:
             return intent
-        brought, now, source = intent.deltas, self.clock.now_ms(), replace(source, fence=fence)
+        new_deltas, now, source = intent.deltas, self.clock.now_ms(), replace(source, fence=fence)
         deltas, counts = fence_deltas(
             store=self.store,
             manifest=manifest,
             source=source,
             files=intent.files,
-            deltas=brought,
+            deltas=new_deltas,
             now_ms=now,
             entropy=self.entropy,
         )
         return replace(
             intent,
             source=source,
-            deltas=(*brought, *deltas),
+            deltas=(*new_deltas, *deltas),
             counts={**intent.counts, **counts},
         )
 
@@ -269,7 +278,7 @@ class OpenDeadLetters:
         refs: Sequence[DeadLetterRef],
         left: Sequence[DeadLetter],
         done: DeadLetterCounts,
-        word: str,
+        outcome: str,
     ) -> Replay:
         kept = tuple(
             replace(write_dead_letters(self.store, table_of(some), self.entropy), position=above)
@@ -280,7 +289,7 @@ class OpenDeadLetters:
             self.snapshot.version,
             frozenset(ref.file.path for ref in refs),
             kept,
-            counts={f"letters_{word}": done.gone, "letters_kept": done.kept},
+            counts={f"letters_{outcome}": done.removed, "letters_kept": done.kept},
             topic=self._source().topic,
         )
 
@@ -293,7 +302,7 @@ class OpenDeadLetters:
 
 @dataclass(frozen=True)
 class _Part:
-    """One partition's letters replayed; `failed` by their places."""
+    """The replayed dead letters of one partition; `failed` by the records' places."""
 
     replayed: ReplayedRecords
     failed: Mapping[tuple[str, int, int], tuple[str, str]]
@@ -305,12 +314,12 @@ class _Part:
 
 
 def refs_of(manifest: Manifest, topic: str) -> list[DeadLetterRef]:
-    """Return the files of a topic's letters."""
+    """Return the files that hold a topic's dead letters."""
     return [ref for ref in manifest.dead_letters if ref.topic in ("", topic)]
 
 
 def _shares(refs: Sequence[DeadLetterRef]) -> Iterator[frozenset[str]]:
-    """Cut files of letters into shares that fit into memory."""
+    """Split the files of dead letters into shares that fit into memory."""
     share: set[str] = set()
     size = 0
     for ref in refs:
@@ -324,7 +333,9 @@ def _shares(refs: Sequence[DeadLetterRef]) -> Iterator[frozenset[str]]:
 
 
 def _by_above(dead_letters: Sequence[DeadLetter]) -> Iterator[tuple[Position, list[DeadLetter]]]:
-    """Cut letters by what they are above: the purge floor rises with the oldest that go."""
+    """Group dead letters by the position that they are above: the purge floor rises once the oldest
+    are gone.
+    """
     places: dict[Position, list[DeadLetter]] = {}
     for letter in dead_letters:
         places.setdefault(letter.above, []).append(letter)

@@ -1,6 +1,6 @@
-"""A table as its driver holds it: the newest snapshot, and every commit to it.
+"""A table as its driver sees it: the newest snapshot, and every commit to it.
 
-If several topics feed a table, there is one such object for each topic.
+If several topics feed a table, there is one object for each topic.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ATTEMPTS_MAX = 10
 
 
 class _Newest:
-    """The newest snapshot of a table, for all who hold it."""
+    """The newest snapshot of a table, shared by all objects of this table."""
 
     def __init__(self, snapshot: Snapshot | None) -> None:
         self.snapshot = snapshot
@@ -45,12 +45,13 @@ class _Newest:
 
 
 class DriverTable:
-    """Ingest and compaction of one driver commit here, from several threads.
+    """A table that one driver writes: its ingest and compaction commit here, from several threads.
 
-    `snapshot` is None while the table is unborn; it then starts at `source` once it is born, and a
-    topic that comes to it later at its own. All methods that commit block and raise what
-    `lakesplice.table.protocol.commit.commit` does. Snapshots have all rows of the source unless
-    `whole_snapshots` is set to False. `beside` holds the same table for another topic.
+    `snapshot` is None until the table is created. `source` is the state from which a new table
+    starts, and a topic that is added to a table later. Methods that commit block, and raise what
+    `lakesplice.table.protocol.commit.commit` does. `whole_snapshots=False` says that snapshots of
+    the source don't have all of its rows. `beside` is the object of the same table for another
+    topic.
     """
 
     def __init__(
@@ -74,9 +75,10 @@ class DriverTable:
         self._log_retention_hours = log_retention_hours
 
     def require_writable(self) -> None:
-        """Write a file where the table's commits are, and delete it; `StorageError` if that fails.
+        """Check that the table's log can be written, by a file that is deleted at once; else
+        `StorageError`.
 
-        Blocks. Readers of the log skip a name that begins with an underscore, as this one does.
+        Blocks. Readers of the log skip names that begin with an underscore, as this one does.
         """
         path = probe_path(self._entropy)
         self.store.put_new(path, b"")
@@ -84,24 +86,26 @@ class DriverTable:
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """The newest version that is known here."""
+        """The newest version known here."""
         return self._newest.snapshot
 
     @property
     def manifest(self) -> Manifest:
-        """The present manifest; that of an unborn table is empty but for its source."""
+        """The present manifest. Before the table is created it is empty except for its source."""
         if self.snapshot is None:
             return Manifest(0, sources={self._unborn_source.topic: self._unborn_source})
         return self.snapshot.manifest
 
     @property
     def version(self) -> int:
-        """The present version; 0 for an unborn table, whose first one that is."""
+        """The present version; 0 before the table is created."""
         return 0 if self.snapshot is None else self.snapshot.version
 
     @property
     def source(self) -> SourceState:
-        """Where the table stands in its topic; in the one that it is for, if that is another."""
+        """The state of this object's topic: in the table if the topic feeds it, else the one to
+        start with.
+        """
         manifest, unborn = self.manifest, self._unborn_source
         known = manifest.sources.get(unborn.topic)
         if known is None and joining_problem(manifest, unborn):
@@ -115,32 +119,34 @@ class DriverTable:
 
     @property
     def parked(self) -> ParkReason | None:
-        """Why the table is parked, or None; one fed by hand takes nothing from a source."""
+        """Why the table is parked, or None. A table fed by hand counts as parked for a topic."""
         if self.manifest.upserts is not None:
             detail = "the table is fed by hand; exclude its topic, or give the table another folder"
             return ParkReason(ParkCode.FED_BY_HAND, detail, self.source.topic)
         return self.manifest.with_source(self.source).parked_for(self.source.topic)
 
     def states(self, partitions: Iterable[int]) -> dict[int, PartitionState]:
-        """Return how far the table is in each partition; one added since its birth starts at 0."""
+        """Return the state of each partition; one that the table doesn't know yet starts at offset
+        0.
+        """
         known = self.source.partitions
         return {at: known.get(at, PartitionState(0)) for at in partitions}
 
     def known(self, partitions: Iterable[int]) -> KnownTopic:
-        """Return what is known of the topic, of which `partitions` are some or all."""
+        """Return what is known of the topic; `partitions` are some or all of its partitions."""
         whole = self.whole_snapshots
         return known_topic(self.manifest, self.source, partitions, whole_snapshots=whole)
 
     def next_offsets(self, partitions: Iterable[int]) -> dict[int, int]:
-        """Return where the table stands in each partition, as `states` has it."""
+        """Return the next offset of each partition, as in `states`."""
         return {at: state.next_offset for at, state in self.states(partitions).items()}
 
     def commit(
         self, intent: Intent, parameters: Mapping[str, str] = NO_PARAMETERS
     ) -> Committed | Conflict:
-        """Commit and keep the new snapshot; after a conflict, the one that won the race.
+        """Commit, and keep the new snapshot; after a conflict, keep the snapshot that won the race.
 
-        `parameters` is written into the history; it says nothing about a table's creation.
+        `parameters` are written into the history; they are not written when a table is created.
         """
         if isinstance(intent, Create):
             outcome = create(self.store, intent, clock=self._clock, entropy=self._entropy)
@@ -161,12 +167,14 @@ class DriverTable:
         return outcome
 
     def retries(self, attempts_max: int = _ATTEMPTS_MAX) -> Retries:
-        """Return the attempts at something that another writer of the table may prevent."""
+        """Return a counter of attempts for something that other writers of the table may
+        prevent.
+        """
         return Retries(self._clock, self._entropy, attempts_max)
 
     def be_born(self, schema: TableSchema, parked: ParkReason | None = None) -> None:
-        """Make version 0, at the start of the source, or take up what another driver made; let the
-        source be one of the table's. `UsageError` if it can't be.
+        """Create the table as version 0 at the start of the source, or open it if another driver
+        created it, and make the topic one of its sources. `UsageError` if the topic can't be one.
         """
         if self.snapshot is None:
             source, hours = self._unborn_source, self._log_retention_hours
@@ -187,9 +195,9 @@ class DriverTable:
                 )
 
     def evolve(self, schema: TableSchema) -> Committed | Conflict:
-        """Make `schema`, which extends the present one, the table's schema.
+        """Make `schema`, which extends the present schema, the table's schema.
 
-        Base files whose columns change their type are rewritten before it.
+        Before the commit, base files are rewritten whose columns change their type.
         """
         planned_on, read = self.version, self.manifest
         replaced = reshape(self.store, read, schema, self._entropy)
@@ -197,20 +205,23 @@ class DriverTable:
         return self.commit(Evolve.of(self.generation, read, schema, replaced, began))
 
     def record_presences(self, presences: ColumnPresences) -> Committed | Conflict:
-        """Record what is known of the columns of the source."""
+        """Record what is known of the columns of the topic's shard."""
         source = replace(self.source, presences=presences)
         return self.commit(Redirect(self.generation, self.version, source))
 
     def fenced(self, intent: Ingest) -> Ingest:
-        """Return an ingest with what its fence deletes, if it raises it; see `with_fence`."""
+        """Return an ingest together with the deletes of its fence, if it raises the fence; see
+        `with_fence`.
+        """
         return with_fence(self.store, self.manifest, intent, self._clock.now_ms(), self._entropy)
 
     def with_moved_rows_deleted(self, intent: Ingest, vacated: Collection[int]) -> Ingest:
-        """Return an ingest that deletes moved rows from the base files they were in, of the file
-        groups `vacated`.
+        """Return an ingest that also deletes moved rows from the base files of the file groups
+        `vacated`.
 
-        Blocks: rewrites these files as they are now. A conflict of `FILES` says that one of them
-        was replaced meanwhile; call it again with the first intent. Raises as `compact_files`.
+        Blocks: rewrites the present base files of these groups. If the commit ends in a conflict of
+        `FILES`, one of them was replaced meanwhile; call this again with the first intent. Raises
+        as `compact_files`.
         """
         replaced = with_moved_rows_deleted(
             self.store, self.manifest, intent.deltas, vacated, self._entropy
@@ -218,15 +229,15 @@ class DriverTable:
         return replace(intent, replaced=replaced)
 
     def lives_below(self, place: Position) -> bool:
-        """Return whether any row of the source lives at or below a position."""
+        """Return whether the source has a row at or below a position."""
         fenced = replace(self.source, fence=place)
         return self.snapshot is not None and lives_below(self.store, self.manifest, fenced)
 
     def raise_fence(self, place: Position) -> int:
-        """Delete the source's rows at or below a position, in a commit of its own; return how
-        many went. Nothing is committed if the fence is there already.
+        """Delete the source's rows at or below a position in a commit of its own, and return their
+        number. Commit nothing if the fence is already there.
 
-        No batch of the source may be running: its rows would be written by the fence before.
+        No batch of the source may be running: the rows that it writes would still be there.
         """
         retries = self.retries()
         while True:
@@ -245,14 +256,14 @@ class DriverTable:
             )
 
     def record_epoch(self, epoch: Epoch) -> Committed | Conflict:
-        """Record that an epoch is open for all partitions of the source."""
+        """Record that an epoch begins for all partitions of the source."""
         source = replace(self.source, epochs=(*self.source.epochs, epoch))
         return self.commit(Redirect(self.generation, self.version, source))
 
     def park(self, reason: ParkReason) -> None:
-        """Park the table at its offsets; a parked table is unchanged.
+        """Park the table at its present offsets. A table that is parked already is unchanged.
 
-        `RetryableError` if other writers were always faster: then it isn't parked.
+        `RetryableError` if other writers always committed first: then the table isn't parked.
         """
         if self.snapshot is None:
             self.be_born(TableSchema(), reason)
@@ -268,7 +279,7 @@ class DriverTable:
             )
 
     def _parking(self, reason: ParkReason) -> Redirect:
-        """Return what parks the table, or this topic of several."""
+        """Return the change that parks the table, or only this topic if the table has several."""
         source = self.source
         after = self.manifest.with_source(source)
         if not after.is_merged or not reason.is_of_topic:
@@ -277,7 +288,7 @@ class DriverTable:
         return Redirect(self.generation, self.version, parked, after.parked)
 
     def _is_further(self) -> bool:
-        """Whether the table has others' sources and not this one."""
+        """Whether the table has sources, and this topic is not one of them yet."""
         manifest = self.manifest
         return bool(manifest.sources) and self._unborn_source.topic not in manifest.sources
 

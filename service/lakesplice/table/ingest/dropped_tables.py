@@ -1,4 +1,6 @@
-"""What becomes of a table that was dropped at its source: a fence, a parking, or nothing."""
+"""What a DROP at the source does to the table: it raises the fence, parks the table, or does
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from lakesplice.table.protocol.intents import Restore
 
 @dataclass(frozen=True, slots=True)
 class DropResult:
-    """The result of a DROP at a position: the table was parked, or `rows` were deleted."""
+    """The result of a DROP at a position: the table was parked, or `rows` rows were deleted."""
 
     position: Position
     parked: bool
@@ -25,15 +27,15 @@ class DropResult:
 def calls_for(
     table: DriverTable, drops: DropHistory, policy: SchemaPolicy, *, insert_only: bool = False
 ) -> DropDecision | None:
-    """Return what is to be dealt with before the table's topic is read on, None if nothing."""
+    """Return what has to be done before the table's topic is read further; None if nothing."""
     if not drops.drops or table.snapshot is None or table.parked is not None:
         return None
     return due(table.source, drops, policy, insert_only=insert_only)
 
 
 def begins_again(table: DriverTable) -> bool:
-    """Return whether a table parked because its key is another one now, and nothing of it lives: a
-    DROP or TRUNCATE took what had the former key. Reads the table; blocks.
+    """Whether a table was parked for a new key, and has no rows left, since a DROP or TRUNCATE
+    deleted those with the former key. Reads the table; blocks.
     """
     parked = table.parked
     if parked is None or parked.code is not ParkCode.KEY_CHANGED or table.manifest.is_merged:
@@ -42,8 +44,8 @@ def begins_again(table: DriverTable) -> bool:
 
 
 def begin_again(table: DriverTable) -> bool:
-    """Let a table have no columns and no key, to get those of its next change; it continues where
-    it stopped, above its fence. Return False if another writer was faster. Blocks.
+    """Remove the table's columns and key, so that its next change defines them. The table continues
+    where it stopped, above its fence. Return False if another writer committed first. Blocks.
     """
     sources = {table.source.topic: replace(table.source, snapshot=None)}
     manifest = Manifest(table.generation, sources=sources)
@@ -54,9 +56,8 @@ def begin_again(table: DriverTable) -> bool:
 def deal_with(
     table: DriverTable, drops: DropHistory, policy: SchemaPolicy, *, insert_only: bool = False
 ) -> DropResult | None:
-    """Do what the drops of a table call for, None if that is nothing. May be called again, but not
-    while a batch of the table's topic runs. Blocks; errors as `DriverTable.commit` and
-    `with_fence`.
+    """Do what the drops of a table require; None if nothing. It may be called again, but not while
+    a batch of the table's topic runs. Blocks; errors as `DriverTable.commit` and `with_fence`.
     """
     found = calls_for(table, drops, policy, insert_only=insert_only)
     if found is None:

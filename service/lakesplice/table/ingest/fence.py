@@ -1,10 +1,10 @@
-"""Fences: every row of a source at or below a position is dead, as after a TRUNCATE or a DROP.
+"""Fences: no row of a source lives at or below its fence, the position of a TRUNCATE or a DROP.
 
-The rows of a table are marked deleted at the fence's position, by deltas that the same commit names
-which raises the fence in the manifest. So both views lose them as they lose other deleted rows, and
-a row that stands higher lives on. Of those rows nothing tells when the source deleted them: they
-count as deleted now, for the purge that is to take them one day. What comes later and stands at or
-below the fence is dropped before anything is written (`table/ingest/append.py`).
+The commit that raises the fence in the manifest also adds deltas that mark the rows at or below it
+as deleted, at the fence's position. So both views lose these rows as they lose other deleted rows,
+and rows above the fence stay. The source doesn't say when it deleted the rows, so for a purge they
+count as deleted now. A change that comes later, at or below the fence, is dropped before anything
+is written (`table/ingest/append.py`).
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ ROWS_PER_DELTA = 1 << 20
 def with_fence(
     store: Store, manifest: Manifest, intent: Ingest, now_ms: int, entropy: Entropy
 ) -> Ingest:
-    """Return the ingest with deltas that delete what stands at or below its fence, the rows that it
-    brings included, if it raises the fence above that of `manifest`, which it is to follow.
+    """Return the ingest with deltas that delete the rows at or below its fence, its own new rows
+    included. Return it unchanged unless it raises the fence of `manifest`, on which it will be
+    committed.
 
     Blocks: reads keys, positions and waiting changes of every base file. Raises as `scan` does.
     """
@@ -81,11 +82,11 @@ def fence_deltas(
     now_ms: int,
     entropy: Entropy,
 ) -> tuple[tuple[DeltaRef, ...], dict[str, int]]:
-    """Return deltas that delete what stands at or below the fence of `source`, and is its, in the
-    table after `manifest` and the new `files` and `deltas`, at `now_ms` since 1970, and what a
-    commit counts of them.
+    """Return deltas that delete the rows of `source` at or below its fence, and their counts for
+    the commit.
 
-    Blocks and raises as `with_fence`.
+    The rows are those of `manifest` and of the new `files` and `deltas`. `now_ms`, in milliseconds
+    since 1970, is when they count as deleted. Blocks and raises as `with_fence`.
     """
     known = {**manifest.files, **{new.base.path: new.base for new in files}}
     after = replace(manifest, files=known, deltas=(*manifest.deltas, *deltas))
@@ -100,7 +101,9 @@ def fence_deltas(
 
 
 def lives_below(store: Store, manifest: Manifest, source: SourceState) -> bool:
-    """Return whether any row of `source` lives at or below its fence. Blocks, raises as above."""
+    """Return whether a row of `source` lives at or below its fence. Blocks; raises as
+    `with_fence`.
+    """
     files = (manifest.files[path] for path in sorted(manifest.files))
     return any(True for file in files for _ in _dead_of(store, manifest, file, source))
 
@@ -147,7 +150,9 @@ def _delta(
 def _dead_of(
     store: Store, manifest: Manifest, file: BaseFile, source: SourceState
 ) -> Iterator[pa.Table]:
-    """Yield addresses and keys of a file's rows of a source that live at or below its fence."""
+    """Yield the addresses and keys of the source's rows in a file that live at or below its
+    fence.
+    """
     schema = manifest.schema
     groups = {segment.group for segment in file.segments}
     waiting = Waiting.of(read_waiting(store, manifest.deltas, schema, groups, columns=()))
@@ -168,8 +173,8 @@ def _dead_of(
 
 
 def _of_several(rows: pa.Table, waiting: OrderedChanges, schema: TableSchema) -> Integers:
-    """Return the places of rows that aren't of one change: whatever their position is, values of
-    theirs may be from before the fence.
+    """Return the rows, by their place, whose values come from several changes. Whatever their
+    position is, some of their values may be from before the fence.
     """
     partial = partial_rows(waiting.changes, schema)[waiting.order]
     of_rows = np.flatnonzero(partial_rows(rows, schema))
@@ -177,7 +182,9 @@ def _of_several(rows: pa.Table, waiting: OrderedChanges, schema: TableSchema) ->
 
 
 def _dead_rows(rows: pa.Table, waiting: OrderedChanges, fence: Position) -> Integers:
-    """Return the places of rows that, with what waits for them, live at or below the fence."""
+    """Return the rows, by their place, that live at or below the fence, waiting changes
+    included.
+    """
     file, offset = (rows.column(n).to_numpy().copy() for n in (POSITION_FILE, POSITION_OFFSET))
     gone = rows.column(IS_DELETED).to_numpy().copy()
     changes = (
@@ -187,7 +194,7 @@ def _dead_rows(rows: pa.Table, waiting: OrderedChanges, fence: Position) -> Inte
     to_file, to_offset, op = changes
     own = waiting.rows
     newer = (to_file > file[own]) | ((to_file == file[own]) & (to_offset > offset[own]))
-    # A row's changes ascend, so that its newest is assigned last.
+    # The changes of a row are in ascending order, so the newest one is assigned last.
     own = own[newer]
     file[own], offset[own] = to_file[newer], to_offset[newer]
     gone[own] = op[newer] == Op.DELETE

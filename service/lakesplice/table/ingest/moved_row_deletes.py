@@ -1,9 +1,8 @@
-"""Rows that move to another partition are marked as deleted at their former address, in the same
-commit.
+"""Rows that move to another partition are marked as deleted at their former address, in one commit.
 
-Other engines read base files alone. A row that moves is in one at once, so its old place's file is
-rewritten at once, too. The delta keeps the deletes for our own readers; at the row's own position,
-they change nothing when they are compacted.
+Other engines read base files only. A row that moves is in a new base file at once, so the base file
+that it leaves is rewritten at once, too. The delta also has the delete, for our own readers. When
+it is compacted it changes nothing, since the file has the row deleted at the same position.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ def with_moved_rows_deleted(
     vacated: Collection[int],
     entropy: Entropy,
 ) -> Mapping[str, NewFile]:
-    """Rewrite the base files that have file groups `vacated`, with the deletes that new deltas have
-    for these; return each one's next version by its path.
+    """Rewrite the base files of the file groups `vacated` with the deletes that new deltas have for
+    them, and return each one's next version by its path.
 
     Groups that are no longer live are skipped. Blocks; raises as `compact_files`.
     """

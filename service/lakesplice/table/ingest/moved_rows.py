@@ -1,9 +1,8 @@
-"""Moves: changes that put a row into another partition than that of the file it is in.
+"""Moves: a change puts a row into another partition than the one of its base file.
 
-Nothing says that a change is newer than its row: it may come late, or again. So the row is read as
-it is, with what waits for it, and a change at or below its position moves nothing. Else the row, as
-the change leaves it, becomes a new one, and its old place a deleted one at the same position, both
-in one commit.
+A change may be late or repeated, so the row is read as it is, with its waiting changes. A change at
+or below the row's position moves nothing. Otherwise the row with the change applied becomes a new
+row, and the row at the former address is deleted at the same position, both in one commit.
 """
 
 from __future__ import annotations
@@ -47,11 +46,11 @@ _POSITION = (POSITION_FILE, POSITION_OFFSET)
 
 @dataclass(frozen=True)
 class Split:
-    """Changes of known rows, with those of moved rows apart.
+    """Changes of known rows, separated from those of rows that move.
 
-    `staying` are for where the rows are, with deletes of the places that rows leave among them.
-    `moved` are the rows that move as they are then, in the columns of `schema.arrow` with the
-    hashes of their keys behind; None if none does. `left` are the file groups they were in.
+    `staying` has the changes of rows that stay in their partition, and the deletes of rows that
+    leave. `moved` are the rows that move, with the changes applied: the columns of `schema.arrow`,
+    then the hashes of their keys; None if no row moves. `left` are the file groups that they leave.
     """
 
     staying: pa.Table
@@ -66,10 +65,11 @@ def split_moves(
     deltas: Sequence[DeltaRef],
     located: pa.Table,
 ) -> Split:
-    """Tell apart which of the located changes, one per row, move their rows.
+    """Separate the located changes, one per row, that move their rows from those that don't.
 
-    `files` and `deltas` are those of the version that they were located in. Blocks: reads the rows
-    whose changes name another partition, and what waits for them. Raises as a compaction does.
+    `files` and `deltas` are those of the version in which the changes were located. Blocks: reads
+    the rows whose changes name another partition, and what waits for them. Raises as a compaction
+    does.
     """
     if schema.positions is not None:
         raise UnsupportedError(
@@ -104,8 +104,8 @@ def split_moves(
 def _leaving(
     schema: TableSchema, files: Sequence[BaseFile], located: pa.Table
 ) -> tuple[Integers, Mask]:
-    """Return the number of the file that each change's row is in, and whether the change has values
-    of another partition.
+    """Return for each change the number of its row's file, and whether the change names another
+    partition.
     """
     pairs = sorted((s.group, number) for number, f in enumerate(files) for s in f.segments)
     groups, numbers = (np.array(part, np.int64) for part in zip(*pairs, strict=True))
@@ -126,8 +126,8 @@ def _as_moved(
     placed: OrderedChanges,
     waiting: int,
 ) -> tuple[pa.Table, Mask]:
-    """Return the rows of one file that have changes, `mine`, as these leave them, and which of the
-    changes are above their rows. `placed` has these and, numbered below `waiting`, what waits.
+    """Return the rows of one file with the changes `mine` applied, and which of these changes are
+    above their rows. `placed` has these changes and, with numbers below `waiting`, those that wait.
     """
     theirs = np.isin(placed.rows, mine.rows)
     placed = OrderedChanges(placed.rows[theirs], placed.order[theirs], placed.changes)
@@ -140,8 +140,8 @@ def _as_moved(
 def _above_present(
     placed: OrderedChanges, mine: OrderedChanges, state: pa.Table, waiting: int
 ) -> Mask:
-    """Mark the rows of `state` whose own change, `mine`, is above them and all that waits; changes
-    below number `waiting` of those placed wait.
+    """Mark the rows of `state` whose own change, in `mine`, is above the row and all that waits for
+    it. Changes with a number below `waiting` wait.
     """
     file, offset = (state.column(name).to_numpy().copy() for name in _POSITION)
     before = placed.order < waiting
@@ -149,7 +149,7 @@ def _above_present(
     order = placed.order[before]
     to_file, to_offset = (placed.changes.column(n).to_numpy()[order] for n in _POSITION)
     higher = (to_file > file[owner]) | ((to_file == file[owner]) & (to_offset > offset[owner]))
-    # A row's changes ascend, so that its newest is assigned last.
+    # The changes of a row are in ascending order, so the newest one is assigned last.
     file[owner[higher]], offset[owner[higher]] = to_file[higher], to_offset[higher]
     own_file, own_offset = (mine.changes.column(n).to_numpy()[mine.order] for n in _POSITION)
     above: Mask = (own_file > file) | ((own_file == file) & (own_offset > offset))
@@ -157,7 +157,7 @@ def _above_present(
 
 
 def _state(store: Store, schema: TableSchema, file: BaseFile, rows: Integers) -> pa.Table:
-    """Read rows of a base file, from no more pages than hold them."""
+    """Read rows of a base file, from as few pages as possible."""
     with store.open(file.path, file.tail_bytes) as source:
         held = checked_base(source, file, schema).names
         pages = SourceFile(source, file.path)
@@ -171,13 +171,13 @@ def _state(store: Store, schema: TableSchema, file: BaseFile, rows: Integers) ->
 
 
 def _absent(schema: TableSchema, field: pa.Field, count: int) -> pa.Array:
-    """What rows hold in a column that their file lacks."""
+    """The values of a column that the rows' file lacks."""
     fills = {c.name: fill_value(c.fill, c.type) for c in schema.columns if c.fill is not None}
     return pa.repeat(fills.get(field.name, pa.scalar(None, field.type)), count)
 
 
 def _of_few(edits: Edits, rows: Integers) -> Edits:
-    """Return edits of a file's rows as edits of those rows alone, in their order."""
+    """Convert edits of a file's rows to edits of a selection of these rows, in their order."""
     columns = {
         name: ColumnEdit(np.searchsorted(rows, edit.rows), edit.values)
         for name, edit in edits.columns.items()
@@ -186,7 +186,7 @@ def _of_few(edits: Edits, rows: Integers) -> Edits:
 
 
 def _deletes(changes: pa.Table) -> pa.Table:
-    """Return deletes, at the changes' positions, of the places that they were located at."""
+    """Return deletes of the changes' former addresses, at the changes' positions."""
     count = changes.num_rows
     nothing = {BEFORE_DIGEST, ROW_DIGEST, CHANGED}
     columns = [

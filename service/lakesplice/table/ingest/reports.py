@@ -1,4 +1,4 @@
-"""What the tasks of a batch report of one topic of a table becomes one ingest."""
+"""The reports of a batch's tasks for one topic of a table become one ingest."""
 
 from __future__ import annotations
 
@@ -33,12 +33,11 @@ def ingest_intent(
     appended: Sequence[Appended],
     dead_letters: Sequence[DeadLetterRef],
 ) -> Ingest:
-    """Return the ingest of a batch that covers the offsets `starts` to `ends` (exclusive) of one of
-    a table's topics.
+    """Return the ingest of one topic's batch, for the offsets `starts` to `ends` (exclusive).
 
-    A partition that stopped ends at the record it stopped at, every other one at its end, past
-    offsets that hold no record (transaction markers, compacted ones). `planned_on` is the version
-    that the tasks were given; `snapshot` is the table now, which must have the source.
+    A partition that stopped ends at the record where it stopped. Every other one ends at its end,
+    past offsets without a record (transaction markers, compacted records). `planned_on` is the
+    version that the tasks were given; `snapshot` is the table now, and must have the source.
     """
     source = snapshot.manifest.sources.get(topic)
     assert source is not None, "only a table that was created can be ingested into"
@@ -75,7 +74,7 @@ def vacated_groups(appended: Sequence[Appended]) -> frozenset[int]:
 
 
 def moves_nothing(intent: Ingest, manifest: Manifest) -> bool:
-    """Return whether the ingest would leave the manifest unchanged, so that no commit is needed."""
+    """Whether the ingest would leave the manifest unchanged, so that no commit is needed."""
     written = intent.files or intent.deltas or intent.dead_letters
     return not written and intent.parked is None and intent.source_to in manifest.sources.values()
 

@@ -1,7 +1,7 @@
-"""Reset: a table that its topics feed is reloaded from their beginnings.
+"""Reset: the table is emptied, and its topics are read again from their beginnings.
 
-It is as a restore to what the table was before its first change: the versions before stay readable
-as long as they would, and a writer that wrote meanwhile has to write again.
+It works like a restore of the state before the table's first change. Older versions can be read
+until they expire as usual, and writers that began before the reset have to write again.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from lakesplice.table.protocol.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class TopicStart:
-    """A topic as the broker has it: its identity, and per partition an offset to read from; and
-    the `shard` that it is of a table of several, as the configuration has it.
+    """Where a topic is read from: its identity at the broker and an offset per partition; `shard`
+    is the topic's shard of the table, by the configuration, if the table has several topics.
     """
 
     id: str
@@ -27,7 +27,7 @@ class TopicStart:
 
 
 def plan_reset(snapshot: Snapshot, starts: Mapping[str, TopicStart], generation: int) -> Restore:
-    """Return the intent that lets the table be as it was before its first change.
+    """Return the intent that gives the table the state from before its first change.
 
     `starts` has every topic of the table. `UsageError` for a table that is fed by hand.
     """

@@ -1,11 +1,11 @@
-"""Reshape: base files in the layout of a schema in which columns changed their type or name, or
-came with a default.
+"""Reshape: base files are rewritten for a schema whose columns changed type or name, or got a
+default.
 
-Delta readers of the first reader version find columns by their names, one type per column in all
-files, and null where a file lacks a column. So each file that holds a column of another type or
-name, or lacks one that has a value in every row, gets a next version in the same commit as the
-schema: that column's pages are rebuilt, all others copied. Addresses don't move; deltas stay as
-they are, since they name the schema version that they were written in.
+Delta readers of the first reader version find columns by name, expect one type per column in all
+files, and read null if a file lacks a column. So each file that has a column under another type or
+name, or lacks a column that has a value in every row, gets a next version in the commit that
+changes the schema. The pages of that column are rebuilt, all others are copied. Addresses don't
+change. Deltas stay as they are, since each names the schema version that it was written in.
 """
 
 from __future__ import annotations
@@ -44,12 +44,13 @@ def reshape(
     entropy: Entropy,
     open_sink: OpenSink = StreamSink,
 ) -> dict[str, NewFile]:
-    """Write the next version of each base file that holds a column of another type or name than
-    `schema`, a later one than the manifest's, gives it, or lacks one with a fill or a copy of what
-    it holds; return them by the path that they replace.
+    """Write the next version of each base file that doesn't fit `schema`, which is later than the
+    manifest's; return them by the path that they replace.
 
-    Memory holds one column of a file, or those that have copies now. Blocks; errors as for
-    `open_base` and `create_base`. What was written before an error is left for the vacuum.
+    A file doesn't fit if it has a column under another type or name, or lacks one with a fill or a
+    copy of one of its columns. One column of a file is in memory at a time, or those with copies.
+    Blocks; errors as `open_base` and `create_base`. After an error, the vacuum deletes what was
+    written.
     """
     retyped = {
         before.name: field
@@ -75,8 +76,8 @@ def reshape(
 
 @dataclass(frozen=True)
 class _Change:
-    """A base file, which of its columns, by the names they have in it, change their type or name,
-    and which are added to it; of those that are copies, `copies` has the values.
+    """A base file and its changes: the columns that change their type or name, by their names in
+    the file, and those that are added; `copies` has the values of those that are copies.
     """
 
     file: BaseFile
@@ -87,7 +88,7 @@ class _Change:
 
     @property
     def edits(self) -> Edits:
-        """Digests from before a column had a value say nothing of it: they go, but for copies."""
+        """Row digests that don't include a column's value are removed, except for copies."""
         if not self.added:
             return Edits()
         rows = np.arange(self.file.rows)
@@ -102,7 +103,7 @@ class _Change:
         return [column for column in self.schema.columns if column.name in added]
 
     def spliced(self, source: pa.NativeFile, to: Sink) -> Spliced:
-        """Write the file with its other columns' pages copied."""
+        """Write the file, copying the pages of its other columns."""
         if not self.retyped:
             fills = {c.name: c for c in self.schema.columns if c.fill is not None}
             new = [
@@ -124,7 +125,7 @@ class _Change:
 def _copies(
     store: Store, file: BaseFile, schema: TableSchema, copies: Mapping[str, str]
 ) -> dict[str, pa.Array]:
-    """Return what a file's rows hold in columns that copies are of, by the copies' names."""
+    """Return the values of columns that were copied, by the copies' names."""
     if not copies:
         return {}
     with open_base(store, file, schema) as reader:
@@ -156,7 +157,7 @@ def _reshaped(store: Store, change: _Change, entropy: Entropy, open_sink: OpenSi
                 store, path, file.segments, write, splices=splices, partition=partition
             )
         except UnsupportedError:
-            # The files written were deleted; a name is used once.
+            # The files that were written are deleted; a name is used only once.
             path = base_path(group, splices, entropy, folder)
             new = create_base(
                 store, path, file.segments, plain, splices=splices, partition=partition
@@ -168,7 +169,7 @@ def _reshaped(store: Store, change: _Change, entropy: Entropy, open_sink: OpenSi
 def _verify(
     store: Store, old: BaseFile, new: BaseFile, fields: list[pa.Field], schema: TableSchema
 ) -> None:
-    """Read the changed columns back: each row must hold what it held."""
+    """Read the changed columns back: each row must have the values that it had."""
     names = [field.name for field in fields]
     with open_base(store, old, schema) as before, open_base(store, new, schema) as after:
         meant = pa.concat_tables([before.read(at, names) for at in range(len(before.row_groups))])

@@ -1,4 +1,4 @@
-"""A key's story as text for people, in 80 columns, and as values of JSON."""
+"""The story of a key: as text for people in 80 columns, and as values of JSON."""
 
 from __future__ import annotations
 
@@ -19,44 +19,44 @@ _WIDTH = 80
 _INDENT = 9
 
 _OUTCOMES = {
-    Outcome.APPLIED: "made the row what it then was",
-    Outcome.FOLDED: "folded into the change at {by}, which was taken with it",
-    Outcome.REPEATED: "a repetition of a change that the row had",
-    Outcome.OLDER: "older than the row, which stood at {by}: no effect",
+    Outcome.APPLIED: "applied: the row got its values",
+    Outcome.FOLDED: "folded into the change at {by} of the same batch",
+    Outcome.REPEATED: "the row already had this change: no effect",
+    Outcome.OLDER: "older than the row, which was at {by}: no effect",
     Outcome.BELOW_FENCE: "below the fence {by} (TRUNCATE, DROP or snapshot): no effect",
     Outcome.BELOW_FLOOR: "below the purge floor {by}: the row may have been purged; no effect",
-    Outcome.DUPLICATE: "the key was there, and rows never change: no effect",
-    Outcome.IGNORED: "no change (a tombstone, say)",
+    Outcome.DUPLICATE: "the insert-only table already had the key: no effect",
+    Outcome.IGNORED: "not a change (a tombstone of Kafka, for example)",
     Outcome.DEAD_LETTER: "dead letter, {reason}",
-    Outcome.STOPPED: "not taken: the table stops here or before, {reason}",
-    Outcome.UNREAD: "not taken yet",
-    Outcome.TAKEN_BEFORE: "taken before what is known begins; there the row stood at {by}",
-    Outcome.UNEXPLAINED: "not as today's configuration has it, under which it was read again",
+    Outcome.STOPPED: "not read: the table stops at this record or before it, {reason}",
+    Outcome.UNREAD: "not read by the table yet",
+    Outcome.BEFORE_HISTORY: "read before the oldest retained version, where the row is at {by}",
+    Outcome.UNEXPLAINED: "today's configuration decodes the record in another way than then",
 }
 _EFFECTS = {
-    Effect.PRESENT: "the row was there, at {position}",
+    Effect.PRESENT: "the row exists, at {position}",
     Effect.INSERTED: "inserted at {position}",
     Effect.UPDATED: "updated at {position}",
     Effect.DELETED: "deleted at {position}",
     Effect.MOVED: "moved to another partition at {position}",
-    Effect.OLDER: "a change at {position} had no effect: the row stood at {stood}",
-    Effect.MERGED: "merged into a base file: all readers have the row as of {position}",
-    Effect.READDRESSED: "the row got another file group, since others were purged",
-    Effect.PURGED: "purged: the deleted row left for good",
+    Effect.OLDER: "a change at {position} had no effect: the row was at {before}",
+    Effect.MERGED: "merged into a base file: all readers see the row as of {position}",
+    Effect.READDRESSED: "a purge of other rows moved the row to another file group",
+    Effect.PURGED: "purged: the deleted row was removed for good",
     Effect.RESTORED: "{operation}: the row is as of {position}",
 }
 
 
 def story_lines(story: KeyStory, ordering: Ordering, *, values: bool) -> Iterator[str]:
-    """Yield the story as lines of 80 columns at most, longer words aside."""
+    """Yield the story as lines of at most 80 columns, except for longer words."""
     texts = _Texts(ordering, values=values)
     key = ", ".join(f"{name} = {printable(str(v))}" for name, v in story.key.values.items())
     yield from _line("key", key)
     yield from _line("hash", story.key.hash)
-    told = f"version {story.version}"
+    table_line = f"version {story.version}"
     if story.vacuumed:
-        told += f"; what versions below {story.first} did is vacuumed"
-    yield from _line("table", told)
+        table_line += f"; versions below {story.first} are vacuumed"
+    yield from _line("table", table_line)
     for parked in story.parked:
         detail = f": {parked.detail}" if values else ""
         yield from _line("parked", f"{parked.topic} {parked.code}{printable(detail)}".strip())
@@ -68,11 +68,11 @@ def story_lines(story: KeyStory, ordering: Ordering, *, values: bool) -> Iterato
         yield from _line("row", text)
     for change in story.changes:
         yield from _line("version", texts.change(change))
-    for letter in story.letters:
+    for letter in story.dead_letters:
         yield from _line("letter", texts.letter(letter))
-    if story.unclear_letters:
-        count = story.unclear_letters
-        yield from _line("letter", f"of {count} dead letters it can't be told which key they have")
+    if story.unclear_dead_letters:
+        count = story.unclear_dead_letters
+        yield from _line("letter", f"the keys of {count} dead letters can't be compared")
     for fate in story.records:
         yield from _line("record", texts.record(fate))
     for missing in story.left_out:
@@ -80,7 +80,7 @@ def story_lines(story: KeyStory, ordering: Ordering, *, values: bool) -> Iterato
 
 
 def story_facts(story: KeyStory, ordering: Ordering, *, values: bool) -> dict[str, Any]:
-    """Return the story as values of JSON; positions are text, as people see them."""
+    """Return the story as values of JSON. Positions are texts in the form that the source uses."""
     texts, row = _Texts(ordering, values=values), story.row
     return {
         "key": dict(story.key.values),
@@ -113,22 +113,22 @@ def story_facts(story: KeyStory, ordering: Ordering, *, values: bool) -> dict[st
             **({"values": row.values} if values else {}),
         },
         "changes": [texts.change_facts(change) for change in story.changes],
-        "letters": [texts.letter_facts(letter) for letter in story.letters],
-        "unclear_letters": story.unclear_letters,
+        "dead_letters": [texts.letter_facts(letter) for letter in story.dead_letters],
+        "unclear_dead_letters": story.unclear_dead_letters,
         "records": [texts.record_facts(fate) for fate in story.records],
         "left_out": list(story.left_out),
     }
 
 
 class _Texts:
-    """What is said of positions of one kind, with values or without."""
+    """Texts about positions of one ordering, with values of rows or without."""
 
     def __init__(self, ordering: Ordering, *, values: bool) -> None:
         self._ordering = ordering
         self._values = values
 
     def place(self, position: Position | None) -> str | None:
-        """Return a position as its source would have it; None for none."""
+        """Return a position in the form that the source uses; None if there is none."""
         if position is None or position == BEFORE_ALL:
             return None
         _, _, offset, row, rank = position.parts
@@ -153,13 +153,13 @@ class _Texts:
         yield f"row {row.address[1]} of group {group_name(row.address[0])} in {row.path}"
         if row.waiting.num_rows:
             base = self.place(row.base_position)
-            yield f"{row.waiting.num_rows} changes wait; the base file has it as of {base}"
+            yield f"{row.waiting.num_rows} changes wait; the base file has the row as of {base}"
         yield from (f"{name} = {_value(value)}" for name, value in row.values.items())
 
     def change(self, change: KeyChange) -> str:
         text = _EFFECTS[change.effect].format(
             position=self.place(change.position),
-            stood=self.place(change.stood),
+            before=self.place(change.position_before),
             operation=change.operation.lower(),
         )
         if change.columns and change.effect is Effect.UPDATED:
@@ -176,7 +176,7 @@ class _Texts:
             "effect": change.effect,
             "op": change.op,
             "position": self.place(change.position),
-            "stood": self.place(change.stood),
+            "position_before": self.place(change.position_before),
             "source_ts": change.source_ts,
             "columns": change.columns,
             **({"values": change.values} if self._values else {}),
@@ -227,8 +227,8 @@ class _Texts:
 def _entry_text(entry: IndexEntry) -> str:
     place = f"row {entry.address[1]} of group {group_name(entry.address[0])}, by {entry.run}"
     if not entry.decides:
-        return f"{place}: an older place"
-    return place if entry.live else f"{place}: a group that is gone, so the key is unknown"
+        return f"{place}: an older address"
+    return place if entry.live else f"{place}: the group was removed, so the key is unknown"
 
 
 def _line(name: str, text: str) -> list[str]:
