@@ -15,7 +15,8 @@ import pytest
 
 from lakesplice.errors import StorageError, TableNotFoundError, UsageError
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.by_hand.hand_fed_table import HandFedTable, create_table
+from lakesplice.table.by_hand.hand_fed_table import HandFedTable
+from lakesplice.table.by_hand.new_table import create_table
 from lakesplice.table.protocol.ports import Store
 from lakesplice.testing.faulty_store import Call, Crash, Fault, FaultyStore, How
 from tests.support.by_hand import (

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from lakesplice.errors import LakespliceError, UsageError
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.by_hand.hand_fed_table import HandFedTable, create_table
+from lakesplice.table.by_hand.hand_fed_table import HandFedTable
+from lakesplice.table.by_hand.new_table import create_table
 from tests.support.by_hand import created, opened, rows_of, tools
 from tests.support.drawing import examples
 from tests.support.simulated import memory_folder

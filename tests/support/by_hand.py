@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.by_hand.hand_fed_table import HandFedTable, Tools, create_table
+from lakesplice.table.by_hand.hand_fed_table import HandFedTable
+from lakesplice.table.by_hand.new_table import Tools, create_table
 from lakesplice.table.files.page_rewriter import best_rewriter
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.reading.scan import View

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lakesplice.apps.cli.output import Listing, ListingOption, json_line
+from lakesplice.apps.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from lakesplice.apps.library.splice_file import SpliceSummary
@@ -60,17 +61,19 @@ def splice(
     from lakesplice import splice_file
 
     names = None if key is None else [name.strip() for name in key.split(",") if name.strip()]
-    summary = splice_file(
-        source,
-        changes,
-        out,
-        key=names,
-        by_position=by_position,
-        require_all=require_all,
-        threads=threads,
-        verify=verify,
-        erase=erase,
-    )
+    with progress_bar("splicing") as progress:
+        summary = splice_file(
+            source,
+            changes,
+            out,
+            key=names,
+            by_position=by_position,
+            require_all=require_all,
+            threads=threads,
+            verify=verify,
+            erase=erase,
+            progress=progress,
+        )
     if form is Listing.JSON:
         typer.echo(json_line(asdict(summary)))
         return

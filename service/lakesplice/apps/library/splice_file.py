@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,6 +24,7 @@ from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.splicing.verify import verify_edits
 from lakesplice.splicing.whole_rewrite import rewrite_whole
 from lakesplice.storage.copying import FileSink
+from lakesplice.table.protocol.ports import UNWATCHED, Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ def splice_file(
     threads: int | None = None,
     verify: bool = True,
     erase: bool = False,
+    progress: Progress = UNWATCHED,
 ) -> SpliceSummary:
     """Write `source` with `changes` to the new file `target`, encoding only pages that change.
 
@@ -73,7 +76,8 @@ def splice_file(
     columns that `changes` lacks are unchanged. A change whose key no row has is counted, or with
     `require_all` refused. `threads` columns are encoded at a time, by default one per core up to 8;
     `verify` reads back what was encoded. With `erase` nothing remains of the
-    values that are replaced, in dictionaries either.
+    values that are replaced, in dictionaries either. `progress` counts bytes of the source, by
+    those of the target that are written.
 
     The target appears whole or not at all, and is on disk when this returns. Memory holds the
     changes and bounded pieces of the file. Blocks. Raises `UsageError` for changes that don't fit,
@@ -92,26 +96,9 @@ def splice_file(
             )
         options = options_for(threads, verify=verify, erase=erase)
         new = compared(SourceFile(file, str(source)), matched.edits, options)
-        outcome = _written(file, source, new.edits, target, options)
-    done = outcome.spliced
-    whole = target.stat().st_size if done is None else 0
-    return SpliceSummary(
-        rows=outcome.rows,
-        rows_changed=len(matched.edits.rows),
-        unmatched=matched.unmatched,
-        columns=tuple(matched.edits.columns),
-        pages_copied=done.pages_copied if done else 0,
-        pages_encoded=done.pages_encoded if done else 0,
-        pages_equal=new.pages_equal,
-        bytes_copied=done.bytes_copied if done else 0,
-        bytes_encoded=done.bytes_encoded if done else whole,
-        bloom_filters_dropped=outcome.bloom_filters_dropped,
-        bytes_before=source.stat().st_size,
-        bytes_after=target.stat().st_size,
-        seconds=time.monotonic() - started,
-        encoded_whole={name: str(why) for name, why in done.columns_whole.items()} if done else {},
-        rewritten=outcome.rewritten,
-    )
+        progress.expect(source.stat().st_size)
+        outcome = _written(file, source, new.edits, target, options, progress)
+    return _summary(source, target, outcome, matched, new.pages_equal, started)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +109,32 @@ class _Outcome:
     bloom_filters_dropped: int
 
 
+class _WatchedSink(FileSink):
+    """A file whose bytes are counted as they come."""
+
+    def __init__(self, stream: pa.NativeFile, progress: Progress) -> None:
+        super().__init__(stream)
+        self._progress = progress
+
+    def write(self, data: Any) -> None:
+        """See `Sink.write`."""
+        before = self.tell()
+        super().write(data)
+        self._progress.advance(self.tell() - before)
+
+    def copy(self, source: pa.NativeFile, offset: int, length: int) -> None:
+        """See `Sink.copy`."""
+        super().copy(source, offset, length)
+        self._progress.advance(length)
+
+
 def _written(
-    file: pa.NativeFile, source: Path, edits: Edits, target: Path, options: Options
+    file: pa.NativeFile,
+    source: Path,
+    edits: Edits,
+    target: Path,
+    options: Options,
+    progress: Progress,
 ) -> _Outcome:
     def holds_the_edits(written: pa.NativeFile, path: str) -> None:
         if options.verify:
@@ -131,7 +142,7 @@ def _written(
 
     try:
         with appearing(target, holds_the_edits) as stream:
-            done = splice(file, str(source), edits, FileSink(stream), options)
+            done = splice(file, str(source), edits, _WatchedSink(stream, progress), options)
         return _Outcome(done.rows, done, None, done.bloom_filters_dropped)
     except UnsupportedError as refusal:
         reason = str(refusal.facts.get("reason", refusal.message))
@@ -139,6 +150,35 @@ def _written(
     blooms = sum(bool(chunk.bloom_offset) for group in groups for chunk in group.chunks)
     with appearing(target) as stream:
         return _Outcome(rewrite_whole(file, str(source), edits, stream), None, reason, blooms)
+
+
+def _summary(
+    source: Path,
+    target: Path,
+    outcome: _Outcome,
+    matched: MatchedChanges,
+    pages_equal: int,
+    started: float,
+) -> SpliceSummary:
+    done = outcome.spliced
+    whole = target.stat().st_size if done is None else 0
+    return SpliceSummary(
+        rows=outcome.rows,
+        rows_changed=len(matched.edits.rows),
+        unmatched=matched.unmatched,
+        columns=tuple(matched.edits.columns),
+        pages_copied=done.pages_copied if done else 0,
+        pages_encoded=done.pages_encoded if done else 0,
+        pages_equal=pages_equal,
+        bytes_copied=done.bytes_copied if done else 0,
+        bytes_encoded=done.bytes_encoded if done else whole,
+        bloom_filters_dropped=outcome.bloom_filters_dropped,
+        bytes_before=source.stat().st_size,
+        bytes_after=target.stat().st_size,
+        seconds=time.monotonic() - started,
+        encoded_whole={name: str(why) for name, why in done.columns_whole.items()} if done else {},
+        rewritten=outcome.rewritten,
+    )
 
 
 def _matched(

@@ -19,11 +19,13 @@ from lakesplice.storage.stores import (
 )
 from lakesplice.storage.system import SystemClock, SystemEntropy
 from lakesplice.table.by_hand.adopt import Adoption, adopt_table, plan_adoption
-from lakesplice.table.by_hand.hand_fed_table import THREADS, HandFedTable, Tools, create_table
+from lakesplice.table.by_hand.hand_fed_table import THREADS, HandFedTable
 from lakesplice.table.by_hand.input_rows import Rows
+from lakesplice.table.by_hand.new_table import Tools, create_table
 from lakesplice.table.explaining.asked_key import KeyValues
 from lakesplice.table.explaining.key_story import KeyStory, explain_key
 from lakesplice.table.files.page_rewriter import best_rewriter
+from lakesplice.table.protocol.ports import UNWATCHED, Progress
 from lakesplice.table.reading.table import Moment
 
 
@@ -90,31 +92,38 @@ class Table(HandFedTable):
         key: Sequence[str],
         insert_only: bool = False,
         options: Mapping[str, str] | None = None,
+        progress: Progress = UNWATCHED,
     ) -> Self:
         """Make a Delta table, or a folder of Parquet files, a table that is fed by hand, where it
         stands; its files are unchanged until rows of them change.
 
         `uri` and `options` are as for `open`, `key` and `insert_only` as for `create`. Nobody else
-        may write it meanwhile, nor afterwards. Blocks; reads every key. One commit makes it ours,
-        or nothing has changed: `UsageError` for a key that is null or repeated, and for a table
-        that is ours already; `UnsupportedError` that names all obstacles and what to
-        do; `RetryableError` if another process wrote meanwhile; `TableNotFoundError`,
+        may write it meanwhile, nor afterwards. `progress` counts rows. Blocks; reads every key. One
+        commit makes it ours, or nothing has changed: `UsageError` for a key that is null or
+        repeated, and for a table that is ours already; `UnsupportedError` that names all obstacles
+        and what to do; `RetryableError` if another process wrote meanwhile; `TableNotFoundError`,
         `CorruptFileError`, `StorageError`. `Table.adoption` says beforehand what it would do.
         """
         store = open_store(uri, options)
         require_usable_address(store)
         tools = _tools(store)
-        adopt_table(store, key, tools.clock, tools.entropy, insert_only=insert_only)
+        adopt_table(
+            store, key, tools.clock, tools.entropy, insert_only=insert_only, progress=progress
+        )
         return cls(store, tools)
 
     @staticmethod
     def adoption(
-        uri: str | Path, *, key: Sequence[str], options: Mapping[str, str] | None = None
+        uri: str | Path,
+        *,
+        key: Sequence[str],
+        options: Mapping[str, str] | None = None,
+        progress: Progress = UNWATCHED,
     ) -> Adoption:
         """Return what `adopt` would do; changes nothing. Errors as `adopt`."""
         store = open_store(uri, options)
         require_usable_address(store)
-        return plan_adoption(store, key)
+        return plan_adoption(store, key, progress=progress)
 
     def explain(self, key: KeyValues, *, values: bool = False) -> KeyStory:
         """Return why the row of a key is as it is in the open version: where the index has it, what

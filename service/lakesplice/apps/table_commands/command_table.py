@@ -12,7 +12,7 @@ from lakesplice.model.names import TableName
 from lakesplice.table.ingest.reset import TopicStart
 from lakesplice.table.protocol.commit import Committed, Conflict
 from lakesplice.table.protocol.intents import Intent, Redirect
-from lakesplice.table.protocol.ports import Clock, Entropy, Store
+from lakesplice.table.protocol.ports import UNWATCHED, Clock, Entropy, Progress, Store
 from lakesplice.table.protocol.retries import Retries
 from lakesplice.table.protocol.snapshot import Snapshot, latest
 
@@ -35,7 +35,7 @@ class CommandTable:
     `history_parameters` is written into the history with every commit. `history` gives the types
     that a source described, `starts` where topics begin, or what was written at a moment
     (milliseconds) or later; both only where a driver works. `origin` tells which table of the
-    source a topic is of. Not thread-safe.
+    source a topic is of, and `progress` is who watches. Not thread-safe.
     """
 
     store: Store
@@ -48,6 +48,7 @@ class CommandTable:
     history: Callable[[SourceState], TypeHistory | None] | None = None
     starts: Callable[[Sequence[str], int | None], Mapping[str, TopicStart]] | None = None
     origin: Callable[[str], TableName] = TableName.from_topic
+    progress: Progress = UNWATCHED
 
     def commit(self, intent: Intent) -> Committed | Conflict:
         """Commit, and keep the new version; after a conflict, the version that won the race."""

@@ -34,7 +34,7 @@ from lakesplice.table.driver.requests import (
 )
 from lakesplice.table.protocol.commit import Committed, Conflict, commit
 from lakesplice.table.protocol.intents import Intent
-from lakesplice.table.protocol.ports import Clock, Entropy, Store
+from lakesplice.table.protocol.ports import UNWATCHED, Clock, Entropy, Progress, Store
 from lakesplice.table.protocol.snapshot import open_snapshot
 
 WAIT_SECONDS = 600.0
@@ -64,13 +64,14 @@ def give_command(
     settings: Settings | None = None,
     patience: RequestWait = RequestWait(),
     options: Mapping[str, str] | None = None,
+    progress: Progress = UNWATCHED,
 ) -> CommandResult:
     """Give a command about the table at an address; return its result.
 
     `settings` are for where no driver runs, which has its own; `options` say how the lake's store
-    is reached. Blocks until the driver did it, or for about a lease and the work itself where none
-    runs. `RetryableError` if a driver that lives doesn't answer in time; `UsageError` if it
-    refuses, or the arguments are not valid.
+    is reached. `progress` sees the work if it is done here. Blocks until the driver did it, or for
+    about a lease and the work itself where none runs. `RetryableError` if a driver that lives
+    doesn't answer in time; `UsageError` if it refuses, or the arguments are not valid.
     """
     lake, name = lake_of(address, options)
     clock = patience.clock
@@ -78,7 +79,10 @@ def give_command(
     answered = ask(lake, request, clock, patience.wait)
     if answered is None:
         with _generation(lake, patience) as generation:
-            return execute_here(lake, request, generation, clock, SystemEntropy(), settings)
+            table = command_table(
+                lake, request, generation, clock, SystemEntropy(), progress=progress
+            )
+            return execute(command, table, arguments, settings)
     return _accepted(answered, name)
 
 
@@ -160,7 +164,13 @@ def execute_here(
 
 
 def command_table(
-    lake: Store, request: Request, generation: Generation, clock: Clock, entropy: Entropy
+    lake: Store,
+    request: Request,
+    generation: Generation,
+    clock: Clock,
+    entropy: Entropy,
+    *,
+    progress: Progress = UNWATCHED,
 ) -> CommandTable:
     """Return a request's table, opened for it; `TableNotFoundError` if there is none."""
     store = lake.within(request.table)
@@ -178,6 +188,7 @@ def command_table(
         entropy=entropy,
         commit_as=commit_as,
         history_parameters=history_parameters(request),
+        progress=progress,
     )
 
 

@@ -126,7 +126,7 @@ def _parked(manifest: Manifest, topic: str) -> ParkReason:
 
 def _rebuild(table: CommandTable) -> CommandResult:
     def direction() -> Redirect:
-        run = rebuild(table.store, table.snapshot, table.entropy)
+        run = rebuild(table.store, table.snapshot, table.entropy, progress=table.progress)
         return table.redirected(parked=table.snapshot.manifest.parked, runs=(run,))
 
     table.commit_with_retries(direction)
@@ -192,9 +192,13 @@ def _compact(table: CommandTable) -> CommandResult:
         manifest = table.snapshot.manifest
         if not manifest.deltas:
             return None
+        shares = tasks(work(manifest), _TASK_BYTES, 1)
+        table.progress.expect(sum(manifest.files[path].bytes for paths in shares for path in paths))
         done = [
-            compact_files(table.store, manifest, paths, rewriter, table.entropy)
-            for paths in tasks(work(manifest), _TASK_BYTES, 1)
+            compact_files(
+                table.store, manifest, paths, rewriter, table.entropy, progress=table.progress
+            )
+            for paths in shares
         ]
         return splice_of(table.generation, table.snapshot.version, done)
 
@@ -221,7 +225,10 @@ def _merge(table: CommandTable) -> CommandResult:
         if not chosen:
             return None
         paths = [file.path for file in chosen]
+        size = sum(file.bytes for file in chosen)
+        table.progress.expect(size)
         inputs, output = merge_base_files(table.store, manifest, paths, table.entropy, open_sink)
+        table.progress.advance(size)
         return file_merge(table.generation, table.snapshot.version, inputs, output, manifest)
 
     merged = 0
@@ -238,7 +245,15 @@ def _purge(table: CommandTable, seconds: float) -> CommandResult:
 
     def plan() -> Purge | None:
         snapshot, number = table.snapshot, table.generation
-        return purge(table.store, snapshot.manifest, rules, snapshot.version, number, table.entropy)
+        return purge(
+            table.store,
+            snapshot.manifest,
+            rules,
+            snapshot.version,
+            number,
+            table.entropy,
+            progress=table.progress,
+        )
 
     while (intent := table.commit_with_retries(plan)) is not None:
         rows += intent.counts["rows"]

@@ -48,7 +48,7 @@ from lakesplice.table.files.inner_tables import require_no_inner_tables
 from lakesplice.table.protocol.commit import Committed, adopt
 from lakesplice.table.protocol.intents import Adopt, NewFile
 from lakesplice.table.protocol.layout import base_path, commit_path, run_path
-from lakesplice.table.protocol.ports import Clock, Entropy, Store
+from lakesplice.table.protocol.ports import UNWATCHED, Clock, Entropy, Progress, Store
 from lakesplice.table.protocol.snapshot import Snapshot, read_log
 
 LOG_RETENTION_HOURS = 168
@@ -93,14 +93,14 @@ class AdoptionSurvey:
         )
 
 
-def plan_adoption(store: Store, key: Sequence[str]) -> Adoption:
+def plan_adoption(store: Store, key: Sequence[str], *, progress: Progress = UNWATCHED) -> Adoption:
     """Return what adopting `store`'s root would do; writes nothing, reads every key.
 
     Raises what `adopt_table` would, as far as that can be known.
     """
     survey = _survey(store, key)
     numbered = dict(enumerate(survey.files))
-    for _ in indexed(store, survey.schema, numbered):
+    for _ in indexed(store, survey.schema, numbered, progress=progress):
         pass
     return survey.adoption
 
@@ -112,6 +112,7 @@ def adopt_table(
     entropy: Entropy,
     *,
     insert_only: bool = False,
+    progress: Progress = UNWATCHED,
 ) -> Adoption:
     """Make the Delta table or the Parquet files in `store`'s root a table fed by hand.
 
@@ -126,7 +127,8 @@ def adopt_table(
     log, schema = survey.log, survey.schema
     groups = {entropy.bits(GROUP_BITS): file for file in survey.files}
     rows = survey.adoption.rows
-    run = write_run(store, run_path(entropy), indexed(store, schema, groups), rows)
+    entries = indexed(store, schema, groups, progress=progress)
+    run = write_run(store, run_path(entropy), entries, rows)
     intent = Adopt(
         0,
         schema,

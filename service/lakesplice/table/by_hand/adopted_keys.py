@@ -16,7 +16,7 @@ from lakesplice.model.schema import Column, TableSchema
 from lakesplice.planning.rows.index_merge import concatenated, part_bits, sorted_entries, take
 from lakesplice.planning.rows.keyhash import key_hash
 from lakesplice.table.by_hand.adopted_files import ForeignFile, FoundFile
-from lakesplice.table.protocol.ports import Store
+from lakesplice.table.protocol.ports import UNWATCHED, Progress, Store
 
 ENTRIES_PER_PART = 1 << 22
 EXAMPLES_MAX = 5
@@ -27,20 +27,23 @@ def indexed(
     schema: TableSchema,
     files: Mapping[int, FoundFile],
     entries_per_part: int = ENTRIES_PER_PART,
+    progress: Progress = UNWATCHED,
 ) -> Iterator[Entries]:
     """Yield the entries of all rows, rising by key hash, in blocks; `files` are by file group.
 
+    `progress` counts rows, each as often as its file is read.
     Blocks on reading the key columns, once for each part of the hashes' range, which are as many
     as keep a part at about `entries_per_part`. At the end `UsageError` if keys are null or occur
     more than once, with how many and some of them.
     """
-    bits = part_bits(sum(file.rows for file in files.values()), entries_per_part)
+    rows = sum(file.rows for file in files.values())
+    bits = part_bits(rows, entries_per_part)
+    progress.expect(rows << bits)
     faults = _Faults(store, schema, files)
     for part in range(1 << bits):
-        pieces = [
-            piece
-            for group, file in files.items()
-            for piece in _keys_of(
+        pieces: list[Entries] = []
+        for group, file in files.items():
+            pieces += _keys_of(
                 store=store,
                 schema=schema,
                 found=file,
@@ -49,7 +52,7 @@ def indexed(
                 bits=bits,
                 faults=faults,
             )
-        ]
+            progress.advance(file.rows)
         entries, first = sorted_entries(concatenated(pieces))
         faults.repeated(take(entries, ~first))
         yield take(entries, first)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 
-import pyarrow as pa
-
 from lakesplice.errors import StorageError, UsageError
-from lakesplice.model.manifest import Manifest, UpsertState
+from lakesplice.model.manifest import Manifest
 from lakesplice.planning.by_hand.hand_fed_changes import checked_transaction
-from lakesplice.planning.by_hand.hand_fed_schema import hand_fed_schema
 from lakesplice.planning.rows.index_merge import plan_merge
 from lakesplice.planning.upkeep.compaction import tasks, work
 from lakesplice.planning.upkeep.file_merge import (
@@ -21,21 +17,22 @@ from lakesplice.planning.upkeep.file_merge import (
     plan_file_merge,
 )
 from lakesplice.planning.upkeep.retention import PURGE_SECONDS, RETENTION_SECONDS
-from lakesplice.splicing.output.copying import OpenSink, StreamSink
-from lakesplice.table.by_hand.input_rows import Rows, all_rows, reader_of, stored_batches
-from lakesplice.table.by_hand.new_rows import write_new_rows
+from lakesplice.table.by_hand.input_rows import Rows, all_rows
+from lakesplice.table.by_hand.new_table import LOG_RETENTION_HOURS, Tools
 from lakesplice.table.by_hand.upsert import (
     Upserted,
     Upserter,
     UpsertRequest,
-    now_scalar,
     require_fed_by_hand,
 )
 from lakesplice.table.files.index_runs import RunCache, write_merged
-from lakesplice.table.files.inner_tables import require_no_inner_tables
-from lakesplice.table.protocol.commit import Committed, Conflict, commit, create
-from lakesplice.table.protocol.intents import Create, IndexMerge, Intent, Splice
-from lakesplice.table.protocol.ports import Clock, Entropy, LogKeeper, Rewriter, Store
+from lakesplice.table.protocol.commit import Committed, Conflict, commit
+from lakesplice.table.protocol.intents import IndexMerge, Intent, Splice
+from lakesplice.table.protocol.ports import (
+    UNWATCHED,
+    Progress,
+    Store,
+)
 from lakesplice.table.protocol.retries import Retries
 from lakesplice.table.protocol.snapshot import Snapshot
 from lakesplice.table.reading.table import Moment, Table, requested_version
@@ -57,20 +54,8 @@ ATTEMPTS_MAX = 20
 THREADS = 2
 # A thread per file while there are threads.
 _TASK_BYTES = 1
-_LOG_RETENTION_HOURS = 168
 _CHECKPOINT_EVERY = 20
 _OVERTAKEN = "other writers committed first every time; try again later"
-
-
-@dataclass(frozen=True)
-class Tools:
-    """What a table that is written needs besides its store."""
-
-    clock: Clock
-    entropy: Entropy
-    rewriter: Rewriter
-    keeper: LogKeeper
-    open_sink: OpenSink = StreamSink
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,41 +86,6 @@ class Purged:
     rows: int = 0
 
 
-def create_table(
-    store: Store,
-    given: pa.Schema | Rows,
-    key: Sequence[str],
-    tools: Tools,
-    *,
-    insert_only: bool = False,
-) -> None:
-    """Make version 0 of a table fed by hand, with rows or without; `store` is its own folder.
-
-    Blocks. Rows of a stream are written as they come: memory holds those of one base file and 28
-    bytes per key. `UsageError` if the folder holds a table, for a type without an exact
-    counterpart, and if a key is null or occurs twice: then nothing is visible.
-    """
-    require_no_inner_tables(store)
-    reader = None if isinstance(given, pa.Schema) else reader_of(given)
-    schema = hand_fed_schema(given if reader is None else reader.schema, key)
-    now = now_scalar(tools.clock)
-    tables = stored_batches(reader, schema) if reader is not None else ()
-    new = write_new_rows(store, tables, 0, now, schema, tools.entropy)
-    counts = {"inserted": sum(run.entries for run in new.runs)}
-    intent = Create(
-        0,
-        schema,
-        log_retention_hours=_LOG_RETENTION_HOURS,
-        upserts=UpsertState(0, insert_only=insert_only),
-        files=new.files,
-        runs=new.runs,
-        counts=counts if counts["inserted"] else {},
-    )
-    outcome = create(store, intent, clock=tools.clock, entropy=tools.entropy)
-    if not isinstance(outcome, Committed):
-        raise UsageError(outcome.detail, path=str(store))
-
-
 class HandFedTable(Table):
     """A table as `Table` shows it, that takes upserts unless a source feeds it.
 
@@ -159,7 +109,7 @@ class HandFedTable(Table):
             tools.keeper,
             tools.clock,
             checkpoint_every=_CHECKPOINT_EVERY,
-            retention_seconds=_LOG_RETENTION_HOURS * 3600,
+            retention_seconds=LOG_RETENTION_HOURS * 3600,
             expiry=Expiry(store, self._make),
         )
 
@@ -211,13 +161,14 @@ class HandFedTable(Table):
             self._upkeep()
         return done
 
-    def compact(self, *, threads: int = THREADS) -> Compacted:
+    def compact(self, *, threads: int = THREADS, progress: Progress = UNWATCHED) -> Compacted:
         """Bring all waiting changes into the base files, so that every reader sees them.
 
-        Also merges runs of the row index when they have become many, and keeps the log short.
-        Blocks. Beside other writers it continues from their version; `RetryableError` if they were
-        always faster. `UsageError` for a table that a source feeds: its service compacts it.
-        `CorruptFileError` for a damaged file, `StorageError`.
+        `progress` counts bytes of base files, once more after a lost race. Also merges runs of the
+        row index when they have become many, and keeps the log short. Blocks. Beside other writers
+        it continues from their version; `RetryableError` if they were always faster. `UsageError`
+        for a table that a source feeds: its service compacts it. `CorruptFileError` for a damaged
+        file, `StorageError`.
         """
         _require_threads(threads)
         total = Compacted(self.version)
@@ -229,7 +180,7 @@ class HandFedTable(Table):
             if not manifest.deltas:
                 self._upkeep()
                 return total
-            splice = self._splice(manifest, threads)
+            splice = self._splice(manifest, threads, progress)
             if self._commit(splice):
                 total = _summed(self.version, splice)
                 self._upkeep()
@@ -281,10 +232,13 @@ class HandFedTable(Table):
         )
         return self.version
 
-    def merge(self, *, policy: FileMergePolicy = FILE_MERGE_POLICY) -> FilesMerged:
+    def merge(
+        self, *, policy: FileMergePolicy = FILE_MERGE_POLICY, progress: Progress = UNWATCHED
+    ) -> FilesMerged:
         """Merge small base files into larger ones, as far as there are too many by `policy`.
 
-        Rows and their waiting changes are unchanged. Blocks; may be called at any time.
+        Rows and their waiting changes are unchanged. `progress` counts bytes of base files; how
+        many there will be is known file by file. Blocks; may be called at any time.
         `RetryableError` if other writers were always faster, `UsageError` for a table that a source
         feeds: its service merges. `CorruptFileError` for a damaged file, `StorageError`.
         """
@@ -297,21 +251,29 @@ class HandFedTable(Table):
             if chosen is None:
                 return FilesMerged(self.version, files)
             paths = [file.path for file in chosen]
+            size = sum(file.bytes for file in chosen)
+            progress.expect(size)
             entropy, open_sink = self._tools.entropy, self._tools.open_sink
             inputs, output = merge_base_files(self._store, manifest, paths, entropy, open_sink)
             intent = file_merge(manifest.generation, self.version, inputs, output, manifest)
+            progress.advance(size)
             if self._commit(intent):
                 files += len(inputs)
             else:
                 retries.require_another(_OVERTAKEN)
 
-    def purge(self, *, older_than_hours: float = PURGE_SECONDS / 3600) -> Purged:
+    def purge(
+        self,
+        *,
+        older_than_hours: float = PURGE_SECONDS / 3600,
+        progress: Progress = UNWATCHED,
+    ) -> Purged:
         """Rewrite base files without the rows that were deleted longer ago than that.
 
         Older versions still have them, until a vacuum. Files for which changes wait stay; `compact`
-        first. Blocks; reads the state of every row. `RetryableError` if other writers were always
-        faster, `UsageError` for a table that a source feeds: its service purges it.
-        `CorruptFileError`, `StorageError`.
+        first. `progress` counts bytes of base files. Blocks; reads the state of every row.
+        `RetryableError` if other writers were always faster, `UsageError` for a table that a source
+        feeds: its service purges it. `CorruptFileError`, `StorageError`.
         """
         require_hours(older_than_hours)
         rules = PurgeRules(int((self._tools.clock.now_ms() - older_than_hours * 3_600_000) * 1000))
@@ -320,7 +282,9 @@ class HandFedTable(Table):
             manifest = self.refresh().snapshot.manifest
             require_fed_by_hand(manifest)
             number, entropy = manifest.generation, self._tools.entropy
-            intent = purge(self._store, manifest, rules, self.version, number, entropy)
+            intent = purge(
+                self._store, manifest, rules, self.version, number, entropy, progress=progress
+            )
             if intent is None:
                 return Purged(self.version, files, rows)
             if self._commit(intent):
@@ -328,13 +292,14 @@ class HandFedTable(Table):
             else:
                 retries.require_another(_OVERTAKEN)
 
-    def _splice(self, manifest: Manifest, threads: int) -> Splice:
+    def _splice(self, manifest: Manifest, threads: int, progress: Progress) -> Splice:
         shares = tasks(work(manifest), _TASK_BYTES, max(1, threads))
+        progress.expect(sum(manifest.files[path].bytes for paths in shares for path in paths))
 
         def rewritten(paths: tuple[str, ...]) -> compact.Compacted:
             tools = self._tools
             return compact.compact_files(
-                self._store, manifest, paths, tools.rewriter, tools.entropy
+                self._store, manifest, paths, tools.rewriter, tools.entropy, progress=progress
             )
 
         with ThreadPoolExecutor(max(1, threads)) as pool:

@@ -151,6 +151,41 @@ class Entropy(Protocol):
         ...
 
 
+class Progress(Protocol):
+    """Who watches long work. Any thread may call it; a call returns at once.
+
+    Work says what its units are: bytes of files, or rows.
+    """
+
+    def expect(self, units: int) -> None:
+        """So many more units are to be done."""
+        ...
+
+    def advance(self, units: int) -> None:
+        """So many more units are done."""
+        ...
+
+
+class Unwatched:
+    """`Progress` of work that nobody watches."""
+
+    def expect(self, units: int) -> None:
+        """See `Progress.expect`."""
+
+    def advance(self, units: int) -> None:
+        """See `Progress.advance`."""
+
+
+UNWATCHED = Unwatched()
+
+
+def watched(files: Iterable[BaseFile], progress: Progress) -> Iterator[BaseFile]:
+    """Yield files; the bytes of each are done when the next one is asked for."""
+    for file in files:
+        yield file
+        progress.advance(file.bytes)
+
+
 class SchemaSource(Protocol):
     """Schemas by the numbers under which a registry keeps them. Sent to tasks, so it is pickled;
     calls block. A port although one adapter has it: planning and table may not ask a server.

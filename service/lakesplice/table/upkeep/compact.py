@@ -32,7 +32,14 @@ from lakesplice.table.files.pending_changes import read_waiting
 from lakesplice.table.files.plain_rewrite import PlainRewriter
 from lakesplice.table.protocol.intents import NewFile, Splice
 from lakesplice.table.protocol.layout import base_path, partition_folder
-from lakesplice.table.protocol.ports import Entropy, Rewriter, Store
+from lakesplice.table.protocol.ports import (
+    UNWATCHED,
+    Entropy,
+    Progress,
+    Rewriter,
+    Store,
+    watched,
+)
 
 
 @dataclass(frozen=True)
@@ -58,21 +65,25 @@ def compact_files(
     rewriter: Rewriter,
     entropy: Entropy,
     more: pa.Table | None = None,
+    *,
+    progress: Progress = UNWATCHED,
 ) -> Compacted:
     """Rewrite base files with the changes that `manifest` has waiting for them.
 
-    `paths` name files of the manifest; `more` are changes of their rows that wait in no delta, in
-    the layout of `delta_schema`. Memory holds their changes and about two row groups. Blocks; may
-    be called again, each time under new names. Raises `CorruptFileError` for a damaged file or
-    delta and for a change whose key is not its row's, and `StorageError`; what was written is then
-    left for the vacuum.
+    `paths` name files of the manifest, whose bytes `progress` counts. `more` are changes of their
+    rows that wait in no delta, in the layout of `delta_schema`. Memory holds their changes and
+    about two row groups. Blocks; may be called again, each time under new names. Raises
+    `CorruptFileError` for a damaged file or delta and for a change whose key is not its row's, and
+    `StorageError`; what was written is then left for the vacuum.
     """
     files = [manifest.files[path] for path in paths]
     groups = {segment.group for file in files for segment in file.segments}
     changes = read_waiting(store, manifest.deltas, manifest.schema, groups)
     if more is not None:
         changes = pa.concat_tables([changes, more])
-    replaced, counts = rewrite_with(store, manifest, files, changes, rewriter, entropy)
+    replaced, counts = rewrite_with(
+        store, manifest, files, changes, rewriter, entropy, progress=progress
+    )
     consumed = {
         delta.file.path: frozenset(groups & delta.waiting.keys())
         for delta in manifest.deltas
@@ -88,6 +99,8 @@ def rewrite_with(
     changes: pa.Table,
     rewriter: Rewriter,
     entropy: Entropy,
+    *,
+    progress: Progress = UNWATCHED,
 ) -> tuple[Mapping[str, NewFile], Mapping[str, int]]:
     """Rewrite base files of `manifest` with changes, in the layout of `delta_schema`.
 
@@ -98,7 +111,7 @@ def rewrite_with(
     replaced: dict[str, NewFile] = {}
     counts = Counter(changes=changes.num_rows, stale=0, rows=0, bytes_read=0, bytes_written=0)
     unlinked = 0
-    for file in files:
+    for file in watched(files, progress):
         placed = waiting.for_file(file.segments, file.path)
         if not len(placed.rows):
             continue

@@ -45,7 +45,7 @@ from lakesplice.table.files.base_files import addresses, open_base
 from lakesplice.table.files.index_runs import open_run, write_run
 from lakesplice.table.files.pending_changes import read_waiting
 from lakesplice.table.protocol.layout import run_path
-from lakesplice.table.protocol.ports import Entropy, Store
+from lakesplice.table.protocol.ports import UNWATCHED, Entropy, Progress, Store
 from lakesplice.table.protocol.snapshot import Snapshot
 
 ENTRIES_PER_PART = 1 << 22
@@ -94,21 +94,27 @@ class IndexReport:
 
 
 def check(
-    store: Store, snapshot: Snapshot, *, entries_per_part: int = ENTRIES_PER_PART
+    store: Store,
+    snapshot: Snapshot,
+    *,
+    entries_per_part: int = ENTRIES_PER_PART,
+    progress: Progress = UNWATCHED,
 ) -> IndexReport:
     """Compare the row index with the base files, in both directions.
 
-    Blocks and reads every key. Damaged and missing runs are reported; a damaged base file or delta
-    raises `CorruptFileError`, since then nothing can be said about the index.
+    `progress` counts rows, each as often as its file is read. Blocks and reads every key. Damaged
+    and missing runs are reported; a damaged base file or delta raises `CorruptFileError`, since
+    then nothing can be said about the index.
     """
     manifest = snapshot.manifest
     runs, damaged = _open_or_report(store, manifest)
     live = np.array(sorted(manifest.groups), np.int64)
     bits = part_bits(_rows(manifest), entries_per_part)
+    progress.expect(_rows(manifest) << bits)
     rows = duplicates = entries = 0
     missing, wrong, stray = _Faults("missing"), _Faults("wrong"), _Faults("stray")
     for part in range(1 << bits):
-        whole = _expected(store, manifest, part, bits)
+        whole = _expected(store, manifest, part, bits, progress)
         rows += whole.rows
         duplicates += whole.duplicates
         for piece, expected in _pieces(whole.entries, part, bits):
@@ -139,17 +145,20 @@ def rebuild(
     entropy: Entropy,
     *,
     entries_per_part: int = ENTRIES_PER_PART,
+    progress: Progress = UNWATCHED,
 ) -> RunRef:
     """Write a run that takes the place of all runs of the snapshot, from the base files' keys.
 
-    Blocks and reads every key; reads no run. Nothing refers to the run until a `Redirect` planned
-    on the snapshot's version commits it. `CorruptFileError` for a damaged base file or delta.
+    `progress` counts as that of `check`. Blocks and reads every key; reads no run. Nothing refers
+    to the run until a `Redirect` planned on the snapshot's version commits it. `CorruptFileError`
+    for a damaged base file or delta.
     """
     manifest = snapshot.manifest
     rows = _rows(manifest)
     bits = part_bits(rows, entries_per_part)
-    blocks = (_expected(store, manifest, part, bits).entries for part in range(1 << bits))
-    return write_run(store, run_path(entropy), blocks, rows)
+    progress.expect(rows << bits)
+    parts = (_expected(store, manifest, part, bits, progress) for part in range(1 << bits))
+    return write_run(store, run_path(entropy), (part.entries for part in parts), rows)
 
 
 class _Expected(NamedTuple):
@@ -158,13 +167,15 @@ class _Expected(NamedTuple):
     duplicates: int
 
 
-def _expected(store: Store, manifest: Manifest, part: int, bits: int) -> _Expected:
+def _expected(
+    store: Store, manifest: Manifest, part: int, bits: int, progress: Progress
+) -> _Expected:
     """Return what the index should hold for the keys whose `high` starts with the bits `part`."""
-    pieces = [
-        piece
-        for path in sorted(manifest.files)
-        for piece in _keys_of(store, manifest, manifest.files[path], part, bits)
-    ]
+    pieces: list[Entries] = []
+    for path in sorted(manifest.files):
+        file = manifest.files[path]
+        pieces.extend(_keys_of(store, manifest, file, part, bits))
+        progress.advance(file.rows)
     entries, first = sorted_entries(concatenated(pieces))
     if first.all():
         return _Expected(entries, len(first), 0)

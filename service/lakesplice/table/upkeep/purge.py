@@ -31,7 +31,7 @@ from lakesplice.table.files.base_files import addresses, create_base_of, open_ba
 from lakesplice.table.files.index_runs import RunCache
 from lakesplice.table.protocol.intents import NewFile, Purge
 from lakesplice.table.protocol.layout import base_path, partition_folder, run_path
-from lakesplice.table.protocol.ports import Entropy, Store
+from lakesplice.table.protocol.ports import UNWATCHED, Entropy, Progress, Store, watched
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +51,16 @@ def purge(
     planned_on: int,
     generation: int,
     entropy: Entropy,
+    *,
+    progress: Progress = UNWATCHED,
 ) -> Purge | None:
     """Write the result of a purge of some of the table's files; None if there is nothing to do.
 
-    `manifest` is that of the version `planned_on`. Blocks; errors as `purge_files`.
+    `manifest` is that of the version `planned_on`; `progress` counts the bytes of files that are
+    searched. Blocks; errors as `purge_files`.
     """
-    files = find_purgeable(store, manifest, rules)
+    progress.expect(sum(file.bytes for file in manifest.files.values()))
+    files = find_purgeable(store, manifest, rules, progress=progress)
     if not files:
         return None
     paths = [file.path for file in files]
@@ -71,15 +75,17 @@ def purge(
     )
 
 
-def find_purgeable(store: Store, manifest: Manifest, rules: PurgeRules) -> Sequence[BaseFile]:
+def find_purgeable(
+    store: Store, manifest: Manifest, rules: PurgeRules, *, progress: Progress = UNWATCHED
+) -> Sequence[BaseFile]:
     """Return the files to purge next, none if there is nothing to do.
 
     Blocks: reads the state of every row of files for which nothing waits.
     """
     bounds, state = purge_bounds(manifest), state_of(manifest)
     found = []
-    for path in sorted(manifest.files):
-        file = manifest.files[path]
+    files = (manifest.files[path] for path in sorted(manifest.files))
+    for file in watched(files, progress):
         if not manifest.waiting_in(file):
             with open_base(store, file, manifest.schema) as reader:
                 masks = (

@@ -10,6 +10,7 @@ import typer
 
 from lakesplice.apps.cli.options import ConfigOption, lake_options
 from lakesplice.apps.cli.output import Listing, ListingOption, show
+from lakesplice.apps.cli.progress import progress_bar
 from lakesplice.errors import UsageError
 
 if TYPE_CHECKING:
@@ -53,13 +54,17 @@ def adopt(
     if not all(names):
         raise UsageError("write --key as names of columns, such as a,b", given=key)
     options = lake_options(config)
-    found = Table.adoption(path, key=names, options=options)
+    with progress_bar("reading keys") as progress:
+        found = Table.adoption(path, key=names, options=options, progress=progress)
     rows = [{"path": file, "reason": reason} for file, reason in found.rewritten.items()]
     show(rows, _COLUMNS, form, "every file is unchanged")
     if dry_run:
         typer.echo(_summary(found, "would be adopted"), err=True)
         return
-    adopted = Table.adopt(path, key=names, insert_only=insert_only, options=options)
+    with progress_bar("adopting") as progress:
+        adopted = Table.adopt(
+            path, key=names, insert_only=insert_only, options=options, progress=progress
+        )
     typer.echo(f"{_summary(found, 'adopted')} in version {adopted.version}", err=True)
 
 

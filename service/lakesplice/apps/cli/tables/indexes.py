@@ -22,6 +22,7 @@ from lakesplice.apps.cli.output import (
     show_result,
     with_json,
 )
+from lakesplice.apps.cli.progress import progress_bar
 
 app = typer.Typer(help="Check or rebuild the row index.", no_args_is_help=True)
 
@@ -40,7 +41,8 @@ def check_index(
     from lakesplice.table.upkeep.index_check import check
 
     store = table_store(table, lake_options(config))
-    report = check(store, open_snapshot(store))
+    with progress_bar("reading keys") as progress:
+        report = check(store, open_snapshot(store), progress=progress)
     if form is Listing.JSON:
         typer.echo(json_line({"sound": report.sound, **asdict(report)}))
     else:
@@ -67,7 +69,9 @@ def rebuild_index(
     from lakesplice.apps.table_commands.dispatch import RequestWait, give_command
     from lakesplice.apps.table_commands.work import REBUILD
 
-    done = give_command(
-        table, REBUILD, {}, patience=RequestWait(wait), options=lake_options(config)
-    )
+    patience, options = RequestWait(wait), lake_options(config)
+    with progress_bar("rebuilding the index") as progress:
+        done = give_command(
+            table, REBUILD, {}, patience=patience, options=options, progress=progress
+        )
     show_result(done, as_json=as_json)

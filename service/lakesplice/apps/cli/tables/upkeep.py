@@ -27,6 +27,7 @@ from lakesplice.apps.cli.output import (
     show,
     show_result,
 )
+from lakesplice.apps.cli.progress import progress_bar
 from lakesplice.errors import UsageError
 from lakesplice.planning.upkeep.retention import (
     PURGE_SECONDS,
@@ -112,7 +113,8 @@ def compact(
 
     opened = _fed_by_hand(table, COMPACT, {}, wait, config, as_json=as_json)
     if opened is not None:
-        done = opened.compact()
+        with progress_bar(COMPACT) as progress:
+            done = opened.compact(progress=progress)
         files, version = done.files, done.version
         text = f"{done.changes} changes merged into {files} base files in version {version}"
         show_result(CommandResult(text, asdict(done)), as_json=as_json)
@@ -133,7 +135,8 @@ def merge(
 
     opened = _fed_by_hand(table, MERGE, {}, wait, config, as_json=as_json)
     if opened is not None:
-        done = opened.merge()
+        with progress_bar(MERGE) as progress:
+            done = opened.merge(progress=progress)
         left = len(opened.refresh().snapshot.manifest.files)
         text = f"{done.files} files merged; {left} base files now"
         show_result(CommandResult(text, {**asdict(done), "left": left}), as_json=as_json)
@@ -167,7 +170,8 @@ def purge(
     arguments = {"older_than_seconds": older_than}
     opened = _fed_by_hand(table, PURGE, arguments, wait, config, as_json=as_json)
     if opened is not None:
-        done = opened.purge(older_than_hours=older_than / 3600)
+        with progress_bar(PURGE) as progress:
+            done = opened.purge(older_than_hours=older_than / 3600, progress=progress)
         text = f"{done.rows} deleted rows removed for good"
         show_result(CommandResult(text, asdict(done)), as_json=as_json)
 
@@ -228,7 +232,15 @@ def _fed_by_hand(
     opened = Table.open(address, options=options)
     if opened.snapshot.manifest.upserts is not None:
         return opened
-    done = give_command(address, command, arguments, patience=RequestWait(wait), options=options)
+    with progress_bar(command) as progress:
+        done = give_command(
+            address,
+            command,
+            arguments,
+            patience=RequestWait(wait),
+            options=options,
+            progress=progress,
+        )
     show_result(done, as_json=as_json)
     return None
 

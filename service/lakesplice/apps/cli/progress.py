@@ -1,0 +1,63 @@
+"""A bar on the terminal while long work goes on: how much is done, and how long the rest takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bars
+    from rich.progress import TaskID
+
+    from lakesplice.table.protocol.ports import Progress
+
+
+@contextmanager
+def progress_bar(work: str) -> Iterator[Progress]:
+    """Show a bar named `work` on the standard error while the block runs, if that is a terminal.
+
+    The bar only moves to and fro until the work has said how much it is: so it does while a running
+    service works. It disappears at the end.
+    """
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left:"),
+        TimeRemainingColumn(),
+    )
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bars:
+        yield _Bar(bars, bars.add_task(work, total=None))
+
+
+class _Bar:
+    """`Progress` as one bar of the terminal."""
+
+    def __init__(self, bars: Bars, task: TaskID) -> None:
+        self._bars = bars
+        self._task = task
+        self._expected = 0
+
+    def expect(self, units: int) -> None:
+        """See `Progress.expect`."""
+        self._expected += units
+        self._bars.update(self._task, total=self._expected)
+
+    def advance(self, units: int) -> None:
+        """See `Progress.advance`."""
+        self._bars.advance(self._task, units)

@@ -1,0 +1,68 @@
+"""A new table fed by hand, and what such a table needs besides its store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lakesplice.errors import UsageError
+from lakesplice.model.manifest import UpsertState
+from lakesplice.planning.by_hand.hand_fed_schema import hand_fed_schema
+from lakesplice.splicing.output.copying import OpenSink, StreamSink
+from lakesplice.table.by_hand.input_rows import Rows, reader_of, stored_batches
+from lakesplice.table.by_hand.new_rows import write_new_rows
+from lakesplice.table.by_hand.upsert import now_scalar
+from lakesplice.table.files.inner_tables import require_no_inner_tables
+from lakesplice.table.protocol.commit import Committed, create
+from lakesplice.table.protocol.intents import Create
+from lakesplice.table.protocol.ports import Clock, Entropy, LogKeeper, Rewriter, Store
+
+LOG_RETENTION_HOURS = 168
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What a table that is written needs besides its store."""
+
+    clock: Clock
+    entropy: Entropy
+    rewriter: Rewriter
+    keeper: LogKeeper
+    open_sink: OpenSink = StreamSink
+
+
+def create_table(
+    store: Store,
+    given: pa.Schema | Rows,
+    key: Sequence[str],
+    tools: Tools,
+    *,
+    insert_only: bool = False,
+) -> None:
+    """Make version 0 of a table fed by hand, with rows or without; `store` is its own folder.
+
+    Blocks. Rows of a stream are written as they come: memory holds those of one base file and 28
+    bytes per key. `UsageError` if the folder holds a table, for a type without an exact
+    counterpart, and if a key is null or occurs twice: then nothing is visible.
+    """
+    require_no_inner_tables(store)
+    reader = None if isinstance(given, pa.Schema) else reader_of(given)
+    schema = hand_fed_schema(given if reader is None else reader.schema, key)
+    now = now_scalar(tools.clock)
+    tables = stored_batches(reader, schema) if reader is not None else ()
+    new = write_new_rows(store, tables, 0, now, schema, tools.entropy)
+    counts = {"inserted": sum(run.entries for run in new.runs)}
+    intent = Create(
+        0,
+        schema,
+        log_retention_hours=LOG_RETENTION_HOURS,
+        upserts=UpsertState(0, insert_only=insert_only),
+        files=new.files,
+        runs=new.runs,
+        counts=counts if counts["inserted"] else {},
+    )
+    outcome = create(store, intent, clock=tools.clock, entropy=tools.entropy)
+    if not isinstance(outcome, Committed):
+        raise UsageError(outcome.detail, path=str(store))

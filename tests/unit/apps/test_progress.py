@@ -1,0 +1,117 @@
+"""Long work tells who watches how much there is to do, and does exactly that much."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lakesplice import Table, splice_file
+from lakesplice.apps.lake import table_store
+from lakesplice.planning.upkeep.file_merge import FILE_MERGE_POLICY
+from lakesplice.storage.system import SystemEntropy
+from lakesplice.table.upkeep.index_check import check, rebuild
+from tests.support.command_line import CommandLine
+
+FILES = 4
+
+
+class Watcher:
+    """`Progress` that remembers what was said to it."""
+
+    def __init__(self) -> None:
+        self.expected = 0
+        self.steps: list[int] = []
+
+    def expect(self, units: int) -> None:
+        self.expected += units
+
+    def advance(self, units: int) -> None:
+        self.steps.append(units)
+
+    def ended(self, steps_min: int) -> None:
+        """Everything that was announced was done, in some steps; then forget it."""
+        assert sum(self.steps) == self.expected > 0
+        assert len(self.steps) >= steps_min
+        self.expected, self.steps = 0, []
+
+
+def rows(start: int, value: str = "a") -> pa.Table:
+    ids = list(range(start, start + 10))
+    return pa.table({"id": pa.array(ids, pa.int64()), "name": [f"{value}{id_}" for id_ in ids]})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The folder of a table, or of files."""
+    return tmp_path / "lake" / "shop" / "items"
+
+
+@pytest.fixture
+def table(folder: Path) -> Table:
+    """A table with four base files, a change waiting for each."""
+    made = Table.create(folder, rows(0), key=["id"])
+    for number in range(1, FILES):
+        made.upsert(rows(100 * number), merge=False)
+    for number in range(FILES):
+        made.upsert(rows(100 * number, "b").slice(3, 1), merge=False)
+    assert len(made.snapshot.manifest.files) == FILES
+    return made
+
+
+def test_work_on_a_table_does_as_much_as_it_announced(table: Table, folder: Path) -> None:
+    watcher = Watcher()
+    table.compact(progress=watcher)
+    watcher.ended(FILES)
+    table.purge(older_than_hours=0, progress=watcher)
+    watcher.ended(FILES)
+    store = table_store(folder, {})
+    check(store, table.snapshot, entries_per_part=20, progress=watcher)
+    watcher.ended(2 * FILES)
+    rebuild(store, table.snapshot, SystemEntropy(), entries_per_part=20, progress=watcher)
+    watcher.ended(2 * FILES)
+
+
+def test_a_merge_of_small_files_does_as_much_as_it_announced(folder: Path) -> None:
+    made = Table.create(folder, rows(0), key=["id"])
+    for number in range(1, FILE_MERGE_POLICY.files_max + 1):
+        made.upsert(rows(100 * number), merge=False)
+    watcher = Watcher()
+    assert made.merge(progress=watcher).files
+    watcher.ended(1)
+
+
+def test_an_adoption_does_as_much_as_it_announced(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    for number in range(FILES):
+        pq.write_table(rows(100 * number), folder / f"{number}.parquet")
+    watcher = Watcher()
+    Table.adoption(folder, key=["id"], progress=watcher)
+    watcher.ended(FILES)
+    Table.adopt(folder, key=["id"], progress=watcher)
+    watcher.ended(FILES)
+
+
+def test_a_splice_says_how_many_bytes_of_its_file_it_came_through(tmp_path: Path) -> None:
+    source = tmp_path / "source.parquet"
+    pq.write_table(rows(0), source, write_page_index=True)
+    watcher = Watcher()
+    change = rows(0, "b").slice(3, 1)
+    splice_file(source, change, tmp_path / "new.parquet", key="id", progress=watcher)
+    assert watcher.expected == source.stat().st_size
+    # The new file's end, with its magic number, is written without being counted.
+    assert 0 < sum(watcher.steps) <= (tmp_path / "new.parquet").stat().st_size
+
+
+def test_a_bar_is_shown_on_a_terminal_alone(
+    lakesplice: CommandLine, table: Table, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert table.snapshot.manifest.deltas
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    shown = lakesplice("compact", folder)
+    assert (shown.code, "100%" in shown.err) == (0, True)
+    assert "changes merged into" in shown.out
+    monkeypatch.delenv("TTY_COMPATIBLE")
+    assert lakesplice("index", "rebuild", folder).err == ""
